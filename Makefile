@@ -1,0 +1,79 @@
+# Every target does its own set-up. `make` alone lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: help setup run test check fmt lint types imports pure coverage bench cluster lock clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
+
+setup: $(STAMPS)/runtime ## Make .venv with the `bursar` command in .venv/bin
+
+run: $(STAMPS)/runtime ## Show what Bursar does, on the example cluster
+	$(BIN)/bursar describe node -f examples
+	$(BIN)/bursar describe pod -f examples
+
+test: $(STAMPS)/dev ## Everything CI runs: checks, core coverage, and the comparison with upstream Go
+	$(MAKE) --no-print-directory lint types imports
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
+
+check: $(STAMPS)/dev ## The quick subset: lint, types, imports, pure tests (no Go, no network)
+	$(MAKE) --no-print-directory lint types imports pure
+
+fmt: $(STAMPS)/dev ## Format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(STAMPS)/dev ## ruff: format and rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(STAMPS)/dev ## mypy, strict
+	$(BIN)/mypy
+
+imports: $(STAMPS)/dev ## import-linter: the direction of dependencies
+	PYTHONPATH=tools $(BIN)/lint-imports
+
+pure: $(STAMPS)/dev ## Tests that need neither Go nor a cluster
+	$(BIN)/python -m pytest -q -m "not oracle"
+
+bench: $(STAMPS)/dev ## Ratios measured in one run
+	$(BIN)/python benchmarks/run.py
+
+cluster: $(STAMPS)/dev ## Start a real control plane on loopback (Ctrl-C stops it)
+	$(BIN)/python tools/cluster.py
+
+lock: $(STAMPS)/dev ## Resolve requirements/*.in afresh into hashed requirements/*.txt
+	$(PIP) install uv
+	cd requirements && for name in runtime build dev; do \
+	  ../$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
+	    --no-emit-index-url --upgrade --custom-compile-command "make lock" $$name.in -o $$name.txt; done
+
+clean: ## Remove what the targets above made in this folder
+	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist build
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "bursar needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/runtime: $(STAMPS)/venv requirements/runtime.txt requirements/build.txt pyproject.toml
+	@echo "setting up $(VENV) ..." >&2
+	@$(PIP) install --require-hashes -r requirements/build.txt -r requirements/runtime.txt
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/runtime requirements/dev.txt
+	@echo "adding the development tools ..." >&2
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@

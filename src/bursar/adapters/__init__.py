@@ -1,0 +1,1 @@
+"""How it happens: thin shells, one technology each, strangers to each other."""

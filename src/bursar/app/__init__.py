@@ -1,0 +1,1 @@
+"""What should happen: one module per job."""

@@ -1,0 +1,1 @@
+"""What is true: pure, synchronous, no clock, no log, no float."""

@@ -1,0 +1,1 @@
+"""The Kubernetes resource model: quantities, pod demand, QoS, cgroup values, node capacity."""

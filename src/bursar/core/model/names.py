@@ -1,0 +1,127 @@
+"""Resource names: which are native, extended, countable only in wholes, or never overcommitted."""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+STORAGE: Final = "storage"
+PODS: Final = "pods"
+HUGEPAGES_PREFIX: Final = "hugepages-"
+ATTACHABLE_VOLUMES_PREFIX: Final = "attachable-volumes-"
+NATIVE_DOMAIN: Final = "kubernetes.io/"
+QUOTA_REQUESTS_PREFIX: Final = "requests."
+
+_WHOLE_OBJECT_COUNTS: Final = frozenset(
+    {
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    }
+)
+
+_NAME_PART: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME_PART_LENGTH_MAX: Final = 63
+_SUBDOMAIN_LENGTH_MAX: Final = 253
+
+
+def is_native(name: str) -> bool:
+    """Unprefixed, or `kubernetes.io/` anywhere in it: upstream looks for the substring."""
+    return "/" not in name or NATIVE_DOMAIN in name
+
+
+@lru_cache(maxsize=4096)
+def is_extended(name: str) -> bool:
+    """A vendor's resource: still a qualified name once a quota puts `requests.` in front."""
+    if is_native(name) or name.startswith(QUOTA_REQUESTS_PREFIX):
+        return False
+    return not qualified_name_errors(QUOTA_REQUESTS_PREFIX + name)
+
+
+def is_hugepages(name: str) -> bool:
+    return name.startswith(HUGEPAGES_PREFIX)
+
+
+def is_attachable_volume(name: str) -> bool:
+    return name.startswith(ATTACHABLE_VOLUMES_PREFIX)
+
+
+def is_whole(name: str) -> bool:
+    """Counted in whole numbers only. Hugepages are not among them."""
+    return name in _WHOLE_OBJECT_COUNTS or is_extended(name)
+
+
+def may_overcommit(name: str) -> bool:
+    """True where a request may be smaller than its limit."""
+    return is_native(name) and not is_hugepages(name)
+
+
+def is_scalar(name: str) -> bool:
+    """Tracked by the scheduler as a plain number beside cpu, memory, storage and pods."""
+    return (
+        is_extended(name)
+        or is_hugepages(name)
+        or NATIVE_DOMAIN in name
+        or is_attachable_volume(name)
+    )
+
+
+def is_pod_level(name: str) -> bool:
+    """Allowed in `spec.resources` of a pod."""
+    return name in {CPU, MEMORY} or is_hugepages(name)
+
+
+def qualified_name_errors(name: str) -> tuple[str, ...]:
+    """Every way in which `name` is not a qualified name, in upstream's words and order."""
+    parts = name.split("/")
+    if len(parts) > 2:
+        return (_QUALIFIED_NAME_RULE,)
+    errors: list[str] = []
+    if len(parts) == 2:
+        errors += [f"prefix part {error}" for error in _prefix_errors(parts[0])]
+    local = parts[-1]
+    if not local:
+        errors.append("name part must be non-empty")
+    elif len(local) > _NAME_PART_LENGTH_MAX:
+        errors.append(f"name part must be no more than {_NAME_PART_LENGTH_MAX} bytes")
+    if not _NAME_PART.fullmatch(local):
+        errors.append(f"name part {_NAME_PART_RULE}")
+    return tuple(errors)
+
+
+def _prefix_errors(prefix: str) -> list[str]:
+    if not prefix:
+        return ["must be non-empty"]
+    errors: list[str] = []
+    if len(prefix) > _SUBDOMAIN_LENGTH_MAX:
+        errors.append(f"must be no more than {_SUBDOMAIN_LENGTH_MAX} bytes")
+    if not _SUBDOMAIN.fullmatch(prefix):
+        errors.append(_SUBDOMAIN_RULE)
+    return errors
+
+
+_NAME_PART_RULE: Final = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+_QUALIFIED_NAME_RULE: Final = (
+    "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start "
+    "and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex "
+    "used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS "
+    "subdomain prefix and '/' (e.g. 'example.com/MyName')"
+)
+_SUBDOMAIN_RULE: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)

@@ -1,0 +1,67 @@
+"""A node: what it has, what of that pods may use, and what it says of itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from bursar.core.model.pod import NO_LABELS
+from bursar.core.model.resources import NOTHING, ResourceList
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taint:
+    key: str
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCondition:
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    heartbeat_at: datetime | None = None
+    transition_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAddress:
+    type: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemInfo:
+    """`status.nodeInfo`: the versions and identities a kubelet reports."""
+
+    machine_id: str = ""
+    system_uuid: str = ""
+    boot_id: str = ""
+    kernel_version: str = ""
+    os_image: str = ""
+    operating_system: str = ""
+    architecture: str = ""
+    container_runtime_version: str = ""
+    kubelet_version: str = ""
+    kube_proxy_version: str = ""
+    swap_capacity: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    name: str
+    labels: Mapping[str, str] = NO_LABELS
+    annotations: Mapping[str, str] = NO_LABELS
+    created_at: datetime | None = None
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    pod_cidr: str = ""
+    pod_cidrs: tuple[str, ...] = ()
+    provider_id: str = ""
+    capacity: ResourceList = NOTHING
+    allocatable: ResourceList = NOTHING
+    """What pods may use. The API server fills it from capacity when a node reports none."""
+    conditions: tuple[NodeCondition, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
+    info: SystemInfo = field(default_factory=SystemInfo)

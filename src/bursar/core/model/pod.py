@@ -1,0 +1,133 @@
+"""A pod, as far as its consumption goes: what it asks for, where it is, what was granted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final
+
+from bursar.core.model.quantity import Quantity
+from bursar.core.model.resources import NOTHING, ResourceList
+
+NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
+
+RESTART_ALWAYS: Final = "Always"
+CONDITION_RESIZE_PENDING: Final = "PodResizePending"
+REASON_INFEASIBLE: Final = "Infeasible"
+PHASES_TERMINATED: Final = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimReference:
+    """`resources.claims[]`: a device claim, and optionally one request inside it."""
+
+    name: str
+    request: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceRequirements:
+    requests: ResourceList = NOTHING
+    limits: ResourceList = NOTHING
+    claims: tuple[ClaimReference, ...] = ()
+
+
+NO_RESOURCES: Final = ResourceRequirements()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    name: str
+    resources: ResourceRequirements = NO_RESOURCES
+    restart_policy: str = ""
+    """Only meaningful on init containers, where `Always` makes a sidecar."""
+    image: str = ""
+
+    @property
+    def is_sidecar(self) -> bool:
+        """Meaningful on init containers only; elsewhere the field is not looked at."""
+        return self.restart_policy == RESTART_ALWAYS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerState:
+    """`state` or `lastState` of a container: exactly one of waiting, running, terminated."""
+
+    kind: str
+    """`waiting`, `running` or `terminated`."""
+    reason: str = ""
+    message: str = ""
+    exit_code: int = 0
+    signal: int = 0
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerStatus:
+    name: str
+    resources: ResourceRequirements | None = None
+    """What the runtime has, once the kubelet reports it; None is not the same as empty."""
+    allocated: ResourceList = NOTHING
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyDir:
+    """An emptyDir volume, with its place in `spec.volumes` for messages."""
+
+    index: int
+    name: str
+    medium: str = ""
+    size_limit: Quantity | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    namespace: str
+    name: str
+    uid: str = ""
+    labels: Mapping[str, str] = NO_LABELS
+    annotations: Mapping[str, str] = NO_LABELS
+    created_at: datetime | None = None
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    ephemeral_containers: tuple[Container, ...] = ()
+    resources: ResourceRequirements | None = None
+    """Pod-level `spec.resources`; None is not the same as empty (see qos)."""
+    overhead: ResourceList = NOTHING
+    claim_names: tuple[str, ...] = ()
+    """Names in `spec.resourceClaims`, which container claims must refer to."""
+    empty_dirs: tuple[EmptyDir, ...] = ()
+    node_name: str = ""
+    os_name: str = ""
+    priority: int | None = None
+    priority_class: str = ""
+    scheduling_gates: tuple[str, ...] = ()
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    reported_qos: str = ""
+    """`status.qosClass` as the API server stored it, or empty."""
+    status_resources: ResourceRequirements | None = None
+    """Pod-level `status.resources`, reported during an in-place resize."""
+    status_allocated: ResourceList = NOTHING
+    """Pod-level `status.allocatedResources`."""
+
+    @property
+    def is_terminated(self) -> bool:
+        return self.phase in PHASES_TERMINATED

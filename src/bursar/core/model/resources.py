@@ -1,0 +1,64 @@
+"""Resource lists: amounts by resource name, and the algebra upstream does on them.
+
+A list is a mapping and is never changed in place. A missing key is not the same
+as a key with amount zero: defaulting and quota look at presence.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from bursar.core.model.quantity import MILLI, ZERO, Quantity
+
+ResourceList: TypeAlias = Mapping[str, Quantity]
+
+NOTHING: Final[ResourceList] = MappingProxyType({})
+
+
+def add(left: ResourceList, right: ResourceList) -> dict[str, Quantity]:
+    """Sum per name over the union of the names.
+
+    >>> add({"cpu": Quantity.parse("1")}, {"cpu": Quantity.parse("500m"), "pods": Quantity.parse("1")})
+    {'cpu': Quantity(1500m), 'pods': Quantity(1)}
+    """
+    total = dict(left)
+    for name, amount in right.items():
+        held = total.get(name)
+        total[name] = amount if held is None else held + amount
+    return total
+
+
+def subtract(left: ResourceList, right: ResourceList) -> dict[str, Quantity]:
+    """Difference per name over the union of the names; a missing name counts as zero."""
+    rest = dict(left)
+    for name, amount in right.items():
+        rest[name] = rest.get(name, ZERO) - amount
+    return rest
+
+
+def maximum(left: ResourceList, right: ResourceList) -> dict[str, Quantity]:
+    """The greater amount per name; equal amounts keep the left one's text and format."""
+    greatest = dict(left)
+    for name, amount in right.items():
+        held = greatest.get(name)
+        if held is None or amount > held:
+            greatest[name] = amount
+    return greatest
+
+
+def exceeding(request: ResourceList, room: ResourceList) -> tuple[str, ...]:
+    """Name the resources of which `request` wants more than there is `room` for, sorted.
+
+    A name absent from `room` is unlimited, not zero.
+
+    >>> exceeding({"cpu": Quantity.parse("2"), "pods": Quantity.parse("1")}, {"cpu": Quantity.parse("1")})
+    ('cpu',)
+    """
+    return tuple(
+        sorted(name for name, amount in request.items() if name in room and amount > room[name])
+    )
+
+
+def rounded_to_milli(amounts: ResourceList) -> dict[str, Quantity]:
+    """What the API server stores: each amount rounded away from zero to a thousandth."""
+    return {name: amount.round_up(MILLI) for name, amount in amounts.items()}

@@ -1,0 +1,1 @@
+"""Where a pod fits: filter and score, as kube-scheduler computes them."""

@@ -1,0 +1,1 @@
+"""Composition roots: who is introduced to whom."""

@@ -1,0 +1,1 @@
+"""How others write it: bytes to typed structs to the core."""
