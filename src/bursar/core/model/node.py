@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bursar.core.model.pod import NO_LABELS
-from bursar.core.model.resources import NOTHING, ResourceList
+from bursar.core.model.pod import no_labels
+from bursar.core.model.resources import ResourceList, nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +51,16 @@ class SystemInfo:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     name: str
-    labels: Mapping[str, str] = NO_LABELS
-    annotations: Mapping[str, str] = NO_LABELS
+    labels: Mapping[str, str] = field(default_factory=no_labels)
+    annotations: Mapping[str, str] = field(default_factory=no_labels)
     created_at: datetime | None = None
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     pod_cidr: str = ""
     pod_cidrs: tuple[str, ...] = ()
     provider_id: str = ""
-    capacity: ResourceList = NOTHING
-    allocatable: ResourceList = NOTHING
+    capacity: ResourceList = field(default_factory=nothing)
+    allocatable: ResourceList = field(default_factory=nothing)
     """What pods may use. The API server fills it from capacity when a node reports none."""
     conditions: tuple[NodeCondition, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()

@@ -1,15 +1,21 @@
 """A pod, as far as its consumption goes: what it asks for, where it is, what was granted."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
 from bursar.core.model.quantity import Quantity
-from bursar.core.model.resources import NOTHING, ResourceList
+from bursar.core.model.resources import ResourceList, nothing
 
 NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def no_labels() -> Mapping[str, str]:
+    """The empty mapping, shared; a default for dataclass fields."""
+    return NO_LABELS
+
 
 RESTART_ALWAYS: Final = "Always"
 CONDITION_RESIZE_PENDING: Final = "PodResizePending"
@@ -27,8 +33,8 @@ class ClaimReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRequirements:
-    requests: ResourceList = NOTHING
-    limits: ResourceList = NOTHING
+    requests: ResourceList = field(default_factory=nothing)
+    limits: ResourceList = field(default_factory=nothing)
     claims: tuple[ClaimReference, ...] = ()
 
 
@@ -68,7 +74,7 @@ class ContainerStatus:
     name: str
     resources: ResourceRequirements | None = None
     """What the runtime has, once the kubelet reports it; None is not the same as empty."""
-    allocated: ResourceList = NOTHING
+    allocated: ResourceList = field(default_factory=nothing)
     ready: bool = False
     restart_count: int = 0
     state: ContainerState | None = None
@@ -98,8 +104,8 @@ class Pod:
     namespace: str
     name: str
     uid: str = ""
-    labels: Mapping[str, str] = NO_LABELS
-    annotations: Mapping[str, str] = NO_LABELS
+    labels: Mapping[str, str] = field(default_factory=no_labels)
+    annotations: Mapping[str, str] = field(default_factory=no_labels)
     created_at: datetime | None = None
 
     containers: tuple[Container, ...] = ()
@@ -107,7 +113,7 @@ class Pod:
     ephemeral_containers: tuple[Container, ...] = ()
     resources: ResourceRequirements | None = None
     """Pod-level `spec.resources`; None is not the same as empty (see qos)."""
-    overhead: ResourceList = NOTHING
+    overhead: ResourceList = field(default_factory=nothing)
     claim_names: tuple[str, ...] = ()
     """Names in `spec.resourceClaims`, which container claims must refer to."""
     empty_dirs: tuple[EmptyDir, ...] = ()
@@ -125,7 +131,7 @@ class Pod:
     """`status.qosClass` as the API server stored it, or empty."""
     status_resources: ResourceRequirements | None = None
     """Pod-level `status.resources`, reported during an in-place resize."""
-    status_allocated: ResourceList = NOTHING
+    status_allocated: ResourceList = field(default_factory=nothing)
     """Pod-level `status.allocatedResources`."""
 
     @property

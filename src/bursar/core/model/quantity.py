@@ -20,11 +20,10 @@ TEXT_LENGTH_MAX: Final = 1024
 """Longest text accepted. Upstream has no bound, and a tenant could send megabytes of digits."""
 
 EXPONENT_MAX: Final = 3000
-"""Largest decimal exponent of a non-zero amount. Upstream accepts 2^31 and then builds 10^(2^31)."""
+"""Largest decimal exponent of a non-zero amount. Upstream has no bound and may build 10^(2^31)."""
 
 FORMAT_ERROR: Final = (
-    "quantities must match the regular expression "
-    "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
 NUMERIC_ERROR: Final = "unable to parse numeric part of quantity"
 SUFFIX_ERROR: Final = "unable to parse quantity's suffix"
@@ -72,12 +71,12 @@ class Quantity:
     @staticmethod
     def parse(text: str) -> "Quantity":
         """Read a quantity as kube-apiserver does; raise `QuantityError` with its message."""
-        if len(text) <= 32:  # noqa: PLR2004 - what people and controllers write
+        if len(text) <= 32:
             return _parse_cached(text)
         return _parse(text)
 
     @staticmethod
-    def of(value: int, format: Format = Format.DECIMAL_SI, *, scale: int = 0) -> "Quantity":  # noqa: A002 - upstream's word
+    def of(value: int, format: Format = Format.DECIMAL_SI, *, scale: int = 0) -> "Quantity":
         """`value * 10^scale` as a constructor upstream would hold it; scale is at least -9."""
         assert scale >= NANO
         big = not INT64_MIN <= value <= INT64_MAX
@@ -130,12 +129,15 @@ class Quantity:
     def scaled_value(self, scale: int) -> int:
         """Upstream's `ScaledValue`: what scheduler and kubelet really compute with.
 
-        A number held as an int64 answers 0 when it does not fit; one held in
-        arbitrary precision wraps around, and rounds negative fractions up.
+        A number held as an int64 that does not fit answers 0, or wraps around
+        where upstream scales in a single multiplication; one held in arbitrary
+        precision always wraps, and rounds negative fractions up.
         """
         if not self.big:
             exact = _ceil_away(self.nanos, 10 ** (scale - NANO))
-            return exact if INT64_MIN <= exact <= INT64_MAX else 0
+            if INT64_MIN <= exact <= INT64_MAX:
+                return exact
+            return _wrapped(exact) if self.scale - scale in _SINGLE_STEP_SCALES else 0
         return _scaled_big(self._stored(), scale - self.scale)
 
     def as_int64(self) -> int | None:
@@ -154,7 +156,8 @@ class Quantity:
 
     def is_multiple_of(self, scale: int) -> bool:
         """True when rounding to `10^scale` would change nothing."""
-        return self.nanos % 10 ** (scale - NANO) == 0
+        unit: int = 10 ** (scale - NANO)
+        return self.nanos % unit == 0
 
     def __add__(self, other: "Quantity") -> "Quantity":
         return _sum(self, other, other.nanos)
@@ -206,7 +209,8 @@ class Quantity:
     def _stored(self) -> int:
         """The integer upstream holds beside `scale`; exact, because every result is a multiple."""
         shift = self.scale - NANO
-        return self.nanos // 10**shift if shift >= 0 else self.nanos * 10**-shift
+        unit: int = 10 ** abs(shift)
+        return self.nanos // unit if shift >= 0 else self.nanos * unit
 
 
 ZERO: Final = Quantity(0)
@@ -236,6 +240,10 @@ def _sum(left: Quantity, right: Quantity, right_nanos: int) -> Quantity:
     return Quantity(nanos, kept, scale, not fits)
 
 
+_SINGLE_STEP_SCALES: Final = frozenset({1, 2, 3, 6, 9})
+"""Differences of scale that upstream bridges with one multiplication, keeping the low bits."""
+
+
 def _wrapped(value: int) -> int:
     """The low 64 bits, as a signed number."""
     return (value - INT64_MIN) % 2**64 + INT64_MIN
@@ -247,7 +255,7 @@ def _scaled_big(stored: int, finer: int) -> int:
         # Go converts the float 10^n to int64, which saturates to the minimum from 10^19 on.
         power = 10**-finer if finer > -19 else INT64_MIN
         return _wrapped(_wrapped(stored) * power)
-    unit = 10**finer
+    unit: int = 10**finer
     if stored < INT64_MAX and finer < 19:
         held = _wrapped(stored)
         whole = held // unit if held >= 0 else -(-held // unit)
@@ -300,7 +308,7 @@ _parse_cached = lru_cache(maxsize=16384)(_parse)
 def _exponent(suffix: str) -> int:
     """The number after `e` or `E`, cut to 32 bits as upstream does."""
     match = _EXPONENT.fullmatch(suffix)
-    if match is None or len(match.group(1)) > 20:  # noqa: PLR2004 - longer than any int64
+    if match is None or len(match.group(1)) > 20:
         raise QuantityError(SUFFIX_ERROR)
     number = int(match.group(1))
     if not INT64_MIN <= number <= INT64_MAX:
@@ -330,7 +338,7 @@ def _decimal(text: str, whole: str, fraction: str, exponent: int, kind: Format) 
 def _binary(text: str, whole: str, fraction: str, exponent: int) -> Quantity:
     amount = int(whole + fraction)
     length = len(whole.lstrip("+-"))
-    if not fraction and length + exponent * 3 // 10 <= 14:  # noqa: PLR2004 - 15 digits, one spare
+    if not fraction and length + exponent * 3 // 10 <= 14:
         kept = abs(amount) % 8 != 0
         nanos = (amount << exponent) * NANOS_PER_UNIT
         return Quantity(nanos, Format.BINARY_SI, 0, verbatim=text if kept else None)
@@ -359,11 +367,10 @@ def _bounded(power: int, amount: int) -> int:
 def _at_least_one_nano(amount: int, scale: int) -> int:
     """`amount * 10^scale` in nanos, rounded away from zero."""
     power = _bounded(scale - NANO, amount)
-    if power >= 0:
-        return amount * 10**power
     if -power > TEXT_LENGTH_MAX * 2:  # far below one nano: no need to build the divisor
         return 1 if amount > 0 else -1
-    return _ceil_away(amount, 10**-power)
+    unit: int = 10 ** abs(power)
+    return amount * unit if power >= 0 else _ceil_away(amount, unit)
 
 
 def _require_digits(text: str) -> None:
@@ -388,7 +395,7 @@ def _canonical_parts(quantity: Quantity) -> tuple[str, str]:
         return "0", ""
     if quantity.format is Format.BINARY_SI:
         whole, rest = divmod(quantity.nanos, NANOS_PER_UNIT)
-        if rest == 0 and not -1024 < whole < 1024:  # noqa: PLR2004 - below one Ki
+        if rest == 0 and not -1024 < whole < 1024:
             return _in_powers_of_1024(whole)
     return _in_powers_of_1000(quantity)
 

@@ -15,10 +15,16 @@ ResourceList: TypeAlias = Mapping[str, Quantity]
 NOTHING: Final[ResourceList] = MappingProxyType({})
 
 
+def nothing() -> ResourceList:
+    """The empty list, shared; a default for dataclass fields."""
+    return NOTHING
+
+
 def add(left: ResourceList, right: ResourceList) -> dict[str, Quantity]:
     """Sum per name over the union of the names.
 
-    >>> add({"cpu": Quantity.parse("1")}, {"cpu": Quantity.parse("500m"), "pods": Quantity.parse("1")})
+    >>> one, half = Quantity.parse("1"), Quantity.parse("500m")
+    >>> add({"cpu": one}, {"cpu": half, "pods": one})
     {'cpu': Quantity(1500m), 'pods': Quantity(1)}
     """
     total = dict(left)
@@ -51,7 +57,8 @@ def exceeding(request: ResourceList, room: ResourceList) -> tuple[str, ...]:
 
     A name absent from `room` is unlimited, not zero.
 
-    >>> exceeding({"cpu": Quantity.parse("2"), "pods": Quantity.parse("1")}, {"cpu": Quantity.parse("1")})
+    >>> one, two = Quantity.parse("1"), Quantity.parse("2")
+    >>> exceeding({"cpu": two, "pods": one}, {"cpu": one})
     ('cpu',)
     """
     return tuple(
