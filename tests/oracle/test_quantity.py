@@ -1,5 +1,8 @@
 """Quantities: every view of a parsed text, and of sums, differences and products."""
 
+import json
+from pathlib import Path
+
 from hypothesis import strategies as st
 
 from bursar.core.model.quantity import Quantity, QuantityError
@@ -47,6 +50,19 @@ def parsed(text: str) -> dict[str, object]:
 
 def upstream_view(answer: dict[str, object]) -> dict[str, object]:
     return {"error": answer["error"]} if "error" in answer else answer
+
+
+def test_the_golden_vectors_are_upstreams(oracle):
+    """The pure tests rest on this file; here it is held against upstream itself."""
+    lines = (Path(__file__).parents[1] / "golden" / "quantities.jsonl").read_text().splitlines()
+    vectors = [json.loads(line) for line in lines]
+    texts = [vector.pop("input") for vector in vectors]
+
+    for text, vector, answer in zip(
+        texts, vectors, oracle.ask("quantities", texts=texts), strict=True
+    ):
+        compared = {key: answer[key] for key in vector}
+        oracle.agree(vector, compared, about=text)
 
 
 def test_parse_and_every_view_agree(oracle, for_all):

@@ -133,6 +133,7 @@ class Quantity:
         where upstream scales in a single multiplication; one held in arbitrary
         precision always wraps, and rounds negative fractions up.
         """
+        assert scale >= NANO
         if not self.big:
             exact = _ceil_away(self.nanos, 10 ** (scale - NANO))
             if INT64_MIN <= exact <= INT64_MAX:

@@ -1,0 +1,59 @@
+"""Resource lists: union, maximum, difference, and who exceeds."""
+
+from bursar.core.model.quantity import Quantity
+from bursar.core.model.resources import (
+    NOTHING,
+    add,
+    exceeding,
+    maximum,
+    nothing,
+    rounded_to_milli,
+    subtract,
+)
+
+
+def amounts(**texts: str) -> dict[str, Quantity]:
+    return {name: Quantity.parse(text) for name, text in texts.items()}
+
+
+def test_add_covers_the_union_of_names():
+    assert add(amounts(cpu="1"), amounts(cpu="500m", memory="1Gi")) == amounts(
+        cpu="1500m", memory="1Gi"
+    )
+
+
+def test_subtract_takes_a_missing_name_for_zero():
+    assert subtract(amounts(cpu="1"), amounts(cpu="1500m", memory="1Gi")) == amounts(
+        cpu="-500m", memory="-1Gi"
+    )
+
+
+def test_maximum_keeps_the_left_text_when_amounts_are_equal():
+    greatest = maximum(amounts(memory="1Gi", cpu="1"), amounts(memory="1024Mi", cpu="2", pods="3"))
+
+    assert {name: str(amount) for name, amount in greatest.items()} == {
+        "memory": "1Gi",
+        "cpu": "2",
+        "pods": "3",
+    }
+
+
+def test_exceeding_ignores_names_that_have_no_bound():
+    request = amounts(cpu="2", memory="1Gi", pods="5")
+
+    assert exceeding(request, amounts(memory="512Mi", cpu="1")) == ("cpu", "memory")
+    assert exceeding(request, amounts(cpu="2")) == ()
+
+
+def test_rounding_to_milli_is_what_the_server_stores():
+    assert {
+        n: str(q) for n, q in rounded_to_milli(amounts(cpu="0.5m", memory="1.500")).items()
+    } == {
+        "cpu": "1m",
+        "memory": "1.500",
+    }
+
+
+def test_nothing_is_shared_and_empty():
+    assert nothing() is NOTHING
+    assert add(NOTHING, amounts(cpu="1")) == amounts(cpu="1")
