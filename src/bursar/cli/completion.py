@@ -13,6 +13,7 @@ INSTALL: Final = {
 
 
 @click.command(
+    short_help="Print the shell completion script.",
     epilog="\b\n" + "\n".join(INSTALL.values()),
     context_settings={"max_content_width": 100},
 )

@@ -44,6 +44,17 @@ def emit_document(document: object, output: Output) -> None:
     click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
 
 
+def printable(text: str) -> str:
+    """The text with control characters escaped: input must not move a reader's cursor.
+
+    >>> printable("1\x1b[2J")
+    '1\\\\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def emit_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, indent: int = 0) -> None:
     """Print aligned columns, headed on a terminal in bold; wide cells are never cut in a pipe."""
     from rich.console import Console  # noqa: PLC0415 - rich is slow to import
@@ -55,7 +66,7 @@ def emit_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, indent:
     for column in columns:
         table.add_column(column, no_wrap=not sys.stdout.isatty(), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     console = Console(highlight=False, soft_wrap=False, emoji=False, markup=False)
     if not console.is_terminal:
         widest = sum(max(map(len, cells)) + 3 for cells in zip(columns, *rows, strict=True))

@@ -1,12 +1,13 @@
 """`bursar quantity`: what Kubernetes makes of a quantity, exactly."""
 
 import sys
-from typing import Final
+from collections.abc import Iterator
+from typing import BinaryIO, Final
 
 import click
 
 from bursar.cli.ending import NO, OK, BadInputError
-from bursar.cli.output import Output, emit_document, emit_table, output_option
+from bursar.cli.output import Output, emit_document, emit_table, output_option, printable
 from bursar.core.model.quantity import (
     TEXT_LENGTH_MAX,
     ZERO,
@@ -17,9 +18,11 @@ from bursar.core.model.quantity import (
 
 COLUMNS: Final = ("INPUT", "CANONICAL", "VALUE", "FORMAT", "NOTE")
 INPUT_SHOWN_MAX: Final = 40
+LINE_BYTES_MAX: Final = TEXT_LENGTH_MAX * 4
 
 
 @click.command(
+    short_help="Read quantities as Kubernetes does.",
     context_settings={"ignore_unknown_options": True},  # so that -1 and -100m are quantities
     epilog="Exit code 1 if any input is not a quantity. Without arguments, reads one per line.",
 )
@@ -52,12 +55,21 @@ def quantity(quantities: tuple[str, ...], *, compare: bool, total: bool, output:
 def _from_stdin() -> tuple[str, ...]:
     if sys.stdin.isatty():
         raise click.UsageError("give at least one quantity, e.g. bursar quantity 1500m 1.5Gi")
-    try:
-        # Longer lines are cut here and refused as too long by the parser.
-        lines = iter(lambda: sys.stdin.readline(TEXT_LENGTH_MAX * 2), "")
-        return tuple(line.strip() for line in lines if line.strip())
-    except UnicodeDecodeError as error:
-        raise BadInputError(f"standard input is not UTF-8: {error.reason}") from None
+    return tuple(line for raw in _lines(sys.stdin.buffer) if (line := raw.strip()))
+
+
+def _lines(stream: BinaryIO) -> Iterator[str]:
+    """Lines of text. An endless one is cut after more characters than any quantity may have."""
+    number = 0
+    while raw := stream.readline(LINE_BYTES_MAX):
+        number += 1
+        rest = raw
+        while not rest.endswith(b"\n") and len(rest) == LINE_BYTES_MAX:
+            rest = stream.readline(LINE_BYTES_MAX)
+        try:
+            yield raw.decode()
+        except UnicodeDecodeError:
+            raise BadInputError(f"standard input, line {number}: not UTF-8") from None
 
 
 def _read(text: str) -> Quantity | QuantityError:
@@ -78,10 +90,13 @@ def _facts(reading: Quantity) -> dict[str, str]:
 
 
 def _row(text: str, reading: Quantity | QuantityError) -> tuple[str, ...]:
-    shown = text if len(text) <= INPUT_SHOWN_MAX else f"{text[:INPUT_SHOWN_MAX]}..."
     if isinstance(reading, QuantityError):
-        return (shown, "-", "-", "-", f"error: {reading}")
-    return (shown, *_facts(reading).values(), _note(reading))
+        return (_shown(text), "-", "-", "-", f"error: {reading}")
+    return (_shown(text), *_facts(reading).values(), _note(reading))
+
+
+def _shown(text: str) -> str:
+    return printable(text if len(text) <= INPUT_SHOWN_MAX else f"{text[:INPUT_SHOWN_MAX]}...")
 
 
 def _note(reading: Quantity) -> str:
@@ -104,7 +119,7 @@ def _combine(
 ) -> int:
     for text, reading in zip(texts, readings, strict=True):
         if isinstance(reading, QuantityError):
-            click.echo(f"bursar: {text[:INPUT_SHOWN_MAX]!r}: {reading}", err=True)
+            click.echo(f"bursar: {_shown(text)}: {reading}", err=True)
     valid = [reading for reading in readings if isinstance(reading, Quantity)]
     if len(valid) < len(readings):
         return NO

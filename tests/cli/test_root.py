@@ -1,0 +1,64 @@
+"""Help, version and completion."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bursar import __version__
+from bursar.cli.root import VERBS
+from bursar.cli.root import bursar as root
+from command_line import COMMAND, run_bursar
+
+
+def test_help_lists_every_verb_and_the_exit_codes():
+    ran = run_bursar("--help")
+
+    assert ran.code == 0
+    assert all(f"  {verb} " in ran.out for verb in VERBS)
+    assert "Exit codes: 0 done, 1 the answer is no, 2 bad input" in ran.out
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_the_help_line_of_a_verb_is_its_own(verb):
+    """The root shows help lines without importing the verbs; they must not drift apart."""
+    command = root.get_command(None, verb)
+
+    assert command.get_short_help_str(limit=200) == VERBS[verb][1]
+
+
+def test_help_imports_neither_rich_nor_yaml_nor_the_verbs():
+    listing = (
+        "import sys; sys.argv = ['bursar', '--help']\n"
+        "from bursar.entry.command import run\n"
+        "run(['--help'])\n"
+        "print(sorted(m for m in sys.modules if m in {'rich', 'yaml', 'msgspec', 'json',"
+        " 'bursar.cli.quantity', 'bursar.cli.describe'}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", listing], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_version():
+    assert run_bursar("--version").out == f"bursar {__version__}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_for_the_shell(shell):
+    ran = run_bursar("completion", shell)
+
+    assert ran.code == 0
+    assert "_BURSAR_COMPLETE" in ran.out
+
+
+def test_bash_completes_verbs_with_the_printed_script():
+    script = (
+        f'PATH="{COMMAND.parent}:$PATH"; eval "$(bursar completion bash)"; '
+        'COMP_WORDS=(bursar qu); COMP_CWORD=1; _bursar_completion bursar; echo "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+
+    assert done.stdout.strip() == "quantity", done.stderr
