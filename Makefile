@@ -21,7 +21,7 @@ run: $(STAMPS)/runtime ## Show what Bursar does, on the example cluster
 
 test: $(STAMPS)/dev ## Everything CI runs: checks, core coverage, and the comparison with upstream Go
 	$(MAKE) --no-print-directory lint types imports
-	@if command -v go >/dev/null; then $(BIN)/python tools/oracle.py >/dev/null; fi
+	@if command -v go >/dev/null; then $(BIN)/python tools/assets.py oracle >/dev/null; fi
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage report

@@ -8,7 +8,6 @@ import yaml
 
 from command_line import COMMAND, run_bursar
 
-
 NO_SUFFIX = "beyond 999E there is no suffix, and Kubernetes prints none"
 
 

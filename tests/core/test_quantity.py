@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bursar.core.model.int64 import INT64_MAX, INT64_MIN
 from bursar.core.model.quantity import (
     EXPONENT_MAX,
-    INT64_MAX,
-    INT64_MIN,
     TEXT_LENGTH_MAX,
     Format,
     Quantity,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from oracle import OracleUnavailableError, ensure_built
+from assets import AssetError, ensure
 from oracle_dialogue import Oracle
 
 FIXED_SEED = 20_260_417
@@ -36,8 +36,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def oracle() -> Iterator[Oracle]:
     try:
-        program = ensure_built()
-    except OracleUnavailableError as error:
+        program = ensure("oracle")
+    except AssetError as error:
         pytest.fail(f"the comparison with upstream could not be made: {error}", pytrace=False)
     running = Oracle(program)
     yield running

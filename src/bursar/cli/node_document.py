@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from bursar.app.node_report import Allocation, NodeReport, PodLine, Share
+from bursar.app.node_report import Allocation, NodeReport, PodLine, Share, WaitingPod
 from bursar.core.model.resources import ResourceList
 
 Document: TypeAlias = dict[str, object]
@@ -18,6 +18,7 @@ def as_dict(report: NodeReport) -> Document:
         "pods": [_pod(pod) for pod in report.pods],
         "allocated": {each.resource: _allocation(each) for each in report.allocated},
         "stillFits": _texts(report.free),
+        "waiting": [_waiting(pod) for pod in report.waiting],
     }
 
 
@@ -33,6 +34,22 @@ def _pod(pod: PodLine) -> Document:
         "limits": _amounts(pod.limits),
         "requestsPercent": _percentages(pod.requests),
         "limitsPercent": _percentages(pod.limits),
+    }
+
+
+def _waiting(pod: WaitingPod) -> Document:
+    return {
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "fits": not pod.shortfalls,
+        "missing": {
+            lack.resource: {
+                "reason": lack.reason,
+                "requested": str(lack.requested_amount),
+                "free": str(lack.free_amount),
+            }
+            for lack in pod.shortfalls
+        },
     }
 
 

@@ -12,10 +12,11 @@ from typing import Final
 from bursar.app.node_report import Allocation, NodeReport, PodLine, Share
 from bursar.cli.ages import age, format_time
 from bursar.cli.tabwriter import aligned
+from bursar.core.model.int64 import INT64_MIN
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
 from bursar.core.model.node import Node, NodeCondition, SystemInfo, Taint
-from bursar.core.model.quantity import INT64_MIN
 from bursar.core.model.resources import ResourceList
+from bursar.core.placement.fit import Shortfall
 
 NONE: Final = "<none>"
 ROLE_PREFIX: Final = "node-role.kubernetes.io/"
@@ -58,6 +59,30 @@ def still_fits(report: NodeReport) -> str:
             *(f"  {name}\t{amount}" for name, amount in report.free.items()),
         ]
     )
+
+
+def waiting_pods(report: NodeReport) -> str:
+    """Which pods without a node would fit this one, judged by resources alone."""
+    return _text(
+        [
+            "Waiting pods:",
+            "  Namespace\tName\tFits",
+            *(
+                f"  {pod.namespace}\t{pod.name}\t{_verdict(pod.shortfalls)}"
+                for pod in report.waiting
+            ),
+        ]
+    )
+
+
+def _verdict(shortfalls: Sequence[Shortfall]) -> str:
+    if not shortfalls:
+        return "yes"
+    lacks = (
+        f"{lack.reason} (wants {lack.requested_amount}, {lack.free_amount} free)"
+        for lack in shortfalls
+    )
+    return f"no: {', '.join(lacks)}"
 
 
 def _text(lines: Sequence[str]) -> str:

@@ -45,10 +45,10 @@ def emit_document(document: object, output: Output) -> None:
 
 
 def printable(text: str) -> str:
-    """The text with control characters escaped: input must not move a reader's cursor.
+    r"""The text with control characters escaped: input must not move a reader's cursor.
 
     >>> printable("1\x1b[2J")
-    '1\\\\x1b[2J'
+    '1\\x1b[2J'
     """
     if text.isprintable():
         return text

@@ -1,9 +1,11 @@
 """Reading single fields of a manifest: quantities, times, and the error that names the field."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
+from bursar.core.model.pod import NO_LABELS
 from bursar.core.model.quantity import ZERO, Quantity, QuantityError
 from bursar.core.model.resources import NOTHING, ResourceList
 
@@ -12,20 +14,81 @@ Scalar: TypeAlias = str | int | float | bool | None
 
 RawResourceList: TypeAlias = dict[str, Scalar]
 
+RawTexts: TypeAlias = dict[str, str | None]
+"""Labels and annotations. A null in them is an empty text to the API server."""
+
+Step: TypeAlias = str | int
+"""One step down into a document: a key of an object or an index of a list."""
+
+QUOTED_LENGTH_MAX: Final = 64
+FIELD_LENGTH_MAX: Final = 256
+
+# Fields whose keys are the user's own words; upstream writes those in brackets.
+_MAPS: Final = frozenset(
+    {"labels", "annotations", "matchLabels", "nodeSelector", "data", "stringData", "binaryData"}
+    | {"requests", "limits", "overhead", "capacity", "allocatable", "allocatedResources"}
+    | {"hard", "used"}
+)
+
 # What Go's strings.TrimSpace removes; Python's strip() would remove a few control codes more.
 _SPACES: Final = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
 
+_RFC3339: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})"
+)
+
 
 class FieldError(ValueError):
-    """A field that cannot be read: where in the object, and why."""
+    """A field that cannot be read: where in the object, why, and the text found if it helps."""
 
-    def __init__(self, field: str, problem: str) -> None:
+    def __init__(self, field: str, problem: str, found: str | None = None) -> None:
         super().__init__(f"{field}: {problem}" if field else problem)
         self.field = field
         self.problem = problem
+        self.found = found
+
+    def under(self, parent: str) -> "FieldError":
+        """The same complaint, seen from an object that holds this one in `parent`."""
+        return FieldError(f"{parent}.{self.field}", self.problem, self.found)
+
+
+def printable(text: str, limit: int = QUOTED_LENGTH_MAX) -> str:
+    r"""The start of a foreign text, safe to show: one line, no control or direction characters.
+
+    >>> print(printable("a" + chr(27) + "[2J"), printable("x" * 99, 8))
+    a\x1b[2J xxxxxxxx...
+    """
+    shown = "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape", "surrogatepass").decode()
+        for character in text[:limit]
+    )
+    return f"{shown}..." if len(text) > limit else shown
+
+
+def quoted(text: str) -> str:
+    return f'"{printable(text)}"'
+
+
+def field_text(steps: Iterable[Step]) -> str:
+    """Steps as upstream writes a field path.
+
+    >>> field_text(["spec", "containers", 0, "resources", "limits", "cpu"])
+    'spec.containers[0].resources.limits[cpu]'
+    """
+    text = ""
+    is_map = False
+    for step in steps:
+        if is_map or isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+        is_map = not is_map and step in _MAPS
+    return text
 
 
 def number_text(number: float) -> str:
@@ -36,13 +99,13 @@ def number_text(number: float) -> str:
     """
     digits = repr(number)
     magnitude = abs(number)
-    if "e" not in digits and "inf" not in digits and "nan" not in digits:
+    if "e" not in digits:
         return digits.removesuffix(".0")
     if 1e-6 <= magnitude < 1e21:
         return _without_exponent(digits)
     mantissa, _, exponent = digits.partition("e")
     # Go writes e-07 as e-7 but keeps the plus sign.
-    return f"{mantissa.removesuffix('.0')}e{exponent[0]}{exponent[1:].lstrip('0')}"
+    return f"{mantissa}e{exponent[0]}{exponent[1:].lstrip('0')}"
 
 
 def _without_exponent(digits: str) -> str:
@@ -51,9 +114,8 @@ def _without_exponent(digits: str) -> str:
     whole, _, fraction = mantissa.lstrip("-").partition(".")
     shift = int(exponent)
     if shift >= 0:
-        fraction = "" if fraction == "0" else fraction
         return sign + whole + fraction.ljust(shift, "0")
-    return f"{sign}0.{'0' * (-shift - 1)}{whole}{'' if fraction == '0' else fraction}"
+    return f"{sign}0.{'0' * (-shift - 1)}{whole}{fraction}"
 
 
 def decode_quantity(raw: Scalar, field: str) -> Quantity:
@@ -62,12 +124,11 @@ def decode_quantity(raw: Scalar, field: str) -> Quantity:
         return ZERO
     if isinstance(raw, bool):
         raise FieldError(field, f"a quantity is expected, not {str(raw).lower()}")
-    if isinstance(raw, float):
-        raw = number_text(raw)
+    text = number_text(raw) if isinstance(raw, float) else str(raw)
     try:
-        return Quantity.parse(str(raw).strip(_SPACES))
+        return Quantity.parse(text.strip(_SPACES))
     except QuantityError as error:
-        raise FieldError(field, str(error)) from None
+        raise FieldError(field, str(error), text) from None
 
 
 def decode_resources(raw: Mapping[str, Scalar] | None, field: str) -> ResourceList:
@@ -76,12 +137,19 @@ def decode_resources(raw: Mapping[str, Scalar] | None, field: str) -> ResourceLi
     return {name: decode_quantity(amount, f"{field}[{name}]") for name, amount in raw.items()}
 
 
+def decode_texts(raw: RawTexts | None) -> Mapping[str, str]:
+    if not raw:
+        return NO_LABELS
+    return {key: text or "" for key, text in raw.items()}
+
+
 def decode_time(raw: str | None, field: str) -> datetime | None:
     """Read an RFC 3339 time; the API server writes UTC with whole seconds."""
     if not raw:
         return None
     try:
-        moment = datetime.fromisoformat(raw)
-    except ValueError:
-        raise FieldError(field, f"{raw[:64]!r} is not an RFC 3339 time") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        if not _RFC3339.fullmatch(raw):
+            raise ValueError  # noqa: TRY301 - what `fromisoformat` reads beyond RFC 3339 is refused alike
+        return datetime.fromisoformat(raw).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise FieldError(field, "not an RFC 3339 time", raw) from None

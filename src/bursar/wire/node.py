@@ -3,13 +3,12 @@
 import msgspec
 
 from bursar.core.model import node as core
-from bursar.core.model.pod import NO_LABELS
-from bursar.wire.fields import RawResourceList, decode_resources, decode_time
+from bursar.wire.fields import RawResourceList, decode_resources, decode_texts, decode_time
 from bursar.wire.pod import ObjectMeta, Struct
 
 
 class Taint(Struct):
-    key: str = ""
+    key: str | None = None
     value: str | None = None
     effect: str | None = None
 
@@ -23,7 +22,7 @@ class NodeSpec(Struct):
 
 
 class Condition(Struct):
-    type: str = ""
+    type: str | None = None
     status: str | None = None
     reason: str | None = None
     message: str | None = None
@@ -32,8 +31,8 @@ class Condition(Struct):
 
 
 class Address(Struct):
-    type: str = ""
-    address: str = ""
+    type: str | None = None
+    address: str | None = None
 
 
 class Swap(Struct):
@@ -77,11 +76,11 @@ def to_core(node: Node) -> core.Node:
     allocatable = decode_resources(status.allocatable, "status.allocatable")
     return core.Node(
         name=meta.name or "",
-        labels=meta.labels or NO_LABELS,
-        annotations=meta.annotations or NO_LABELS,
+        labels=decode_texts(meta.labels),
+        annotations=decode_texts(meta.annotations),
         created_at=decode_time(meta.creation_timestamp, "metadata.creationTimestamp"),
         taints=tuple(
-            core.Taint(key=taint.key, value=taint.value or "", effect=taint.effect or "")
+            core.Taint(key=taint.key or "", value=taint.value or "", effect=taint.effect or "")
             for taint in spec.taints or ()
         ),
         unschedulable=bool(spec.unschedulable),
@@ -95,7 +94,7 @@ def to_core(node: Node) -> core.Node:
             for index, condition in enumerate(status.conditions or ())
         ),
         addresses=tuple(
-            core.NodeAddress(type=address.type, address=address.address)
+            core.NodeAddress(type=address.type or "", address=address.address or "")
             for address in status.addresses or ()
         ),
         info=_info(status.node_info or NodeInfo()),
@@ -104,7 +103,7 @@ def to_core(node: Node) -> core.Node:
 
 def _condition(raw: Condition, field: str) -> core.NodeCondition:
     return core.NodeCondition(
-        type=raw.type,
+        type=raw.type or "",
         status=raw.status or "",
         reason=raw.reason or "",
         message=raw.message or "",

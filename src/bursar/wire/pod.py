@@ -5,15 +5,23 @@ import msgspec
 from bursar.core.model import pod as core
 from bursar.wire.fields import (
     RawResourceList,
+    RawTexts,
     Scalar,
     decode_quantity,
     decode_resources,
+    decode_texts,
     decode_time,
 )
 
 
 class Struct(msgspec.Struct, rename="camel", gc=False):
-    """Foreign objects: unknown fields are ignored, missing ones take their default."""
+    """Foreign objects: unknown fields are ignored, and any field may be missing or null."""
+
+
+class OwnerReference(Struct):
+    kind: str | None = None
+    name: str | None = None
+    controller: bool | None = None
 
 
 class ObjectMeta(Struct):
@@ -21,13 +29,14 @@ class ObjectMeta(Struct):
     generate_name: str | None = None
     namespace: str | None = None
     uid: str | None = None
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
+    labels: RawTexts | None = None
+    annotations: RawTexts | None = None
     creation_timestamp: str | None = None
+    owner_references: list[OwnerReference] | None = None
 
 
 class ClaimReference(Struct):
-    name: str = ""
+    name: str | None = None
     request: str | None = None
 
 
@@ -38,7 +47,7 @@ class ResourceRequirements(Struct):
 
 
 class Container(Struct):
-    name: str = ""
+    name: str | None = None
     image: str | None = None
     restart_policy: str | None = None
     resources: ResourceRequirements | None = None
@@ -50,12 +59,12 @@ class EmptyDirSource(Struct):
 
 
 class Volume(Struct):
-    name: str = ""
+    name: str | None = None
     empty_dir: EmptyDirSource | None = None
 
 
 class Named(Struct):
-    name: str = ""
+    name: str | None = None
 
 
 class PodSpec(Struct):
@@ -70,6 +79,7 @@ class PodSpec(Struct):
     os: Named | None = None
     priority: int | None = None
     priority_class_name: str | None = None
+    preemption_policy: str | None = None
     scheduling_gates: list[Named] | None = None
 
 
@@ -89,7 +99,7 @@ class ContainerState(Struct):
 
 
 class ContainerStatus(Struct):
-    name: str = ""
+    name: str | None = None
     resources: ResourceRequirements | None = None
     allocated_resources: RawResourceList | None = None
     ready: bool | None = None
@@ -99,7 +109,7 @@ class ContainerStatus(Struct):
 
 
 class Condition(Struct):
-    type: str = ""
+    type: str | None = None
     status: str | None = None
     reason: str | None = None
     message: str | None = None
@@ -130,21 +140,22 @@ def to_core(pod: Pod) -> core.Pod:
         namespace=meta.namespace or "",
         name=meta.name or meta.generate_name or "",
         uid=meta.uid or "",
-        labels=meta.labels or core.NO_LABELS,
-        annotations=meta.annotations or core.NO_LABELS,
+        labels=decode_texts(meta.labels),
+        annotations=decode_texts(meta.annotations),
         created_at=decode_time(meta.creation_timestamp, "metadata.creationTimestamp"),
         containers=_containers(spec.containers, "spec.containers"),
         init_containers=_containers(spec.init_containers, "spec.initContainers"),
         ephemeral_containers=_containers(spec.ephemeral_containers, "spec.ephemeralContainers"),
         resources=_requirements(spec.resources, "spec.resources"),
         overhead=decode_resources(spec.overhead, "spec.overhead"),
-        claim_names=tuple(claim.name for claim in spec.resource_claims or ()),
+        claim_names=_names(spec.resource_claims),
         empty_dirs=_empty_dirs(spec.volumes or []),
         node_name=spec.node_name or "",
-        os_name=spec.os.name if spec.os else "",
+        os_name=(spec.os and spec.os.name) or "",
         priority=spec.priority,
         priority_class=spec.priority_class_name or "",
-        scheduling_gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
+        preemption_policy=spec.preemption_policy or "",
+        scheduling_gates=_names(spec.scheduling_gates),
         phase=status.phase or "",
         conditions=tuple(_condition(condition) for condition in status.conditions or ()),
         container_statuses=_statuses(status.container_statuses, "status.containerStatuses"),
@@ -157,6 +168,10 @@ def to_core(pod: Pod) -> core.Pod:
     )
 
 
+def _names(raw: list[Named] | None) -> tuple[str, ...]:
+    return tuple(named.name or "" for named in raw or ())
+
+
 def _requirements(raw: ResourceRequirements | None, field: str) -> core.ResourceRequirements | None:
     if raw is None:
         return None
@@ -164,7 +179,7 @@ def _requirements(raw: ResourceRequirements | None, field: str) -> core.Resource
         requests=decode_resources(raw.requests, f"{field}.requests"),
         limits=decode_resources(raw.limits, f"{field}.limits"),
         claims=tuple(
-            core.ClaimReference(name=claim.name, request=claim.request or "")
+            core.ClaimReference(name=claim.name or "", request=claim.request or "")
             for claim in raw.claims or ()
         ),
     )
@@ -173,7 +188,7 @@ def _requirements(raw: ResourceRequirements | None, field: str) -> core.Resource
 def _containers(raw: list[Container] | None, field: str) -> tuple[core.Container, ...]:
     return tuple(
         core.Container(
-            name=container.name,
+            name=container.name or "",
             resources=_requirements(container.resources, f"{field}[{index}].resources")
             or core.NO_RESOURCES,
             restart_policy=container.restart_policy or "",
@@ -187,7 +202,7 @@ def _empty_dirs(volumes: list[Volume]) -> tuple[core.EmptyDir, ...]:
     return tuple(
         core.EmptyDir(
             index=index,
-            name=volume.name,
+            name=volume.name or "",
             medium=volume.empty_dir.medium or "",
             size_limit=None
             if volume.empty_dir.size_limit is None
@@ -202,7 +217,7 @@ def _empty_dirs(volumes: list[Volume]) -> tuple[core.EmptyDir, ...]:
 
 def _condition(raw: Condition) -> core.Condition:
     return core.Condition(
-        type=raw.type,
+        type=raw.type or "",
         status=raw.status or "",
         reason=raw.reason or "",
         message=raw.message or "",
@@ -215,7 +230,7 @@ def _statuses(raw: list[ContainerStatus] | None, field: str) -> tuple[core.Conta
 
 def _status(raw: ContainerStatus, field: str) -> core.ContainerStatus:
     return core.ContainerStatus(
-        name=raw.name,
+        name=raw.name or "",
         resources=_requirements(raw.resources, f"{field}.resources"),
         allocated=decode_resources(raw.allocated_resources, f"{field}.allocatedResources"),
         ready=bool(raw.ready),

@@ -4,6 +4,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from bursar.core.model.quantity import Quantity, QuantityError
+
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
@@ -27,11 +29,23 @@ _WHOLE_OBJECT_COUNTS: Final = frozenset(
         "services.loadbalancers",
     }
 )
+_STANDARD_FOR_CONTAINERS: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+_STANDARD: Final = (
+    _WHOLE_OBJECT_COUNTS
+    | _STANDARD_FOR_CONTAINERS
+    | {STORAGE, "requests.storage"}
+    | {f"{side}.{name}" for side in ("requests", "limits") for name in _STANDARD_FOR_CONTAINERS}
+)
 
 _NAME_PART: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAME_PART_LENGTH_MAX: Final = 63
+_LABEL_LENGTH_MAX: Final = 63
 _SUBDOMAIN_LENGTH_MAX: Final = 253
+
+
+# ------------------------------------------------------------------ kinds of names
 
 
 def is_native(name: str) -> bool:
@@ -80,6 +94,34 @@ def is_pod_level(name: str) -> bool:
     return name in {CPU, MEMORY} or is_hugepages(name)
 
 
+def is_standard(name: str) -> bool:
+    """Known to the API server without a domain in front, if only in a quota."""
+    return name in _STANDARD or is_hugepages(name.removeprefix(QUOTA_REQUESTS_PREFIX))
+
+
+def is_standard_for_containers(name: str) -> bool:
+    """Standard, and something a container can be given."""
+    return name in _STANDARD_FOR_CONTAINERS or is_hugepages(name)
+
+
+def page_size(name: str) -> Quantity | None:
+    """The size of one page of `hugepages-<size>`, or None if it is not a positive whole number.
+
+    Whether it is whole is asked as upstream asks it, so that a size beyond 64 bits passes.
+
+    >>> page_size("hugepages-2Mi"), page_size("hugepages-xyz")
+    (Quantity(2Mi), None)
+    """
+    try:
+        size = Quantity.parse(name.removeprefix(HUGEPAGES_PREFIX))
+    except QuantityError:
+        return None
+    return size if size.nanos > 0 and size.milli_value() % 1000 == 0 else None
+
+
+# ------------------------------------------------------------------ how a name may be spelt
+
+
 def qualified_name_errors(name: str) -> tuple[str, ...]:
     """Every way in which `name` is not a qualified name, in upstream's words and order."""
     parts = name.split("/")
@@ -91,10 +133,20 @@ def qualified_name_errors(name: str) -> tuple[str, ...]:
     local = parts[-1]
     if not local:
         errors.append("name part must be non-empty")
-    elif len(local) > _NAME_PART_LENGTH_MAX:
+    elif _byte_length(local) > _NAME_PART_LENGTH_MAX:
         errors.append(f"name part must be no more than {_NAME_PART_LENGTH_MAX} bytes")
     if not _NAME_PART.fullmatch(local):
         errors.append(f"name part {_NAME_PART_RULE}")
+    return tuple(errors)
+
+
+def label_errors(name: str) -> tuple[str, ...]:
+    """Every way in which `name` is not an RFC 1123 label, in upstream's words and order."""
+    errors: list[str] = []
+    if _byte_length(name) > _LABEL_LENGTH_MAX:
+        errors.append(f"must be no more than {_LABEL_LENGTH_MAX} characters")
+    if not _LABEL.fullmatch(name):
+        errors.append("must not contain dots" if _SUBDOMAIN.fullmatch(name) else _LABEL_RULE)
     return tuple(errors)
 
 
@@ -102,11 +154,16 @@ def _prefix_errors(prefix: str) -> list[str]:
     if not prefix:
         return ["must be non-empty"]
     errors: list[str] = []
-    if len(prefix) > _SUBDOMAIN_LENGTH_MAX:
+    if _byte_length(prefix) > _SUBDOMAIN_LENGTH_MAX:
         errors.append(f"must be no more than {_SUBDOMAIN_LENGTH_MAX} bytes")
     if not _SUBDOMAIN.fullmatch(prefix):
         errors.append(_SUBDOMAIN_RULE)
     return errors
+
+
+def _byte_length(text: str) -> int:
+    # Half of a surrogate pair arrives upstream as U+FFFD, which is three bytes long as well.
+    return len(text.encode(errors="surrogatepass"))
 
 
 _NAME_PART_RULE: Final = (
@@ -115,10 +172,13 @@ _NAME_PART_RULE: Final = (
     "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
 _QUALIFIED_NAME_RULE: Final = (
-    "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start "
-    "and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex "
-    "used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS "
-    "subdomain prefix and '/' (e.g. 'example.com/MyName')"
+    f"a valid label key {_NAME_PART_RULE} with an optional DNS subdomain prefix and '/' "
+    "(e.g. 'example.com/MyName')"
+)
+_LABEL_RULE: Final = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used "
+    "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
 )
 _SUBDOMAIN_RULE: Final = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "

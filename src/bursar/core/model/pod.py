@@ -121,6 +121,7 @@ class Pod:
     os_name: str = ""
     priority: int | None = None
     priority_class: str = ""
+    preemption_policy: str = ""
     scheduling_gates: tuple[str, ...] = ()
 
     phase: str = ""

@@ -16,6 +16,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
+from bursar.core.model.int64 import INT64_MAX, INT64_MIN, quotient, wrapped
+
 TEXT_LENGTH_MAX: Final = 1024
 """Longest text accepted. Upstream has no bound, and a tenant could send megabytes of digits."""
 
@@ -31,8 +33,6 @@ SUFFIX_ERROR: Final = "unable to parse quantity's suffix"
 NANO: Final = -9
 MILLI: Final = -3
 NANOS_PER_UNIT: Final = 10**9
-INT64_MAX: Final = 2**63 - 1
-INT64_MIN: Final = -(2**63)
 MILLI_VALUE_MAX: Final = INT64_MAX // 1000
 """Above this whole value, `milli_value` overflows; upstream callers that care compare with it."""
 
@@ -138,7 +138,7 @@ class Quantity:
             exact = _ceil_away(self.nanos, 10 ** (scale - NANO))
             if INT64_MIN <= exact <= INT64_MAX:
                 return exact
-            return _wrapped(exact) if self.scale - scale in _SINGLE_STEP_SCALES else 0
+            return wrapped(exact) if self.scale - scale in _SINGLE_STEP_SCALES else 0
         return _scaled_big(self._stored(), scale - self.scale)
 
     def as_int64(self) -> int | None:
@@ -236,18 +236,20 @@ def _sum(left: Quantity, right: Quantity, right_nanos: int) -> Quantity:
     if left.nanos == 0:
         return Quantity(nanos, kept, right.scale)
     scale = min(left.scale, right.scale)
-    bound = 10 ** (scale - NANO) * (INT64_MAX + 1)
+    bound = _int64_bound(scale)
     fits = -bound <= nanos < bound and abs(left.nanos) < bound and abs(right_nanos) < bound
     return Quantity(nanos, kept, scale, not fits)
 
 
+@lru_cache(maxsize=256)
+def _int64_bound(scale: int) -> int:
+    """The first amount, in nanos, that an int64 of that scale cannot hold."""
+    bound: int = (INT64_MAX + 1) * 10 ** (scale - NANO)
+    return bound
+
+
 _SINGLE_STEP_SCALES: Final = frozenset({1, 2, 3, 6, 9})
 """Differences of scale that upstream bridges with one multiplication, keeping the low bits."""
-
-
-def _wrapped(value: int) -> int:
-    """The low 64 bits, as a signed number."""
-    return (value - INT64_MIN) % 2**64 + INT64_MIN
 
 
 def _scaled_big(stored: int, finer: int) -> int:
@@ -255,14 +257,13 @@ def _scaled_big(stored: int, finer: int) -> int:
     if finer <= 0:
         # Go converts the float 10^n to int64, which saturates to the minimum from 10^19 on.
         power = 10**-finer if finer > -19 else INT64_MIN
-        return _wrapped(_wrapped(stored) * power)
+        return wrapped(wrapped(stored) * power)
     unit: int = 10**finer
     if stored < INT64_MAX and finer < 19:
-        held = _wrapped(stored)
-        whole = held // unit if held >= 0 else -(-held // unit)
-        return whole + (1 if held % unit else 0)
+        held = wrapped(stored)
+        return quotient(held, unit) + (1 if held % unit else 0)
     whole, rest = divmod(stored, unit)
-    return _wrapped(_wrapped(whole) + (1 if rest else 0))
+    return wrapped(wrapped(whole) + (1 if rest else 0))
 
 
 # ------------------------------------------------------------------ text to amount

@@ -1,0 +1,1 @@
+"""Manifests on disk and on standard input."""

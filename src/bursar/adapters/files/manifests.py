@@ -1,0 +1,168 @@
+"""What the command line's `-f` reads: pods, nodes and workloads out of any number of sources.
+
+Whatever is wrong with a source, the answer is one `ManifestError` whose text is
+one short line: where, which object, which field, and why. It is safe to print,
+and of the manifest it quotes only a quantity, a time, a kind or a name.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final
+
+from bursar.adapters.files import sources
+from bursar.adapters.files.sources import SourceError
+from bursar.core.model.node import Node
+from bursar.core.model.pod import Pod
+from bursar.wire.documents import Document, read_documents
+from bursar.wire.fields import FIELD_LENGTH_MAX, printable, quoted
+from bursar.wire.objects import Entry, ObjectError, Skipped, read_objects
+from bursar.wire.text import SOURCE_BYTES_MAX, DocumentError
+from bursar.wire.workload import WorkloadTemplate
+
+__all__ = ["ManifestError", "Manifests", "Origin", "WorkloadTemplate", "read_manifests"]
+
+_NAME_LENGTH_MAX: Final = 1024
+_PROBLEM_LENGTH_MAX: Final = 512
+
+
+class ManifestError(Exception):
+    """A source, or an object in it, that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where an object was read."""
+
+    source: str
+    document: int
+    """Its number in the source, from 1."""
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifests:
+    """What was read, in the order of reading; each origin is that of the object beside it."""
+
+    pods: tuple[Pod, ...] = ()
+    pod_origins: tuple[Origin, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    node_origins: tuple[Origin, ...] = ()
+    templates: tuple[WorkloadTemplate, ...] = ()
+    """Pods that workloads would make, with their owner and how many."""
+    template_origins: tuple[Origin, ...] = ()
+    skipped: tuple[tuple[str, int], ...] = ()
+    """Kinds that hold neither pods nor nodes, sorted, and how many there were of each."""
+
+
+def read_manifests(paths: Sequence[str], stdin: BinaryIO) -> Manifests:
+    """Read files, the manifests in folders, and standard input for `-`, in that order.
+
+    Raises `ManifestError` for the first thing that is wrong, and for a source without objects.
+    """
+    shelf = _Shelf()
+    try:
+        for path in paths:
+            _read_path(path, stdin, shelf)
+    except SourceError as error:
+        name = printable(error.name, _NAME_LENGTH_MAX)
+        raise ManifestError(f"{name}: {printable(error.problem, _PROBLEM_LENGTH_MAX)}") from None
+    return shelf.manifests()
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """What was read so far."""
+
+    pods: list[tuple[Pod, Origin]] = field(default_factory=list)
+    nodes: list[tuple[Node, Origin]] = field(default_factory=list)
+    templates: list[tuple[WorkloadTemplate, Origin]] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    is_stdin_read: bool = False
+
+    def put(self, entry: Entry, origin: Origin) -> None:
+        match entry.decoded:
+            case Pod() as pod:
+                self.pods.append((pod, origin))
+            case Node() as node:
+                self.nodes.append((node, origin))
+            case WorkloadTemplate() as template:
+                self.templates.append((template, origin))
+            case Skipped(kind=kind):
+                self.skipped[kind] += 1
+
+    def manifests(self) -> Manifests:
+        return Manifests(
+            pods=tuple(pod for pod, _ in self.pods),
+            pod_origins=tuple(origin for _, origin in self.pods),
+            nodes=tuple(node for node, _ in self.nodes),
+            node_origins=tuple(origin for _, origin in self.nodes),
+            templates=tuple(template for template, _ in self.templates),
+            template_origins=tuple(origin for _, origin in self.templates),
+            skipped=tuple(sorted(self.skipped.items())),
+        )
+
+
+def _read_path(path: str, stdin: BinaryIO, shelf: _Shelf) -> None:
+    if path == sources.STDIN:
+        if shelf.is_stdin_read:
+            raise SourceError(sources.STDIN_NAME, "can be read only once")
+        shelf.is_stdin_read = True
+        chunks = sources.chunks_of_stream(stdin)
+        if not _read_source(sources.STDIN_NAME, chunks, shelf):
+            raise SourceError(sources.STDIN_NAME, "no Kubernetes object in it")
+    elif sources.is_folder(path):
+        _read_folder(path, shelf)
+    elif not _read_file(path, shelf):
+        raise SourceError(path, "no Kubernetes object in it")
+
+
+def _read_folder(folder: str, shelf: _Shelf) -> None:
+    """A file without objects is fine in a folder, unless all are so."""
+    paths = sources.manifests_in(folder)
+    if not paths:
+        extensions = ", ".join(sources.EXTENSIONS)
+        raise SourceError(folder, f"no manifest in this folder (looked for {extensions})")
+    if not sum(_read_file(path, shelf) for path in paths):
+        raise SourceError(folder, "no Kubernetes object in the manifests of this folder")
+
+
+def _read_file(path: str, shelf: _Shelf) -> int:
+    with closing(sources.chunks_of_file(path, bytes_max=SOURCE_BYTES_MAX)) as chunks:
+        return _read_source(path, chunks, shelf)
+
+
+def _read_source(name: str, chunks: Iterable[bytes], shelf: _Shelf) -> int:
+    """Put all objects of a source on the shelf; how many documents it had that are not empty."""
+    count = 0
+    try:
+        for document in read_documents(chunks):
+            count += 1
+            _read_document(name, document, shelf)
+    except DocumentError as error:
+        raise _manifest_error(name, error, "") from None
+    except ObjectError as error:
+        raise _manifest_error(name, error, error.subject, error.found) from None
+    return count
+
+
+def _read_document(name: str, document: Document, shelf: _Shelf) -> None:
+    for entry in read_objects(document):
+        shelf.put(entry, Origin(source=name, document=document.number, line=entry.place.line))
+
+
+def _manifest_error(
+    name: str, error: DocumentError | ObjectError, subject: str, found: str | None = None
+) -> ManifestError:
+    parts = [
+        f"{printable(name, _NAME_LENGTH_MAX)}:{error.place}",
+        subject,
+        printable(error.field, FIELD_LENGTH_MAX),
+        printable(error.problem, _PROBLEM_LENGTH_MAX),
+    ]
+    line = ": ".join(part for part in parts if part)
+    return ManifestError(line if found is None else f"{line} (found {quoted(found)})")

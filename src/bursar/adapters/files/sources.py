@@ -1,0 +1,70 @@
+"""Where manifests come from: files, the manifests in a folder, and standard input.
+
+A folder is not descended into, as with `kubectl -f`. Pipes and devices in it are
+passed over, for reading one may wait for ever; named directly, a pipe is read.
+"""
+
+import os
+import stat
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+STDIN: Final = "-"
+STDIN_NAME: Final = "<stdin>"
+EXTENSIONS: Final = (".json", ".yaml", ".yml")
+CHUNK_BYTES: Final = 2**16
+
+
+class SourceError(Exception):
+    """A source that cannot be read: which one, and why."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name}: {problem}")
+        self.name = name or '""'
+        self.problem = problem
+
+
+def is_folder(path: str) -> bool:
+    """Whether the path is a folder. Raises `SourceError` if there is nothing at that path."""
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116 - a Path would make "" of "."
+    except (OSError, ValueError) as error:
+        raise _refusal(path, error) from None
+
+
+def manifests_in(folder: str) -> list[str]:
+    """The paths of the manifests directly in a folder, in the order of their names."""
+    try:
+        return [
+            str(path)
+            for path in sorted(Path(folder).iterdir())
+            if path.suffix in EXTENSIONS and path.is_file()
+        ]
+    except OSError as error:
+        raise _refusal(folder, error) from None
+
+
+def chunks_of_file(path: str, *, bytes_max: int) -> Generator[bytes]:
+    """Read a file piece by piece; one known to be larger than `bytes_max` not at all."""
+    try:
+        with Path(path).open("rb") as file:
+            if os.fstat(file.fileno()).st_size > bytes_max:
+                raise SourceError(path, f"larger than {bytes_max} bytes")
+            yield from chunks_of_stream(file, path)
+    except OSError as error:
+        raise _refusal(path, error) from None
+
+
+def chunks_of_stream(stream: BinaryIO, name: str = STDIN_NAME) -> Iterator[bytes]:
+    try:
+        while chunk := stream.read(CHUNK_BYTES):
+            yield chunk
+    except OSError as error:
+        raise _refusal(name, error) from None
+
+
+def _refusal(name: str, error: OSError | ValueError) -> SourceError:
+    """Say what the system says, without its number and without the path once more."""
+    reason = error.strerror if isinstance(error, OSError) else None
+    return SourceError(name, (reason or str(error)).lower())

@@ -1,0 +1,156 @@
+"""What is true of a node and the pods on it: the numbers of `describe node`, and what is left.
+
+The shares are kubectl's: rows count what an in-place resize has granted, totals count
+the spec, and both divide by what the node offers to pods. What is left is counted as
+the scheduler counts it, since it answers what the node would still take.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from bursar.core.model.binary_float import percent
+from bursar.core.model.demand import (
+    DESCRIBE_ROW,
+    DESCRIBE_TOTAL,
+    pod_limits,
+    pod_requests,
+)
+from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_hugepages
+from bursar.core.model.node import Node
+from bursar.core.model.pod import Pod
+from bursar.core.model.quantity import ZERO, Quantity
+from bursar.core.model.resources import ResourceList, add
+from bursar.core.placement.fit import Shortfall, free, shortfalls
+from bursar.core.placement.node_books import NodeBooks
+
+ALWAYS_IN_ROWS: Final = (CPU, MEMORY)
+ALWAYS_IN_TOTALS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """An amount, and how much of the node it is."""
+
+    amount: Quantity
+    percent: int | None
+    """Of what the node offers, towards zero; None if the node offers none of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodLine:
+    """One pod. Cpu and memory are always named; other resources if the pod names them."""
+
+    namespace: str
+    name: str
+    created_at: datetime | None
+    requests: Mapping[str, Share]
+    limits: Mapping[str, Share]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """What all pods of the node together hold of one resource."""
+
+    resource: str
+    requests: Share
+    limits: Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingPod:
+    """A pod without a node. It fits here, as far as resources go, if nothing is short."""
+
+    namespace: str
+    name: str
+    shortfalls: tuple[Shortfall, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReport:
+    node: Node
+    pods: tuple[PodLine, ...]
+    """The pods that have not ended, in the order in which an API server lists them."""
+    allocated: tuple[Allocation, ...]
+    """Cpu, memory, ephemeral storage, then hugepages, then all others; each group by name."""
+    free: ResourceList
+    """What the node would still take of what it offers, in the order of `allocated`; pods last."""
+    waiting: tuple[WaitingPod, ...]
+    """The pods that have no node yet, and what this one lacks for each."""
+
+
+def node_report(node: Node, pods: Iterable[Pod]) -> NodeReport:
+    """Report on `node`. Of `pods`, those elsewhere and those that have ended do not count."""
+    living = sorted((pod for pod in pods if not pod.is_terminated), key=_place_in_etcd)
+    here = [pod for pod in living if pod.node_name == node.name]
+    offered = node.allocatable or node.capacity
+    resources = _resources_in_totals(offered)
+    requests = _total(pod_requests(pod, DESCRIBE_TOTAL) for pod in here)
+    limits = _total(pod_limits(pod, DESCRIBE_TOTAL) for pod in here)
+    books = NodeBooks(replace(node, allocatable=offered), here)
+    left = free(books)
+    return NodeReport(
+        node=node,
+        pods=tuple(_pod_line(pod, offered) for pod in here),
+        allocated=tuple(
+            Allocation(
+                resource=name,
+                requests=_share(name, requests, offered),
+                limits=_share(name, limits, offered),
+            )
+            for name in resources
+        ),
+        free={name: left[name] for name in (*resources, PODS) if name in left},
+        waiting=tuple(
+            WaitingPod(namespace=pod.namespace, name=pod.name, shortfalls=shortfalls(pod, books))
+            for pod in living
+            if not pod.node_name
+        ),
+    )
+
+
+def _place_in_etcd(pod: Pod) -> str:
+    # The slash takes part: `team-a` sorts before `team`, since a hyphen sorts before it.
+    return f"{pod.namespace}/{pod.name}"
+
+
+def _resources_in_totals(offered: ResourceList) -> tuple[str, ...]:
+    listed = sorted(offered.keys() - {*ALWAYS_IN_TOTALS, PODS})
+    hugepages = [name for name in listed if is_hugepages(name)]
+    others = [name for name in listed if not is_hugepages(name)]
+    return (*ALWAYS_IN_TOTALS, *hugepages, *others)
+
+
+def _pod_line(pod: Pod, offered: ResourceList) -> PodLine:
+    return PodLine(
+        namespace=pod.namespace,
+        name=pod.name,
+        created_at=pod.created_at,
+        requests=_shares(pod_requests(pod, DESCRIBE_ROW), offered),
+        limits=_shares(pod_limits(pod, DESCRIBE_ROW), offered),
+    )
+
+
+def _shares(amounts: ResourceList, offered: ResourceList) -> dict[str, Share]:
+    names = (*ALWAYS_IN_ROWS, *sorted(amounts.keys() - {*ALWAYS_IN_ROWS}))
+    return {name: _share(name, amounts, offered) for name in names}
+
+
+def _share(name: str, amounts: ResourceList, offered: ResourceList) -> Share:
+    amount = amounts.get(name, ZERO)
+    whole = _measured(name, offered.get(name, ZERO))
+    return Share(
+        amount=amount, percent=percent(_measured(name, amount), whole) if whole != 0 else None
+    )
+
+
+def _measured(name: str, amount: Quantity) -> int:
+    return amount.milli_value() if name == CPU else amount.value()
+
+
+def _total(lists: Iterable[ResourceList]) -> ResourceList:
+    total: ResourceList = {}
+    for amounts in lists:
+        total = add(total, amounts)
+    return total

@@ -1,0 +1,95 @@
+"""Floating point without floats: the few upstream numbers that are computed in one.
+
+Upstream computes percentages, thresholds and scores in float64 or float32, and the
+rounding shows in what it prints and reserves. A binary floating point number is a
+fraction, so the same steps are taken here on exact fractions, each followed by the
+rounding the hardware would do (to nearest, ties to even). A caller writes the
+operations in Go's order and rounds after every one of them:
+
+>>> binary64(binary64(Fraction(29, 100)) * 100) < 29
+True
+
+There is no infinity, no NaN and no negative zero. A result too large for the format
+raises `OverflowError`, and a division by zero stays the caller's own case.
+"""
+
+from fractions import Fraction
+from math import isqrt, trunc
+from typing import Final
+
+from bursar.core.model.int64 import INT64_MAX, INT64_MIN
+
+_BITS_64: Final = 53
+_SMALLEST_64: Final = -1074
+_LARGEST_64: Final = 1024
+_BITS_32: Final = 24
+_SMALLEST_32: Final = -149
+_LARGEST_32: Final = 128
+
+
+def binary64(x: Fraction | int) -> Fraction:
+    """The float64 nearest to `x`, exactly."""
+    return _nearest(Fraction(x), _BITS_64, _SMALLEST_64, _LARGEST_64)
+
+
+def binary32(x: Fraction | int) -> Fraction:
+    """The float32 nearest to `x`, exactly."""
+    return _nearest(Fraction(x), _BITS_32, _SMALLEST_32, _LARGEST_32)
+
+
+def sqrt64(x: Fraction) -> Fraction:
+    """The float64 nearest to the square root of `x`, which must not be negative."""
+    assert x >= 0
+    # Enough places for the root to have two bits more than a float64 keeps; what is left
+    # over only has to be known as "something", which the last bit says.
+    places = max(0, _BITS_64 + 3 - _floor_log2(x) // 2) if x else 0
+    scaled = x.numerator << 2 * places
+    root = isqrt(scaled // x.denominator)
+    inexact = root * root * x.denominator != scaled
+    return binary64(Fraction(2 * root + inexact, 2 << places))
+
+
+def truncated_int64(x: Fraction) -> int:
+    """Go's `int64(x)` on amd64: towards zero, and the smallest int64 for what does not fit."""
+    whole = trunc(x)
+    return whole if INT64_MIN <= whole <= INT64_MAX else INT64_MIN
+
+
+def percent(part: int, whole: int) -> int:
+    """Go's `int64(float64(part) / float64(whole) * 100)`, as kubectl prints shares of a node.
+
+    On amd64 a division by zero, being infinite or no number at all, becomes the
+    smallest int64.
+
+    >>> percent(29, 100), percent(7, 0)
+    (28, -9223372036854775808)
+    """
+    if whole == 0:
+        return INT64_MIN
+    quotient = binary64(Fraction(binary64(part), binary64(whole)))
+    return truncated_int64(binary64(quotient * 100))
+
+
+def _floor_log2(x: Fraction) -> int:
+    """The exponent of the greatest power of two not above `abs(x)`, which is not zero."""
+    numerator, denominator = abs(x.numerator), x.denominator
+    guess = numerator.bit_length() - denominator.bit_length()
+    reached = (
+        numerator >= denominator << guess if guess >= 0 else numerator << -guess >= denominator
+    )
+    return guess if reached else guess - 1
+
+
+def _nearest(x: Fraction, bits: int, smallest: int, largest: int) -> Fraction:
+    """`x` with `bits` significant bits, none of them below 2^smallest, all below 2^largest."""
+    if x == 0:
+        return x
+    last = max(_floor_log2(x) - bits + 1, smallest)
+    # round() on a fraction gives an int, ties to even.
+    if last >= 0:
+        nearest = Fraction(round(Fraction(x, 1 << last)) << last)
+    else:
+        nearest = Fraction(round(x * (1 << -last)), 1 << -last)
+    if abs(nearest) >= 1 << largest:
+        raise OverflowError(f"no finite float of {bits} bits is near 2^{_floor_log2(x)}")
+    return nearest

@@ -1,0 +1,154 @@
+"""A problem: one thing wrong with one field, in the words the API server finds for it.
+
+The text is upstream's to the letter, because people search for it and programs
+compare it. A problem is a value, not an exception: an object can have many.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
+
+from bursar.core.model.quantity import Quantity
+
+
+class ProblemKind(Enum):
+    INVALID = "Invalid value"
+    REQUIRED = "Required value"
+    FORBIDDEN = "Forbidden"
+    NOT_SUPPORTED = "Unsupported value"
+    DUPLICATE = "Duplicate value"
+    NOT_FOUND = "Not found"
+
+
+_WITHOUT_VALUE: Final = frozenset({ProblemKind.REQUIRED, ProblemKind.FORBIDDEN})
+
+
+@dataclass(frozen=True, slots=True)
+class JsonText:
+    """A text that upstream prints as JSON rather than as a Go string.
+
+    It does so for strings with a type of their own, such as resource names and
+    QoS classes. The two notations differ in what they escape.
+    """
+
+    text: str
+
+
+Value: TypeAlias = str | int | Quantity | JsonText | tuple[str, ...] | None
+"""What was wrong. A list of texts is printed as JSON too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    field: str
+    """The path of the field, such as `spec.containers[0].resources.limits[cpu]`."""
+    kind: ProblemKind
+    value: Value = None
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.body}"
+
+    @property
+    def body(self) -> str:
+        """The text without the field, as a cause in the server's answer carries it."""
+        body = self.kind.value
+        if self.kind not in _WITHOUT_VALUE:
+            body += f": {_printed(self.value)}"
+        return f"{body}: {self.detail}" if self.detail else body
+
+
+def invalid(field: str, value: Value, detail: str) -> Problem:
+    return Problem(field=field, kind=ProblemKind.INVALID, value=value, detail=detail)
+
+
+def required(field: str, detail: str = "") -> Problem:
+    return Problem(field=field, kind=ProblemKind.REQUIRED, detail=detail)
+
+
+def forbidden(field: str, detail: str) -> Problem:
+    return Problem(field=field, kind=ProblemKind.FORBIDDEN, detail=detail)
+
+
+def not_supported(field: str, value: Value, supported: Iterable[str]) -> Problem:
+    detail = "supported values: " + ", ".join(quoted(word) for word in supported)
+    return Problem(field=field, kind=ProblemKind.NOT_SUPPORTED, value=value, detail=detail)
+
+
+def duplicate(field: str, value: Value) -> Problem:
+    return Problem(field=field, kind=ProblemKind.DUPLICATE, value=value)
+
+
+def not_found(field: str, value: Value, detail: str = "") -> Problem:
+    return Problem(field=field, kind=ProblemKind.NOT_FOUND, value=value, detail=detail)
+
+
+def render_invalid(kind: str, name: str, problems: Iterable[Problem]) -> str:
+    """The message of the API server's refusal (422, reason Invalid); each text appears once.
+
+    >>> print(render_invalid("Pod", "web", [required("spec.a"), required("spec.b")]))
+    Pod "web" is invalid: [spec.a: Required value, spec.b: Required value]
+    """
+    texts = list(dict.fromkeys(str(problem) for problem in problems))
+    subject = f"{kind} {quoted(name)} is invalid"
+    if not texts:
+        return subject
+    return f"{subject}: {texts[0] if len(texts) == 1 else '[' + ', '.join(texts) + ']'}"
+
+
+# ------------------------------------------------------------------ values as upstream prints them
+
+
+def _printed(value: Value) -> str:
+    if isinstance(value, JsonText):
+        return _json(value.text)
+    if isinstance(value, tuple):
+        # In Go an empty list is nil here, and null in JSON.
+        return f"[{','.join(_json(text) for text in value)}]" if value else "null"
+    if isinstance(value, str):
+        return quoted(value)
+    return f'"{value}"' if isinstance(value, Quantity) else str(value)
+
+
+def _json(text: str) -> str:
+    return f'"{text.translate(_JSON_ESCAPES)}"'
+
+
+def quoted(text: str) -> str:
+    r"""The text in Go's quotes: what can be printed stays, the rest is escaped.
+
+    >>> print(quoted('größe "a"\n\x01'))
+    "größe \"a\"\n\x01"
+    """
+    return f'"{"".join(_GO_ESCAPES.get(char) or _go_escaped(char) for char in text)}"'
+
+
+def _go_escaped(char: str) -> str:
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_GO_ESCAPES: Final = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
+
+# Go's encoder escapes what could end a script in a web page, and two line breaks of JavaScript.
+_JSON_ESCAPES: Final = str.maketrans(
+    {
+        **{chr(code): f"\\u{code:04x}" for code in (*range(0x20), *b"<>&", 0x2028, 0x2029)},
+        **{char: _GO_ESCAPES[char] for char in '"\\\b\f\n\r\t'},
+    }
+)

@@ -1,0 +1,182 @@
+"""Provenance: which container or rule made a pod's demand what it is.
+
+The amounts come from `demand`; here each is traced back to the parts that add up
+to it, so that a person can be told why a pod counts for more, or less, than its
+containers seem to ask for.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from bursar.core.model.demand import (
+    INCOMING,
+    Basis,
+    DemandOptions,
+    Readings,
+    Side,
+    container_readings,
+    counted,
+    pod_level,
+    pod_level_readings,
+    pod_limits,
+    pod_requests,
+)
+from bursar.core.model.pod import Pod
+from bursar.core.model.quantity import Quantity
+from bursar.core.model.resources import ResourceList
+
+
+class Rule(Enum):
+    """What made the number. Overhead may come on top of all but the last."""
+
+    SUM_OF_CONTAINERS = "sum of containers and sidecars"
+    INIT_PEAK = "init container peak"
+    POD_LEVEL = "pod-level resources"
+    OVERHEAD_ONLY = "overhead only"
+
+
+class Kind(Enum):
+    CONTAINER = "container"
+    INIT = "init container"
+    SIDECAR = "sidecar"
+    POD = "pod"
+    OVERHEAD = "overhead"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One summand of a decision."""
+
+    source: str
+    """The container's name, or `pod`, or `overhead`."""
+    kind: Kind
+    amount: Quantity
+    basis: Basis = Basis.SPEC
+
+
+Parts: TypeAlias = tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The amount of one resource. The parts add up to it; overhead, if any, is the last."""
+
+    amount: Quantity
+    rule: Rule
+    parts: Parts
+
+
+def explain_requests(pod: Pod, options: DemandOptions = INCOMING) -> dict[str, Decision]:
+    """The resources and amounts of `pod_requests`, each with where it came from."""
+    shares = [] if options.skip_containers else _shares(pod, Side.REQUESTS, options)
+    stated = _stated(pod, Side.REQUESTS, options)
+    decisions: dict[str, Decision] = {}
+    for name, amount in pod_requests(pod, options).items():
+        rule, parts = _origin(name, stated, shares)
+        parts += _overhead(pod, name, options)
+        decisions[name] = Decision(amount=amount, rule=rule, parts=parts)
+    return decisions
+
+
+def explain_limits(pod: Pod, options: DemandOptions = INCOMING) -> dict[str, Decision]:
+    """The resources and amounts of `pod_limits`, each with where it came from."""
+    shares = _shares(pod, Side.LIMITS, options)
+    stated = _stated(pod, Side.LIMITS, options)
+    decisions: dict[str, Decision] = {}
+    for name, amount in pod_limits(pod, options).items():
+        rule, parts = _origin(name, stated, shares)
+        if _nanos(parts):
+            # A limit of zero stays zero: overhead comes only on top of something.
+            parts += _overhead(pod, name, options)
+        decisions[name] = Decision(amount=amount, rule=rule, parts=parts)
+    return decisions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Share:
+    """What one container counts for, and from which readings."""
+
+    source: str
+    kind: Kind
+    readings: Readings
+    amounts: ResourceList
+
+
+def _shares(pod: Pod, side: Side, options: DemandOptions) -> list[_Share]:
+    kinds = [Kind.CONTAINER for _ in pod.containers]
+    kinds += [Kind.SIDECAR if c.is_sidecar else Kind.INIT for c in pod.init_containers]
+    return [
+        _Share(source=container.name, kind=kind, readings=readings, amounts=counted(readings))
+        for container, kind, readings in zip(
+            (*pod.containers, *pod.init_containers),
+            kinds,
+            container_readings(pod, side, options),
+            strict=True,
+        )
+    ]
+
+
+def _stated(pod: Pod, side: Side, options: DemandOptions) -> dict[str, Part]:
+    """The numbers the pod states for itself."""
+    if pod.resources is None or options.skip_pod_level:
+        return {}
+    readings = pod_level_readings(pod, side, options)
+    return {
+        name: Part(source="pod", kind=Kind.POD, amount=amount, basis=_basis(readings, name, amount))
+        for name, amount in pod_level(pod, side, options).items()
+    }
+
+
+def _origin(name: str, stated: dict[str, Part], shares: list[_Share]) -> tuple[Rule, Parts]:
+    """The rule that decided before overhead, and the parts it added up."""
+    if name in stated:
+        return Rule.POD_LEVEL, (stated[name],)
+    parts = [
+        Part(
+            source=share.source,
+            kind=share.kind,
+            amount=share.amounts[name],
+            basis=_basis(share.readings, name, share.amounts[name]),
+        )
+        for share in shares
+        if name in share.amounts
+    ]
+    # Only a greater amount displaces an earlier one; so it does upstream.
+    return max(
+        _candidates(parts),
+        key=lambda candidate: _nanos(candidate[1]),
+        default=(Rule.OVERHEAD_ONLY, ()),
+    )
+
+
+def _candidates(parts: list[Part]) -> Iterator[tuple[Rule, Parts]]:
+    """Everything that runs at one time: first after the start, then at each step of it."""
+    running = tuple(part for part in parts if part.kind is not Kind.INIT)
+    if running:
+        yield Rule.SUM_OF_CONTAINERS, running
+    sidecars: Parts = ()
+    for part in parts:
+        if part.kind is Kind.SIDECAR:
+            sidecars += (part,)
+            # Less than all that runs later, save for amounts below zero.
+            yield Rule.INIT_PEAK, sidecars
+        elif part.kind is Kind.INIT:
+            yield Rule.INIT_PEAK, (part, *sidecars)
+
+
+def _overhead(pod: Pod, name: str, options: DemandOptions) -> Parts:
+    if options.exclude_overhead or name not in pod.overhead:
+        return ()
+    return (Part(source="overhead", kind=Kind.OVERHEAD, amount=pod.overhead[name]),)
+
+
+def _basis(readings: Readings, name: str, amount: Quantity) -> Basis:
+    """Where the amount was read. A status that says nothing reads as zero."""
+    winners = (basis for basis, amounts in readings if amounts.get(name) == amount)
+    return next(winners, Basis.ACTUAL)
+
+
+def _nanos(parts: Parts) -> int:
+    return sum(part.amount.nanos for part in parts)

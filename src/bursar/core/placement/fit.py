@@ -1,0 +1,207 @@
+"""Fit: which resources a node lacks for a pod, as the scheduler's NodeResourcesFit finds them.
+
+Every lack is collected, not only the first, and each says whether evicting other
+pods could help: it cannot where the pod asks for more than the node has in total.
+The kubelet runs the same check once more before it starts a pod; `kubelet_refusal`
+is that check, which forgives extended resources the node has never heard of.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+from bursar.core.model.demand import INCOMING, pod_requests
+from bursar.core.model.int64 import wrapped
+from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, is_scalar
+from bursar.core.model.pod import Container, Pod
+from bursar.core.model.quantity import MILLI, Format, Quantity
+from bursar.core.placement.node_books import NodeBooks
+from bursar.core.placement.vector import Vector, vector_of
+
+TOO_MANY_PODS: Final = "Too many pods"
+
+HISTORIC_PREDICATE: Final = "PodFitsResources"
+"""What the plugin NodeResourcesFit was called while the scheduler had predicates."""
+
+HISTORIC_REASONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Insufficient cpu": "PodExceedsFreeCPU",
+        "Insufficient memory": "PodExceedsFreeMemory",
+        TOO_MANY_PODS: "PodExceedsMaxPodNumber",
+    }
+)
+"""Today's reasons and what the first Kubernetes releases, and documents of that time, call them."""
+
+
+class FitStatus(Enum):
+    """The scheduler's answer for one node, in its own words."""
+
+    FITS = "Success"
+    UNSCHEDULABLE = "Unschedulable"
+    """It does not fit now; evicting pods of lower priority might help."""
+    UNRESOLVABLE = "UnschedulableAndUnresolvable"
+    """It would not fit an empty node either."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """One resource a node has too little of. CPU is in thousandths."""
+
+    resource: str
+    requested: int
+    used: int
+    allocatable: int
+
+    @property
+    def reason(self) -> str:
+        return TOO_MANY_PODS if self.resource == PODS else f"Insufficient {self.resource}"
+
+    @property
+    def requested_amount(self) -> Quantity:
+        return self._amount(self.requested)
+
+    @property
+    def free_amount(self) -> Quantity:
+        """What is left on the node; never below zero, even where it is overbooked."""
+        return self._amount(max(0, wrapped(self.allocatable - self.used)))
+
+    def _amount(self, number: int) -> Quantity:
+        if self.resource == CPU:
+            return Quantity.of(number, scale=MILLI)
+        counted = self.resource == PODS or is_extended(self.resource)
+        return Quantity.of(number, Format.DECIMAL_SI if counted else Format.BINARY_SI)
+
+    @property
+    def eviction_may_help(self) -> bool:
+        """Upstream never calls the number of pods hopeless, even on a node that allows none."""
+        return self.resource == PODS or self.requested <= self.allocatable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitRules:
+    """The plugin's arguments. They concern the filter alone, and only extended resources."""
+
+    ignored_resources: frozenset[str] = frozenset()
+    ignored_groups: frozenset[str] = frozenset()
+    """Ignored by the part of the name before the slash."""
+    device_resources: frozenset[str] = frozenset()
+    """Names that a DeviceClass provides: where a node has none, devices are looked for instead."""
+
+    def ignores(self, resource: str) -> bool:
+        return is_extended(resource) and (
+            resource in self.ignored_resources or resource.partition("/")[0] in self.ignored_groups
+        )
+
+
+DEFAULT_RULES: Final = FitRules()
+
+
+def incoming_request(pod: Pod) -> Vector:
+    """What a pod without a place asks for. A negative amount, which the API refuses, is none."""
+    asked = vector_of(pod_requests(pod, INCOMING))
+    return Vector(
+        milli_cpu=max(0, asked.milli_cpu),
+        memory=max(0, asked.memory),
+        ephemeral_storage=max(0, asked.ephemeral_storage),
+        scalars={name: amount for name, amount in asked.scalars.items() if amount > 0},
+    )
+
+
+def shortfalls(
+    pod: Pod, books: NodeBooks, rules: FitRules = DEFAULT_RULES
+) -> tuple[Shortfall, ...]:
+    """Everything the node lacks for this pod; nothing if it fits."""
+    return shortfalls_of(incoming_request(pod), books, rules)
+
+
+def shortfalls_of(
+    request: Vector, books: NodeBooks, rules: FitRules = DEFAULT_RULES
+) -> tuple[Shortfall, ...]:
+    """The same for a request already computed, to hold one pod against many nodes.
+
+    Pods come first, then cpu, memory and ephemeral storage, then the rest by name,
+    which upstream leaves to chance.
+    """
+    found: list[Shortfall] = []
+    if books.pod_count + 1 > books.allocatable.pods:
+        found.append(
+            Shortfall(
+                resource=PODS,
+                requested=1,
+                used=books.pod_count,
+                allocatable=books.allocatable.pods,
+            )
+        )
+    for resource in (CPU, MEMORY, EPHEMERAL_STORAGE, *_checked_scalars(request, books, rules)):
+        lack = _lack(resource, request, books)
+        if lack is not None:
+            found.append(lack)
+    return tuple(found)
+
+
+def fit_status(lacks: Iterable[Shortfall]) -> FitStatus:
+    """One hopeless resource makes the node hopeless."""
+    status = FitStatus.FITS
+    for lack in lacks:
+        if not lack.eviction_may_help:
+            return FitStatus.UNRESOLVABLE
+        status = FitStatus.UNSCHEDULABLE
+    return status
+
+
+def kubelet_refusal(pod: Pod, books: NodeBooks) -> Shortfall | None:
+    """The lack for which a kubelet would refuse the pod, the first if there are several.
+
+    An extended resource the node does not advertise at all is not looked at, which is
+    what lets cluster-level resources work. One advertised as zero is.
+    """
+    advertised = books.allocatable.scalars
+    admitted = replace(
+        pod,
+        containers=tuple(_known_requests(c, advertised) for c in pod.containers),
+        init_containers=tuple(_known_requests(c, advertised) for c in pod.init_containers),
+    )
+    lacks = shortfalls(admitted, books)
+    return lacks[0] if lacks else None
+
+
+def free(books: NodeBooks) -> dict[str, Quantity]:
+    """What still fits on the node, never below zero, for each resource it advertises."""
+    left: dict[str, Quantity] = {}
+    for name, amount in books.node.allocatable.items():
+        if name in {CPU, MEMORY, EPHEMERAL_STORAGE, PODS} or is_scalar(name):
+            used = books.pod_count if name == PODS else books.taken.amount(name)
+            scale = MILLI if name == CPU else 0
+            rest = wrapped(books.allocatable.amount(name) - used)
+            left[name] = Quantity.of(max(0, rest), amount.format, scale=scale)
+    return left
+
+
+def _lack(resource: str, request: Vector, books: NodeBooks) -> Shortfall | None:
+    requested = request.amount(resource)
+    used = books.taken.amount(resource)
+    allocatable = books.allocatable.amount(resource)
+    if requested == 0 or requested <= wrapped(allocatable - used):
+        return None
+    return Shortfall(resource=resource, requested=requested, used=used, allocatable=allocatable)
+
+
+def _checked_scalars(request: Vector, books: NodeBooks, rules: FitRules) -> list[str]:
+    """The names to look at; a device class stands in for what the node has none of."""
+    return sorted(
+        name
+        for name in request.scalars
+        if not rules.ignores(name)
+        and (name not in rules.device_resources or books.allocatable.amount(name) > 0)
+    )
+
+
+def _known_requests(container: Container, advertised: Mapping[str, int]) -> Container:
+    requests = {
+        name: amount
+        for name, amount in container.resources.requests.items()
+        if name in advertised or not is_extended(name)
+    }
+    return replace(container, resources=replace(container.resources, requests=requests))

@@ -1,0 +1,180 @@
+"""The texts by which Kubernetes says that a pod found no place.
+
+The scheduler counts reasons over all nodes and adds what preemption found, in the
+event `FailedScheduling` and in the condition `PodScheduled`; the kubelet names one
+resource. Only what resources decide is known here: reasons of other kinds, such as
+taints, come in as `Rejection`s made elsewhere.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bursar.core.model.pod import Pod
+from bursar.core.placement.fit import (
+    DEFAULT_RULES,
+    FitRules,
+    FitStatus,
+    Shortfall,
+    fit_status,
+    incoming_request,
+    shortfalls_of,
+)
+from bursar.core.placement.node_books import NodeBooks
+from bursar.core.placement.vector import Vector
+
+NO_NODES: Final = "no nodes available to schedule pods"
+NO_CLAIMS: Final = "no new claims to deallocate"
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+NO_VICTIMS: Final = "No preemption victims found for incoming pod"
+NEVER_PREEMPTS: Final = "not eligible due to preemptionPolicy=Never."
+PREEMPT_NEVER: Final = "Never"
+
+GATED_REASON: Final = "SchedulingGated"
+GATED_MESSAGE: Final = "Scheduling is blocked due to non-empty scheduling gates"
+"""What the API server writes into `PodScheduled` when it stores a gated pod."""
+
+EVENT_BYTES_MAX: Final = 1024
+_CUT_MARK: Final = " ..."
+
+KUBELET_STATUS_PREFIX: Final = "Pod was rejected: "
+"""Stands before the kubelet's message in the pod's status, but not in its event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """One node's no, for every reason it has."""
+
+    node: str
+    reasons: tuple[str, ...]
+    eviction_may_help: bool
+
+
+def rejection_of(books: NodeBooks, lacks: Sequence[Shortfall]) -> Rejection:
+    return Rejection(
+        node=books.node.name,
+        reasons=tuple(lack.reason for lack in lacks),
+        eviction_may_help=fit_status(lacks) is FitStatus.UNSCHEDULABLE,
+    )
+
+
+def failure_text(
+    rejections: Sequence[Rejection],
+    *,
+    node_count: int,
+    absent_reasons: Sequence[str] = (),
+    pre_filter: str = "",
+    post_filter: str = "",
+) -> str:
+    """The scheduler's sentence: how many nodes there are, and each reason with its count.
+
+    Nodes without a rejection of their own are counted under `absent_reasons`. A reason
+    that holds before any node is looked at (`pre_filter`) replaces the count. Entries
+    are sorted as text, so ten of one reason stand before two of another.
+    """
+    text = f"0/{node_count} nodes are available:"
+    counted = [pre_filter] if pre_filter else _counted(rejections, node_count, absent_reasons)
+    if counted:
+        text += f" {', '.join(counted)}."
+    return f"{text} {post_filter}" if post_filter else text
+
+
+def scheduling_failure(
+    pod: Pod, nodes: Sequence[NodeBooks], rules: FitRules = DEFAULT_RULES
+) -> str | None:
+    """The whole message for a pod that resources keep from every node; None if one has room."""
+    if not nodes:
+        return NO_NODES
+    request = incoming_request(pod)
+    rejections: list[Rejection] = []
+    for books in nodes:
+        lacks = shortfalls_of(request, books, rules)
+        if not lacks:
+            return None
+        rejections.append(rejection_of(books, lacks))
+    post_filter = ""
+    if not pod.claim_names and not rules.device_resources.intersection(request.scalars):
+        preemption = preemption_text(pod, nodes, rejections, rules)
+        post_filter = f"{NO_CLAIMS}, preemption: {preemption}" if preemption else ""
+    return failure_text(rejections, node_count=len(nodes), post_filter=post_filter)
+
+
+def preemption_text(
+    pod: Pod,
+    nodes: Sequence[NodeBooks],
+    rejections: Sequence[Rejection],
+    rules: FitRules = DEFAULT_RULES,
+) -> str:
+    """What preemption found for a pod refused by all nodes; empty if it found victims.
+
+    Each node that eviction may help is tried without all pods of lower priority.
+    """
+    if pod.preemption_policy == PREEMPT_NEVER:
+        return NEVER_PREEMPTS
+    request = incoming_request(pod)
+    priority = pod.priority or 0
+    found: list[Rejection] = []
+    for books, rejection in zip(nodes, rejections, strict=True):
+        if rejection.eviction_may_help:
+            reasons = _reasons_without_victims(request, books, priority, rules)
+            if not reasons:
+                return ""
+            found.append(Rejection(node=rejection.node, reasons=reasons, eviction_may_help=False))
+    return failure_text(found, node_count=len(nodes), absent_reasons=(NOT_HELPFUL,))
+
+
+def event_text(message: str) -> str:
+    """The message as an event may carry it: at most 1024 bytes. Conditions keep the whole."""
+    encoded = message.encode()
+    if len(encoded) <= EVENT_BYTES_MAX:
+        return message
+    kept = encoded[: EVENT_BYTES_MAX - len(_CUT_MARK)]
+    return kept.decode(errors="replace") + _CUT_MARK
+
+
+def gates_text(gates: Iterable[str]) -> str:
+    """Why a gated pod is not even queued.
+
+    >>> gates_text(["a", "b"])
+    'waiting for scheduling gates: [a b]'
+    """
+    return f"waiting for scheduling gates: [{' '.join(gates)}]"
+
+
+def kubelet_reason(lack: Shortfall) -> str:
+    """The reason of the failed pod when a kubelet refuses it.
+
+    >>> kubelet_reason(Shortfall(resource="cpu", requested=3, used=2, allocatable=4))
+    'OutOfcpu'
+    """
+    return f"OutOf{lack.resource}"
+
+
+def kubelet_message(lack: Shortfall) -> str:
+    """What the kubelet says with it; its "capacity" is what the node has allocatable."""
+    return (
+        f"Node didn't have enough resource: {lack.resource}, requested: {lack.requested}, "
+        f"used: {lack.used}, capacity: {lack.allocatable}"
+    )
+
+
+def _counted(
+    rejections: Sequence[Rejection], node_count: int, absent_reasons: Sequence[str]
+) -> list[str]:
+    counts = Counter(reason for rejection in rejections for reason in rejection.reasons)
+    absent = node_count - len(rejections)
+    if absent > 0:
+        for reason in absent_reasons:
+            counts[reason] += absent
+    return sorted(f"{count} {reason}" for reason, count in counts.items())
+
+
+def _reasons_without_victims(
+    request: Vector, books: NodeBooks, priority: int, rules: FitRules
+) -> tuple[str, ...]:
+    survivors = [entry for entry in books.entries if entry.priority >= priority]
+    if len(survivors) == books.pod_count:
+        return (NO_VICTIMS,)
+    lighter = NodeBooks(books.node, entries=survivors)
+    return tuple(lack.reason for lack in shortfalls_of(request, lighter, rules))

@@ -1,0 +1,91 @@
+"""The scheduler's own numbers: whole int64s per resource, in place of quantities.
+
+CPU is counted in thousandths, everything else in whole units, each rounded up. Sums
+and differences wrap around like Go's int64, because upstream's do; with amounts a
+cluster can really have, nothing ever wraps.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from bursar.core.model.int64 import wrapped
+from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
+from bursar.core.model.resources import ResourceList
+
+NO_SCALARS: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+def _no_scalars() -> Mapping[str, int]:
+    return NO_SCALARS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vector:
+    milli_cpu: int = 0
+    memory: int = 0
+    ephemeral_storage: int = 0
+    pods: int = 0
+    """How many pods are allowed. Meaningful on a node only: what a pod says here is dropped."""
+    scalars: Mapping[str, int] = field(default_factory=_no_scalars)
+    """Extended resources, hugepages and the like. A name may be present with amount zero."""
+
+    def amount(self, resource: str) -> int:
+        """The number under any name the scheduler knows; zero under any other."""
+        match resource:
+            case "cpu":
+                return self.milli_cpu
+            case "memory":
+                return self.memory
+            case "ephemeral-storage":
+                return self.ephemeral_storage
+            case "pods":
+                return self.pods
+            case _:
+                return self.scalars.get(resource, 0)
+
+    def __add__(self, other: "Vector") -> "Vector":
+        return _combined(self, other, 1)
+
+    def __sub__(self, other: "Vector") -> "Vector":
+        return _combined(self, other, -1)
+
+
+EMPTY: Final = Vector()
+
+
+def vector_of(amounts: ResourceList) -> Vector:
+    """What the scheduler keeps of a resource list; names it does not know are dropped."""
+    return Vector(
+        milli_cpu=scheduled_amount(CPU, amounts),
+        memory=scheduled_amount(MEMORY, amounts),
+        ephemeral_storage=scheduled_amount(EPHEMERAL_STORAGE, amounts),
+        pods=scheduled_amount(PODS, amounts),
+        scalars={name: amount.value() for name, amount in amounts.items() if is_scalar(name)},
+    )
+
+
+def scheduled_amount(resource: str, amounts: ResourceList) -> int:
+    """One resource of a list in the scheduler's unit, whether it tracks the name or not."""
+    amount = amounts.get(resource)
+    if amount is None:
+        return 0
+    return amount.milli_value() if resource == CPU else amount.value()
+
+
+def _combined(left: Vector, right: Vector, sign: int) -> Vector:
+    """Scalars that come to zero are left out, so that a sum is the same in whatever order."""
+    scalars = left.scalars
+    if right.scalars:
+        sums = dict(left.scalars)
+        for name, amount in right.scalars.items():
+            sums[name] = wrapped(sums.get(name, 0) + sign * amount)
+        scalars = {name: amount for name, amount in sums.items() if amount}
+    return Vector(
+        milli_cpu=wrapped(left.milli_cpu + sign * right.milli_cpu),
+        memory=wrapped(left.memory + sign * right.memory),
+        ephemeral_storage=wrapped(left.ephemeral_storage + sign * right.ephemeral_storage),
+        pods=wrapped(left.pods + sign * right.pods),
+        scalars=scalars,
+    )

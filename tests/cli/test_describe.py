@@ -1,0 +1,193 @@
+"""`bursar describe` as a user meets it: the examples, choices, and input that cannot be read."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from command_line import run_bursar
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: web}}
+spec:
+  containers:
+  - name: app
+    resources: {{limits: {{{limits}}}}}
+"""
+
+
+def described(kind: str, *arguments: str, stdin: bytes = b"") -> list[dict]:
+    ran = run_bursar("describe", kind, *arguments, "-o", "json", stdin=stdin)
+    assert ran.code in {0, 1}, ran.err
+    return json.loads(ran.out)
+
+
+def example(name: str) -> str:
+    return str(EXAMPLES / name)
+
+
+def test_two_containers_request_half_a_cpu_and_may_use_one():
+    (pod,) = described("pod", "-f", example("frontend.yaml"))
+
+    assert pod["effective"] == {
+        "requests": {"cpu": "500m", "memory": "128Mi"},
+        "limits": {"cpu": "1", "memory": "256Mi"},
+    }
+    assert pod["decidedBy"]["requests"]["cpu"] == {
+        "rule": "sum of containers and sidecars",
+        "parts": [
+            {"source": "db", "kind": "container", "amount": "250m", "basis": "spec"},
+            {"source": "wp", "kind": "container", "amount": "250m", "basis": "spec"},
+        ],
+    }
+    assert (pod["qosClass"], pod["valid"], pod["errors"]) == ("Burstable", True, [])
+    assert pod["containers"][0]["cgroup"]["v1"]["cpu.shares"] == "256"
+    assert pod["cgroup"]["v2"]["cpu.max"] == "100000 100000"
+
+
+def test_ephemeral_storage_adds_up_like_everything_else():
+    (pod,) = described("pod", "-f", example("scratch.yaml"))
+
+    assert pod["effective"] == {
+        "requests": {"ephemeral-storage": "4Gi"},
+        "limits": {"ephemeral-storage": "8Gi"},
+    }
+
+
+@pytest.mark.parametrize("amount", ["3", "3000m", "3Ki"])
+def test_whole_amounts_of_an_extended_resource_are_valid(amount):
+    manifest = POD.format(limits=f"example.com/foo: {amount}").encode()
+    ran = run_bursar("describe", "pod", "-f", "-", "-o", "json", stdin=manifest)
+
+    assert ran.code == 0
+    assert json.loads(ran.out)[0]["valid"] is True
+
+
+@pytest.mark.parametrize("amount", ["0.5", "1500m"])
+def test_fractions_of_an_extended_resource_are_refused_in_upstreams_words(amount):
+    manifest = POD.format(limits=f"example.com/foo: {amount}").encode()
+    ran = run_bursar("describe", "pod", "-f", "-", "-o", "json", stdin=manifest)
+
+    assert ran.code == 1
+    (pod,) = json.loads(ran.out)
+    assert pod["valid"] is False
+    assert any(error.endswith(": must be an integer") for error in pod["errors"])
+    text = run_bursar("describe", "pod", "-f", "-", stdin=manifest)
+    assert "Validation errors:\n  spec.containers[0].resources" in text.out
+
+
+def test_a_deployment_is_described_as_the_pod_it_would_create():
+    (pod,) = described("pod", "-f", example("meshed.yaml"))
+
+    assert pod["template"] == "Deployment shop, 3 replicas"
+    assert (pod["namespace"], pod["name"]) == ("retail", "shop")
+    assert pod["decidedBy"]["requests"]["cpu"]["rule"] == "init container peak"
+    assert (
+        "Template:   Deployment shop, 3 replicas"
+        in run_bursar("describe", "pod", "-f", example("meshed.yaml")).out
+    )
+
+
+def test_name_and_namespace_choose_among_all_pods_of_a_folder():
+    everything = described("pod", "-f", str(EXAMPLES))
+    chosen = described("pod", "scratch", "-f", str(EXAMPLES))
+    elsewhere = described("pod", "-f", str(EXAMPLES), "-n", "kube-system")
+
+    assert len(everything) >= 9
+    assert [pod["name"] for pod in chosen] == ["scratch"]
+    assert len(elsewhere) == 5
+
+
+def test_the_node_example_gives_the_numbers_of_its_page():
+    (node,) = described("node", "e2e-test-node-pool-4lw4", "-f", example("node-pool.yaml"))
+
+    assert node["allocated"]["cpu"] == {
+        "requests": "680m",
+        "limits": "400m",
+        "requestsPercent": 37,
+        "limitsPercent": 22,
+    }
+    assert node["allocated"]["memory"]["requests"] == "920Mi"
+    assert node["stillFits"] == {"cpu": "1120m", "memory": "6532912Ki", "pods": "105"}
+
+
+def test_yaml_output_says_the_same_as_json():
+    ran = run_bursar("describe", "node", "-f", example("node-pool.yaml"), "-o", "yaml")
+
+    assert yaml.safe_load(ran.out) == described("node", "-f", example("node-pool.yaml"))
+
+
+def test_pods_in_the_files_that_have_no_node_are_held_against_it():
+    ran = run_bursar("describe", "node", "-f", str(EXAMPLES))
+
+    assert "  default    frontend  yes\n" in ran.out
+    assert "no: Insufficient cpu (wants 2, 1120m free), Insufficient example.com/foo" in ran.out
+
+
+def test_objects_that_are_neither_pod_nor_node_are_passed_over_with_a_word():
+    service = b"---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
+    manifest = POD.format(limits="cpu: 1").encode() + service
+    ran = run_bursar("describe", "pod", "-f", "-", stdin=manifest)
+
+    assert ran.code == 0
+    assert ran.err == "bursar: passed over: 1 Service\n"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "names"),
+    [
+        (b"apiVersion: v1\nkind: Podd\nmetadata: {name: a}\n", ["<stdin>:2:7", "kind", "Podd"]),
+        (b"kind: Pod\n  broken: [\n", ["<stdin>:2:"]),
+        (POD.format(limits="cpu: -1").encode(), ["limits[cpu]", "greater than or equal to 0"]),
+        (POD.format(limits="cpu: 1x").encode(), ["limits[cpu]", "regular expression", "1x"]),
+        (POD.format(limits="cpu: 1, cpu: 2").encode(), ["limits[cpu]", "duplicate"]),
+        (b"\xff\xfe\x00", ["<stdin>", "UTF-"]),
+        (b"apiVersion: v1\nkind: Pod\nspec: {containers: x}\n", ["spec.containers"]),
+        (b"[" * 5000, ["<stdin>:1:", "deep"]),
+        (b"", ["<stdin>", "no Kubernetes object"]),
+    ],
+    ids=["kind", "yaml", "negative", "quantity", "duplicate", "bytes", "type", "depth", "empty"],
+)
+def test_bad_input_is_one_line_that_names_the_place_and_exit_code_two(manifest, names):
+    ran = run_bursar("describe", "pod", "-f", "-", stdin=manifest)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("bursar: <stdin>")
+    assert len(ran.err.splitlines()) == 1
+    assert [name for name in names if name not in ran.err] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["pod", "-f", "/no/such/file"], "/no/such/file: no such file or directory"),
+        (["pod", "nobody", "-f", example("frontend.yaml")], "no pod called nobody"),
+        (["pod", "-n", "mars", "-f", example("frontend.yaml")], "no pod in namespace mars"),
+        (["node", "-f", example("frontend.yaml")], "frontend.yaml: no node"),
+    ],
+)
+def test_what_is_not_there_is_said_in_one_line(arguments, message):
+    ran = run_bursar("describe", *arguments)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_files_are_required():
+    ran = run_bursar("describe", "pod")
+
+    assert ran.code == 2
+    assert "Missing option '-f'" in ran.err
+
+
+def test_output_is_plain_where_it_is_not_a_terminal():
+    ran = run_bursar(
+        "describe", "pod", "-f", example("frontend.yaml"), FORCE_COLOR="", NO_COLOR="1"
+    )
+
+    assert "\x1b" not in ran.out

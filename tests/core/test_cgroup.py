@@ -1,0 +1,220 @@
+"""Cgroup numbers: the tables of upstream's tests and of the field, and the way back."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bursar.core.model.cgroup import (
+    SHARES_MAX,
+    SHARES_MIN,
+    PageSizeError,
+    find_page_size,
+    hugepage_limits,
+    memory_high,
+    milli_from_quota,
+    milli_from_shares,
+    page_size_text,
+    quota_from_milli,
+    shares_from_milli,
+    shares_from_weight,
+    swap_share,
+    weight_linear,
+    weight_quadratic,
+)
+from pod_notation import parsed
+
+MI = 1 << 20
+GI = 1 << 30
+BYTES = st.integers(0, 2**50)
+
+
+@pytest.mark.parametrize(
+    ("milli", "shares", "linear", "quadratic", "quota"),
+    [
+        (0, 2, 1, 1, 0),
+        (1, 2, 1, 1, 1000),
+        (5, 5, 1, 2, 1000),
+        (10, 10, 1, 4, 1000),
+        (20, 20, 1, 6, 2000),
+        (50, 51, 2, 11, 5000),
+        (100, 102, 4, 17, 10000),
+        (200, 204, 8, 29, 20000),
+        (250, 256, 10, 35, 25000),
+        (500, 512, 20, 59, 50000),
+        (750, 768, 30, 80, 75000),
+        (1000, 1024, 39, 100, 100000),
+        (1500, 1536, 59, 138, 150000),
+        (2000, 2048, 79, 174, 200000),
+        (4000, 4096, 157, 303, 400000),
+        (8000, 8192, 313, 532, 800000),
+        (16000, 16384, 625, 942, 1600000),
+        (64000, 65536, 2500, 3023, 6400000),
+        (256000, 262144, 10000, 10000, 25600000),
+        (1000000, 262144, 10000, 10000, 100000000),
+        (-100, 2, 1, 1, 1000),
+    ],
+)
+def test_cpu_becomes_shares_weight_and_quota(
+    milli: int, shares: int, linear: int, quadratic: int, quota: int
+):
+    assert shares_from_milli(milli) == shares
+    assert weight_linear(shares) == linear
+    assert weight_quadratic(shares) == quadratic
+    assert quota_from_milli(milli) == quota
+
+
+@pytest.mark.parametrize(
+    ("milli", "period", "quota"),
+    [(5, 100_000, 1000), (9, 100_000, 1000), (100, 5000, 1000), (200, 5000, 1000)]
+    + [(1500, 5000, 7500), (0, 5000, 0), (200, 1_000_000, 200_000)],
+)
+def test_the_quota_follows_the_period_down_to_a_millisecond(milli: int, period: int, quota: int):
+    assert quota_from_milli(milli, period) == quota
+
+
+@pytest.mark.parametrize(
+    ("shares", "weight"), [(0, 0), (1, 1), (2, 1), (3, 2), (262_143, 10_000), (262_145, 10_000)]
+)
+def test_the_quadratic_weight_at_its_ends(shares: int, weight: int):
+    assert weight_quadratic(shares) == weight
+
+
+def test_the_weights_reported_for_two_thousand_shares():
+    """Seen in the field: runc 1.3.1 wrote the first, 1.4.0 the second."""
+    assert (weight_linear(2000), weight_quadratic(2000)) == (77, 170)
+
+
+@given(st.integers(3, SHARES_MAX - 1))
+def test_the_quadratic_weight_is_that_of_the_machine(shares: int):
+    log2 = math.log2(shares)
+    exponent = (log2 * log2 + 125 * log2) / 612 - 7 / 34
+    assert weight_quadratic(shares) == math.ceil(math.pow(10, exponent))
+
+
+@pytest.mark.parametrize(
+    ("weight", "shares"), [(1, 2), (2, 28), (3, 54), (4, 80), (245, 6398), (10_000, 262_144)]
+)
+def test_weights_read_back_as_shares(weight: int, shares: int):
+    assert shares_from_weight(weight) == shares
+
+
+def test_one_cpu_does_not_survive_the_way_there_and_back():
+    weight = weight_linear(shares_from_milli(1000))
+    assert weight == 39
+    assert shares_from_weight(weight) == 998
+    assert milli_from_shares(998) == 975
+
+
+@given(st.integers(SHARES_MIN, SHARES_MAX))
+def test_reading_a_linear_weight_back_never_gives_more_shares(shares: int):
+    assert 0 <= shares - shares_from_weight(weight_linear(shares)) <= 27
+
+
+@pytest.mark.parametrize(
+    ("shares", "milli"), [(0, 0), (1, 0), (2, 2), (3, 3), (102, 100), (1024, 1000), (1536, 1500)]
+)
+def test_shares_read_back_as_cpu(shares: int, milli: int):
+    assert milli_from_shares(shares) == milli
+
+
+@pytest.mark.parametrize(
+    ("quota", "period", "milli"),
+    [(-1, 100_000, 0), (0, 100_000, 0), (50_000, 100_000, 500), (1000, 5000, 200), (-7, 2000, -3)],
+)
+def test_a_quota_reads_back_as_cpu(quota: int, period: int, milli: int):
+    assert milli_from_quota(quota, period) == milli
+
+
+# ------------------------------------------------------------------ hugepages
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (1024, "1KB"),
+        (2 * MI, "2MB"),
+        (33554432, "32MB"),
+        (GI, "1GB"),
+        (3221225472, "3GB"),
+        (512, "512B"),
+        (1024 * 1023, "1023KB"),
+        (1 << 60, "1024PB"),
+        (5 << 60, "5120PB"),
+        (0, "0PB"),
+    ],
+)
+def test_page_sizes_are_spelled_in_the_largest_unit(size: int, text: str):
+    assert page_size_text(size) == text
+
+
+def test_a_page_size_between_the_units_is_refused():
+    with pytest.raises(PageSizeError) as refusal:
+        page_size_text(1024 * 1024 * 1023 * 3)
+    assert str(refusal.value) == (
+        "size: 3069MB must be guaranteed to divisible into the largest units"
+    )
+
+
+def test_hugepages_are_summed_by_size_however_it_is_spelled():
+    amounts = parsed("cpu=1 hugepages-2Mi=4Mi hugepages-2048Ki=2Mi hugepages-1Gi=1Gi")
+    assert hugepage_limits(amounts) == {2 * MI: 6 * MI, GI: GI}
+
+
+def test_an_unreadable_page_size_counts_as_zero():
+    assert find_page_size("hugepages-xyz") is None
+    assert hugepage_limits(parsed("hugepages-xyz=1 hugepages-0=2")) == {0: 3}
+
+
+# ------------------------------------------------------------------ memory
+
+
+@pytest.mark.parametrize(
+    ("request_", "limit", "allocatable", "high"),
+    [
+        (64 * MI, 128 * MI, 0, 127504384),
+        (64 * MI, 64 * MI, 0, None),
+        (0, 0, 32 * GI, None),
+        (64 * MI, 0, 32 * GI, 30930472960),
+        (64 * MI, 0, 0, None),
+        (64 * MI, 0, -1, None),
+        (0, 100, 0, None),
+        (128 * MI, 64 * MI, 0, None),
+    ],
+)
+def test_throttling_begins_at_nine_tenths_of_the_headroom(
+    request_: int, limit: int, allocatable: int, high: int | None
+):
+    assert memory_high(request_, limit, allocatable=allocatable) == high
+
+
+@given(BYTES, BYTES.filter(bool), st.floats(0.01, 1.0))
+def test_memory_high_is_that_of_the_machine(request_: int, limit: int, factor: float):
+    mark = math.floor(float(request_) + (float(limit) - float(request_)) * factor)
+    high = int(float(mark) / 4096.0) * 4096
+    expected = high if request_ != limit and high != 0 and high > request_ else None
+    assert memory_high(request_, limit, factor=Fraction(factor)) == expected
+
+
+@pytest.mark.parametrize(
+    ("request_", "memory", "swap", "share"),
+    [
+        (GI, 8 * GI, 4 * GI, 536870912),
+        (0, 8 * GI, 4 * GI, 0),
+        (8 * GI, 8 * GI, 4 * GI, 4 * GI),
+        (9 * GI, 8 * GI, 4 * GI, 0),
+        (GI, 0, 4 * GI, 0),
+        (1, 3, 10, 3),
+    ],
+)
+def test_swap_is_shared_out_like_memory(request_: int, memory: int, swap: int, share: int):
+    assert swap_share(request_, memory_capacity=memory, swap_capacity=swap) == share
+
+
+@given(BYTES, BYTES, BYTES)
+def test_the_share_of_swap_is_that_of_the_machine(request_: int, spare: int, swap: int):
+    memory = request_ + spare + 1
+    share = swap_share(request_, memory_capacity=memory, swap_capacity=swap)
+    assert share == int(float(request_) / float(memory) * float(swap))

@@ -1,0 +1,280 @@
+"""A pod's cgroups: what is written for each QoS class, into which files, and where."""
+
+from dataclasses import replace
+
+import pytest
+
+from bursar.core.model.cgroup_pod import (
+    CgroupOptions,
+    CgroupValues,
+    ContainerCgroup,
+    ContainerKind,
+    PodCgroup,
+    container_values,
+    pod_cgroup,
+    pod_values,
+)
+from bursar.core.model.defaulting import with_defaults
+from bursar.core.model.pod import Container, Pod
+from bursar.core.model.qos import QosClass
+from pod_notation import Slot, a_pod, init, main, resources, sidecar
+
+MI = 1 << 20
+GI = 1 << 30
+SMALL = "cpu=100m memory=100Mi"
+LARGE = "cpu=200m memory=200Mi"
+NO_HUGEPAGES = CgroupOptions(page_sizes=())
+
+
+def numbers(values: CgroupValues) -> tuple[int | None, ...]:
+    return (
+        values.cpu_shares,
+        values.cpu_quota_us,
+        values.cpu_period_us,
+        values.memory_limit,
+    )
+
+
+def only(cgroup: PodCgroup) -> ContainerCgroup:
+    assert len(cgroup.containers) == 1
+    return cgroup.containers[0]
+
+
+# ------------------------------------------------------------------ the pod's own cgroup
+
+PODS = {
+    "BestEffort gets the least and no limit": (a_pod(main()), (2, None, None, None)),
+    "BestEffort by an empty list of its own": (
+        a_pod(main(SMALL, LARGE), resources=resources()),
+        (2, None, None, None),
+    ),
+    "Burstable without any limit": (a_pod(main(SMALL)), (102, None, None, None)),
+    "Burstable with all limits": (
+        a_pod(main(SMALL, LARGE)),
+        (102, 20_000, 100_000, 200 * MI),
+    ),
+    "Burstable, one container without limits": (
+        a_pod(main(SMALL, LARGE), main(SMALL)),
+        (204, None, None, None),
+    ),
+    "Burstable, one container without a memory limit": (
+        a_pod(main(SMALL, LARGE), main(SMALL, "cpu=200m")),
+        (204, 40_000, 100_000, None),
+    ),
+    "Burstable, an init container without limits": (
+        a_pod(main(SMALL, LARGE), init()),
+        (102, None, None, None),
+    ),
+    "Burstable, a sidecar with limits": (
+        a_pod(main(SMALL, LARGE), sidecar(SMALL, LARGE)),
+        (204, 40_000, 100_000, 400 * MI),
+    ),
+    "Guaranteed": (a_pod(main(SMALL, SMALL)), (102, 10_000, 100_000, 100 * MI)),
+    "Guaranteed with overhead": (
+        a_pod(main(SMALL, SMALL), overhead=SMALL),
+        (204, 20_000, 100_000, 200 * MI),
+    ),
+    "the pod's own limits bind containers that have none": (
+        a_pod(main(), main(), resources=resources(SMALL, LARGE)),
+        (102, 20_000, 100_000, 200 * MI),
+    ),
+    "the pod's own limit on one resource only": (
+        a_pod(main(), main(), resources=resources(SMALL, "memory=200Mi")),
+        (102, None, None, 200 * MI),
+    ),
+    "a limit of less than a hundredth of a cpu": (
+        a_pod(main("cpu=1m", "cpu=1m")),
+        (2, 1000, 100_000, None),
+    ),
+}
+
+
+@pytest.mark.parametrize(("pod", "expected"), PODS.values(), ids=PODS)
+def test_the_cgroup_of_a_pod(pod: Pod, expected: tuple[int | None, ...]):
+    assert numbers(pod_values(with_defaults(pod))) == expected
+
+
+def test_without_cfs_quota_a_pods_quota_is_explicitly_unlimited():
+    values = pod_values(a_pod(main(SMALL, LARGE)), CgroupOptions(cpu_cfs_quota=False))
+    assert numbers(values) == (102, -1, 100_000, 200 * MI)
+    assert values.v1_files()["cpu.cfs_quota_us"] == "-1"
+    assert values.v2_files()["cpu.max"] == "max 100000"
+
+
+def test_the_period_scales_the_quota():
+    values = pod_values(a_pod(main(SMALL, LARGE)), CgroupOptions(period_us=5000))
+    assert numbers(values) == (102, 1000, 5000, 200 * MI)
+
+
+def test_a_pod_may_use_the_hugepages_it_requests_and_no_others():
+    amounts = SMALL + " hugepages-2Mi=4Mi hugepages-512Mi=512Mi"
+    values = pod_values(a_pod(main(amounts, amounts)))
+    assert values.hugetlb == {"2MB": 4 * MI, "1GB": 0, "512MB": 512 * MI}
+
+
+def test_a_page_size_between_the_units_is_not_written():
+    values = pod_values(a_pod(main("hugepages-3069Mi=1 cpu=1")), NO_HUGEPAGES)
+    assert values.hugetlb == {}
+
+
+# ------------------------------------------------------------------ containers
+
+CONTAINERS = {
+    "request and limit": (main("cpu=1", "cpu=2 memory=128Mi"), (1024, 200_000, 128 * MI)),
+    "no memory": (main("cpu=2", "cpu=8 memory=0"), (2048, 800_000, None)),
+    "no cpu request": (main("", "cpu=2"), (2048, 200_000, None)),
+    "a cpu request of zero": (main("cpu=0", "cpu=2"), (2, 200_000, None)),
+    "nothing": (main(), (2, None, None)),
+}
+
+
+@pytest.mark.parametrize(("slot", "expected"), CONTAINERS.values(), ids=CONTAINERS)
+def test_the_cgroup_of_a_container(slot: Slot, expected: tuple[int | None, ...]):
+    pod = a_pod(slot)
+    shares, quota, memory = expected
+    assert numbers(container_values(pod, pod.containers[0])) == (shares, quota, 100_000, memory)
+
+
+def test_a_container_without_limits_gets_those_of_the_pod():
+    pod = a_pod(main(), main("", SMALL), resources=resources("", LARGE))
+    assert numbers(container_values(pod, pod.containers[0])) == (204, 20_000, 100_000, 200 * MI)
+    assert numbers(container_values(pod, pod.containers[1])) == (102, 10_000, 100_000, 100 * MI)
+
+
+def test_without_cfs_quota_a_container_has_neither_quota_nor_period():
+    pod = a_pod(main(SMALL, LARGE))
+    values = container_values(pod, pod.containers[0], CgroupOptions(cpu_cfs_quota=False))
+    assert numbers(values) == (102, None, None, 200 * MI)
+    assert values.v2_files()["cpu.max"] == "max 100000"
+
+
+def test_a_containers_hugepages_override_the_pods_and_are_cut_to_the_nodes_sizes():
+    own = "hugepages-1Gi=1Gi hugepages-64Ki=64Ki hugepages-xyz=1"
+    pod = a_pod(main("", own), resources=resources("", "hugepages-2Mi=4Mi hugepages-1Gi=2Gi"))
+    values = container_values(pod, pod.containers[0])
+    assert values.hugetlb == {"2MB": 4 * MI, "1GB": GI}
+
+
+def test_containers_are_listed_in_the_order_they_start():
+    debugger = Container(name="debugger")
+    pod = replace(
+        a_pod(main("cpu=1"), init("cpu=1"), sidecar("memory=1Gi")),
+        ephemeral_containers=(debugger,),
+    )
+    cgroup = pod_cgroup(pod, CgroupOptions(memory_capacity=4 * GI))
+    assert [(c.name, c.kind, c.oom_score_adj) for c in cgroup.containers] == [
+        ("i0", ContainerKind.INIT, 999),
+        ("i1", ContainerKind.SIDECAR, 750),
+        ("c0", ContainerKind.CONTAINER, 999),
+        ("debugger", ContainerKind.EPHEMERAL, 999),
+    ]
+
+
+def test_old_and_new_runtimes_weigh_a_container_differently_and_the_kubelet_stays_linear():
+    cgroup = pod_cgroup(a_pod(main("cpu=1")))
+    assert cgroup.values.cpu_weight == 39
+    assert only(cgroup).values.cpu_weight == 100
+    assert only(cgroup).older_cpu_weight == 39
+
+
+# ------------------------------------------------------------------ swap
+
+NODE = CgroupOptions(memory_capacity=8 * GI, swap_capacity=4 * GI)
+
+SWAP = {
+    "its share": (a_pod(main("memory=1Gi", "memory=2Gi")), GI >> 1),
+    "its share without a limit": (a_pod(main("memory=1Gi")), GI >> 1),
+    "none if request and limit are equal": (a_pod(main("memory=1Gi", "memory=1Gi")), 0),
+    "none without memory": (a_pod(main("cpu=1")), 0),
+    "none if guaranteed": (a_pod(main(SMALL, SMALL)), 0),
+    "none if BestEffort": (a_pod(main("", "memory=1Gi"), reported_qos="BestEffort"), 0),
+    "none if critical": (a_pod(main("memory=1Gi"), priority=2_000_000_000), 0),
+}
+
+
+@pytest.mark.parametrize(("pod", "swap"), SWAP.values(), ids=SWAP)
+def test_swap_of_a_container(pod: Pod, swap: int):
+    assert only(pod_cgroup(pod, NODE)).swap_max == swap
+    assert only(pod_cgroup(pod)).swap_max == 0
+
+
+def test_a_node_of_unknown_size_shares_out_no_swap():
+    options = CgroupOptions(swap_capacity=4 * GI)
+    assert only(pod_cgroup(a_pod(main("memory=1Gi")), options)).swap_max == 0
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_the_files_of_a_limited_container():
+    pod = a_pod(main("cpu=500m memory=64Mi", "cpu=1500m memory=128Mi"))
+    container = only(pod_cgroup(pod, CgroupOptions(page_sizes=(2 * MI,))))
+    assert container.v1_files() == {
+        "cpu.shares": "512",
+        "cpu.cfs_quota_us": "150000",
+        "cpu.cfs_period_us": "100000",
+        "memory.limit_in_bytes": "134217728",
+        "memory.memsw.limit_in_bytes": "134217728",
+        "hugetlb.2MB.limit_in_bytes": "0",
+    }
+    assert container.v2_files() == {
+        "cpu.weight": "59",
+        "cpu.max": "150000 100000",
+        "memory.max": "134217728",
+        "memory.swap.max": "0",
+        "memory.oom.group": "1",
+        "hugetlb.2MB.max": "0",
+    }
+
+
+def test_the_files_of_an_unlimited_pod_and_container():
+    options = replace(NO_HUGEPAGES, single_process_oom_kill=True)
+    cgroup = pod_cgroup(a_pod(main()), options)
+    assert cgroup.values.v1_files() == {
+        "cpu.shares": "2",
+        "cpu.cfs_quota_us": None,
+        "cpu.cfs_period_us": None,
+        "memory.limit_in_bytes": None,
+    }
+    assert cgroup.values.v2_files() == {
+        "cpu.weight": "1",
+        "cpu.max": "max 100000",
+        "memory.max": "max",
+    }
+    assert only(cgroup).v1_files()["memory.memsw.limit_in_bytes"] is None
+    assert only(cgroup).v2_files()["memory.oom.group"] is None
+
+
+# ------------------------------------------------------------------ names
+
+NAMES = {
+    "Guaranteed": ("/kubepods/pod1234-abcd", "/kubepods.slice/kubepods-pod1234_abcd.slice"),
+    "Burstable": (
+        "/kubepods/burstable/pod1234-abcd",
+        "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1234_abcd.slice",
+    ),
+    "BestEffort": (
+        "/kubepods/besteffort/pod1234-abcd",
+        "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1234_abcd.slice",
+    ),
+}
+
+
+@pytest.mark.parametrize(("qos", "paths"), NAMES.items(), ids=NAMES)
+def test_the_path_names_the_class_and_the_uid(qos: str, paths: tuple[str, str]):
+    cgroup = pod_cgroup(a_pod(main(), uid="1234-abcd", reported_qos=qos))
+    assert cgroup.qos is QosClass(qos)
+    assert (cgroup.cgroupfs_path, cgroup.systemd_path) == paths
+
+
+def test_a_mirror_pod_leads_to_the_cgroup_of_the_static_pod_it_mirrors():
+    pod = a_pod(main(), uid="of-the-mirror", annotations={"kubernetes.io/config.mirror": "abc"})
+    assert pod_cgroup(pod).cgroupfs_path == "/kubepods/besteffort/podabc"
+
+
+@pytest.mark.parametrize("uid", ["", "a_b", "a/b"])
+def test_there_is_no_path_without_a_usable_uid(uid: str):
+    cgroup = pod_cgroup(a_pod(main(), uid=uid))
+    assert cgroup.name is None
+    assert cgroup.cgroupfs_path is None
+    assert cgroup.systemd_path is None

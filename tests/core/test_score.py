@@ -1,0 +1,258 @@
+"""Scores: upstream's own cases, and the arithmetic at its edges."""
+
+import pytest
+
+from bursar.core.model.node import Node
+from bursar.core.model.pod import Pod
+from bursar.core.placement.node_books import NodeBooks
+from bursar.core.placement.score import (
+    PLUGIN_WEIGHTS,
+    ShapePoint,
+    WeightedResource,
+    balanced_allocation,
+    least_allocated,
+    most_allocated,
+    nodes_to_find,
+    requested_to_capacity_ratio,
+    total_score,
+)
+from pod_notation import a_pod, main, parsed, resources
+
+TWO_CONTAINERS = a_pod(main("cpu=1 memory=2000"), main("cpu=2 memory=3000"))
+"""Three cores and 5000 bytes in all, the pod of most of upstream's cases."""
+
+MEMORY_TWICE = (WeightedResource(name="memory", weight=2), WeightedResource(name="cpu", weight=1))
+WITH_GPU = tuple(WeightedResource(name=name) for name in ("cpu", "memory", "nvidia.com/gpu"))
+
+
+def a_node(allocatable: str, *taken: str) -> NodeBooks:
+    pods = [a_pod(main(used), uid=f"u-{index}") for index, used in enumerate(taken)]
+    return NodeBooks(Node(name="n1", allocatable=parsed(allocatable)), pods)
+
+
+NOTHING_ASKED = a_pod(main("cpu=0 memory=0"))
+
+LEAST = {
+    "an empty node": ("cpu=4 memory=10000", (), NOTHING_ASKED, 100),
+    "a smaller node": ("cpu=4 memory=10000", (), TWO_CONTAINERS, 37),
+    "a larger node": ("cpu=6 memory=10000", (), TWO_CONTAINERS, 50),
+    "cpu taken": ("cpu=10 memory=20000", ("cpu=3 memory=0",), TWO_CONTAINERS, 57),
+    "cpu and memory taken": ("cpu=10 memory=20000", ("cpu=3 memory=5000",), TWO_CONTAINERS, 45),
+    "more memory": ("cpu=10 memory=50000", ("cpu=3 memory=5000",), TWO_CONTAINERS, 60),
+    "more than the node has scores zero": (
+        "cpu=4 memory=10000",
+        ("cpu=3 memory=0",),
+        a_pod(main("cpu=3 memory=0")),
+        50,
+    ),
+    "a node with nothing": ("pods=3", ("cpu=3 memory=0",), NOTHING_ASKED, 0),
+}
+
+
+@pytest.mark.parametrize(("room", "taken", "pod", "score"), LEAST.values(), ids=LEAST)
+def test_least_allocated_prefers_the_emptier_node(room, taken, pod, score):
+    assert least_allocated(pod, a_node(room, *taken)) == score
+
+
+MOST = {
+    "an empty node": ("cpu=4 memory=10000", (), NOTHING_ASKED, 0),
+    "a smaller node": ("cpu=4 memory=10000", (), TWO_CONTAINERS, 62),
+    "a larger node": ("cpu=6 memory=10000", (), TWO_CONTAINERS, 50),
+    "cpu taken": ("cpu=10 memory=20000", ("cpu=3 memory=0",), TWO_CONTAINERS, 42),
+    "cpu and memory taken": ("cpu=10 memory=20000", ("cpu=3 memory=5000",), TWO_CONTAINERS, 55),
+    "exactly full": ("cpu=3 memory=10000", (), TWO_CONTAINERS, 75),
+    "more than the node has counts as full": (
+        "cpu=250m memory=1000Mi",
+        ("", ""),
+        a_pod(main()),
+        80,
+    ),
+    "assumed requests": ("cpu=250m memory=1000Mi", (), a_pod(main()), 30),
+}
+
+
+@pytest.mark.parametrize(("room", "taken", "pod", "score"), MOST.values(), ids=MOST)
+def test_most_allocated_prefers_the_fuller_node(room, taken, pod, score):
+    assert most_allocated(pod, a_node(room, *taken)) == score
+
+
+def test_weights_shift_the_average():
+    node = a_node("cpu=4 memory=10000")
+
+    assert least_allocated(TWO_CONTAINERS, node, MEMORY_TWICE) == 41
+    assert most_allocated(TWO_CONTAINERS, node, MEMORY_TWICE) == 58
+
+
+def test_a_scalar_counts_only_if_the_pod_asks_for_it():
+    node = a_node("cpu=10 memory=20000 nvidia.com/gpu=8", "nvidia.com/gpu=4 cpu=0 memory=0")
+    without, wanting = a_pod(main("cpu=5 memory=0")), a_pod(main("cpu=5 memory=0 nvidia.com/gpu=4"))
+
+    assert least_allocated(without, node, WITH_GPU) == 75
+    assert least_allocated(wanting, node, WITH_GPU) == 50
+
+
+def test_ephemeral_storage_counts_whether_asked_for_or_not():
+    node = a_node("ephemeral-storage=10", "ephemeral-storage=4")
+    storage = (WeightedResource(name="ephemeral-storage"),)
+
+    assert least_allocated(NOTHING_ASKED, node, storage) == 60
+    assert least_allocated(a_pod(main("ephemeral-storage=4")), node, storage) == 20
+
+
+def test_pods_and_unknown_names_are_not_scored():
+    node = a_node("pods=10 storage=10")
+    strange = (WeightedResource(name="pods"), WeightedResource(name="storage"))
+
+    assert most_allocated(a_pod(main("storage=5 pods=5")), node, strange) == 0
+
+
+def test_the_fit_score_does_not_see_pod_level_resources():
+    """Upstream never sets the option on this scorer, though the filter honours it."""
+    pod = a_pod(main("cpu=1 memory=0"), resources=resources("cpu=3"))
+    node = a_node("cpu=4 memory=10000")
+
+    assert most_allocated(pod, node, (WeightedResource(name="cpu"),)) == 25
+
+
+def test_amounts_near_the_end_of_64_bits_wrap_as_upstreams_do():
+    memory = (WeightedResource(name="memory"),)
+
+    assert least_allocated(NOTHING_ASKED, a_node("memory=7Ei"), memory) == 0
+    assert most_allocated(a_pod(main("memory=6Ei")), a_node("memory=7Ei"), memory) == -1
+    assert least_allocated(NOTHING_ASKED, a_node("memory=1Pi"), memory) == 100
+
+
+# ------------------------------------------------------------------ by a line through points
+
+FALLING = (ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0))
+RISING = (ShapePoint(utilization=0, score=0), ShapePoint(utilization=100, score=10))
+PEAK = (
+    ShapePoint(utilization=0, score=2),
+    ShapePoint(utilization=40, score=10),
+    ShapePoint(utilization=100, score=0),
+)
+PLATEAU = (ShapePoint(utilization=10, score=1), ShapePoint(utilization=90, score=9))
+
+
+def along(shape: tuple[ShapePoint, ...], percent: int) -> int:
+    """The score of a single resource used to this percentage."""
+    pod = a_pod(main(f"a.io/b={percent}"))
+    return requested_to_capacity_ratio(
+        pod, a_node("a.io/b=100"), shape, (WeightedResource(name="a.io/b"),)
+    )
+
+
+POINTS = [
+    (PLATEAU, 9, 10),
+    (PLATEAU, 10, 10),
+    (PLATEAU, 15, 15),
+    (PLATEAU, 90, 90),
+    (PLATEAU, 99, 90),
+    (PEAK, 20, 60),
+    (PEAK, 30, 80),
+    (PEAK, 40, 100),
+    (PEAK, 70, 50),
+    (PEAK, 100, 0),
+    (PEAK, 110, 0),
+    (RISING, 110, 100),
+]
+
+
+@pytest.mark.parametrize(("shape", "percent", "score"), POINTS)
+def test_scores_lie_on_the_line_through_the_points(shape, percent, score):
+    assert along(shape, percent) == score
+
+
+RATIO = {
+    "an average of exactly a half is rounded up": ("cpu=4 memory=10000", TWO_CONTAINERS, 38),
+    "an even node": ("cpu=6 memory=10000", TWO_CONTAINERS, 50),
+    "an empty node": ("cpu=4 memory=10000", NOTHING_ASKED, 100),
+    "a node with nothing": ("pods=1", TWO_CONTAINERS, 0),
+}
+
+
+@pytest.mark.parametrize(("room", "pod", "score"), RATIO.values(), ids=RATIO)
+def test_the_ratio_follows_the_shape(room, pod, score):
+    assert requested_to_capacity_ratio(pod, a_node(room), FALLING) == score
+
+
+def test_a_resource_that_scores_zero_is_left_out_of_the_average():
+    pod = a_pod(main("cpu=2 memory=0"))
+
+    assert requested_to_capacity_ratio(pod, a_node("cpu=4 memory=10000"), RISING) == 50
+
+
+# ------------------------------------------------------------------ balance
+
+BALANCED = {
+    "a smaller node": ("cpu=4 memory=10000", (), TWO_CONTAINERS, 68),
+    "an evenly used node": ("cpu=6 memory=10000", (), TWO_CONTAINERS, 75),
+    "cpu taken": ("cpu=10 memory=20000", ("cpu=3 memory=0",), TWO_CONTAINERS, 73),
+    "cpu and memory taken": ("cpu=10 memory=20000", ("cpu=3 memory=5000",), TWO_CONTAINERS, 74),
+    "more memory": ("cpu=10 memory=50000", ("cpu=3 memory=5000",), TWO_CONTAINERS, 70),
+    "it fills what was empty": ("cpu=3 memory=5000", ("cpu=3",), a_pod(main("memory=5000")), 100),
+    "it fills one side only": ("cpu=3 memory=5000", (), a_pod(main("memory=5000")), 50),
+    "up to the brim": ("cpu=6 memory=10000", ("cpu=3",), a_pod(main("cpu=3")), 62),
+    "over the brim": ("cpu=2 memory=10000", ("cpu=3",), a_pod(main("cpu=3")), 75),
+    "a single resource": ("cpu=4", (), a_pod(main("cpu=3")), 75),
+}
+
+
+@pytest.mark.parametrize(("room", "taken", "pod", "score"), BALANCED.values(), ids=BALANCED)
+def test_balance_prefers_the_node_it_evens_out(room, taken, pod, score):
+    assert balanced_allocation(pod, a_node(room, *taken)) == score
+
+
+GPUS = {
+    "three taken": ("cpu=3 memory=5000 nvidia.com/gpu=3", "nvidia.com/gpu=1", 75),
+    "none taken": ("cpu=3 memory=5000", "nvidia.com/gpu=1", 76),
+}
+
+
+@pytest.mark.parametrize(("taken", "asked", "score"), GPUS.values(), ids=GPUS)
+def test_balance_of_three_resources_is_a_standard_deviation(taken, asked, score):
+    node = a_node("cpu=3500m memory=40000 nvidia.com/gpu=8", taken)
+
+    assert balanced_allocation(a_pod(main(asked)), node, WITH_GPU) == score
+
+
+def test_a_scalar_nobody_asks_for_does_not_unbalance():
+    node = a_node("cpu=3500m memory=40000 nvidia.com/gpu=8")
+
+    assert balanced_allocation(TWO_CONTAINERS, node, WITH_GPU) == 56
+
+
+@pytest.mark.parametrize("pod", [a_pod(main()), a_pod(main("cpu=0 ephemeral-storage=5"))])
+def test_balance_has_no_say_on_a_pod_that_requests_nothing_of_it(pod: Pod):
+    assert balanced_allocation(pod, a_node("cpu=4 memory=10000")) is None
+
+
+def test_balance_sees_pod_level_resources():
+    pod = a_pod(main("cpu=1 memory=5000"), resources=resources("cpu=3"))
+
+    assert balanced_allocation(pod, a_node("cpu=4 memory=10000")) == 68
+
+
+# ------------------------------------------------------------------ all plugins together
+
+
+def test_the_total_adds_weighted_scores():
+    assert total_score({"TaintToleration": 100, "NodeResourcesFit": 37}) == 337
+    assert sum(PLUGIN_WEIGHTS.values()) == 14
+
+
+FOUND = [
+    (10, 0, 10),
+    (99, 50, 99),
+    (100, 0, 100),
+    (1000, 0, 420),
+    (1000, 40, 400),
+    (6000, 0, 300),
+    (6000, 40, 2400),
+    (150, 1, 100),
+]
+
+
+@pytest.mark.parametrize(("nodes", "percentage", "found"), FOUND)
+def test_the_search_stops_once_enough_nodes_fit(nodes, percentage, found):
+    assert nodes_to_find(nodes, percentage) == found

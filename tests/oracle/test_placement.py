@@ -1,0 +1,393 @@
+"""Placement: filter, scores, messages and the kubelet's own check, against the real plugins."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from bursar.core.model.defaulting import with_defaults
+from bursar.core.model.pod import Pod
+from bursar.core.model.quantity import MILLI, ZERO, Quantity
+from bursar.core.placement.fit import (
+    FitRules,
+    Shortfall,
+    fit_status,
+    free,
+    kubelet_refusal,
+    shortfalls,
+)
+from bursar.core.placement.message import (
+    Rejection,
+    failure_text,
+    kubelet_message,
+    kubelet_reason,
+    scheduling_failure,
+)
+from bursar.core.placement.node_books import NodeBooks
+from bursar.core.placement.score import (
+    ShapePoint,
+    WeightedResource,
+    balanced_allocation,
+    least_allocated,
+    most_allocated,
+    requested_to_capacity_ratio,
+)
+from bursar.core.placement.vector import Vector
+from raw_objects import HOSTILE_AMOUNT, HOSTILE_NAME, KNOWN, as_node, as_pod, pods
+
+Raw = dict[str, Any]
+
+ROOM = {
+    "cpu": st.sampled_from(["0", "1", "4", "16", "64", "3920m", "1k", "500m", "3"]),
+    "memory": st.sampled_from(["0", "1Gi", "16Gi", "64Gi", "3Ti", "200M", "900Mi", "8Ei", "1000"]),
+    "ephemeral-storage": st.sampled_from(["0", "10Gi", "100Gi", "5G"]),
+    "pods": st.sampled_from(["0", "1", "2", "3", "110", "250"]),
+    "hugepages-2Mi": st.sampled_from(["0", "4Mi", "1Gi"]),
+    "hugepages-1Gi": st.sampled_from(["0", "1Gi", "8Gi"]),
+    "example.com/foo": st.sampled_from(["0", "1", "5", "10", "4k"]),
+    "nvidia.com/gpu": st.sampled_from(["0", "1", "8"]),
+}
+ROOMS = st.fixed_dictionaries({}, optional=ROOM)
+HOSTILE_ROOMS = st.dictionaries(
+    st.sampled_from(list(ROOM)) | HOSTILE_NAME, HOSTILE_AMOUNT | st.just("2000"), max_size=6
+)
+PRIORITIES = st.sampled_from([None, -10, 0, 5, 1000])
+SCORED_NAMES = st.sampled_from([*KNOWN, "pods", "storage", "example.com/none", "kubernetes.io/foo"])
+
+
+def named(raw: Raw, name: str, priority: int | None) -> Raw:
+    raw["metadata"] = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    if "resources" in raw["spec"]:
+        # Upstream adds overhead to large pod-level amounts in place, inside the pod it was
+        # given, so that its answer depends on how often it was asked before.
+        raw["spec"].pop("overhead", None)
+    if priority is not None:
+        raw["spec"]["priority"] = priority
+    return raw
+
+
+@st.composite
+def clusters(draw: st.DrawFn, *, hostile: bool, nodes: tuple[int, int] = (2, 4)) -> Raw:
+    """Nodes with pods on them, and a pod that looks for a place."""
+    rooms = ROOMS | HOSTILE_ROOMS if hostile else ROOMS
+    return {
+        "nodes": [
+            {
+                "node": {"metadata": {"name": f"n{i}"}, "status": {"allocatable": draw(rooms)}},
+                "pods": [
+                    named(draw(pods(hostile=hostile)), f"n{i}p{j}", draw(PRIORITIES))
+                    for j in range(draw(st.integers(0, 3)))
+                ],
+            }
+            for i in range(draw(st.integers(*nodes)))
+        ],
+        "pod": named(draw(pods(hostile=hostile)), "incoming", draw(PRIORITIES)),
+    }
+
+
+def requesting(amounts: dict[str, str], name: str = "probe", priority: int | None = None) -> Raw:
+    container = {"name": "c", "resources": {"requests": amounts}}
+    return named({"spec": {"containers": [container]}}, name, priority)
+
+
+STRATEGIES = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]),
+        "resources": st.lists(
+            st.fixed_dictionaries({"name": SCORED_NAMES, "weight": st.integers(1, 100)}),
+            min_size=1,
+            max_size=5,
+        ),
+        "shape": st.lists(
+            st.fixed_dictionaries(
+                {"utilization": st.integers(0, 100), "score": st.integers(0, 10)}
+            ),
+            min_size=1,
+            max_size=5,
+            unique_by=lambda point: point["utilization"],
+        ).map(lambda shape: sorted(shape, key=lambda point: point["utilization"])),
+    }
+)
+
+
+def as_upstream(strategy: Raw) -> Raw:
+    written = {"Type": strategy["type"], "Resources": strategy["resources"]}
+    if strategy["type"] == "RequestedToCapacityRatio":
+        written["RequestedToCapacityRatio"] = {"Shape": strategy["shape"]}
+    return written
+
+
+@st.composite
+def questions(draw: st.DrawFn, *, hostile: bool) -> Raw:
+    """A cluster, and the arguments of the plugins that filter and score its nodes."""
+    some_names = st.lists(st.sampled_from(["example.com/foo", "nvidia.com/gpu"]), max_size=2)
+    balanced = draw(st.lists(SCORED_NAMES, min_size=1, max_size=5, unique=True))
+    return {
+        **draw(clusters(hostile=hostile)),
+        "ignoredResources": draw(some_names),
+        "ignoredResourceGroups": draw(st.sampled_from([[], [], ["example.com"], ["nvidia.com"]])),
+        "deviceResources": draw(some_names),
+        "strategies": draw(st.lists(STRATEGIES, min_size=1, max_size=3)),
+        "balanced": [{"name": name, "weight": 1} for name in balanced],
+    }
+
+
+def stored(raw: Raw) -> Pod:
+    return with_defaults(as_pod(raw))
+
+
+def books_of(entry: Raw) -> NodeBooks:
+    return NodeBooks(as_node(entry["node"]), [stored(pod) for pod in entry["pods"]])
+
+
+def vector_view(vector: Vector) -> Raw:
+    return {
+        "milliCpu": vector.milli_cpu,
+        "memory": vector.memory,
+        "ephemeralStorage": vector.ephemeral_storage,
+        "pods": vector.pods,
+        "scalars": dict(vector.scalars),
+    }
+
+
+def without_zeros(vector: Raw) -> Raw:
+    return {**vector, "scalars": {name: n for name, n in vector["scalars"].items() if n}}
+
+
+def lack_view(lack: Shortfall) -> Raw:
+    return {
+        "ResourceName": lack.resource,
+        "Reason": lack.reason,
+        "Requested": lack.requested,
+        "Used": lack.used,
+        "Capacity": lack.allocatable,
+        "Unresolvable": not lack.eviction_may_help,
+    }
+
+
+def scored(pod: Pod, books: NodeBooks, strategy: Raw) -> int:
+    resources = [WeightedResource(**resource) for resource in strategy["resources"]]
+    if strategy["type"] == "LeastAllocated":
+        return least_allocated(pod, books, resources)
+    if strategy["type"] == "MostAllocated":
+        return most_allocated(pod, books, resources)
+    shape = [ShapePoint(**point) for point in strategy["shape"]]
+    return requested_to_capacity_ratio(pod, books, shape, resources)
+
+
+def our_placement(question: Raw, books: NodeBooks) -> Raw:
+    pod = stored(question["pod"])
+    rules = FitRules(
+        ignored_resources=frozenset(question["ignoredResources"]),
+        ignored_groups=frozenset(question["ignoredResourceGroups"]),
+        device_resources=frozenset(question["deviceResources"]),
+    )
+    lacks = shortfalls(pod, books, rules)
+    plain = shortfalls(pod, books)
+    return {
+        "code": fit_status(lacks).value,
+        "reasons": sorted(lack.reason for lack in lacks),
+        "insufficient": [lack_view(lack) for lack in plain],
+        "allocatable": vector_view(books.allocatable),
+        "requested": vector_view(books.taken),
+        "nonZero": vector_view(books.weighed),
+        "scores": [scored(pod, books, strategy) for strategy in question["strategies"]],
+        "balanced": balanced_allocation(
+            pod, books, [WeightedResource(**resource) for resource in question["balanced"]]
+        ),
+    }
+
+
+NATIVE_ORDER = ["pods", "cpu", "memory", "ephemeral-storage"]
+
+
+def in_our_order(insufficient: list[Raw]) -> list[Raw]:
+    """Upstream walks a map of scalar resources in random order; ours is by name."""
+    return sorted(
+        insufficient,
+        key=lambda lack: (
+            NATIVE_ORDER.index(lack["ResourceName"])
+            if lack["ResourceName"] in NATIVE_ORDER
+            else len(NATIVE_ORDER),
+            lack["ResourceName"],
+        ),
+    )
+
+
+def compare_placements(oracle: Any, cases: list[Raw]) -> None:
+    asked = [
+        {**case, "strategies": [as_upstream(strategy) for strategy in case["strategies"]]}
+        for case in cases
+    ]
+    for case, nodes in zip(cases, oracle.ask("placement", cases=asked), strict=True):
+        for entry, answer in zip(case["nodes"], nodes, strict=True):
+            answer["reasons"] = sorted(answer["reasons"] or [])
+            answer["insufficient"] = in_our_order(answer["insufficient"])
+            answer["requested"] = without_zeros(answer["requested"])
+            ours = our_placement(case, books_of(entry))
+            for aspect, expected in answer.items():
+                oracle.agree(ours[aspect], expected, about=(aspect, entry, case))
+
+
+def test_filter_and_scores_agree(oracle, for_all):
+    for_all(
+        st.lists(questions(hostile=False), min_size=1, max_size=3),
+        lambda cases: compare_placements(oracle, cases),
+        examples=25,
+    )
+
+
+def test_filter_and_scores_agree_on_what_the_api_would_refuse(oracle, for_all):
+    for_all(
+        st.lists(questions(hostile=True), min_size=1, max_size=3),
+        lambda cases: compare_placements(oracle, cases),
+        examples=25,
+    )
+
+
+def compare_messages(oracle: Any, cases: list[Raw]) -> None:
+    for case, text in zip(cases, oracle.ask("placement_message", cases=cases), strict=True):
+        ours = scheduling_failure(stored(case["pod"]), [books_of(entry) for entry in case["nodes"]])
+        oracle.agree(ours or "", text, about=case)
+
+
+@st.composite
+def crowded(draw: st.DrawFn) -> Raw:
+    """Nodes that are full of small pods, some of which may have to give way."""
+
+    def plain(name: str, priorities: st.SearchStrategy[int | None]) -> Raw:
+        amounts = {"cpu": draw(st.sampled_from(["1", "2", "3", "5"])), "memory": "1Gi"}
+        return requesting(amounts, name, draw(priorities))
+
+    room = st.fixed_dictionaries(
+        {"cpu": st.just("4"), "memory": st.just("16Gi"), "pods": st.sampled_from(["2", "110"])}
+    )
+    return {
+        "nodes": [
+            {
+                "node": {"metadata": {"name": f"n{i}"}, "status": {"allocatable": draw(room)}},
+                "pods": [plain(f"n{i}p{j}", PRIORITIES) for j in range(draw(st.integers(1, 3)))],
+            }
+            for i in range(draw(st.integers(1, 3)))
+        ],
+        "pod": plain("incoming", st.sampled_from([None, 5, 1000])),
+    }
+
+
+def never_preempting(case: Raw) -> Raw:
+    case["pod"]["spec"]["preemptionPolicy"] = "Never"
+    return case
+
+
+def test_the_message_of_a_real_scheduling_attempt_agrees(oracle, for_all):
+    cases = clusters(hostile=False, nodes=(1, 4)) | crowded()
+    for_all(
+        st.lists(cases | cases | cases.map(never_preempting), min_size=1, max_size=4),
+        lambda cases: compare_messages(oracle, cases),
+        examples=30,
+    )
+
+
+REASONS = st.sampled_from(
+    ["Insufficient cpu", "Insufficient memory", "Too many pods", "node(s) had a taint", "", "ä"]
+)
+FAILURES = st.fixed_dictionaries(
+    {
+        "nodeCount": st.integers(0, 14),
+        "nodes": st.dictionaries(
+            st.integers(0, 40).map("n{}".format), st.lists(REASONS, max_size=3), max_size=14
+        ),
+        "absent": st.lists(REASONS, max_size=2, unique=True),
+        "preFilter": st.sampled_from(["", "", "persistentvolumeclaim not found"]),
+        "postFilter": st.sampled_from(["", "preemption: nothing", "no claims, preemption: no."]),
+    }
+)
+
+
+def test_the_count_of_reasons_agrees(oracle, for_all):
+    def check(cases: list[Raw]) -> None:
+        for case, text in zip(cases, oracle.ask("fit_error", cases=cases), strict=True):
+            rejections = [
+                Rejection(node=name, reasons=tuple(reasons), eviction_may_help=True)
+                for name, reasons in case["nodes"].items()
+            ]
+            ours = failure_text(
+                rejections,
+                node_count=case["nodeCount"],
+                absent_reasons=case["absent"],
+                pre_filter=case["preFilter"],
+                post_filter=case["postFilter"],
+            )
+            oracle.agree(ours, text, about=case)
+
+    for_all(st.lists(FAILURES, min_size=10, max_size=30), check, examples=30)
+
+
+def our_admission(case: Raw) -> Raw:
+    books = books_of(case["nodes"][0])
+    lack = kubelet_refusal(stored(case["pod"]), books)
+    if lack is None:
+        return {"admit": True, "reason": "", "message": ""}
+    return {"admit": False, "reason": kubelet_reason(lack), "message": kubelet_message(lack)}
+
+
+def one_scalar_at_most(raw: Raw) -> Raw:
+    """Upstream reports one lack only, and among scalars leaves it to chance which."""
+    spec = raw["pod"]["spec"]
+    lists = [
+        amounts
+        for holder in (*spec["containers"], *spec["initContainers"])
+        for amounts in holder["resources"].values()
+    ]
+    for amounts in lists:
+        for name in set(amounts) - {"cpu", "memory", "ephemeral-storage", "example.com/foo"}:
+            del amounts[name]
+    spec.pop("resources", None)
+    return raw
+
+
+def compare_admissions(oracle: Any) -> Callable[[list[Raw]], None]:
+    def check(cases: list[Raw]) -> None:
+        for case, answer in zip(cases, oracle.ask("kubelet_admission", cases=cases), strict=True):
+            oracle.agree(our_admission(case), answer, about=case)
+
+    return check
+
+
+def test_the_kubelets_own_check_agrees(oracle, for_all):
+    single = clusters(hostile=False, nodes=(1, 1)) | clusters(hostile=True, nodes=(1, 1))
+    for_all(
+        st.lists(single.map(one_scalar_at_most), min_size=1, max_size=6),
+        compare_admissions(oracle),
+        examples=30,
+    )
+
+
+def test_what_is_free_is_what_a_pod_may_still_ask_for(oracle, for_all):
+    """The scheduler accepts a pod of exactly the free amounts, and refuses one of any more."""
+
+    def check(case: Raw) -> None:
+        entry = case["nodes"][0]
+        books = books_of(entry)
+        left = free(books)
+        if left.pop("pods", ZERO).is_zero:
+            return
+        # Close to the end of an int64 "any more" is less than nothing.
+        plain = {name: amount for name, amount in left.items() if amount < BEYOND_ANY_NODE}
+        exact = requesting({name: str(amount) for name, amount in plain.items()})
+        probes = [exact] + [
+            requesting({name: str(amount + Quantity.of(1, scale=MILLI))})
+            for name, amount in plain.items()
+        ]
+        cases = [
+            {"nodes": [entry], "pod": probe, "balanced": [{"name": "cpu", "weight": 1}]}
+            for probe in probes
+        ]
+        answers = [nodes[0]["code"] for nodes in oracle.ask("placement", cases=cases)]
+        accepted = [code == "Success" for code in answers]
+        oracle.agree([True] + [False] * len(plain), accepted, about=entry)
+
+    for_all(clusters(hostile=False, nodes=(1, 1)), check, examples=15)
+
+
+BEYOND_ANY_NODE = Quantity.parse("1Ei")
