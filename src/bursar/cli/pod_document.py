@@ -45,7 +45,7 @@ def as_dict(report: PodReport) -> Document:
 
 
 def texts(amounts: ResourceList) -> dict[str, str]:
-    return {name: str(amount) for name, amount in amounts.items()}
+    return {name: str(amount) for name, amount in sorted(amounts.items())}
 
 
 def _container(container: ContainerReport) -> Document:
@@ -73,7 +73,7 @@ def _ended(state: ContainerState) -> Document:
 
 
 def _amounts(decisions: Mapping[str, Decision]) -> dict[str, str]:
-    return {name: str(decision.amount) for name, decision in decisions.items()}
+    return {name: str(decision.amount) for name, decision in sorted(decisions.items())}
 
 
 def _decisions(decisions: Mapping[str, Decision]) -> Document:
@@ -90,5 +90,5 @@ def _decisions(decisions: Mapping[str, Decision]) -> Document:
                 for part in decision.parts
             ],
         }
-        for name, decision in decisions.items()
+        for name, decision in sorted(decisions.items())
     }
