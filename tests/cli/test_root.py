@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from bursar import __version__
-from bursar.cli.root import VERBS
+from bursar.cli.front_page import VERBS, front_page
 from bursar.cli.root import bursar as root
 from command_line import COMMAND, run_bursar
 
@@ -27,19 +27,39 @@ def test_the_help_line_of_a_verb_is_its_own(verb):
     assert command.get_short_help_str(limit=200) == VERBS[verb][1]
 
 
-def test_help_imports_neither_rich_nor_yaml_nor_the_verbs():
+def test_the_front_page_comes_without_importing_what_it_does_not_need():
     listing = (
         "import sys; sys.argv = ['bursar', '--help']\n"
-        "from bursar.entry.command import run\n"
-        "run(['--help'])\n"
-        "print(sorted(m for m in sys.modules if m in {'rich', 'yaml', 'msgspec', 'json',"
-        " 'bursar.cli.quantity', 'bursar.cli.describe'}))"
+        "from bursar.entry.command import main\n"
+        "main()\n"
+        "print(sorted({'click', 'rich', 'yaml', 'msgspec', 'json'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", listing], capture_output=True, text=True, check=True
     )
 
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_verb_is_not_paid_for_by_the_others():
+    listing = (
+        "import sys\n"
+        "from bursar.entry.command import run\n"
+        "run(['quantity', '1Gi', '-o', 'json'])\n"
+        "print(sorted({'rich', 'yaml', 'msgspec', 'bursar.cli.describe'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", listing], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
+def test_without_a_verb_the_front_page_is_shown(arguments):
+    ran = run_bursar(*arguments)
+
+    assert (ran.code, ran.out, ran.err) == (0, front_page(), "")
 
 
 def test_version():

@@ -1,18 +1,11 @@
-"""The root of the command line. Verbs are imported only when used, so help is quick."""
+"""The root of the command line. Verbs are imported only when used, so each starts quickly."""
 
 from importlib import import_module
-from typing import Final
 
 import click
 
 from bursar import __version__
-
-# Verb -> where its command lives, and the line `bursar --help` shows without importing it.
-VERBS: Final = {
-    "completion": ("bursar.cli.completion:completion", "Print the shell completion script."),
-    "describe": ("bursar.cli.describe:describe", "Show what pods and nodes in files consume."),
-    "quantity": ("bursar.cli.quantity:quantity", "Read quantities as Kubernetes does."),
-}
+from bursar.cli.front_page import TITLE, VERBS, front_page
 
 
 class LazyVerbs(click.Group):
@@ -29,16 +22,15 @@ class LazyVerbs(click.Group):
         assert isinstance(command, click.Command)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help_line) for name, (_, help_line) in VERBS.items()])
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        formatter.write(front_page())
 
 
 @click.group(
     cls=LazyVerbs,
+    help=TITLE,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 1 the answer is no, 2 bad input, 130 interrupted.",
 )
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
 def bursar() -> None:
-    """One set of books for everything a Kubernetes pod consumes."""
+    pass

@@ -2,20 +2,31 @@
 
 import os
 import sys
+from typing import Final
 
-import click
+from bursar.cli.front_page import front_page
 
-from bursar.cli.ending import BAD_INPUT, INTERRUPTED, BadInputError
-from bursar.cli.root import bursar
+WANTS_FRONT_PAGE: Final[tuple[list[str], ...]] = ([], ["-h"], ["--help"])
 
 
 def main() -> None:
     """Entry point of `.venv/bin/bursar`."""
-    sys.exit(run(sys.argv[1:]))
+    arguments = sys.argv[1:]
+    completing = "_BURSAR_COMPLETE" in os.environ
+    if arguments in WANTS_FRONT_PAGE and not completing:
+        # Importing the rest takes three times as long as starting Python.
+        sys.stdout.write(front_page())
+        return
+    sys.exit(run(arguments))
 
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code (documented in docs/reference/cli.md)."""
+    import click  # noqa: PLC0415 - see main
+
+    from bursar.cli.ending import BAD_INPUT, INTERRUPTED, BadInputError  # noqa: PLC0415
+    from bursar.cli.root import bursar  # noqa: PLC0415
+
     try:
         outcome = bursar.main(arguments, prog_name="bursar", standalone_mode=False)
         sys.stdout.flush()

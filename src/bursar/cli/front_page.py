@@ -1,0 +1,32 @@
+"""The front page: what `bursar --help` prints. It imports nothing, so that it comes at once."""
+
+from typing import Final
+
+VERBS: Final = {
+    "completion": ("bursar.cli.completion:completion", "Print the shell completion script."),
+    "describe": ("bursar.cli.describe:describe", "Show what pods and nodes in files consume."),
+    "quantity": ("bursar.cli.quantity:quantity", "Read quantities as Kubernetes does."),
+}
+"""Each verb, where its command lives, and its line on the front page."""
+
+TITLE: Final = "One set of books for everything a Kubernetes pod consumes."
+OPTIONS: Final = {
+    "-V, --version": "Show the version and exit.",
+    "-h, --help": "Show this message and exit.",
+}
+EXIT_CODES: Final = "Exit codes: 0 done, 1 the answer is no, 2 bad input, 130 interrupted."
+
+
+def front_page() -> str:
+    verbs = {verb: line for verb, (_, line) in VERBS.items()}
+    return (
+        f"Usage: bursar [OPTIONS] COMMAND [ARGS]...\n\n  {TITLE}\n\n"
+        f"Options:\n{_listed(OPTIONS)}\n\n"
+        f"Commands:\n{_listed(verbs)}\n\n"
+        f"{EXIT_CODES}\n"
+    )
+
+
+def _listed(entries: dict[str, str]) -> str:
+    width = max(map(len, entries))
+    return "\n".join(f"  {name:<{width}}  {line}" for name, line in entries.items())
