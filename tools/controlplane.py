@@ -1,0 +1,226 @@
+"""A real control plane on loopback: etcd, API server, scheduler, controllers, and simulated nodes.
+
+It is what the tests run against and what `make cluster` starts. RBAC is on, client
+certificates identify users, service accounts have tokens, admission plugins are the
+default ones. Everything lives in one folder and in processes that die with us.
+"""
+
+import http.client
+import json
+import shutil
+import ssl
+import tempfile
+from pathlib import Path
+
+from assets import CONTROLPLANE, ensure
+from certificates import Authority, Pair, service_account_key
+from program import Program, free_port
+
+LOOPBACK = "127.0.0.1"
+SERVICE_RANGE = "10.0.0.0/24"
+NODE_CAPACITY = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "512Gi", "pods": "110"}
+
+
+class ControlPlane:
+    """Build it, `start()` it, use `kubeconfig`, `stop()` it. The parts can be hurt one by one."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="bursar-cluster-"))
+        pki = self.folder / "pki"
+        pki.mkdir()
+        self._authority = Authority(pki)
+        self._tokens_key = service_account_key(pki)
+        self._admin = self._authority.client("bursar-admin", "system:masters")
+        self.etcd_port, self.api_port = free_port(), free_port()
+        self.kubeconfig = self.write_kubeconfig("admin", self._admin)
+        self.etcd = self._etcd(free_port())
+        self.apiserver = self._apiserver(pki)
+        self.scheduler = self._component("kube-scheduler", [])
+        self.controllers = self._component(
+            "kube-controller-manager",
+            [
+                f"--service-account-private-key-file={self._tokens_key}",
+                f"--root-ca-file={self._authority.certificate}",
+                "--use-service-account-credentials=true",
+            ],
+        )
+        self.kwok = self._kwok()
+        self.parts = [self.etcd, self.apiserver, self.scheduler, self.controllers, self.kwok]
+
+    @property
+    def url(self) -> str:
+        return f"https://{LOOPBACK}:{self.api_port}"
+
+    def start(self, *, nodes: int = 0, parts: list[Program] | None = None) -> None:
+        """Start the parts in order, wait for each, and register simulated nodes."""
+        try:
+            for part in self.parts if parts is None else parts:
+                part.start()
+                part.wait_ready()
+            for number in range(nodes):
+                self.add_node(f"node-{number}")
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End everything and remove the folder."""
+        for part in reversed(self.parts):
+            part.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def add_node(self, name: str) -> None:
+        """Register a node that kwok keeps alive."""
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "annotations": {"kwok.x-k8s.io/node": "fake"},
+                "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
+            },
+            "status": {"capacity": NODE_CAPACITY, "allocatable": NODE_CAPACITY},
+        }
+        self.request("POST", "/api/v1/nodes", node)
+
+    def request(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
+        """One call as administrator, with nothing of ours in between."""
+        context = ssl.create_default_context(cafile=str(self._authority.certificate))
+        context.load_cert_chain(self._admin.certificate, self._admin.key)
+        connection = http.client.HTTPSConnection(
+            LOOPBACK, self.api_port, context=context, timeout=10
+        )
+        try:
+            payload = None if body is None else json.dumps(body)
+            connection.request(method, path, payload, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def client(self, user: str, *groups: str) -> Pair:
+        """A client certificate for another user."""
+        return self._authority.client(user, *groups)
+
+    def write_kubeconfig(self, name: str, pair: Pair) -> Path:
+        """A kubeconfig for the user of a client certificate."""
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "bursar",
+            "clusters": [
+                {
+                    "name": "bursar",
+                    "cluster": {
+                        "server": self.url,
+                        "certificate-authority": str(self._authority.certificate),
+                    },
+                }
+            ],
+            "users": [
+                {
+                    "name": name,
+                    "user": {
+                        "client-certificate": str(pair.certificate),
+                        "client-key": str(pair.key),
+                    },
+                }
+            ],
+            "contexts": [{"name": "bursar", "context": {"cluster": "bursar", "user": name}}],
+        }
+        path = self.folder / f"{name}.kubeconfig"
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(config, indent=2))
+        return path
+
+    # -------------------------------------------------------------- the parts
+
+    def _program(self, name: str, arguments: list[str], probe: "_Probe") -> Program:
+        command = [str(ensure(name)), *arguments]
+        return Program(name, command, log=self.folder / f"{name}.log", is_ready=probe)
+
+    def _etcd(self, peer_port: int) -> Program:
+        client, peer = f"http://{LOOPBACK}:{self.etcd_port}", f"http://{LOOPBACK}:{peer_port}"
+        arguments = [
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ]
+        return self._program("etcd", arguments, _Probe(self.etcd_port, "/health", secure=False))
+
+    def _apiserver(self, pki: Path) -> Program:
+        serving = self._authority.server("kube-apiserver")
+        arguments = [
+            f"--etcd-servers=http://{LOOPBACK}:{self.etcd_port}",
+            f"--bind-address={LOOPBACK}",
+            f"--secure-port={self.api_port}",
+            f"--tls-cert-file={serving.certificate}",
+            f"--tls-private-key-file={serving.key}",
+            f"--client-ca-file={self._authority.certificate}",
+            f"--cert-dir={pki}",
+            f"--service-account-key-file={self._tokens_key}",
+            f"--service-account-signing-key-file={self._tokens_key}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            "--authorization-mode=RBAC",
+            f"--service-cluster-ip-range={SERVICE_RANGE}",
+            "--allow-privileged=true",
+        ]
+        probe = _Probe(self.api_port, "/readyz", client=self._admin)
+        return self._program("kube-apiserver", arguments, probe)
+
+    def _component(self, name: str, arguments: list[str]) -> Program:
+        """Scheduler and controller manager, each as the user its own RBAC rules are made for."""
+        user = f"system:{name}"
+        port = free_port()
+        common = [
+            f"--kubeconfig={self.write_kubeconfig(name, self._authority.client(user))}",
+            "--leader-elect=false",
+            f"--bind-address={LOOPBACK}",
+            f"--secure-port={port}",
+            "--authorization-always-allow-paths=/healthz",
+        ]
+        return self._program(name, [*common, *arguments], _Probe(port, "/healthz"))
+
+    def _kwok(self) -> Program:
+        port = free_port()
+        arguments = [
+            f"--kubeconfig={self.kubeconfig}",
+            "--manage-all-nodes=true",
+            f"--node-ip={LOOPBACK}",
+            f"--server-address={LOOPBACK}:{port}",
+            f"--config={CONTROLPLANE / 'kwok' / 'stages.yaml'}",
+        ]
+        return self._program("kwok", arguments, _Probe(port, "/healthz", secure=False))
+
+
+class _Probe:
+    """Asks a health endpoint; true when it answers 200."""
+
+    def __init__(
+        self, port: int, path: str, *, secure: bool = True, client: Pair | None = None
+    ) -> None:
+        self._port, self._path, self._secure, self._client = port, path, secure, client
+
+    def __call__(self) -> bool:
+        connection = self._connection()
+        try:
+            connection.request("GET", self._path)
+            return connection.getresponse().status == http.client.OK
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if not self._secure:
+            return http.client.HTTPConnection(LOOPBACK, self._port, timeout=2)
+        # Only loopback, and only the question whether something is up.
+        context = ssl._create_unverified_context()  # noqa: S323, SLF001
+        if self._client is not None:
+            context.load_cert_chain(self._client.certificate, self._client.key)
+        return http.client.HTTPSConnection(LOOPBACK, self._port, context=context, timeout=2)

@@ -1,0 +1,118 @@
+"""A program of ours in the background: started, watched, paused, killed, restarted, never left."""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+STOP_SECONDS = 10
+POLL_SECONDS = 0.05
+
+
+class ProgramError(Exception):
+    """A program that did not start or did not become ready; carries the end of its log."""
+
+
+class Program:
+    """One program. Its output goes to a log file; it dies with the process that started it."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        log: Path,
+        is_ready: Callable[[], bool],
+    ) -> None:
+        self.name = name
+        self.log = log
+        self._command = list(command)
+        self._is_ready = is_ready
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self.is_running and self._process else None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        assert not self.is_running
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # so that Ctrl-C reaches us, and we stop it in order
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 - set before any thread is started
+            )
+
+    def wait_ready(self, seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while not self._is_ready():
+            if not self.is_running:
+                raise ProgramError(f"{self.name} ended by itself:\n{self.log_end()}")
+            if time.monotonic() > deadline:
+                raise ProgramError(f"{self.name} was not ready in {seconds} s:\n{self.log_end()}")
+            time.sleep(POLL_SECONDS)
+
+    def stop(self) -> None:
+        """Ask it to end; after ten seconds end it."""
+        self._signal(signal.SIGCONT)
+        self._signal(signal.SIGTERM)
+        if self._process is not None:
+            try:
+                self._process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """End it at once, as `kill -9` would."""
+        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
+
+    def pause(self) -> None:
+        """Stop it in its tracks: connections stay open and nobody answers."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def restart(self) -> None:
+        """Start it again, after a kill or a stop, and wait until it is ready."""
+        if self.is_running:
+            self.stop()
+        self.start()
+        self.wait_ready()
+
+    def log_end(self, lines: int = 20) -> str:
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def _signal(self, number: int) -> None:
+        if self.is_running and self._process is not None:
+            self._process.send_signal(number)
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The parent may have died before the request was made.
+    if os.getppid() == 1:
+        os._exit(1)
