@@ -44,7 +44,7 @@ imports: $(STAMPS)/dev ## import-linter: the direction of dependencies
 	PYTHONPATH=tools $(BIN)/lint-imports
 
 pure: $(STAMPS)/dev ## Tests that need neither Go nor a cluster
-	$(BIN)/python -m pytest -q -m "not oracle"
+	$(BIN)/python -m pytest -q -m "not oracle and not integration"
 
 bench: $(STAMPS)/dev ## Ratios measured in one run
 	$(BIN)/python benchmarks/run.py

@@ -1,7 +1,6 @@
 """The oracle for a whole test run, its two seeds, and the closing count."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,20 +16,8 @@ FIXED_SEED = 20_260_417
 FRESH_SEED = int(os.environ.get("BURSAR_SEED") or int.from_bytes(os.urandom(4), "big"))
 
 IN_CI = os.environ.get("CI") == "true"
-ABSENCE: list[str] = []
 COMPARED: dict[str, int] = {}
 COMPARED_IN_CI_MIN = 20_000
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that ask the oracle; without Go, outside CI, leave them out with one line."""
-    asking = [item for item in items if "oracle" in getattr(item, "fixturenames", ())]
-    for item in asking:
-        item.add_marker(pytest.mark.oracle)
-    if asking and shutil.which("go") is None and not IN_CI:
-        ABSENCE.append(f"{len(asking)} tests left out: no Go toolchain (`go` is not on PATH)")
-        config.hook.pytest_deselected(items=asking)
-        items[:] = [item for item in items if item not in asking]
 
 
 @pytest.fixture(scope="session")
@@ -86,8 +73,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in ABSENCE:
-        terminalreporter.write_line(f"oracle: {line}")
     if "all" in COMPARED:
         terminalreporter.write_line(
             f"oracle: {COMPARED['all']} comparisons with upstream Kubernetes,"

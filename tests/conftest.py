@@ -1,0 +1,48 @@
+"""What needs a Go toolchain: marked, left out with one line where there is none, required in CI."""
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from assets import AssetError
+from controlplane import ControlPlane
+from program import ProgramError
+
+IN_CI = os.environ.get("CI") == "true"
+NODES = 3
+NEEDS_GO = {"oracle": "oracle", "control_plane": "integration"}
+"""Fixtures whose programs are built from Go modules, and the mark of the tests that use them."""
+
+ABSENCE: list[str] = []
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    built = []
+    for item in items:
+        for fixture, mark in NEEDS_GO.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(mark)
+                built.append(item)
+    if built and shutil.which("go") is None and not IN_CI:
+        ABSENCE.append(f"{len(built)} tests left out: no Go toolchain (`go` is not on PATH)")
+        config.hook.pytest_deselected(items=built)
+        items[:] = [item for item in items if item not in built]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in ABSENCE:
+        terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """One real control plane for the whole run. A test that hurts a part puts it right again."""
+    try:
+        plane = ControlPlane()
+        plane.start(nodes=NODES)
+    except (AssetError, ProgramError) as error:
+        pytest.fail(f"no control plane: {error}", pytrace=False)
+    yield plane
+    plane.stop()
