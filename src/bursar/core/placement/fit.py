@@ -16,9 +16,9 @@ from bursar.core.model.demand import INCOMING, pod_requests
 from bursar.core.model.int64 import wrapped
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, is_scalar
 from bursar.core.model.pod import Container, Pod
-from bursar.core.model.quantity import MILLI, Format, Quantity
+from bursar.core.model.quantity import MILLI, Quantity
 from bursar.core.placement.node_books import NodeBooks
-from bursar.core.placement.vector import Vector, vector_of
+from bursar.core.placement.vector import Vector, as_quantity, vector_of
 
 TOO_MANY_PODS: Final = "Too many pods"
 
@@ -60,18 +60,12 @@ class Shortfall:
 
     @property
     def requested_amount(self) -> Quantity:
-        return self._amount(self.requested)
+        return as_quantity(self.resource, self.requested)
 
     @property
     def free_amount(self) -> Quantity:
         """What is left on the node; never below zero, even where it is overbooked."""
-        return self._amount(max(0, wrapped(self.allocatable - self.used)))
-
-    def _amount(self, number: int) -> Quantity:
-        if self.resource == CPU:
-            return Quantity.of(number, scale=MILLI)
-        counted = self.resource == PODS or is_extended(self.resource)
-        return Quantity.of(number, Format.DECIMAL_SI if counted else Format.BINARY_SI)
+        return as_quantity(self.resource, max(0, wrapped(self.allocatable - self.used)))
 
     @property
     def eviction_may_help(self) -> bool:

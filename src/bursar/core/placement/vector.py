@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Final
 
 from bursar.core.model.int64 import wrapped
-from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
+from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, is_scalar
+from bursar.core.model.quantity import MILLI, Format, Quantity
 from bursar.core.model.resources import ResourceList
 
 NO_SCALARS: Final[Mapping[str, int]] = MappingProxyType({})
@@ -72,6 +73,14 @@ def scheduled_amount(resource: str, amounts: ResourceList) -> int:
     if amount is None:
         return 0
     return amount.milli_value() if resource == CPU else amount.value()
+
+
+def as_quantity(resource: str, number: int) -> Quantity:
+    """A number of the vector as people write it: thousandths of a CPU, bytes, or a count."""
+    if resource == CPU:
+        return Quantity.of(number, scale=MILLI)
+    counted = resource == PODS or is_extended(resource)
+    return Quantity.of(number, Format.DECIMAL_SI if counted else Format.BINARY_SI)
 
 
 def _combined(left: Vector, right: Vector, sign: int) -> Vector:
