@@ -40,10 +40,10 @@ class Document:
 
         Nobody asks unless the field is bad, so it is looked up by reading the source again.
         """
-        for number, tree in enumerate(_trees(self.text, list(steps)), start=1):
-            if number == self.number:
-                return tree.target_place
-        raise AssertionError("a text that was read once can be read again")
+        if not steps:
+            return self.tree.place
+        again = enumerate(_trees(self.text, list(steps)), start=1)
+        return next(tree.target_place for number, tree in again if number == self.number)
 
 
 def read_documents(chunks: Iterable[bytes]) -> Iterator[Document]:
@@ -71,10 +71,10 @@ def _trees(text: Text, target: list[Step]) -> Iterator[Tree]:
 
 
 def _yaml_after_all(text: Text, json_error: JsonSyntaxError, target: list[Step]) -> Iterator[Tree]:
-    """Read what is not JSON as YAML; if it is neither, complain where more of it made sense."""
+    """Read what is not JSON as YAML; if it is neither, complain about what it was meant to be."""
     try:
         yield from yaml_trees(text, target, offset=json_error.document_offset)
-    except DocumentError as yaml_error:
-        if yaml_error.place.is_after(json_error.place):
-            raise yaml_error from None
-        raise json_error from None
+    except DocumentError:
+        if json_error.has_key:
+            raise json_error from None
+        raise

@@ -35,11 +35,15 @@ _MEANINGS: Final[dict[str, Value]] = {"true": True, "false": False, "null": None
 
 
 class JsonSyntaxError(DocumentError):
-    """A text that is not JSON, and where the document began that is not; it may be YAML."""
+    """A text that is not JSON, and where the document began that is not; it may be YAML.
 
-    def __init__(self, problem: str, place: Place, field: str, document_offset: int) -> None:
-        super().__init__(problem, place, field)
+    If it has a key in double quotes before the fault, its author thought it was JSON.
+    """
+
+    def __init__(self, error: DocumentError, document_offset: int, *, has_key: bool) -> None:
+        super().__init__(error.problem, error.place, error.field)
         self.document_offset = document_offset
+        self.has_key = has_key
 
 
 def json_trees(text: Text, target: list[Step]) -> Iterator[Tree]:
@@ -109,6 +113,7 @@ class _Scanner:
     def __init__(self, text: Text, target: list[Step]) -> None:
         self._window = _Window(text)
         self._document_offset = 0
+        self._has_key = False
         self._builder: Builder[int] = Builder(self._window.place, 0, target)
 
     def has_more(self) -> bool:
@@ -123,6 +128,7 @@ class _Scanner:
     def document(self) -> Tree:
         builder = self._builder
         self._document_offset = self._window.offset
+        self._has_key = False
         builder.start(self._document_offset)
         self._value()
         while builder.depth:
@@ -145,11 +151,14 @@ class _Scanner:
         if match is not None:
             key: str = match.group(1)
         else:
+            self._match(_GAP)
             if not window.text.startswith('"', window.position):
                 raise self._syntax_error("a key in double quotes is expected")
             key = self._string()
             if self._match(_COLON) is None:
+                self._match(_GAP)
                 raise self._syntax_error("':' is expected")
+        self._has_key = True
         self._builder.key(key, offset)
 
     def _value(self) -> None:
@@ -178,6 +187,7 @@ class _Scanner:
             match = _NEXT.match(window.text, window.position)
             closing = "}" if builder.is_object else "]"
             if match is None or match.group(1) not in {",", closing}:
+                self._match(_GAP)
                 raise self._syntax_error(f"',' or '{closing}' is expected")
             window.position = match.end()
             if match.group(1) == ",":
@@ -220,6 +230,7 @@ class _Scanner:
         start = self._window.offset
         match = self._match(_WORD)
         if match is None:
+            self._match(_GAP)
             raise self._syntax_error("a value is expected")
         word = match.group()
         if word not in _MEANINGS:
@@ -228,10 +239,9 @@ class _Scanner:
 
     def _syntax_error(self, problem: str) -> DocumentError:
         window = self._window
-        self._match(_GAP)
         if window.is_at_end and not window.is_last:
             return self._builder.error(_TOO_LONG, window.offset)
         if window.is_at_end:
             problem = f"{problem}, but the text ends"
         error = self._builder.error(problem, window.offset)
-        return JsonSyntaxError(problem, error.place, error.field, self._document_offset)
+        return JsonSyntaxError(error, self._document_offset, has_key=self._has_key)

@@ -194,10 +194,11 @@ def _subject(value: Value, implied: _Type) -> str:
     if not isinstance(value, dict):
         return ""
     kind = value.get("kind") or implied.kind
+    if not isinstance(kind, str) or not kind:
+        return ""
     meta = value.get("metadata")
-    if not isinstance(kind, str) or not isinstance(meta, dict):
-        return printable(kind) if isinstance(kind, str) else ""
-    namespace, name = meta.get("namespace"), meta.get("name")
+    name = meta.get("name") if isinstance(meta, dict) else None
+    namespace = meta.get("namespace") if isinstance(meta, dict) else None
     if not isinstance(name, str) or not name:
         return printable(kind)
     if isinstance(namespace, str) and namespace:

@@ -32,6 +32,7 @@ class ObjectMeta(Struct):
     labels: RawTexts | None = None
     annotations: RawTexts | None = None
     creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
     owner_references: list[OwnerReference] | None = None
 
 
@@ -67,6 +68,38 @@ class Named(Struct):
     name: str | None = None
 
 
+class Toleration(Struct):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class NodeRequirement(Struct):
+    key: str | None = None
+    operator: str | None = None
+    values: list[str | None] | None = None
+
+
+class NodeTerm(Struct):
+    match_expressions: list[NodeRequirement] | None = None
+    match_fields: list[NodeRequirement] | None = None
+
+
+class RequiredTerms(Struct):
+    node_selector_terms: list[NodeTerm] | None = None
+
+
+class NodeAffinity(Struct):
+    required: RequiredTerms | None = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
+class Affinity(Struct):
+    node_affinity: NodeAffinity | None = None
+
+
 class PodSpec(Struct):
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
@@ -81,6 +114,10 @@ class PodSpec(Struct):
     priority_class_name: str | None = None
     preemption_policy: str | None = None
     scheduling_gates: list[Named] | None = None
+    scheduler_name: str | None = None
+    tolerations: list[Toleration] | None = None
+    node_selector: RawTexts | None = None
+    affinity: Affinity | None = None
 
 
 class StateDetail(Struct):
@@ -143,6 +180,7 @@ def to_core(pod: Pod) -> core.Pod:
         labels=decode_texts(meta.labels),
         annotations=decode_texts(meta.annotations),
         created_at=decode_time(meta.creation_timestamp, "metadata.creationTimestamp"),
+        deleted_at=decode_time(meta.deletion_timestamp, "metadata.deletionTimestamp"),
         containers=_containers(spec.containers, "spec.containers"),
         init_containers=_containers(spec.init_containers, "spec.initContainers"),
         ephemeral_containers=_containers(spec.ephemeral_containers, "spec.ephemeralContainers"),
@@ -156,6 +194,10 @@ def to_core(pod: Pod) -> core.Pod:
         priority_class=spec.priority_class_name or "",
         preemption_policy=spec.preemption_policy or "",
         scheduling_gates=_names(spec.scheduling_gates),
+        scheduler_name=spec.scheduler_name or "",
+        tolerations=tuple(_toleration(raw) for raw in spec.tolerations or ()),
+        node_selector=decode_texts(spec.node_selector),
+        node_terms=_node_terms(spec.affinity),
         phase=status.phase or "",
         conditions=tuple(_condition(condition) for condition in status.conditions or ()),
         container_statuses=_statuses(status.container_statuses, "status.containerStatuses"),
@@ -165,6 +207,41 @@ def to_core(pod: Pod) -> core.Pod:
         reported_qos=status.qos_class or "",
         status_resources=_requirements(status.resources, "status.resources"),
         status_allocated=decode_resources(status.allocated_resources, "status.allocatedResources"),
+    )
+
+
+def _toleration(raw: Toleration) -> core.Toleration:
+    return core.Toleration(
+        key=raw.key or "",
+        operator=raw.operator or "",
+        value=raw.value or "",
+        effect=raw.effect or "",
+    )
+
+
+def _node_terms(affinity: Affinity | None) -> tuple[core.NodeTerm, ...] | None:
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    required = affinity.node_affinity.required
+    if required is None:
+        return None
+    return tuple(
+        core.NodeTerm(
+            expressions=_node_requirements(term.match_expressions),
+            fields=_node_requirements(term.match_fields),
+        )
+        for term in required.node_selector_terms or ()
+    )
+
+
+def _node_requirements(raw: list[NodeRequirement] | None) -> tuple[core.NodeRequirement, ...]:
+    return tuple(
+        core.NodeRequirement(
+            key=wanted.key or "",
+            operator=wanted.operator or "",
+            values=tuple(value or "" for value in wanted.values or ()),
+        )
+        for wanted in raw or ()
     )
 
 

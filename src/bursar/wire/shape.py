@@ -47,7 +47,10 @@ def _conform(value: Value, wanted: inspect.Type, field: str) -> Value:
             return [_conform(v, inner_type, f"{field}[{i}]") for i, v in enumerate(value)]
     word, exact = _EXPECTATIONS[type(wanted)]
     if type(value) is not exact:
-        raise FieldError(field, f"{word} is expected, found {described(value)}")
+        # In YAML a bare `n` or `1.20` is not the text it looks like.
+        is_bare = exact is str and isinstance(value, bool | int | float)
+        hint = "; quote it to make it one" if is_bare else ""
+        raise FieldError(field, f"{word} is expected, found {described(value)}{hint}")
     return value
 
 

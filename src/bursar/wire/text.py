@@ -23,6 +23,8 @@ DEPTH_MAX: Final = 100
 VALUES_MAX: Final = 5_000_000
 """Most keys and values in one source. A YAML dump of 60 MiB has that many."""
 
+PIECE_BYTES_MAX: Final = 2**16
+
 _UTF8_BOM: Final = b"\xef\xbb\xbf"
 _UTF16_BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
 _CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -55,11 +57,18 @@ class DocumentError(ValueError):
         self.field = field
 
 
+def _cut(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Chunks no longer than a piece may be."""
+    for chunk in chunks:
+        for start in range(0, len(chunk), PIECE_BYTES_MAX):
+            yield chunk[start : start + PIECE_BYTES_MAX]
+
+
 class Text:
     """The decoded text of one source, in pieces; any number of readers may go through it."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = iter(chunks)
+        self._chunks = _cut(chunks)
         self._pieces: list[str] = []
         self._incomplete = b""
         self._bytes_read = 0
@@ -86,6 +95,10 @@ class Text:
             offset -= len(part)
         return Place(line, column)
 
+    def end(self) -> Place:
+        """The place after the last character read so far."""
+        return self.place(sum(len(piece) for piece in self._pieces))
+
     def _read(self) -> bool:
         """Add a piece; false at the end of the source."""
         while not self._is_complete:
@@ -93,7 +106,7 @@ class Text:
             self._is_complete = not chunk
             self._bytes_read += len(chunk)
             if self._bytes_read > SOURCE_BYTES_MAX:
-                raise DocumentError(f"larger than {SOURCE_BYTES_MAX} bytes", self._end())
+                raise DocumentError(f"larger than {SOURCE_BYTES_MAX} bytes", self.end())
             piece = self._decode(self._incomplete + chunk)
             if piece:
                 self._pieces.append(piece)
@@ -116,7 +129,7 @@ class Text:
         if found:
             character = ord(found.group())
             self._pieces.append(piece[: found.start()])
-            raise DocumentError(f"control character U+{character:04X}", self._end())
+            raise DocumentError(f"control character U+{character:04X}", self.end())
         return piece
 
     def _without_mark(self, data: bytes) -> bytes:
@@ -128,7 +141,4 @@ class Text:
         self._pieces.append(piece)
         offset = self._bytes_read - len(self._incomplete)
         byte = self._incomplete[0]
-        raise DocumentError(f"byte 0x{byte:02x} at offset {offset} is not UTF-8", self._end())
-
-    def _end(self) -> Place:
-        return self.place(sum(len(piece) for piece in self._pieces))
+        raise DocumentError(f"byte 0x{byte:02x} at offset {offset} is not UTF-8", self.end())

@@ -178,6 +178,9 @@ class Builder(Generic[At]):
             self._starts[id(branch)] = self._place(at)
         if self._key is not MERGE:
             self._attach(branch, at)
+        if self._inherited:
+            # A merged object may have been here before, and been given back.
+            self._inherited.pop(id(branch), None)
         self._open.append((self._object, self._list, self._key))
         self._key = None
         if isinstance(branch, dict):

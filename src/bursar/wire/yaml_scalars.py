@@ -47,6 +47,7 @@ _SCALAR_TAGS: Final = frozenset({"str", "binary", "int", "float", "bool", "null"
 _TYPES: Final = {"int": int, "float": float, "bool": bool, "null": type(None)}
 
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
 _TIMESTAMP: Final = re.compile(
     r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
     r"(?:[Tt]([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?(?:Z|[+-]([0-9]{2}):([0-9]{2}))"
@@ -170,11 +171,12 @@ def _finite(text: str) -> float | None:
     return None if math.isinf(number) else number
 
 
-def _from_base64(text: str) -> str:
-    compact = text.replace("\r", "").replace("\n", "")
+def _from_base64(coded: str) -> str:
+    compact = coded.replace("\r", "").replace("\n", "")
     if not _BASE64.fullmatch(compact):
         raise ScalarError("not valid base64")
-    return base64.b64decode(compact).decode(errors="replace")
+    text = base64.b64decode(compact).decode(errors="surrogateescape")
+    return _NOT_UTF8.sub("\ufffd", text)
 
 
 def _is_timestamp(text: str) -> bool:
@@ -187,7 +189,7 @@ def _is_timestamp(text: str) -> bool:
         time(clock[0] or clock[5], clock[1] or clock[6], clock[2] or clock[7])
     except ValueError:
         return False
-    return clock[3] <= 24 and clock[4] < 60
+    return clock[3] <= 24 and clock[4] <= 60
 
 
 def _single_precision_text(number: float) -> str:
@@ -215,5 +217,5 @@ def _as_float32(number: float) -> float:
     _, exponent = math.frexp(number)
     # The last of 24 bits; numbers below 2^-126 have fewer, down to one bit at 2^-149.
     unit = math.ldexp(1.0, max(exponent - 24, -149))
-    rounded = round(number / unit) * unit
-    return math.copysign(math.inf, number) if abs(rounded) >= 2.0**128 else rounded
+    rounded = round(abs(number) / unit) * unit
+    return math.copysign(math.inf if rounded >= 2.0**128 else rounded, number)

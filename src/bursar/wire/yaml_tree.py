@@ -15,14 +15,21 @@ from yaml import events
 
 from bursar.wire import yaml_scalars
 from bursar.wire.fields import Scalar, Step, quoted
-from bursar.wire.text import DEPTH_MAX, SCALAR_LENGTH_MAX, DocumentError, Place, Text
+from bursar.wire.text import (
+    DEPTH_MAX,
+    PIECE_BYTES_MAX,
+    SCALAR_LENGTH_MAX,
+    DocumentError,
+    Place,
+    Text,
+)
 from bursar.wire.tree import MERGE, Branch, Builder, Tree, Value
 from bursar.wire.yaml_scalars import ScalarError
 
 ALIASED_VALUES_MAX: Final = 400_000
 """Most values of one document that may come from aliases; kubectl's YAML library allows as many."""
 
-_SLACK: Final = 2**18
+_SLACK: Final = 2 * PIECE_BYTES_MAX
 """Characters libyaml may have been given beyond what it needed for the last event."""
 
 _PROLOGUE_MAX: Final = 2**18
@@ -31,7 +38,7 @@ _PROLOGUE_MAX: Final = 2**18
 _MERGE_TAG: Final = yaml_scalars.TAG_PREFIX + "merge"
 _FORBIDDEN: Final = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
-EventLoader: TypeAlias = type[yaml.CSafeLoader] | type[yaml.SafeLoader]
+EventLoader: TypeAlias = "type[yaml.CSafeLoader | yaml.SafeLoader]"
 LOADER: Final[EventLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml; where PyYAML was built without it, its Python twin, which is some 20 times slower."""
 
@@ -135,7 +142,13 @@ class _Reader:
         mark = getattr(error, "problem_mark", None) or self._end_of_last()
         context = getattr(error, "context", None)
         problem = getattr(error, "problem", None) or "the text is not YAML"
-        return self._builder.error(f"{context}: {problem}" if context else problem, mark)
+        place = self._base.place(mark)
+        end = self._text.end()
+        # At the end of the text the parser stands in a line of its own after the last one.
+        if place.column == 1 and place.is_after(end):
+            place = end
+        text = f"{context}: {problem}" if context else problem
+        return DocumentError(text, place, self._builder.field())
 
     def tree(self) -> Tree:
         return self._builder.tree()
@@ -219,16 +232,15 @@ class _Reader:
     def _key(self, event: events.ScalarEvent) -> str:
         """The key a scalar stands for; plain ones are remembered, for most occur often."""
         text = event.value
+        if text == MERGE and (event.implicit[0] or event.tag == _MERGE_TAG):
+            return MERGE
         if event.tag is not None:
-            if text == MERGE and event.tag == _MERGE_TAG:
-                return MERGE
             return text if event.tag == "!" else yaml_scalars.tagged_key(event.tag, text)
         if not event.implicit[0]:
             return text
         key = self._keys.get(text)
         if key is None:
-            key = MERGE if text == MERGE else yaml_scalars.plain_key(text)
-            self._keys[text] = key
+            key = self._keys[text] = yaml_scalars.plain_key(text)
         return key
 
     def _measure(self, branch: Branch) -> tuple[int, int]:

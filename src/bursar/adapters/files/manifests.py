@@ -17,7 +17,7 @@ from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.wire.documents import Document, read_documents
 from bursar.wire.fields import FIELD_LENGTH_MAX, printable, quoted
-from bursar.wire.objects import Entry, ObjectError, Skipped, read_objects
+from bursar.wire.objects import Entry, ObjectError, read_objects
 from bursar.wire.text import SOURCE_BYTES_MAX, DocumentError
 from bursar.wire.workload import WorkloadTemplate
 
@@ -85,15 +85,15 @@ class _Shelf:
     is_stdin_read: bool = False
 
     def put(self, entry: Entry, origin: Origin) -> None:
-        match entry.decoded:
-            case Pod() as pod:
-                self.pods.append((pod, origin))
-            case Node() as node:
-                self.nodes.append((node, origin))
-            case WorkloadTemplate() as template:
-                self.templates.append((template, origin))
-            case Skipped(kind=kind):
-                self.skipped[kind] += 1
+        decoded = entry.decoded
+        if isinstance(decoded, Pod):
+            self.pods.append((decoded, origin))
+        elif isinstance(decoded, Node):
+            self.nodes.append((decoded, origin))
+        elif isinstance(decoded, WorkloadTemplate):
+            self.templates.append((decoded, origin))
+        else:
+            self.skipped[decoded.kind] += 1
 
     def manifests(self) -> Manifests:
         return Manifests(

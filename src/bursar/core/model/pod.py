@@ -100,6 +100,34 @@ class EmptyDir:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Toleration:
+    """Which taints a pod puts up with. An empty key or effect stands for every one."""
+
+    key: str = ""
+    operator: str = ""
+    """As written: `Exists` or `Equal`, which is also meant where nothing is written."""
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRequirement:
+    """One condition on a label or field of a node, with the operator as written."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTerm:
+    """Conditions that must all hold; a term without any holds nowhere."""
+
+    expressions: tuple[NodeRequirement, ...] = ()
+    fields: tuple[NodeRequirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
     namespace: str
     name: str
@@ -107,6 +135,8 @@ class Pod:
     labels: Mapping[str, str] = field(default_factory=no_labels)
     annotations: Mapping[str, str] = field(default_factory=no_labels)
     created_at: datetime | None = None
+    deleted_at: datetime | None = None
+    """`metadata.deletionTimestamp`: when it has to be gone, once somebody deleted it."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -123,6 +153,11 @@ class Pod:
     priority_class: str = ""
     preemption_policy: str = ""
     scheduling_gates: tuple[str, ...] = ()
+    scheduler_name: str = ""
+    tolerations: tuple[Toleration, ...] = ()
+    node_selector: Mapping[str, str] = field(default_factory=no_labels)
+    node_terms: tuple[NodeTerm, ...] | None = None
+    """Required node affinity, of which one term must hold; None is not the same as no terms."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
