@@ -1,0 +1,1 @@
+"""A real cluster, behind the ports of `app`."""
