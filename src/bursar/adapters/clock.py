@@ -1,0 +1,22 @@
+"""The machine's own clock, as the Clock port."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+from bursar.app.ports import Clock
+
+
+class RealClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)  # noqa: TID251 - this is the clock that others are given
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+SYSTEM_CLOCK: Final[Clock] = RealClock()

@@ -1,0 +1,41 @@
+"""Addresses of API servers and proxies, as kubeconfigs write them."""
+
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from bursar.adapters.kube.config_error import ConfigError
+
+_NAMED: Final = "holds a name or password; use the fields `username` and `password` of the user"
+
+
+def parse_server(text: str, place: str) -> str:
+    """An address without query and trailing slash. Without a scheme it is HTTP, as upstream has it.
+
+    Raises `ConfigError`, which does not show the address, for it may hold a password.
+    """
+    parts = _split(text if "://" in text else f"http://{text}", place)
+    if parts.scheme not in {"http", "https"}:
+        raise ConfigError(place, "an address that begins with https:// is expected")
+    if "://" not in text and parts.path not in {"", "/"}:
+        raise ConfigError(place, "an address or host:port is expected")
+    if "@" in parts.netloc:
+        raise ConfigError(place, _NAMED)
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def parse_proxy(text: str, place: str) -> str:
+    parts = _split(text, place)
+    if parts.scheme not in {"http", "https"}:
+        raise ConfigError(place, "only http:// and https:// proxies are supported")
+    return text
+
+
+def _split(text: str, place: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        is_complete = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        raise ConfigError(place, "not an address") from None
+    if not is_complete or not text.isprintable() or " " in text:
+        raise ConfigError(place, "not an address")
+    return parts
