@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.address import parse_proxy, parse_server
 from bursar.adapters.kube.config_error import ConfigError
 from bursar.adapters.kube.credentials import (
@@ -24,7 +25,6 @@ from bursar.adapters.kube.credentials import (
 from bursar.adapters.kube.exec_plugin import IF_AVAILABLE, MODES, ExecCredentials, Plugin
 from bursar.adapters.kube.merge import Choice, Located, choose
 from bursar.adapters.kube.small_file import SmallFileError, read_small
-from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.tls import ClusterTls, Pem, TlsSettings
 from bursar.app.ports import Clock
 from bursar.wire.exec_credential import API_VERSIONS
