@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
 
-from bursar.adapters.kube.client import KubeClient
+from multidict import CIMultiDict, CIMultiDictProxy
+
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.kube.transport import Limits
+from bursar.adapters.kube.client import KubeClient
+from bursar.adapters.kube.transport import Credentials, Limits
 from bursar.app.ports import Clock, Resource
 from certificates import Pair
 from controlplane import ControlPlane
@@ -38,6 +40,17 @@ class CountedTokens:
         self.rejections += 1
 
 
+class Impersonator:
+    """Credentials with a header that is there twice."""
+
+    async def headers(self) -> Mapping[str, str]:
+        groups = [("Impersonate-Group", "one"), ("Impersonate-Group", "two")]
+        return CIMultiDictProxy(CIMultiDict([("Impersonate-User", "me"), *groups]))
+
+    def reject(self) -> None:
+        pass
+
+
 class NoCredentials:
     async def headers(self) -> Mapping[str, str]:
         return {}
@@ -54,7 +67,7 @@ class PlainAccess:
     proxy_url: str = ""
     namespace: str = "default"
     context: str = ""
-    credentials: CountedTokens | NoCredentials = field(default_factory=NoCredentials)
+    credentials: Credentials = field(default_factory=NoCredentials)
 
 
 class HastyClock:
@@ -105,7 +118,7 @@ async def talk(
     *script: Step,
     limits: Limits | None = None,
     clock: Clock = SYSTEM_CLOCK,
-    credentials: CountedTokens | NoCredentials | None = None,
+    credentials: Credentials | None = None,
 ) -> AsyncIterator[tuple[ScriptedServer, KubeClient]]:
     """A client and a server that answers it by a script."""
     async with scripted(*script) as server:

@@ -1,0 +1,53 @@
+"""Where the API server keeps things: paths and query strings.
+
+Names come from manifests and command lines. One that could change the meaning of a
+path is refused here, whatever the server would make of it.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from bursar.app.ports import InvalidError, Key, Query, Resource
+
+_NOT_SEGMENTS: Final = frozenset({"", ".", ".."})
+
+
+def collection_path(resource: Resource, namespace: str = "") -> str:
+    """All objects of a kind, or those in one namespace.
+
+    >>> collection_path(Resource("apps", "v1", "deployments", "Deployment"), "web")
+    '/apis/apps/v1/namespaces/web/deployments'
+    """
+    root = f"/apis/{resource.group}" if resource.group else "/api"
+    scope = ""
+    if namespace and resource.is_namespaced:
+        scope = f"/namespaces/{_segment(namespace, resource, None)}"
+    return f"{root}/{resource.version}{scope}/{resource.plural}"
+
+
+def object_path(resource: Resource, key: Key, subresource: str = "") -> str:
+    """One object, or a part of it such as `status`. Raises `InvalidError` if there can be none."""
+    if resource.is_namespaced and not key.namespace:
+        raise InvalidError(
+            "it lives in a namespace, and none is given", resource=str(resource), key=key
+        )
+    name = _segment(key.name, resource, key)
+    part = f"/{_segment(subresource, resource, key)}" if subresource else ""
+    return f"{collection_path(resource, key.namespace)}/{name}{part}"
+
+
+def with_parameters(path: str, parameters: Mapping[str, str]) -> str:
+    """The path with those parameters that are not empty."""
+    given = {name: text for name, text in parameters.items() if text}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def selectors(query: Query) -> dict[str, str]:
+    return {"labelSelector": query.label_selector, "fieldSelector": query.field_selector}
+
+
+def _segment(text: str, resource: Resource, key: Key | None) -> str:
+    if text in _NOT_SEGMENTS or "/" in text or "%" in text:
+        raise InvalidError("not a name that an object can have", resource=str(resource), key=key)
+    return quote(text, safe="")

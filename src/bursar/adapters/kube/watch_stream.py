@@ -1,0 +1,96 @@
+"""A watch on the wire: one JSON object per line, however the network cuts them.
+
+Nothing is read ahead. While the consumer thinks, the socket fills up, and then the
+server waits: that is all the backpressure there is, and it is enough.
+"""
+
+import asyncio
+from typing import Final
+
+import aiohttp
+
+from bursar.adapters.kube.errors import Subject, error_of_status, transport_cause
+from bursar.app.ports import EventKind, WatchEvent
+from bursar.wire.status import (
+    ERROR,
+    EnvelopeError,
+    decode_event,
+    ends_initial_events,
+    find_status,
+)
+
+_KINDS: Final = {kind.value: kind for kind in EventKind}
+
+
+class LineTooLongError(ValueError):
+    """A line that goes on after as many bytes as a line may have."""
+
+
+class LineSplitter:
+    """Cuts chunks into lines; keeps the end of a chunk until the rest of its line comes."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._pending: list[bytes] = []
+        self._pending_bytes = 0
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of a line whose end has not come yet."""
+        return self._pending_bytes
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that end in this chunk, without their line feeds. Raises `LineTooLongError`."""
+        *lines, rest = chunk.split(b"\n")
+        if lines and self._pending:
+            self._keep(lines[0])
+            lines[0] = b"".join(self._pending)
+            self._pending, self._pending_bytes = [], 0
+        if rest:
+            self._keep(rest)
+        return lines
+
+    def _keep(self, piece: bytes) -> None:
+        self._pending.append(piece)
+        self._pending_bytes += len(piece)
+        if self._pending_bytes > self._bytes_max:
+            raise LineTooLongError
+
+
+async def next_chunk(
+    content: aiohttp.StreamReader, subject: Subject, *, idle_seconds: float
+) -> bytes:
+    """What the server sent meanwhile, or sends next; empty at the end of the stream.
+
+    Raises `UnavailableError` if nothing comes for too long.
+    """
+    try:
+        async with asyncio.timeout(idle_seconds):
+            return await content.readany()
+    except TimeoutError:
+        raise subject.unavailable(f"the watch was silent for {idle_seconds:g} s") from None
+    except (aiohttp.ClientError, OSError) as error:
+        raise subject.unavailable(transport_cause(error)) from None
+
+
+def event_of_line(line: bytes, subject: Subject) -> WatchEvent:
+    """Read one event. An error in the stream is raised as what it says."""
+    try:
+        type_, body, version = decode_event(line)
+        # The type comes first: an error's Status would pass for an object that lacks its fields.
+        if type_ == ERROR:
+            raise _error_of_event(body, subject)
+        kind = _KINDS.get(type_)
+        if kind is None or not version:
+            raise subject.unavailable("the watch sent something that is not an object's change")
+        ends_initial = kind is EventKind.BOOKMARK and ends_initial_events(body)
+    except EnvelopeError as error:
+        raise subject.unavailable(f"the watch sent a line that is {error}") from None
+    return WatchEvent(kind=kind, body=body, resource_version=version, ends_initial=ends_initial)
+
+
+def _error_of_event(body: bytes, subject: Subject) -> Exception:
+    status = find_status(body)
+    if status is None:
+        return subject.unavailable("the watch ended with an error that explains nothing")
+    return error_of_status(subject, status)

@@ -1,0 +1,113 @@
+"""How many requests may be under way."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from bursar.adapters.kube.limiter import Limiter
+
+SOON = 5.0
+
+
+def a_limiter(*, limit: int, growth_after: int = 2) -> Limiter:
+    return Limiter(floor=1, ceiling=limit, growth_after=growth_after)
+
+
+async def test_no_more_than_the_limit_are_under_way_and_turns_come_in_order():
+    limiter = a_limiter(limit=2)
+    order: list[int] = []
+    most = 0
+
+    async def work(number: int) -> None:
+        nonlocal most
+        with await limiter.turn(seconds_max=SOON):
+            order.append(number)
+            most = max(most, limiter.in_flight)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(work(number) for number in range(20)))
+
+    assert order == list(range(20))
+    assert most == 2
+    assert (limiter.in_flight, limiter.waiting) == (0, 0)
+
+
+async def test_a_complaint_halves_and_successes_grow_again():
+    limiter = a_limiter(limit=8)
+    with await limiter.turn(seconds_max=SOON) as turn:
+        turn.throttled()
+    halved = limiter.limit
+    for _ in range(4):
+        with await limiter.turn(seconds_max=SOON) as turn:
+            turn.succeeded()
+
+    assert (halved, limiter.limit) == (4, 6)
+
+
+async def test_complaints_about_the_old_limit_halve_it_only_once():
+    limiter = a_limiter(limit=8)
+    turns = [await limiter.turn(seconds_max=SOON) for _ in range(8)]
+    for turn in turns:
+        with turn:
+            turn.throttled()
+
+    assert (limiter.limit, limiter.throttled_total, limiter.in_flight) == (4, 8, 0)
+
+
+async def test_the_limit_stays_within_its_bounds():
+    limiter = a_limiter(limit=3, growth_after=1)
+    for _ in range(5):
+        with await limiter.turn(seconds_max=SOON) as turn:
+            turn.throttled()
+    lowest = limiter.limit
+    for _ in range(9):
+        with await limiter.turn(seconds_max=SOON) as turn:
+            turn.succeeded()
+
+    assert (lowest, limiter.limit) == (1, 3)
+
+
+async def test_who_gives_up_loses_no_turn_for_others():
+    limiter = a_limiter(limit=1)
+    holder = await limiter.turn(seconds_max=SOON)
+    impatient = asyncio.ensure_future(limiter.turn(seconds_max=SOON))
+    patient = asyncio.ensure_future(limiter.turn(seconds_max=SOON))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await impatient
+    with holder:
+        pass
+    with await patient:
+        assert limiter.in_flight == 1
+
+    assert (limiter.in_flight, limiter.waiting) == (0, 0)
+
+
+async def test_a_turn_that_comes_while_its_owner_gives_up_goes_to_the_next():
+    limiter = a_limiter(limit=1)
+    holder = await limiter.turn(seconds_max=SOON)
+    impatient = asyncio.ensure_future(limiter.turn(seconds_max=SOON))
+    patient = asyncio.ensure_future(limiter.turn(seconds_max=SOON))
+    await asyncio.sleep(0)
+    with holder:
+        pass
+    impatient.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await impatient
+    with await patient:
+        assert limiter.in_flight == 1
+
+    assert (limiter.in_flight, limiter.waiting) == (0, 0)
+
+
+async def test_the_wait_for_a_turn_is_bounded():
+    limiter = a_limiter(limit=1)
+    with await limiter.turn(seconds_max=SOON):
+        with pytest.raises(TimeoutError):
+            await limiter.turn(seconds_max=0.01)
+
+        assert limiter.waiting == 0
+
+    assert limiter.in_flight == 0

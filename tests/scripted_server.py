@@ -1,0 +1,176 @@
+"""A real HTTP server on loopback that answers what a test tells it to, however wrong."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Received:
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+Step = Callable[[asyncio.StreamWriter], Awaitable[None]]
+"""Writes one answer."""
+
+
+@dataclass
+class ScriptedServer:
+    """Each request gets the next step of the script; the last step is for all further ones."""
+
+    script: list[Step]
+    received: list[Received] = field(default_factory=list)
+    is_asked: asyncio.Event = field(default_factory=asyncio.Event)
+    is_left: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once a client has closed a connection."""
+    open_connections: int = 0
+    connections_total: int = 0
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open_connections += 1
+        self.connections_total += 1
+        try:
+            while received := await _next_request(reader):
+                self.received.append(received)
+                self.is_asked.set()
+                step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+                await step(writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self.open_connections -= 1
+            self.is_left.set()
+            writer.close()
+
+
+async def _next_request(reader: asyncio.StreamReader) -> Received | None:
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    except asyncio.IncompleteReadError:
+        return None
+    first, *lines = head.splitlines()
+    method, target, _ = first.split(" ")
+    headers: dict[str, str] = {}
+    for name, _, text in (line.partition(":") for line in lines):
+        before = headers.get(name.lower())
+        headers[name.lower()] = f"{before}, {text.strip()}" if before else text.strip()
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Received(method, target, headers, body)
+
+
+@contextlib.asynccontextmanager
+async def scripted(*script: Step) -> AsyncIterator[ScriptedServer]:
+    """Run a server for the length of the block; its connections end with it."""
+    server = ScriptedServer(list(script))
+    tasks: set[asyncio.Task[None]] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(server.serve(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    listener = await asyncio.start_server(accept, "127.0.0.1", 0)
+    server.port = listener.sockets[0].getsockname()[1]
+    try:
+        yield server
+    finally:
+        listener.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await listener.wait_closed()
+
+
+# ------------------------------------------------------------------ steps
+
+
+def answer(code: int, body: object = None, **headers: str) -> Step:
+    """A whole answer: text as it is, anything else as JSON."""
+    is_text = isinstance(body, str)
+    payload = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    kind = "text/html" if is_text else "application/json"
+    lines = [f"{name.replace('_', '-')}: {text}\r\n" for name, text in headers.items()]
+    head = (
+        f"HTTP/1.1 {code} Words\r\nContent-Type: {kind}\r\nContent-Length: {len(payload)}\r\n"
+        f"{''.join(lines)}\r\n"
+    )
+    return verbatim(head.encode() + payload)
+
+
+def failure(code: int, reason: str, message: str = "no", **headers: str) -> Step:
+    status = {"kind": "Status", "status": "Failure", "code": code}
+    return answer(code, {**status, "reason": reason, "message": message}, **headers)
+
+
+def verbatim(data: bytes) -> Step:
+    async def step(writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+
+    return step
+
+
+def hang_up(data: bytes = b"") -> Step:
+    """Write something, then close the connection."""
+
+    async def step(writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+        writer.close()
+        raise ConnectionResetError
+
+    return step
+
+
+async def silence(_: asyncio.StreamWriter) -> None:
+    await asyncio.Event().wait()
+
+
+def chatter(piece: bytes) -> Step:
+    """Repeat a chunk for ever, now and then, which is how a server notices that nobody listens."""
+
+    async def step(writer: asyncio.StreamWriter) -> None:
+        while True:
+            writer.write(http_chunk(piece))
+            await writer.drain()
+            await asyncio.sleep(0.005)
+
+    return step
+
+
+STREAM_HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+STREAM_END = b"0\r\n\r\n"
+
+
+def http_chunk(data: bytes) -> bytes:
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+def stream(*pieces: bytes, then: Step | None = None) -> Step:
+    """A chunked answer, each piece on its own; it ends properly unless something else follows."""
+
+    async def step(writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM_HEAD)
+        for piece in pieces:
+            writer.write(http_chunk(piece))
+            await writer.drain()
+            await asyncio.sleep(0)
+        if then is not None:
+            await then(writer)
+        else:
+            writer.write(STREAM_END)
+            await writer.drain()
+
+    return step
