@@ -1,0 +1,242 @@
+"""The informer and its rows of pods: bytes, decoding, and events from watch to consumer.
+
+Memory is measured in processes of their own: `python benchmarks/informer.py rows 150000`.
+"""
+
+import asyncio
+import gc
+import json
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+
+from bursar.adapters.kube.rows import PODS, identify_pod, locate
+from bursar.app.informer import Informer
+from bursar.app.informer_changes import Upserted
+from bursar.app.informer_store import Store
+from bursar.app.ports import EVERYTHING, EventKind, Key, Page, Query, Resource, WatchEvent
+from bursar.wire import pod as wire_pod
+from bursar.wire.pod_row import PodRowDecoder
+from pod_bodies import pod_bodies
+from ratio import Ratio, alternate
+
+SAMPLE = 4_000
+ROUNDS = 5
+
+
+def measure() -> Iterator[Ratio]:
+    yield from _decoding()
+    yield from _following()
+    for count in (20_000, 150_000):
+        ours = _apart("rows", count)
+        theirs = _apart("structs", min(count, 20_000))
+        what = f"{count // 1000}k pods, each"
+        yield Ratio(what, ours["bytes"], "as slim structs", theirs["bytes"], "bytes", "<= 500")
+        rss = _apart("rows-rss", count)
+        bare = _apart("rows-rss", 0)
+        yield Ratio(f"{count // 1000}k pods, RSS", rss["rss"], "no pods", bare["rss"], "MB")
+
+
+# ------------------------------------------------------------------ speed
+
+
+def _decoding() -> Iterator[Ratio]:
+    bodies = list(pod_bodies(SAMPLE))
+    experienced = PodRowDecoder()
+
+    def each(decode: Callable[[bytes], object]) -> None:
+        for body in bodies:
+            decode(body)
+
+    def known() -> None:
+        each(experienced.decode)
+
+    def anew() -> None:
+        each(PodRowDecoder().decode)
+
+    def structs() -> None:
+        each(msgspec.json.Decoder(wire_pod.Pod).decode)
+
+    def dicts() -> None:
+        each(json.loads)
+
+    known()
+    for what, ours, against, theirs, goal in (
+        ("decode to rows, known", known, "slim structs", structs, ">= 0.4x"),
+        ("decode to rows, anew", anew, "slim structs", structs, ""),
+        ("decode to rows, known", known, "json.loads", dicts, ">= 1.5x"),
+    ):
+        mine, other = alternate(ours, theirs, ROUNDS)
+        yield Ratio(what, SAMPLE / mine, against, SAMPLE / other, "pods/s", goal)
+
+
+class Tape:
+    """A cluster that has everything ready: all objects, then every one of them changed."""
+
+    def __init__(self, bodies: list[bytes]) -> None:
+        self.initial = [self._event(EventKind.ADDED, body, "1") for body in bodies]
+        changed = [
+            body.replace(b'"resourceVersion":"9', b'"resourceVersion":"19') for body in bodies
+        ]
+        self.changes = [
+            self._event(EventKind.MODIFIED, body, str(190_000_000 + number))
+            for number, body in enumerate(changed)
+        ]
+
+    @staticmethod
+    def _event(kind: EventKind, body: bytes, version: str) -> WatchEvent:
+        return WatchEvent(kind=kind, body=body, resource_version=version)
+
+    async def get(self, resource: Resource, key: Key) -> bytes:
+        raise NotImplementedError
+
+    async def list(
+        self, resource: Resource, query: Query = EVERYTHING, *, limit: int = 0, page: str = ""
+    ) -> Page:
+        raise NotImplementedError
+
+    async def watch(
+        self,
+        resource: Resource,
+        query: Query = EVERYTHING,
+        *,
+        resource_version: str = "",
+        send_initial: bool = False,
+    ) -> AsyncIterator[WatchEvent]:
+        if (resource, query, resource_version, send_initial) != (PODS, EVERYTHING, "", True):
+            raise NotImplementedError
+        for event in self.initial:
+            yield event
+        yield WatchEvent(
+            kind=EventKind.BOOKMARK, body=b"{}", resource_version="1", ends_initial=True
+        )
+        for event in self.changes:
+            yield event
+        await asyncio.Event().wait()
+
+
+class SystemClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)  # noqa: TID251 - a clock is what this is
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+async def follow(tape: Tape) -> None:
+    """From the first event to the last change in the consumer's hands."""
+    informer = Informer(
+        tape,
+        tape,
+        clock=SystemClock(),
+        random=Random(0),  # noqa: S311 - jitter, not a secret
+        resource=PODS,
+        decode=PodRowDecoder().decode,
+        identify=identify_pod,
+        locate=locate,
+    )
+    changes = informer.changes()
+    running = asyncio.create_task(informer.run())
+    left = len(tape.initial) + len(tape.changes)
+    async for change in changes:
+        left -= isinstance(change, Upserted)
+        if not left:
+            break
+    running.cancel()
+    await asyncio.wait([running])
+
+
+def _following() -> Iterator[Ratio]:
+    bodies = list(pod_bodies(SAMPLE))
+    tape = Tape(bodies)
+    events = len(tape.initial) + len(tape.changes)
+
+    def decode_only() -> None:
+        decode = PodRowDecoder().decode
+        for event in (*tape.initial, *tape.changes):
+            decode(event.body)
+
+    def follow_all() -> None:
+        asyncio.run(follow(tape))
+
+    ours, theirs = alternate(follow_all, decode_only, ROUNDS)
+    yield Ratio("watch to consumer", events / ours, "decoding alone", events / theirs, "events/s")
+    cpu = _cpu_seconds(follow_all)
+    bare = _cpu_seconds(decode_only)
+    yield Ratio(
+        "CPU per event", cpu / events * 1e6, "decoding alone", bare / events * 1e6, "us", "<= 35"
+    )
+
+
+def _cpu_seconds(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+# ------------------------------------------------------------------ memory, in a process apart
+
+
+def _apart(what: str, count: int) -> dict[str, float]:
+    command = [sys.executable, __file__, what, str(count)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def bodies_made_apart(count: int) -> Iterator[bytes]:
+    """Made by another process, so that their making is not measured."""
+    command = [sys.executable, __file__, "bodies", str(count)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as maker:
+        yield from maker.stdout or ()
+
+
+def fill_rows(count: int) -> Any:
+    decoder, store = PodRowDecoder(), Store()
+    for body in bodies_made_apart(count):
+        row = decoder.decode(body)
+        store.put(identify_pod(row).key, row)
+    return store, decoder
+
+
+def fill_structs(count: int) -> Any:
+    decode, store = msgspec.json.Decoder(wire_pod.Pod).decode, {}
+    for body in bodies_made_apart(count):
+        pod = decode(body)
+        store[Key(pod.metadata.namespace, pod.metadata.name)] = pod
+    return store, decode
+
+
+def _report(what: str, count: int) -> dict[str, float]:
+    if what == "rows-rss":
+        store, _ = fill_rows(count)
+        gc.collect()
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return {"rss": pages * 4096 / 1e6, "pods": len(store)}
+    tracemalloc.start()
+    # What the decoder remembers is part of the price.
+    store, _ = {"rows": fill_rows, "structs": fill_structs}[what](count)
+    gc.collect()
+    held, _ = tracemalloc.get_traced_memory()
+    return {"bytes": held / len(store)}
+
+
+def main(what: str, count: int) -> None:
+    if what == "bodies":
+        for body in pod_bodies(count):
+            sys.stdout.buffer.write(body + b"\n")
+    else:
+        print(json.dumps(_report(what, count)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,302 @@
+"""Pods straight from the API server's JSON to rows, without an object for all the rest.
+
+Only the fields of a row are decoded. The parts that decide what a pod asks for are kept
+as the bytes that arrived: pods of a workload agree in them to the letter, so the
+bytes serve to find a demand computed before. One not seen yet is computed by the
+same code as for any other pod (`wire.pod.to_core`, `core.model.demand`), so there is no
+second set of rules that could differ.
+"""
+
+from collections.abc import Hashable
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+
+from bursar.core.model.pod import CONDITION_RESIZE_PENDING, Pod
+from bursar.core.model.pod_row import PodDemand, PodProfile, PodRow, Stamp
+from bursar.core.model.resources import ResourceList
+from bursar.wire import pod as wire_pod
+from bursar.wire.amounts import require_amounts_of_pod
+from bursar.wire.fields import FieldError, RawResourceList
+from bursar.wire.interning import Generations, Interner
+
+TEXTS_MAX: Final = 16_384
+DEMANDS_MAX: Final = 8_192
+KEY_LENGTH_MAX: Final = 4096
+"""Length of resources up to which a demand is remembered; a tenant decides how long they are."""
+
+_ABSENT: Final = msgspec.Raw(b"null")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND: Final = timedelta(seconds=1)
+_Parts: TypeAlias = tuple[Hashable, ...]
+_Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class _Struct(msgspec.Struct, rename="camel", gc=False):
+    pass
+
+
+class _Meta(_Struct):
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    labels: dict[str, str | None] | None = None
+    creation_timestamp: _Time | None = None
+    deletion_timestamp: _Time | None = None
+
+
+class _Container(_Struct):
+    name: msgspec.Raw = _ABSENT
+    restart_policy: msgspec.Raw = _ABSENT
+    resources: msgspec.Raw = _ABSENT
+
+
+class _Named(_Struct):
+    name: str | None = None
+
+
+class _Spec(_Struct):
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+    resources: msgspec.Raw = _ABSENT
+    overhead: msgspec.Raw = _ABSENT
+    node_name: str | None = None
+    priority: int | None = None
+    priority_class_name: str | None = None
+    runtime_class_name: str | None = None
+    scheduling_gates: list[_Named] | None = None
+    active_deadline_seconds: int | None = None
+
+
+class _ContainerStatus(_Struct):
+    name: msgspec.Raw = _ABSENT
+    resources: msgspec.Raw = _ABSENT
+    allocated_resources: msgspec.Raw = _ABSENT
+
+
+class _Condition(_Struct):
+    type: str | None = None
+    reason: str | None = None
+
+
+class _Status(_Struct):
+    phase: str | None = None
+    conditions: list[_Condition] | None = None
+    container_statuses: list[_ContainerStatus] | None = None
+    init_container_statuses: list[_ContainerStatus] | None = None
+    resources: msgspec.Raw = _ABSENT
+    allocated_resources: msgspec.Raw = _ABSENT
+
+
+class _Pod(_Struct):
+    metadata: _Meta | None = None
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+_NO_META: Final = _Meta()
+_NO_SPEC: Final = _Spec()
+_NO_STATUS: Final = _Status()
+_PODS: Final = msgspec.json.Decoder(_Pod)
+_REQUIREMENTS: Final = msgspec.json.Decoder(wire_pod.ResourceRequirements | None)
+_TEXT: Final = msgspec.json.Decoder(str | None)
+_AMOUNTS: Final = msgspec.json.Decoder(RawResourceList | None)
+
+
+class PodRowDecoder:
+    """Bodies to rows. It remembers what pods have in common, so use one for many of them."""
+
+    def __init__(self) -> None:
+        self._texts: Interner[str] = Interner(TEXTS_MAX)
+        self._labels: Interner[tuple[str, ...]] = Interner(TEXTS_MAX)
+        self._amounts: Generations[_Parts, ResourceList] = Generations(TEXTS_MAX)
+        self._demands: Generations[bytes, PodDemand] = Generations(DEMANDS_MAX)
+        self._profiles: Generations[_Parts, PodProfile] = Generations(DEMANDS_MAX)
+
+    def decode(self, body: bytes) -> PodRow:
+        """Raises `FieldError` or another `ValueError` for what is not a pod we can read."""
+        pod = _PODS.decode(body)
+        meta, status = pod.metadata or _NO_META, pod.status or _NO_STATUS
+        spec = pod.spec or _NO_SPEC
+        if not meta.name:
+            raise FieldError("metadata.name", "required, but missing")
+        text = self._texts.shared
+        created, deletion = meta.creation_timestamp, meta.deletion_timestamp
+        stamp = Stamp(
+            meta.uid or "",
+            meta.resource_version or "",
+            0 if created is None else _seconds(created),
+        )
+        return PodRow(
+            meta.name,
+            stamp.packed(),
+            self._shared_labels(meta.labels, meta.name),
+            text(spec.node_name or ""),
+            text(status.phase or ""),
+            None if deletion is None else _seconds(deletion),
+            self._profile(meta.namespace or "", spec, self._demand(spec, status)),
+        )
+
+    def _shared_labels(self, labels: dict[str, str | None] | None, name: str) -> tuple[str, ...]:
+        if not labels:
+            return ()
+        texts: list[str] = []
+        for key, value in labels.items():
+            # A StatefulSet labels each pod with its own name, of which one copy is enough.
+            texts += (self._texts.shared(key), name if value == name else value or "")
+        return self._labels.shared(tuple(texts))
+
+    def _profile(self, namespace: str, spec: _Spec, demand: PodDemand) -> PodProfile:
+        gates = tuple([gate.name or "" for gate in spec.scheduling_gates or ()])
+        # The demand by its address, which cannot be taken over while the profile keeps it alive.
+        key = (
+            *(namespace, spec.priority, spec.priority_class_name, spec.runtime_class_name),
+            *(gates, spec.active_deadline_seconds, id(demand)),
+        )
+        profile = self._profiles.find(key)
+        if profile is None:
+            text = self._texts.shared
+            profile = PodProfile(
+                namespace=text(namespace),
+                priority=spec.priority,
+                priority_class=text(spec.priority_class_name or ""),
+                runtime_class=text(spec.runtime_class_name or ""),
+                gates=tuple([text(gate) for gate in gates]),
+                deadline_s=spec.active_deadline_seconds,
+                demand=demand,
+            )
+            self._profiles.keep(key, profile)
+        return profile
+
+    def _demand(self, spec: _Spec, status: _Status) -> PodDemand:
+        key = _key(spec, status)
+        demand = self._demands.find(key)
+        if demand is None:
+            demand = PodDemand.of(_counted_part(spec, status))
+            demand = PodDemand(
+                quota_requests=self._shared_amounts(demand.quota_requests),
+                quota_limits=self._shared_amounts(demand.quota_limits),
+                assigned_requests=self._shared_amounts(demand.assigned_requests),
+                qos=demand.qos,
+            )
+            if len(key) <= KEY_LENGTH_MAX:
+                self._demands.keep(key, demand)
+        return demand
+
+    def _shared_amounts(self, amounts: ResourceList) -> ResourceList:
+        """Equal in all that is visible of an amount, not only in the number."""
+        shown: list[Hashable] = []
+        for name, amount in amounts.items():
+            shown += (name, str(amount), amount.format, amount.scale, amount.big)
+        known = self._amounts.find(tuple(shown))
+        if known is None:
+            known = amounts
+            self._amounts.keep(tuple(shown), known)
+        return known
+
+
+def _seconds(time: datetime) -> int:
+    return (time - _EPOCH) // _SECOND
+
+
+# ------------------------------------------------------------------ what decides a demand
+
+
+def _key(spec: _Spec, status: _Status) -> bytes:
+    """All that `_counted_part` looks at, as JSON values in a row; the counts tell sections apart.
+
+    What the status says of containers is left out where it says what the spec says, as
+    it does of nearly all pods: it cannot make a difference then. Nor can their names,
+    which only tell whose status is whose.
+    """
+    containers, starting = spec.containers or [], spec.init_containers or []
+    statuses = status.container_statuses or []
+    init_statuses = status.init_container_statuses or []
+    is_settled = _is_settled(containers + starting, statuses + init_statuses)
+    parts: list[bytes | msgspec.Raw] = [
+        b"%d,%d,%d,%d" % (is_settled, len(containers), len(starting), len(statuses)),
+        spec.resources,
+        spec.overhead,
+        status.resources,
+        status.allocated_resources,
+        msgspec.json.encode(_resize_reason(status)),
+    ]
+    for container in (*containers, *starting):
+        parts += (container.restart_policy, container.resources)
+    if not is_settled:
+        parts += [each.name for each in (*containers, *starting)]
+        for each in (*statuses, *init_statuses):
+            parts += (each.name, each.resources, each.allocated_resources)
+    return b",".join(parts)
+
+
+def _is_settled(containers: list[_Container], statuses: list[_ContainerStatus]) -> bool:
+    """Whether each status repeats the spec of its container to the letter, or is silent."""
+    wanted = {bytes(each.name): bytes(each.resources) for each in containers}
+    return len(wanted) == len(containers) and all(
+        _says_nothing_new(each, wanted.get(bytes(each.name))) for each in statuses
+    )
+
+
+def _says_nothing_new(status: _ContainerStatus, wanted: bytes | None) -> bool:
+    allocated = bytes(status.allocated_resources)
+    return bytes(status.resources) == wanted and (
+        allocated == b"null" or b'"requests":' + allocated in wanted
+    )
+
+
+def _resize_reason(status: _Status) -> str | None:
+    """Of the first such condition, as `demand.is_resize_infeasible` looks for it."""
+    for condition in status.conditions or ():
+        if condition.type == CONDITION_RESIZE_PENDING:
+            return condition.reason or ""
+    return None
+
+
+def _counted_part(spec: _Spec, status: _Status) -> Pod:
+    """The pod, as far as its demand goes. Raises `FieldError`, also for amounts below zero."""
+    reason = _resize_reason(status)
+    condition = wire_pod.Condition(type=CONDITION_RESIZE_PENDING, reason=reason)
+    pod = wire_pod.to_core(
+        wire_pod.Pod(
+            spec=wire_pod.PodSpec(
+                containers=_containers(spec.containers),
+                init_containers=_containers(spec.init_containers),
+                resources=_REQUIREMENTS.decode(spec.resources),
+                overhead=_AMOUNTS.decode(spec.overhead),
+            ),
+            status=wire_pod.PodStatus(
+                conditions=[] if reason is None else [condition],
+                container_statuses=_statuses(status.container_statuses),
+                init_container_statuses=_statuses(status.init_container_statuses),
+                resources=_REQUIREMENTS.decode(status.resources),
+                allocated_resources=_AMOUNTS.decode(status.allocated_resources),
+            ),
+        )
+    )
+    require_amounts_of_pod(pod)
+    return pod
+
+
+def _containers(raw: list[_Container] | None) -> list[wire_pod.Container]:
+    return [
+        wire_pod.Container(
+            name=_TEXT.decode(each.name),
+            restart_policy=_TEXT.decode(each.restart_policy),
+            resources=_REQUIREMENTS.decode(each.resources),
+        )
+        for each in raw or ()
+    ]
+
+
+def _statuses(raw: list[_ContainerStatus] | None) -> list[wire_pod.ContainerStatus]:
+    return [
+        wire_pod.ContainerStatus(
+            name=_TEXT.decode(each.name),
+            resources=_REQUIREMENTS.decode(each.resources),
+            allocated_resources=_AMOUNTS.decode(each.allocated_resources),
+        )
+        for each in raw or ()
+    ]

@@ -1,0 +1,250 @@
+"""Rows say the same as pods decoded whole, however many pods share what they hold."""
+
+import copy
+import json
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bursar.core.model.demand import ASSIGNED, QUOTA, pod_limits, pod_requests
+from bursar.core.model.pod_row import Stamp
+from bursar.core.model.qos import QosClass, qos_class
+from bursar.wire import pod as wire_pod
+from bursar.wire.fields import FieldError
+from bursar.wire.object_identity import RawIdentity, find_identity
+from bursar.wire.pod_row import KEY_LENGTH_MAX, PodRowDecoder
+from raw_objects import pods
+
+FULL = {
+    "metadata": {
+        "name": "web-1",
+        "namespace": "shop",
+        "uid": "7c1f",
+        "resourceVersion": "42",
+        "labels": {"app": "web", "tier": None},
+        "creationTimestamp": "2026-01-02T03:04:05Z",
+        "deletionTimestamp": "2026-01-02T04:00:00+01:00",
+        "managedFields": [{"manager": "kubectl"}],
+    },
+    "spec": {
+        "nodeName": "node-1",
+        "priority": 1000000,
+        "priorityClassName": "high",
+        "runtimeClassName": "kata",
+        "activeDeadlineSeconds": 600,
+        "schedulingGates": [{"name": "a/gate"}, {"name": "b/gate"}],
+        "containers": [
+            {"name": "c", "image": "x", "resources": {"requests": {"cpu": "100n", "memory": "7Ei"}}}
+        ],
+        "overhead": {"cpu": "250m"},
+    },
+    "status": {"phase": "Running", "podIP": "10.0.0.1"},
+}
+
+
+def row_of(raw, decoder=None):
+    return (decoder or PodRowDecoder()).decode(json.dumps(raw).encode())
+
+
+def shown(amounts):
+    """Amounts with all that is visible of them: upstream's text and shape, not only the number."""
+    return {name: (q.nanos, str(q), q.format, q.scale, q.big) for name, q in amounts.items()}
+
+
+def test_a_row_holds_what_accounting_needs():
+    row = row_of(FULL)
+    profile = row.profile
+
+    assert (row.namespace, row.name) == ("shop", "web-1")
+    assert row.stamp[:2] == ("7c1f", "42")
+    assert row.stamp.created_s == int(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp())
+    assert row.labels == {"app": "web", "tier": ""}
+    assert (row.node_name, row.phase, row.is_terminated) == ("node-1", "Running", False)
+    assert (profile.priority, profile.priority_class) == (1000000, "high")
+    assert (profile.runtime_class, profile.deadline_s) == ("kata", 600)
+    assert profile.gates == ("a/gate", "b/gate")
+    assert row.deletion_s == int(datetime(2026, 1, 2, 3, tzinfo=UTC).timestamp())
+    assert row.demand.qos is QosClass.BURSTABLE
+
+
+def test_amounts_far_out_are_exact():
+    demand = row_of(FULL).demand
+
+    assert demand.quota_requests["cpu"].nanos == 100 + 250_000_000
+    assert demand.quota_requests["memory"].whole_units == 7 * 2**60
+
+
+def test_what_is_missing_is_empty():
+    row = row_of({"metadata": {"name": "bare"}})
+
+    assert row.namespace == row.node_name == row.phase == ""
+    assert row.stamp == ("", "", 0)
+    assert row.labels == {}
+    assert (row.profile.gates, row.profile.priority) == ((), None)
+    assert (row.deletion_s, row.profile.deadline_s) == (None, None)
+    assert dict(row.demand.quota_requests) == {}
+
+
+UUIDS = st.uuids().map(str)
+TEXTS = st.text(max_size=40)
+
+
+@given(
+    st.one_of(UUIDS, UUIDS.map(str.upper), UUIDS.map(lambda uid: uid.replace("-", "")), TEXTS),
+    st.one_of(st.integers(0, 2**70).map(str), st.sampled_from(["", "007", "-1", "²"]), TEXTS),
+    st.integers(-(2**33), 2**33),
+)
+def test_packing_a_stamp_loses_nothing(uid, resource_version, created_s):
+    stamp = Stamp(uid, resource_version, created_s)
+    row = row_of(FULL)._replace(packed_stamp=stamp.packed())
+
+    assert row.stamp == stamp
+
+
+def test_the_stamps_an_api_server_writes_are_packed():
+    stamp = Stamp("0a1b2c3d-0000-4000-8000-00000000000f", "18446744", 1_700_000_000)
+
+    assert isinstance(stamp.packed(), bytes)
+
+
+@given(pods(resized=True), st.data())
+def test_a_status_that_repeats_the_spec_changes_nothing(raw, data):
+    """The usual case, which the decoder takes a shorter way for."""
+    decoder = PodRowDecoder()
+    lists = {"containers": "containerStatuses", "initContainers": "initContainerStatuses"}
+    raw["status"] = {
+        kept: [
+            {
+                "name": each["name"],
+                "resources": each["resources"],
+                "allocatedResources": each["resources"].get("requests", {}),
+            }
+            for each in raw["spec"][wanted]
+        ]
+        for wanted, kept in lists.items()
+    }
+    first = row_of(raw, decoder).demand
+    statuses = raw["status"]["containerStatuses"]
+    if statuses and data.draw(st.booleans()):
+        statuses[0]["allocatedResources"] = {"cpu": data.draw(st.sampled_from(["77", "1m"]))}
+    reference = wire_pod.to_core(msgspec.convert(raw, wire_pod.Pod))
+
+    assert first is not None
+    demand = row_of(raw, decoder).demand
+    assert shown(demand.quota_requests) == shown(pod_requests(reference, QUOTA))
+    assert shown(demand.assigned_requests) == shown(pod_requests(reference, ASSIGNED))
+    assert shown(demand.quota_limits) == shown(pod_limits(reference, QUOTA))
+
+
+MANY = PodRowDecoder()
+"""Used for all generated pods, so that a demand wrongly taken for another's shows."""
+
+
+@given(pods(resized=True))
+def test_the_demand_is_that_of_the_pod_decoded_whole(raw):
+    reference = wire_pod.to_core(msgspec.convert(raw, wire_pod.Pod))
+
+    for _ in range(2):
+        demand = row_of(raw, MANY).demand
+        assert shown(demand.quota_requests) == shown(pod_requests(reference, QUOTA))
+        assert shown(demand.quota_limits) == shown(pod_limits(reference, QUOTA))
+        assert shown(demand.assigned_requests) == shown(pod_requests(reference, ASSIGNED))
+        assert demand.qos is qos_class(reference)
+
+
+@given(pods(resized=True), st.data())
+def test_a_pod_that_differs_in_one_place_has_its_own_demand(raw, data):
+    """Containers trade places between the lists, and names change: the key must see it."""
+    decoder = PodRowDecoder()
+    row_of(raw, decoder)
+    other = copy.deepcopy(raw)
+    spec, status = other["spec"], other.get("status", {})
+    match data.draw(st.integers(0, 4)):
+        case 0:
+            spec["initContainers"] = spec["initContainers"] + spec["containers"][-1:]
+            spec["containers"] = spec["containers"][:-1]
+        case 1:
+            for container in spec["initContainers"]:
+                container["restartPolicy"] = "Always"
+        case 2:
+            spec["containers"][0]["name"] = "renamed"
+        case 3:
+            status["conditions"] = [{"type": "PodResizePending", "reason": "Infeasible"}]
+        case _:
+            status["initContainerStatuses"] = status.pop("containerStatuses", [])
+    reference = wire_pod.to_core(msgspec.convert(other, wire_pod.Pod))
+
+    demand = row_of(other, decoder).demand
+
+    assert shown(demand.quota_requests) == shown(pod_requests(reference, QUOTA))
+    assert shown(demand.quota_limits) == shown(pod_limits(reference, QUOTA))
+    assert shown(demand.assigned_requests) == shown(pod_requests(reference, ASSIGNED))
+
+
+def test_pods_of_one_workload_share_what_they_have_in_common():
+    decoder = PodRowDecoder()
+    other = copy.deepcopy(FULL)
+    other["metadata"] |= {"name": "web-2", "uid": "9", "resourceVersion": "77"}
+
+    one, two = row_of(FULL, decoder), row_of(other, decoder)
+
+    assert one.profile is two.profile
+    assert one.label_texts is two.label_texts
+    assert one.node_name is two.node_name
+
+
+def test_nobody_can_change_what_many_share():
+    demand = row_of(FULL).demand
+
+    with pytest.raises(TypeError):
+        demand.quota_requests["cpu"] = None
+
+
+def test_a_demand_too_long_to_remember_is_computed_each_time():
+    decoder = PodRowDecoder()
+    raw = copy.deepcopy(FULL)
+    names = {f"example.com/{'x' * 40}{number}": "1" for number in range(KEY_LENGTH_MAX // 40)}
+    raw["spec"]["containers"][0]["resources"]["requests"] = names
+
+    one, two = row_of(raw, decoder), row_of(raw, decoder)
+
+    assert one.demand == two.demand
+    assert one.demand is not two.demand
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b"null", b'{"metadata": 5}', b'{"metadata": {"name": 5}}', b'{"spec": {}}']
+    + [b'{"metadata": {"name": "a", "creationTimestamp": "yesterday"}}', b"\xff"]
+    + [
+        b'{"metadata": {"name": "a"}, "spec": {"containers": [{"resources": {"requests": %s}}]}}'
+        % requests
+        for requests in (b'{"cpu": "x"}', b'{"cpu": "-1"}', b'{"cpu": true}', b"7")
+    ],
+)
+def test_what_is_not_a_pod_is_a_value_error(body):
+    with pytest.raises(ValueError, match=r"."):
+        PodRowDecoder().decode(body)
+
+
+def test_a_negative_amount_is_refused_by_name():
+    raw = copy.deepcopy(FULL)
+    raw["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "-1"}
+
+    with pytest.raises(FieldError, match=r"spec.containers\[0\].resources.limits\[cpu\]"):
+        row_of(raw)
+
+
+def test_the_identity_is_found_where_the_pod_cannot_be_read():
+    raw = copy.deepcopy(FULL)
+    raw["spec"] = "nonsense"
+
+    assert find_identity(json.dumps(raw).encode()) == RawIdentity("shop", "web-1", "7c1f", "42")
+
+
+@pytest.mark.parametrize("body", [b"{", b"{}", b'{"metadata": {"name": "a"}}', b"\xff"])
+def test_no_identity_is_found_in_noise(body):
+    assert find_identity(body) is None
