@@ -1,0 +1,151 @@
+"""The choice of a node for one pod: filter, score, and the words if there is none.
+
+Where upstream picks one of the best nodes at random, the first by name is taken here,
+so that the same cluster always ends up the same. Nothing is evicted: what preemption
+would have found only shows in the message.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from bursar.core.model.pod import Pod
+from bursar.core.placement.filters import (
+    AFFINITY_CONFLICT,
+    NOT_AMONG_NAMED,
+    avoided_taints,
+    named_nodes,
+    refusal,
+)
+from bursar.core.placement.fit import DEFAULT_RULES, FitRules, incoming_request, shortfalls_of
+from bursar.core.placement.message import (
+    NO_CLAIMS,
+    NO_NODES,
+    Rejection,
+    failure_text,
+    preemption_text,
+    rejection_of,
+)
+from bursar.core.placement.node_books import NodeBooks
+from bursar.core.placement.score import (
+    SCORE_MAX,
+    balanced_allocation,
+    least_allocated,
+    total_score,
+)
+from bursar.core.placement.vector import Vector
+
+# After a conflict the plugin for devices looks for notes it never came to write, and
+# what it says of that ends up in the message.
+_NOT_PREPARED: Final = "not found"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The node a pod goes to, or, with no node, why it goes nowhere."""
+
+    node: str = ""
+    message: str = ""
+    """The scheduler's sentence, as its event and the condition `PodScheduled` have it."""
+    scores: Mapping[str, int] = field(default_factory=dict)
+    """What each node that fits was worth."""
+    rejections: tuple[Rejection, ...] = ()
+
+
+def choose(pod: Pod, nodes: Sequence[NodeBooks], rules: FitRules = DEFAULT_RULES) -> Choice:
+    if not nodes:
+        return Choice(message=NO_NODES)
+    request = incoming_request(pod)
+    named = named_nodes(pod)
+    fitting: list[NodeBooks] = []
+    rejections: list[Rejection] = []
+    for books in nodes:
+        rejection = _rejection(pod, request, books, named=named, rules=rules)
+        if rejection is None:
+            fitting.append(books)
+        else:
+            rejections.append(rejection)
+    if not fitting:
+        message = _message(pod, request, nodes, rejections, rules)
+        return Choice(message=message, rejections=tuple(rejections))
+    scores = scores_of(pod, fitting)
+    best = min(scores, key=lambda name: (-scores[name], name))
+    return Choice(node=best, scores=scores, rejections=tuple(rejections))
+
+
+def objection(pod: Pod, books: NodeBooks, rules: FitRules = DEFAULT_RULES) -> Rejection | None:
+    """What this one node says to the pod now; None if it would take it."""
+    request = incoming_request(pod)
+    return _rejection(pod, request, books, named=named_nodes(pod), rules=rules)
+
+
+def scores_of(pod: Pod, nodes: Sequence[NodeBooks]) -> dict[str, int]:
+    """The worth of nodes that all fit, by the plugins that are on by default and apply."""
+    avoided = [avoided_taints(pod, books.node) for books in nodes]
+    most = max(avoided)
+    scores: dict[str, int] = {}
+    # Most nodes of a cluster are as large and as full as some other; each kind is scored once.
+    known: dict[tuple[int, ...], int] = {}
+    for books, count in zip(nodes, avoided, strict=True):
+        load = _scored_load(books)
+        if load not in known:
+            known[load] = _resource_score(pod, books)
+        welcome = SCORE_MAX - (SCORE_MAX * count // most if most else 0)
+        scores[books.node.name] = known[load] + total_score({"TaintToleration": welcome})
+    return scores
+
+
+def _scored_load(books: NodeBooks) -> tuple[int, ...]:
+    """All numbers of a node that its score by resources depends on."""
+    return tuple(
+        number
+        for held in (books.allocatable, books.taken, books.weighed)
+        for number in (held.milli_cpu, held.memory)
+    )
+
+
+def _resource_score(pod: Pod, books: NodeBooks) -> int:
+    scores = {"NodeResourcesFit": least_allocated(pod, books)}
+    balance = balanced_allocation(pod, books)
+    if balance is not None:
+        scores["NodeResourcesBalancedAllocation"] = balance
+    return total_score(scores)
+
+
+def _rejection(
+    pod: Pod,
+    request: Vector,
+    books: NodeBooks,
+    *,
+    named: frozenset[str] | None,
+    rules: FitRules,
+) -> Rejection | None:
+    node = books.node
+    if named is not None and node.name not in named:
+        return Rejection(node=node.name, reasons=(NOT_AMONG_NAMED,), eviction_may_help=False)
+    reason = refusal(pod, node)
+    if reason is not None:
+        return Rejection(node=node.name, reasons=(reason,), eviction_may_help=False)
+    lacks = shortfalls_of(request, books, rules)
+    return rejection_of(books, lacks) if lacks else None
+
+
+def _message(
+    pod: Pod,
+    request: Vector,
+    nodes: Sequence[NodeBooks],
+    rejections: Sequence[Rejection],
+    rules: FitRules,
+) -> str:
+    if named_nodes(pod) == frozenset():
+        return failure_text(
+            rejections,
+            node_count=len(nodes),
+            pre_filter=AFFINITY_CONFLICT,
+            post_filter=_NOT_PREPARED,
+        )
+    post_filter = ""
+    if not pod.claim_names and not rules.device_resources.intersection(request.scalars):
+        preemption = preemption_text(pod, nodes, rejections, rules)
+        post_filter = f"{NO_CLAIMS}, preemption: {preemption}" if preemption else ""
+    return failure_text(rejections, node_count=len(nodes), post_filter=post_filter)
