@@ -1,0 +1,333 @@
+"""Pods: defaulted, admitted and judged by the core, and stored as the JSON they came as.
+
+Of a pod's JSON only what the core reads is looked at, and only resources, priority,
+overhead and a few fields every pod has are filled in.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from bursar.adapters.memory import faults
+from bursar.adapters.memory.kinds import PODS, PRIORITY_CLASSES, RUNTIME_CLASSES
+from bursar.adapters.memory.metadata import timestamp
+from bursar.adapters.memory.patches import JsonObject
+from bursar.app.ports import Key, Resource
+from bursar.core.model.defaulting import with_defaults
+from bursar.core.model.pod import Container, Pod, ResourceRequirements
+from bursar.core.model.problem import Problem, forbidden, invalid, required
+from bursar.core.model.qos import qos_class
+from bursar.core.model.resources import ResourceList
+from bursar.core.model.validation import validate_gate_update, validate_pod
+from bursar.core.model.validation_resize import validate_resize
+from bursar.wire import pod as wire_pod
+from bursar.wire.fields import FieldError
+from bursar.wire.shape import shaped
+
+GATED_REASON: Final = "SchedulingGated"
+GATED_MESSAGE: Final = "Scheduling is blocked due to non-empty scheduling gates"
+_GRACE_SECONDS: Final = 30
+_SPEC_DEFAULTS: Final = (
+    ("restartPolicy", "Always"),
+    ("terminationGracePeriodSeconds", _GRACE_SECONDS),
+    ("dnsPolicy", "ClusterFirst"),
+    ("schedulerName", "default-scheduler"),
+)
+_CONTAINER_LISTS: Final = ("containers", "initContainers")
+_IMMUTABLE: Final = (
+    "pod updates may not change fields other than `spec.containers[*].image`,"
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions"
+    " to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it"
+    " was previously negative)"
+)
+_REJECTED: Final = "pod rejected: "
+
+
+class Lookup(Protocol):
+    """Other objects that decide about a pod."""
+
+    def find(self, resource: Resource, name: str) -> JsonObject | None:
+        """A cluster-wide object, if it is there."""
+
+    def all(self, resource: Resource) -> Iterable[JsonObject]:
+        """All objects of a cluster-wide kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodDocument:
+    """A pod in both forms: the JSON that is stored and what the core makes of it."""
+
+    body: JsonObject
+    pod: Pod
+
+
+def read_pod(body: JsonObject, key: Key) -> PodDocument:
+    """The pod with its defaults, in the JSON as well. Raises `InvalidError` (400)."""
+    spec = body.get("spec") or {}
+    if not isinstance(spec, dict):
+        raise faults.undecodable(PODS, key, "spec: an object is expected")
+    body = {**body, "spec": {**dict(_SPEC_DEFAULTS), **spec}}
+    if not body["spec"].get("schedulingGates"):
+        body["spec"].pop("schedulingGates", None)
+    try:
+        pod = with_defaults(wire_pod.to_core(shaped(body, wire_pod.Pod)))
+    except FieldError as error:
+        raise faults.undecodable(PODS, key, error.problem) from None
+    return PodDocument(_with_resources(body, pod), pod)
+
+
+def _with_resources(body: JsonObject, pod: Pod) -> JsonObject:
+    """The JSON with the core's amounts, in the text the server stores."""
+    spec = dict(body["spec"])
+    for name, containers in (
+        ("containers", pod.containers),
+        ("initContainers", pod.init_containers),
+    ):
+        if containers:
+            spec[name] = [
+                {**raw, "resources": _requirements(raw.get("resources") or {}, container.resources)}
+                for raw, container in zip(spec[name], containers, strict=True)
+            ]
+    if pod.resources is not None:
+        spec["resources"] = _requirements(spec["resources"], pod.resources)
+    if pod.overhead:
+        spec["overhead"] = _amounts(pod.overhead)
+    return {**body, "spec": spec}
+
+
+def _requirements(raw: JsonObject, resources: ResourceRequirements) -> JsonObject:
+    sides = {"requests": resources.requests, "limits": resources.limits}
+    kept = {name: value for name, value in raw.items() if name not in sides}
+    return {**kept, **{side: _amounts(amounts) for side, amounts in sides.items() if amounts}}
+
+
+def _amounts(amounts: ResourceList) -> dict[str, str]:
+    return {name: str(amount) for name, amount in sorted(amounts.items())}
+
+
+# ------------------------------------------------------------------ creation
+
+
+def admitted(body: JsonObject, key: Key, lookup: Lookup) -> JsonObject:
+    """The pod with its priority and its runtime's overhead. Raises `ForbiddenError`."""
+    spec = dict(body.get("spec") or {})
+    _set_priority(spec, key, lookup)
+    _set_runtime(spec, key, lookup)
+    return {**body, "spec": spec}
+
+
+def without_admitted(body: JsonObject) -> JsonObject:
+    """A pod that was stored elsewhere, without what admission here works out again."""
+    spec = dict(body.get("spec") or {})
+    for name in ("priority", "preemptionPolicy", "overhead"):
+        spec.pop(name, None)
+    return {**body, "spec": spec}
+
+
+def _set_priority(spec: JsonObject, key: Key, lookup: Lookup) -> None:
+    name = spec.get("priorityClassName", "")
+    chosen = lookup.find(PRIORITY_CLASSES, name) if name else None
+    if name and chosen is None:
+        raise faults.forbidden(PODS, key, f"no PriorityClass with name {name} was found")
+    if chosen is None:
+        defaults = [each for each in lookup.all(PRIORITY_CLASSES) if each.get("globalDefault")]
+        chosen = min(defaults, key=lambda each: int(each["value"]), default=None)
+        if chosen is not None:
+            spec["priorityClassName"] = chosen["metadata"]["name"]
+    value = 0 if chosen is None else chosen["value"]
+    if spec.get("priority") not in {None, value}:
+        detail = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
+            f"priority admission controller computed {value} from the given PriorityClass name"
+        )
+        raise faults.forbidden(PODS, key, detail)
+    spec["priority"] = value
+    policy = None if chosen is None else chosen.get("preemptionPolicy")
+    spec.setdefault("preemptionPolicy", policy or "PreemptLowerPriority")
+
+
+def _set_runtime(spec: JsonObject, key: Key, lookup: Lookup) -> None:
+    name = spec.get("runtimeClassName", "")
+    runtime = lookup.find(RUNTIME_CLASSES, name) if name else None
+    if name and runtime is None:
+        raise faults.forbidden(PODS, key, f'{_REJECTED}RuntimeClass "{name}" not found')
+    overhead = ((runtime or {}).get("overhead") or {}).get("podFixed")
+    stated = spec.get("overhead")
+    if stated and not overhead:
+        detail = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        raise faults.forbidden(PODS, key, _REJECTED + detail)
+    if stated and stated != overhead:
+        detail = "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+        raise faults.forbidden(PODS, key, _REJECTED + detail)
+    if overhead:
+        spec["overhead"] = overhead
+    scheduling = (runtime or {}).get("scheduling") or {}
+    if scheduling.get("nodeSelector"):
+        spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **scheduling["nodeSelector"]}
+    known = spec.get("tolerations") or []
+    added = [each for each in scheduling.get("tolerations") or [] if each not in known]
+    if added:
+        spec["tolerations"] = [*known, *added]
+
+
+def with_first_status(document: PodDocument, now: datetime) -> JsonObject:
+    """The pod as it begins its life."""
+    status: JsonObject = {"phase": "Pending", "qosClass": qos_class(document.pod).value}
+    if document.pod.scheduling_gates:
+        status["conditions"] = [
+            _scheduled("False", now, reason=GATED_REASON, message=GATED_MESSAGE)
+        ]
+    return {**document.body, "status": status}
+
+
+def _scheduled(status: str, now: datetime, **details: str) -> JsonObject:
+    return {
+        "type": "PodScheduled",
+        "status": status,
+        "lastProbeTime": None,
+        "lastTransitionTime": timestamp(now),
+        **details,
+    }
+
+
+def creation_problems(document: PodDocument) -> list[Problem]:
+    """What the server would say; the core's rules, and that containers have a name and image."""
+    return [*_container_problems(document.pod), *validate_pod(document.pod)]
+
+
+def _container_problems(pod: Pod) -> Iterator[Problem]:
+    if not pod.containers:
+        yield required("spec.containers")
+    for field, containers in (
+        ("containers", pod.containers),
+        ("initContainers", pod.init_containers),
+    ):
+        yield from _unnamed(field, containers)
+
+
+def _unnamed(field: str, containers: Iterable[Container]) -> Iterator[Problem]:
+    for index, container in enumerate(containers):
+        if not container.name:
+            yield required(f"spec.{field}[{index}].name")
+        if not container.image:
+            yield required(f"spec.{field}[{index}].image")
+
+
+# ------------------------------------------------------------------ changes
+
+
+def update_problems(old: PodDocument, new: PodDocument) -> list[Problem]:
+    """Judge a change of the spec: little of it may change."""
+    problems = [*_container_problems(new.pod)]
+    was, now = old.body["spec"], new.body["spec"]
+    for name in _CONTAINER_LISTS:
+        if len(was.get(name) or ()) != len(now.get(name) or ()):
+            detail = "pod updates may not add or remove containers"
+            return [*problems, forbidden(f"spec.{name}", detail)]
+    problems += _deadline_problems(
+        was.get("activeDeadlineSeconds"), now.get("activeDeadlineSeconds")
+    )
+    problems += _toleration_problems(was, now)
+    problems += validate_gate_update(old.pod, new.pod)
+    changed = _changed_fields(was, now)
+    if old.pod.scheduling_gates and "nodeSelector" in changed:
+        changed.remove("nodeSelector")
+        problems += _node_selector_problems(was.get("nodeSelector"), now.get("nodeSelector"))
+    if changed:
+        places = "".join(f"\n spec.{name}" for name in changed)
+        problems.append(forbidden("spec", f"{_IMMUTABLE}{places}"))
+    return problems
+
+
+def _deadline_problems(was: int | None, now: int | None) -> Iterator[Problem]:
+    field = "spec.activeDeadlineSeconds"
+    if was is not None and now is None:
+        yield invalid(field, (), "must not update from a positive integer to nil value")
+    elif was is not None and now is not None and was < now:
+        yield invalid(field, now, "must be less than or equal to previous value")
+
+
+def _toleration_problems(was: JsonObject, now: JsonObject) -> Iterator[Problem]:
+    kept = [_toleration(each) for each in now.get("tolerations") or ()]
+    if any(_toleration(each) not in kept for each in was.get("tolerations") or ()):
+        detail = "existing toleration can not be modified except its tolerationSeconds"
+        yield forbidden("spec.tolerations", detail)
+
+
+def _toleration(raw: JsonObject) -> JsonObject:
+    return {name: value for name, value in raw.items() if name != "tolerationSeconds"}
+
+
+def _node_selector_problems(
+    was: Mapping[str, str] | None, now: Mapping[str, str] | None
+) -> Iterator[Problem]:
+    if not (was or {}).items() <= (now or {}).items():
+        detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        yield forbidden("spec.nodeSelector", detail)
+
+
+def _changed_fields(was: JsonObject, now: JsonObject) -> list[str]:
+    """The fields of the spec that changed and may not."""
+    may_change = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
+    return [
+        name
+        for name in sorted(was.keys() | now.keys())
+        if name not in may_change and _without_images(name, was) != _without_images(name, now)
+    ]
+
+
+def _without_images(name: str, spec: JsonObject) -> Any:  # noqa: ANN401 - any JSON value
+    value = spec.get(name)
+    if name not in _CONTAINER_LISTS or not value:
+        return value or None
+    return [{**container, "image": ""} for container in value]
+
+
+def status_problems(old: JsonObject, new: JsonObject) -> list[Problem]:
+    was, now = old.get("status", {}).get("qosClass"), new.get("status", {}).get("qosClass")
+    return [] if was == now else [invalid("status.qosClass", now or "", "field is immutable")]
+
+
+def resized(old: PodDocument, new: PodDocument) -> tuple[JsonObject, tuple[Problem, ...]]:
+    """The old pod with the new one's resources, and what is wrong with that."""
+    spec = dict(old.body["spec"])
+    for name in _CONTAINER_LISTS:
+        pairs = zip(spec.get(name) or (), new.body["spec"].get(name) or (), strict=False)
+        if name in spec:
+            spec[name] = [{**was, "resources": now["resources"]} for was, now in pairs]
+    if "resources" in new.body["spec"]:
+        spec["resources"] = new.body["spec"]["resources"]
+    return {**old.body, "spec": spec}, validate_resize(old.pod, new.pod)
+
+
+# ------------------------------------------------------------------ to a node, and the end
+
+
+def bound(body: JsonObject, key: Key, node: str, now: datetime) -> JsonObject:
+    """The pod on a node. Raises `ConflictError`."""
+    spec, metadata = body["spec"], body["metadata"]
+    detail = ""
+    if "deletionTimestamp" in metadata:
+        detail = f"pod {key.name} is being deleted, cannot be assigned to a host"
+    elif spec.get("nodeName"):
+        detail = f'pod {key.name} is already assigned to node "{spec["nodeName"]}"'
+    elif spec.get("schedulingGates"):
+        detail = f"pod {key.name} has non-empty .spec.schedulingGates"
+    if detail:
+        raise faults.conflict("pods/binding", PODS, key, detail)
+    status = dict(body.get("status") or {})
+    others = [each for each in status.get("conditions") or () if each["type"] != "PodScheduled"]
+    status["conditions"] = [*others, _scheduled("True", now)]
+    return {**body, "spec": {**spec, "nodeName": node}, "status": status}
+
+
+def grace_seconds(body: JsonObject, requested: int | None) -> int:
+    """How long a node has to let go of the pod: not at all if none holds it."""
+    spec, status = body["spec"], body.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
+        return 0
+    seconds = spec.get("terminationGracePeriodSeconds") if requested is None else requested
+    if seconds is None:
+        seconds = _GRACE_SECONDS
+    return int(seconds) if seconds >= 0 else 1

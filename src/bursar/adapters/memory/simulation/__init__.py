@@ -1,0 +1,1 @@
+"""What makes a cluster live: controllers of workloads, a scheduler, nodes and time."""

@@ -1,0 +1,87 @@
+"""A live cluster: all parts of the simulation side by side, each restarted when it fails."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from random import Random
+from types import TracebackType
+from typing import Final, Self
+
+from bursar.adapters.memory.simulation.cluster import Cluster
+from bursar.adapters.memory.simulation.nodes import Nodes
+from bursar.adapters.memory.simulation.pod_life import Pace
+from bursar.adapters.memory.simulation.scheduler import Scheduler
+from bursar.adapters.memory.simulation.workloads import Workloads
+from bursar.app.ports import Clock
+
+BACKOFF_SECONDS_MIN: Final = 0.5
+BACKOFF_SECONDS_MAX: Final = 30.0
+CALM_SECONDS: Final = 60.0
+"""A part that ran this long before it failed starts again with the shortest wait."""
+
+_log: Final = logging.getLogger(__name__)
+
+Report = Callable[[str, Exception], None]
+
+
+def _to_log(part: str, error: Exception) -> None:
+    _log.error("%s failed and starts again", part, exc_info=error)
+
+
+class Simulation:
+    """Use it as a context manager: the parts live inside, and none outlives it.
+
+    Parts that a cluster already has, such as a real scheduler, can be left out.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        rng: Random,
+        *,
+        pace: Pace | None = None,
+        report: Report = _to_log,
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        given = pace or Pace()
+        parts: dict[str, Callable[[], Awaitable[None]]] = {
+            "workloads": lambda: Workloads(cluster, clock, rng).run(),
+            "scheduler": lambda: Scheduler(cluster, clock).run(),
+            "nodes": lambda: Nodes(cluster, clock, given).run(),
+        }
+        assert without <= parts.keys()
+        self._parts = {name: part for name, part in parts.items() if name not in without}
+        self._clock = clock
+        self._report = report
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [
+            asyncio.create_task(self._keep_alive(name, part), name=name)
+            for name, part in self._parts.items()
+        ]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _keep_alive(self, name: str, part: Callable[[], Awaitable[None]]) -> None:
+        backoff = BACKOFF_SECONDS_MIN
+        while True:
+            began = self._clock.monotonic()
+            try:
+                await part()
+            except Exception as error:  # noqa: BLE001 - the one place where a part's fault ends
+                self._report(name, error)
+            if self._clock.monotonic() - began >= CALM_SECONDS:
+                backoff = BACKOFF_SECONDS_MIN
+            await self._clock.sleep(backoff)
+            backoff = min(2 * backoff, BACKOFF_SECONDS_MAX)

@@ -1,0 +1,383 @@
+"""The embedded cluster: `Reader`, `Writer` and `Watcher` over objects in memory.
+
+It behaves like an API server with its controllers as far as the ports go, and the
+suite in `tests/contracts` holds it against a real one. It is not like one in this:
+
+- Built-in kinds have no schema. Unknown fields are kept, a wrong type is noticed only in
+  metadata and in the fields of a pod that the core reads, and few defaults are filled in.
+  Custom resources are neither validated nor pruned nor defaulted; only a CRD's storage
+  version is served.
+- Of pods, the rules about resources, gates and immutability are the server's; the text
+  of a refused change names the fields where the server prints a diff.
+- There are no users: no RBAC, no service account admission, no token volumes, no default
+  tolerations. ResourceQuota and LimitRange are stored and not enforced.
+- `managedFields` remembers appliers only.
+- Garbage collection and the emptying of namespaces happen at once, not in the background;
+  `blockOwnerDeletion` is ignored, every deletion is a background one, and an object whose
+  owners never existed stays until one that did exist goes.
+- No controllers: Deployments make no pods. No conversion between versions of a kind, no
+  core `v1` events beside `events.k8s.io`.
+- A watch never ends for reasons of a network unless `cut_watches` is called.
+
+Everything runs on one event loop. Between the awaits of a call nothing is half done.
+"""
+
+import base64
+import binascii
+import json
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final
+
+from bursar.adapters.memory import apply, defaults, faults, metadata, pods, writing
+from bursar.adapters.memory.admission import Admission, Operation, Request, asked
+from bursar.adapters.memory.garbage import Ending
+from bursar.adapters.memory.history import Stored, encoded
+from bursar.adapters.memory.kinds import BINDINGS, NAMESPACES, PODS, PRIORITY_CLASSES, Kind
+from bursar.adapters.memory.objects import HISTORY_MAX, Objects
+from bursar.adapters.memory.patches import JsonObject
+from bursar.adapters.memory.selecting import Choice, choice_of
+from bursar.adapters.memory.watching import Stream, Switch, WatchLimits
+from bursar.app.ports import (
+    EVERYTHING,
+    Clock,
+    Json,
+    Key,
+    Page,
+    Patch,
+    PatchKind,
+    Preconditions,
+    Query,
+    Resource,
+    WatchEvent,
+)
+
+_ATTEMPTS: Final = 5
+"""As often as the API server tries a patch again when the object changed under it."""
+_DEFAULT_LIMITS: Final = WatchLimits()
+
+
+class MemoryCluster:
+    """A cluster in memory. The same seed, clock and calls give the same objects."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        source: random.Random,
+        mutating: Sequence[Admission] = (),
+        validating: Sequence[Admission] = (),
+        history_max: int = HISTORY_MAX,
+        limits: WatchLimits = _DEFAULT_LIMITS,
+    ) -> None:
+        self.objects = Objects(history_max=history_max)
+        self._clock = clock
+        self._source = source
+        self._mutating = tuple(mutating)
+        self._validating = tuple(validating)
+        self._limits = limits
+        self._switch = Switch()
+        self._ending = Ending(self.objects, clock)
+        self._create_system_objects()
+
+    @property
+    def revision(self) -> str:
+        """The moment of the last write."""
+        return str(self.objects.revision)
+
+    # -------------------------------------------------------------- reading
+
+    async def get(self, resource: Resource, key: Key) -> bytes:
+        return self.objects.get(self.objects.kinds.of(resource), key).raw
+
+    async def list(
+        self, resource: Resource, query: Query = EVERYTHING, *, limit: int = 0, page: str = ""
+    ) -> Page:
+        kind = self.objects.kinds.of(resource)
+        choice = choice_of(kind, query)
+        revision, after = self.objects.revision, None
+        if page:
+            revision, after = _page_start(resource, page)
+            if revision < self.objects.compacted:
+                raise faults.page_expired(resource)
+        found: list[Stored] = []
+        for stored in self.objects.collection(kind).as_of(revision, choice.namespace, after):
+            if choice.matches(stored.body):
+                if limit and len(found) == limit:
+                    return _page(found, revision, next_page=_page_token(revision, found[-1]))
+                found.append(stored)
+        return _page(found, revision)
+
+    async def watch(
+        self,
+        resource: Resource,
+        query: Query = EVERYTHING,
+        *,
+        resource_version: str = "",
+        send_initial: bool = False,
+    ) -> AsyncIterator[WatchEvent]:
+        kind = self.objects.kinds.of(resource)
+        choice = choice_of(kind, query)
+        initial: Sequence[Stored] = ()
+        revision = self.objects.revision
+        if send_initial or resource_version in {"", "0"}:
+            initial = self._existing(kind, choice)
+        else:
+            revision = _moment(resource, resource_version)
+            if revision < self.objects.compacted:
+                raise faults.moment_expired(resource, revision, self.objects.compacted)
+        stream = Stream(
+            kind=kind,
+            collection=self.objects.collection(kind),
+            choice=choice,
+            clock=self._clock,
+            limits=self._limits,
+            switch=self._switch,
+            revision_now=lambda: self.objects.revision,
+        )
+        async with aclosing(stream.events(initial, revision, marks_end=send_initial)) as events:
+            async for event in events:
+                yield event
+
+    def _existing(self, kind: Kind, choice: Choice) -> Sequence[Stored]:
+        collection = self.objects.collection(kind)
+        return [
+            stored
+            for key in collection.keys_in(choice.namespace)
+            if choice.matches((stored := collection.objects[key]).body)
+        ]
+
+    # -------------------------------------------------------------- writing
+
+    async def create(
+        self, resource: Resource, body: Json, *, namespace: str = "", is_dry_run: bool = False
+    ) -> bytes:
+        if resource == BINDINGS:
+            return self._bind(body, namespace, is_dry_run=is_dry_run)
+        kind = self.objects.kinds.of(resource)
+        received = writing.received(kind, None, body)
+        key, named = writing.named(kind, received, namespace, self.objects, self._source)
+        new = await self._admitted_new(kind, key, named, is_dry_run=is_dry_run)
+        return self._store_new(kind, key, new, is_dry_run=is_dry_run)
+
+    async def _admitted_new(
+        self, kind: Kind, key: Key, named: JsonObject, *, is_dry_run: bool
+    ) -> JsonObject:
+        """The object as it would be stored, admitted and found valid."""
+        writing.require_namespace(kind, key, self.objects)
+        request = Request(
+            operation=Operation.CREATE,
+            resource=kind.resource,
+            subresource="",
+            key=key,
+            old=None,
+            new=writing.proposed(kind, key, named, self.objects),
+            is_dry_run=is_dry_run,
+        )
+        request = await asked(self._mutating, request)
+        assert request.new is not None
+        new = writing.created(kind, key, request.new, self._clock.now(), self._source)
+        await asked(self._validating, replace(request, new=new))
+        return new
+
+    def _store_new(self, kind: Kind, key: Key, new: JsonObject, *, is_dry_run: bool) -> bytes:
+        present = self.objects.current(kind, key)
+        if present is not None:
+            ending = "deletionTimestamp" in present.body["metadata"]
+            raise faults.already_exists(kind.resource, key, is_being_deleted=ending)
+        writing.require_namespace(kind, key, self.objects)
+        return encoded(new) if is_dry_run else self.objects.commit(kind, key, new).raw
+
+    async def patch(
+        self,
+        resource: Resource,
+        key: Key,
+        patch: Patch,
+        *,
+        subresource: str = "",
+        is_dry_run: bool = False,
+    ) -> bytes:
+        kind = self.objects.kinds.of(resource)
+        target = writing.Target(kind=kind, key=key, subresource=subresource)
+        for _ in range(_ATTEMPTS):
+            present = self.objects.current(kind, key)
+            if present is None and patch.kind is PatchKind.APPLY and not subresource:
+                return await self._apply_new(target, patch, is_dry_run=is_dry_run)
+            present = self.objects.get(kind, key)
+            new = await self._updated(target, present.body, patch, is_dry_run=is_dry_run)
+            if self.objects.current(kind, key) is present:
+                return self._store_changed(target, present, new, is_dry_run=is_dry_run)
+        raise faults.conflict(str(resource), resource, key)
+
+    async def _updated(
+        self, target: writing.Target, old: JsonObject, patch: Patch, *, is_dry_run: bool
+    ) -> JsonObject:
+        """What the patch makes of the object, admitted and found valid."""
+        is_applied = patch.kind is PatchKind.APPLY
+        wanted = writing.patched(target, old, patch, self._clock.now())
+        request = Request(
+            operation=Operation.UPDATE,
+            resource=target.kind.resource,
+            subresource=target.subresource,
+            key=target.key,
+            old=old,
+            new=writing.changed(target, old, wanted, is_applied=is_applied),
+            is_dry_run=is_dry_run,
+        )
+        request = await asked(self._mutating, request)
+        assert request.new is not None
+        new = writing.judged(target, old, request.new)
+        if not is_applied:
+            new = apply.disowned(target.kind, old, new)
+        await asked(self._validating, replace(request, new=new))
+        return writing.counted(target, old, new)
+
+    def _store_changed(
+        self, target: writing.Target, present: Stored, new: JsonObject, *, is_dry_run: bool
+    ) -> bytes:
+        kind, key = target.kind, target.key
+        if new == present.body:
+            return present.raw
+        if is_dry_run or self._ending.finish_if_free(kind, key, new):
+            return encoded(new)
+        return self.objects.commit(kind, key, new).raw
+
+    async def _apply_new(self, target: writing.Target, patch: Patch, *, is_dry_run: bool) -> bytes:
+        """An apply patch of an object that is not there creates it."""
+        kind, key = target.kind, target.key
+        body = writing.applied_new(target, patch, self._clock.now())
+        managed = body["metadata"].pop("managedFields", None)
+        _, named = writing.named(
+            kind, writing.received(kind, key, body), key.namespace, self.objects, self._source
+        )
+        new = await self._admitted_new(kind, key, named, is_dry_run=is_dry_run)
+        if managed:
+            new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
+        return self._store_new(kind, key, new, is_dry_run=is_dry_run)
+
+    async def delete(
+        self,
+        resource: Resource,
+        key: Key,
+        *,
+        preconditions: Preconditions | None = None,
+        grace_seconds: int | None = None,
+    ) -> None:
+        kind = self.objects.kinds.of(resource)
+        writing.require_deletable(kind, key)
+        present = self.objects.get(kind, key)
+        metadata.require_preconditions(kind, key, present.body["metadata"], preconditions)
+        request = Request(
+            operation=Operation.DELETE,
+            resource=resource,
+            subresource="",
+            key=key,
+            old=present.body,
+            new=None,
+            is_dry_run=False,
+        )
+        await asked(self._validating, await asked(self._mutating, request))
+        present = self.objects.get(kind, key)
+        metadata.require_preconditions(kind, key, present.body["metadata"], preconditions)
+        self._ending.begin(kind, key, grace_seconds)
+
+    def _bind(self, body: Json, namespace: str, *, is_dry_run: bool) -> bytes:
+        """Put a pod on a node; the answer says only that it was done."""
+        name, node = writing.binding_of(body)
+        key = Key(namespace, name)
+        kind = self.objects.kinds.of(PODS)
+        present = self.objects.get(kind, key)
+        pod = pods.bound(present.body, key, node, self._clock.now())
+        if not is_dry_run:
+            self.objects.commit(kind, key, pod)
+        return encoded({"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201})
+
+    # -------------------------------------------------------------- the world around
+
+    def compact(self, resource_version: str = "") -> None:
+        """Forget the history up to a moment, or all of it."""
+        self.objects.compact(int(resource_version or self.objects.revision))
+
+    def cut_watches(self, *, is_fault: bool = False) -> None:
+        """End all watches, quietly or with `UnavailableError`; new ones can begin at once."""
+        self._switch.is_cut, self._switch.is_fault = True, is_fault
+        self._switch = Switch()
+        self.objects.wake_all()
+
+    async def put_as_written(self, resource: Resource, body: Json, *, namespace: str = "") -> bytes:
+        """Create an object and believe what it says about its status, uid and age."""
+        kind = self.objects.kinds.of(resource)
+        written = writing.received(kind, None, body)
+        kept = {
+            name: written["metadata"][name]
+            for name in ("uid", "creationTimestamp")
+            if name in written["metadata"]
+        }
+        fields = {n: v for n, v in written["metadata"].items() if n != "resourceVersion"}
+        stripped = {**written, "metadata": fields}
+        key, named = writing.named(kind, stripped, namespace, self.objects, self._source)
+        if resource == PODS:
+            named = pods.without_admitted(named)
+        new = await self._admitted_new(kind, key, named, is_dry_run=False)
+        new = {**new, "metadata": {**new["metadata"], **kept}}
+        if written.get("status"):
+            new["status"] = {**new.get("status", {}), **written["status"]}
+        return self._store_new(kind, key, new, is_dry_run=False)
+
+    def restart_from(self, revision: int, saved: Sequence[tuple[str, JsonObject]]) -> None:
+        """Replace everything by saved objects, as pairs of their place and themselves."""
+        self.objects.replace_all(revision, saved)
+        self.cut_watches()
+
+    def _create_system_objects(self) -> None:
+        for name in defaults.SYSTEM_NAMESPACES:
+            self._put(NAMESPACES, {"metadata": {"name": name}})
+        for name, value in defaults.SYSTEM_PRIORITIES.items():
+            self._put(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
+
+    def _put(self, resource: Resource, body: JsonObject) -> None:
+        kind = self.objects.kinds.of(resource)
+        key, named = writing.named(
+            kind, writing.received(kind, None, body), "", self.objects, self._source
+        )
+        new = writing.created(kind, key, named, self._clock.now(), self._source)
+        self.objects.commit(kind, key, new)
+
+
+# ------------------------------------------------------------------ pages and moments
+
+
+def _page(found: Sequence[Stored], revision: int, next_page: str = "") -> Page:
+    return Page(
+        items=tuple(stored.raw for stored in found),
+        resource_version=str(revision),
+        next_page=next_page,
+    )
+
+
+def _page_token(revision: int, last: Stored) -> str:
+    fields = last.body["metadata"]
+    place = [revision, fields.get("namespace", ""), fields["name"]]
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+
+
+def _page_start(resource: Resource, page: str) -> tuple[int, Key]:
+    try:
+        revision, namespace, name = json.loads(base64.urlsafe_b64decode(page))
+        return int(revision), Key(str(namespace), str(name))
+    except (ValueError, TypeError, binascii.Error):
+        detail = "invalid continue token: continue key is not valid"
+        raise faults.bad_request(resource, None, detail) from None
+
+
+def _moment(resource: Resource, resource_version: str) -> int:
+    if not resource_version.isdecimal():
+        shown = f'"{resource_version}"'
+        detail = (
+            f"resourceVersion: Invalid value: {shown}: strconv.ParseUint: parsing {shown}: "
+            "invalid syntax"
+        )
+        raise faults.server_fault(resource, None, detail)
+    return int(resource_version)

@@ -1,0 +1,206 @@
+"""One suite, two clusters: what the embedded cluster does is what the API server does.
+
+Every test that asks for `cluster` runs on both. What a real server teaches goes in
+here first. The real one is reached through a relay, so that watches can be cut.
+"""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import random
+import re
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.ports import EVERYTHING, Key, NotFoundError, Query, Resource, WatchEvent
+
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+PATIENCE_SECONDS = 20.0
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "cluster" in metafunc.fixturenames:
+        metafunc.parametrize("cluster", ["memory", "kube"], indirect=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Only the half on a real server needs one, which parametrisation alone does not show."""
+    for item in items:
+        if isinstance(item, pytest.Function) and _is_kube(item):
+            item.fixturenames = [*item.fixturenames, "control_plane"]
+
+
+def _is_kube(item: pytest.Function) -> bool:
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and callspec.params.get("cluster") == "kube"
+
+
+@dataclass
+class Cluster:
+    """A cluster under test: its ports, and what can be done to it from outside."""
+
+    port: Any
+    cut_watches: Callable[[], Awaitable[None]]
+    compact: Callable[[], Awaitable[None]]
+    is_real: bool
+
+    async def namespace(self, *, for_pods: bool = False) -> str:
+        """A fresh namespace, if need be with what the server wants before pods."""
+        name = f"contract-{uuid.uuid4().hex[:10]}"
+        await self.port.create(NAMESPACES, {"metadata": {"name": name}})
+        if for_pods and self.is_real:
+            await self.eventually(lambda: self.exists(SERVICE_ACCOUNTS, Key(name, "default")))
+        return name
+
+    async def read(self, resource: Resource, key: Key) -> dict[str, Any]:
+        return json.loads(await self.port.get(resource, key))
+
+    async def exists(self, resource: Resource, key: Key) -> bool:
+        try:
+            await self.port.get(resource, key)
+        except NotFoundError:
+            return False
+        return True
+
+    async def is_gone(self, resource: Resource, key: Key) -> bool:
+        return not await self.exists(resource, key)
+
+    async def eventually(self, check: Callable[[], Awaitable[bool]]) -> None:
+        """Wait for what a real cluster does in the background."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not await check():  # noqa: ASYNC110 - nobody tells us when a server is done
+                await asyncio.sleep(0.05)
+
+    async def events(
+        self,
+        resource: Resource,
+        query: Query = EVERYTHING,
+        *,
+        count: int,
+        resource_version: str = "",
+        send_initial: bool = False,
+    ) -> list[WatchEvent]:
+        """The first so many events of a watch, bookmarks left out unless they end the start."""
+        found: list[WatchEvent] = []
+        stream = self.port.watch(
+            resource, query, resource_version=resource_version, send_initial=send_initial
+        )
+        async with asyncio.timeout(PATIENCE_SECONDS), contextlib.aclosing(stream) as events:
+            async for event in events:
+                if event.kind.value != "BOOKMARK" or event.ends_initial:
+                    found.append(event)
+                if len(found) == count:
+                    break
+        return found
+
+
+@pytest.fixture
+async def cluster(request) -> AsyncIterator[Cluster]:
+    making = _memory() if request.param == "memory" else _kube(request)
+    async with making as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def _memory() -> AsyncIterator[Cluster]:
+    memory = MemoryCluster(VirtualClock(), source=random.Random(1))  # noqa: S311
+
+    async def cut_watches() -> None:
+        memory.cut_watches()
+
+    async def compact() -> None:
+        memory.compact()
+
+    yield Cluster(port=memory, cut_watches=cut_watches, compact=compact, is_real=False)
+
+
+@contextlib.asynccontextmanager
+async def _kube(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
+    from bursar.adapters.clock import SYSTEM_CLOCK  # noqa: PLC0415
+    from bursar.adapters.kube.client import KubeClient  # noqa: PLC0415 - only for this half
+    from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415
+
+    plane = request.getfixturevalue("control_plane")
+
+    async def compact() -> None:
+        """Forget the past for good: the API server keeps some of it that etcd forgot."""
+        # Not in another thread: the program would die with it.
+        _compact_etcd(plane.etcd_port)
+        plane.apiserver.kill()
+        plane.apiserver.restart()
+
+    async with _relay(plane.api_port) as (port, cut_watches):
+        config = _redirected(plane.kubeconfig, plane.api_port, port)
+        access = load_kubeconfig([str(config)])
+        rng = random.Random(1)  # noqa: S311
+        async with KubeClient(access, clock=SYSTEM_CLOCK, rng=rng) as client:
+            yield Cluster(port=client, cut_watches=cut_watches, compact=compact, is_real=True)
+
+
+def _redirected(kubeconfig: Path, api_port: int, port: int) -> Path:
+    copy = kubeconfig.with_name(f"relay-{port}.kubeconfig")
+    copy.touch(mode=0o600)
+    copy.write_text(kubeconfig.read_text().replace(f":{api_port}", f":{port}"))
+    return copy
+
+
+def _compact_etcd(port: int) -> None:
+    def ask(path: str, body: object) -> bytes:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        try:
+            connection.request("POST", path, json.dumps(body))
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+    header = ask("/v3/kv/range", {"key": "AA==", "limit": 1}).decode()
+    found = re.search(r'"revision":"(\d+)"', header)
+    assert found is not None
+    ask("/v3/kv/compaction", {"revision": found.group(1), "physical": True})
+
+
+@contextlib.asynccontextmanager
+async def _relay(target: int) -> AsyncIterator[tuple[int, Callable[[], Awaitable[None]]]]:
+    """Passes bytes on to a port; cutting drops every connection."""
+    writers: set[asyncio.StreamWriter] = set()
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while chunk := await reader.read(2**16):
+                writer.write(chunk)
+                await writer.drain()
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            there, back = await asyncio.open_connection("127.0.0.1", target)
+        except OSError:
+            writer.close()
+            return
+        pair = {writer, back}
+        writers.update(pair)
+        await asyncio.gather(pump(reader, back), pump(there, writer))
+        writers.difference_update(pair)
+
+    async def cut() -> None:
+        for writer in writers:
+            writer.transport.abort()
+        await asyncio.sleep(0)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], cut
+    finally:
+        server.close()
+        await cut()
+        await server.wait_closed()
