@@ -15,9 +15,8 @@ help: ## List the targets
 
 setup: $(STAMPS)/runtime ## Make .venv with the `bursar` command in .venv/bin
 
-run: $(STAMPS)/runtime ## Show what Bursar does, on the example cluster
-	$(BIN)/bursar describe node -f examples
-	$(BIN)/bursar describe pod -f examples
+run: $(STAMPS)/runtime ## Show a living cluster in this terminal: the embedded one (Ctrl-C stops it)
+	$(BIN)/bursar up
 
 test: $(STAMPS)/dev ## Everything CI runs: checks, core coverage, and the comparison with upstream Go
 	$(MAKE) --no-print-directory lint types imports

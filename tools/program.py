@@ -19,7 +19,10 @@ class ProgramError(Exception):
 
 
 class Program:
-    """One program. Its output goes to a log file; it dies with the process that started it."""
+    """One program. Its output goes to a log file; it dies with the thread that started it.
+
+    So start it from the main thread, or from one that lives as long as the program should.
+    """
 
     def __init__(
         self,

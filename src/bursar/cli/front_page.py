@@ -6,6 +6,7 @@ VERBS: Final = {
     "completion": ("bursar.cli.completion:completion", "Print the shell completion script."),
     "describe": ("bursar.cli.describe:describe", "Show what pods and nodes in files consume."),
     "quantity": ("bursar.cli.quantity:quantity", "Read quantities as Kubernetes does."),
+    "up": ("bursar.cli.up:up", "Run a cluster and watch it live."),
 }
 """Each verb, where its command lives, and its line on the front page."""
 

@@ -39,6 +39,8 @@ class Entry:
 
     decoded: Decoded
     place: Place
+    value: dict[str, Value]
+    """The object as it was written, with what it is even if only its List said so."""
 
 
 class ObjectError(ValueError):
@@ -110,7 +112,17 @@ def _read(
         for index, item in enumerate(decoded.values):
             yield from _read(document, item, (*steps, LISTED, index), decoded.implied)
     else:
-        yield Entry(decoded=decoded, place=document.start_of(value))
+        yield Entry(
+            decoded=decoded,
+            place=document.start_of(value),
+            value=_told(value, implied),
+        )
+
+
+def _told(value: Value, implied: _Type) -> dict[str, Value]:
+    assert isinstance(value, dict), "decoded, so it is an object"
+    type_ = _type_of(value, implied)
+    return {**value, "apiVersion": type_.version, "kind": type_.kind}
 
 
 def _decode(value: Value, implied: _Type) -> Decoded | _Items:

@@ -13,15 +13,24 @@ from typing import BinaryIO, Final
 
 from bursar.adapters.files import sources
 from bursar.adapters.files.sources import SourceError
+from bursar.app.ports import Json
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.wire.documents import Document, read_documents
 from bursar.wire.fields import FIELD_LENGTH_MAX, printable, quoted
 from bursar.wire.objects import Entry, ObjectError, read_objects
 from bursar.wire.text import SOURCE_BYTES_MAX, DocumentError
+from bursar.wire.tree import Number, Value
 from bursar.wire.workload import WorkloadTemplate
 
-__all__ = ["ManifestError", "Manifests", "Origin", "WorkloadTemplate", "read_manifests"]
+__all__ = [
+    "ManifestError",
+    "Manifests",
+    "Origin",
+    "WorkloadTemplate",
+    "read_manifests",
+    "read_objects_as_written",
+]
 
 _NAME_LENGTH_MAX: Final = 1024
 _PROBLEM_LENGTH_MAX: Final = 512
@@ -59,11 +68,41 @@ class Manifests:
     """Kinds that hold neither pods nor nodes, sorted, and how many there were of each."""
 
 
+def read_objects_as_written(
+    paths: Sequence[str], stdin: BinaryIO
+) -> tuple[tuple[dict[str, Json], Origin], ...]:
+    """Every object in the sources, of whatever kind, as plain data. Raises `ManifestError`.
+
+    What Bursar reads of an object is checked all the same.
+    """
+    return tuple(
+        ({name: _plain(value) for name, value in body.items()}, origin)
+        for body, origin in _read_all(paths, stdin).written
+    )
+
+
+def _plain(value: Value) -> Json:
+    """The same data without what only readers of quantities need: the text of a number."""
+    match value:
+        case Number():
+            return float(value.text)
+        case list():
+            return [_plain(item) for item in value]
+        case dict():
+            return {name: _plain(item) for name, item in value.items()}
+        case _:
+            return value
+
+
 def read_manifests(paths: Sequence[str], stdin: BinaryIO) -> Manifests:
     """Read files, the manifests in folders, and standard input for `-`, in that order.
 
     Raises `ManifestError` for the first thing that is wrong, and for a source without objects.
     """
+    return _read_all(paths, stdin).manifests()
+
+
+def _read_all(paths: Sequence[str], stdin: BinaryIO) -> "_Shelf":
     shelf = _Shelf()
     try:
         for path in paths:
@@ -71,7 +110,7 @@ def read_manifests(paths: Sequence[str], stdin: BinaryIO) -> Manifests:
     except SourceError as error:
         name = printable(error.name, _NAME_LENGTH_MAX)
         raise ManifestError(f"{name}: {printable(error.problem, _PROBLEM_LENGTH_MAX)}") from None
-    return shelf.manifests()
+    return shelf
 
 
 @dataclass(slots=True)
@@ -82,9 +121,11 @@ class _Shelf:
     nodes: list[tuple[Node, Origin]] = field(default_factory=list)
     templates: list[tuple[WorkloadTemplate, Origin]] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
+    written: list[tuple[dict[str, Value], Origin]] = field(default_factory=list)
     is_stdin_read: bool = False
 
     def put(self, entry: Entry, origin: Origin) -> None:
+        self.written.append((entry.value, origin))
         decoded = entry.decoded
         if isinstance(decoded, Pod):
             self.pods.append((decoded, origin))
