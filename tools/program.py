@@ -86,6 +86,9 @@ class Program:
     def pause(self) -> None:
         """Stop it in its tracks: connections stay open and nobody answers."""
         self._signal(signal.SIGSTOP)
+        if self.is_running and self._process is not None:
+            # The signal is only on its way; leave the news for others who wait for the process.
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)

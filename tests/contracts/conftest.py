@@ -21,6 +21,7 @@ import pytest
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.ports import EVERYTHING, Key, NotFoundError, Query, Resource, WatchEvent
+from relay import Relay
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
@@ -139,8 +140,13 @@ async def _kube(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
         plane.apiserver.kill()
         plane.apiserver.restart()
 
-    async with _relay(plane.api_port) as (port, cut_watches):
-        config = _redirected(plane.kubeconfig, plane.api_port, port)
+    async with Relay(plane.api_port).running() as relay:
+
+        async def cut_watches() -> None:
+            relay.cut()
+            await asyncio.sleep(0)
+
+        config = _redirected(plane.kubeconfig, plane.api_port, relay.port)
         access = load_kubeconfig([str(config)])
         rng = random.Random(1)  # noqa: S311
         async with KubeClient(access, clock=SYSTEM_CLOCK, rng=rng) as client:
@@ -167,40 +173,3 @@ def _compact_etcd(port: int) -> None:
     found = re.search(r'"revision":"(\d+)"', header)
     assert found is not None
     ask("/v3/kv/compaction", {"revision": found.group(1), "physical": True})
-
-
-@contextlib.asynccontextmanager
-async def _relay(target: int) -> AsyncIterator[tuple[int, Callable[[], Awaitable[None]]]]:
-    """Passes bytes on to a port; cutting drops every connection."""
-    writers: set[asyncio.StreamWriter] = set()
-
-    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
-            while chunk := await reader.read(2**16):
-                writer.write(chunk)
-                await writer.drain()
-        writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            there, back = await asyncio.open_connection("127.0.0.1", target)
-        except OSError:
-            writer.close()
-            return
-        pair = {writer, back}
-        writers.update(pair)
-        await asyncio.gather(pump(reader, back), pump(there, writer))
-        writers.difference_update(pair)
-
-    async def cut() -> None:
-        for writer in writers:
-            writer.transport.abort()
-        await asyncio.sleep(0)
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1], cut
-    finally:
-        server.close()
-        await cut()
-        await server.wait_closed()
