@@ -18,7 +18,8 @@ from typing import Any
 
 import msgspec
 
-from bursar.adapters.kube.rows import PODS, identify_pod, locate
+from bursar.adapters.identity import locate
+from bursar.adapters.kube.rows import PODS, identify_pod
 from bursar.app.informer import Informer
 from bursar.app.informer_changes import Upserted
 from bursar.app.informer_store import Store

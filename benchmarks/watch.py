@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,28 +110,34 @@ async def read_watch(port: int, context: ssl.SSLContext) -> int:
     return seen
 
 
-def measure() -> Iterator[Ratio]:
+@contextmanager
+def streaming(script: str, count: int, stdin: bytes = b"") -> Iterator[tuple[int, ssl.SSLContext]]:
+    """A server of ours in another process: its port, and whom to trust."""
     with tempfile.TemporaryDirectory() as folder:
         authority = Authority(Path(folder))
         pair = authority.server("server")
         context = ssl.create_default_context(cafile=str(authority.certificate))
-        arguments = [str(pair.certificate), str(pair.key), str(EVENTS)]
+        arguments = [str(pair.certificate), str(pair.key), str(count)]
         with subprocess.Popen(
-            [sys.executable, "-c", SERVER, *arguments],
+            [sys.executable, "-c", script, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         ) as server:
             assert server.stdin is not None
             assert server.stdout is not None
-            server.stdin.write(an_event())
+            server.stdin.write(stdin)
             server.stdin.close()
-            port = int(server.stdout.readline())
-            started = cpu_seconds()
-            read_bare(port, context)
-            bare = cpu_seconds() - started
-            started = cpu_seconds()
-            seen = asyncio.run(read_watch(port, context))
-            ours = cpu_seconds() - started
+            yield int(server.stdout.readline()), context
+
+
+def measure() -> Iterator[Ratio]:
+    with streaming(SERVER, EVENTS, an_event()) as (port, context):
+        started = cpu_seconds()
+        read_bare(port, context)
+        bare = cpu_seconds() - started
+        started = cpu_seconds()
+        seen = asyncio.run(read_watch(port, context))
+        ours = cpu_seconds() - started
     assert seen == EVENTS, f"{seen} of {EVENTS} events arrived"
     yield Ratio(
         "watch over TLS, CPU per event", ours / seen * 1e6, "bare socket", bare / seen * 1e6, "us"

@@ -8,7 +8,8 @@ from contextlib import aclosing
 import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.kube.rows import PODS, identify_pod, locate
+from bursar.adapters.identity import locate
+from bursar.adapters.kube.rows import PODS, identify_pod
 from bursar.app.informer import Informer, InformerRules
 from bursar.app.informer_backoff import BackoffRules
 from bursar.app.informer_changes import Deleted, Upserted

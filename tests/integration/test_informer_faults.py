@@ -17,8 +17,9 @@ import aiohttp
 import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.identity import locate
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.rows import identify_pod, locate
+from bursar.adapters.kube.rows import identify_pod
 from bursar.app.informer import Informer, InformerRules
 from bursar.app.informer_backoff import BackoffRules
 from bursar.app.informer_changes import Deleted, Upserted

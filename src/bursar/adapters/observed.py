@@ -7,14 +7,14 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
+from bursar.adapters.identity import locate
 from bursar.app.informer import Informer
 from bursar.app.informer_store import Identity
-from bursar.app.ports import Clock, Key, Reader, Resource, Watcher
+from bursar.app.ports import Clock, Reader, Resource, Watcher
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.wire import node as wire_node
 from bursar.wire import pod as wire_pod
-from bursar.wire.object_identity import find_identity
 
 PODS = Resource("", "v1", "pods", "Pod")
 NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
@@ -58,7 +58,7 @@ def _informer(
     decode: Callable[[bytes], T],
 ) -> Informer[Observed[T]]:
     def observed(body: bytes) -> Observed[T]:
-        identity = _locate(body)
+        identity = locate(body)
         if identity is None:
             raise ValueError("an object without a name")
         return Observed(identity, decode(body))
@@ -71,16 +71,9 @@ def _informer(
         resource=resource,
         decode=observed,
         identify=_identity,
-        locate=_locate,
+        locate=locate,
     )
 
 
 def _identity(observed: Observed[T]) -> Identity:
     return observed.identity
-
-
-def _locate(body: bytes) -> Identity | None:
-    found = find_identity(body)
-    if found is None:
-        return None
-    return Identity(Key(found.namespace, found.name), found.uid, found.resource_version)
