@@ -11,13 +11,13 @@ import sys
 import time
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import msgspec
 
+from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.identity import locate
 from bursar.adapters.kube.rows import PODS, identify_pod
 from bursar.app.informer import Informer
@@ -124,23 +124,12 @@ class Tape:
         await asyncio.Event().wait()
 
 
-class SystemClock:
-    def now(self) -> datetime:
-        return datetime.now(UTC)  # noqa: TID251 - a clock is what this is
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-
 async def follow(tape: Tape) -> None:
     """From the first event to the last change in the consumer's hands."""
     informer = Informer(
         tape,
         tape,
-        clock=SystemClock(),
+        clock=SYSTEM_CLOCK,
         random=Random(0),  # noqa: S311 - jitter, not a secret
         resource=PODS,
         decode=PodRowDecoder().decode,

@@ -29,7 +29,7 @@ class Oracle:
             raise OracleError(answer["error"])
         return answer.get("result")
 
-    def agree(self, ours: Any, upstream: Any, *, about: Any) -> None:
+    def assert_same(self, ours: Any, upstream: Any, *, about: Any) -> None:
         """Count one comparison and fail with both answers if they differ."""
         self.compared += 1
         assert ours == upstream, f"\n  about: {about!r}\n  ours: {ours!r}\n  upstream: {upstream!r}"

@@ -137,6 +137,14 @@ def test_objects_that_are_neither_pod_nor_node_are_passed_over_with_a_word():
     assert ran.err == "bursar: passed over: 1 Service\n"
 
 
+def test_if_nothing_is_left_that_is_said_in_the_same_line():
+    widget = b"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n"
+    ran = run_bursar("describe", "pod", "-f", "-", stdin=widget)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "bursar: -: no pod (passed over: 1 Widget.example.com)\n"
+
+
 @pytest.mark.parametrize(
     ("manifest", "names"),
     [

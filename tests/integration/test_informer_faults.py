@@ -81,7 +81,7 @@ class Scene:
                 return found
             page = await self.writer.list(PODS, self.query, limit=1000, page=page.next_page)
 
-    async def agree(self) -> None:
+    async def assert_agreement(self) -> None:
         """Wait until cache, consumer and cluster say the same, then check that nothing doubled."""
         truth: set[Identity] = set()
         with contextlib.suppress(TimeoutError):
@@ -218,7 +218,7 @@ async def test_after_the_fault_the_cache_equals_a_fresh_list(
     async with scene(control_plane) as it:
         async with churning(it):
             await fault(it)
-        await it.agree()
+        await it.assert_agreement()
 
         assert len(it.told.deaths) > 5, "there were deletes to be seen"
 
@@ -309,7 +309,7 @@ async def test_a_storm_of_429_is_weathered(control_plane):
                         await asyncio.sleep(0.1)
             finally:
                 leave_room_for_all(control_plane)
-        await it.agree()
+        await it.assert_agreement()
 
 
 POD_COUNT = 20_000
@@ -325,7 +325,7 @@ async def test_twenty_thousand_pods_come_and_go(control_plane):
                 await create(it, f"pod-{number}")
 
         await asyncio.gather(*(work() for _ in range(WRITERS)))
-        await it.agree()
+        await it.assert_agreement()
         assert len(it.informer) == POD_COUNT
 
         path = f"/api/v1/namespaces/{it.query.namespace}/pods?gracePeriodSeconds=0"
@@ -333,7 +333,7 @@ async def test_twenty_thousand_pods_come_and_go(control_plane):
         await asyncio.to_thread(_delete_all, it.plane, path)
         it.relay.cut()
         it.relay.let_go()
-        await it.agree()
+        await it.assert_agreement()
         assert len(it.informer) == 0
 
 

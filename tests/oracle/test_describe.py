@@ -226,7 +226,7 @@ def check_node(oracle: Any, question: dict[str, Any]) -> None:
     if ours != upstream:
         # Upstream's clock may have ticked over to the next second while it worked.
         ours = our_lines(question, answer["after"])
-    oracle.agree(ours, upstream, about=question)
+    oracle.assert_same(ours, upstream, about=question)
 
 
 def test_the_text_of_a_node_agrees(oracle, for_all):
@@ -253,7 +253,7 @@ RAW_TEXTS = TABLES | st.text("ab\t\t\n\v\f\r\x1bé🚀", max_size=40) | st.text(
 def test_columns_agree(oracle, for_all):
     def check(texts: list[str]) -> None:
         for text, answer in zip(texts, oracle.ask("tabwriter", texts=texts), strict=True):
-            oracle.agree(aligned(text), answer, about=text)
+            oracle.assert_same(aligned(text), answer, about=text)
 
     for_all(st.lists(RAW_TEXTS, min_size=10, max_size=40), check, examples=60)
 
@@ -275,6 +275,6 @@ MICROS = (
 def test_durations_agree(oracle, for_all):
     def check(micros: list[int]) -> None:
         for each, answer in zip(micros, oracle.ask("human_duration", micros=micros), strict=True):
-            oracle.agree(human_duration(timedelta(microseconds=each)), answer, about=each)
+            oracle.assert_same(human_duration(timedelta(microseconds=each)), answer, about=each)
 
     for_all(st.lists(MICROS, min_size=20, max_size=60), check, examples=60)

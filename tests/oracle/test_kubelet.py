@@ -50,7 +50,7 @@ def test_percentages_agree(oracle, for_all):
     def check(pairs: list[list[int]]) -> None:
         answers = oracle.ask("percents", pairs=pairs)
         for (part, whole), answer in zip(pairs, answers, strict=True):
-            oracle.agree(percent(part, whole), answer, about=(part, whole))
+            oracle.assert_same(percent(part, whole), answer, about=(part, whole))
 
     pair = st.lists(SOME_INT64, min_size=2, max_size=2)
     for_all(st.lists(pair, min_size=20, max_size=60), check, examples=40)
@@ -72,7 +72,7 @@ def test_conversions_between_floats_and_integers_agree(oracle, for_all):
             exact = Fraction(number)
             ours = (truncated_int64(exact), binary32(exact), sqrt64(abs(exact)))
             single, root = as_fraction(answer["single"], 4), as_fraction(answer["root"], 8)
-            oracle.agree(ours, (answer["int64"], single, root), about=number)
+            oracle.assert_same(ours, (answer["int64"], single, root), about=number)
 
     numbers = st.floats(-1e38, 1e38) | st.floats(-(2.0**64), 2.0**64) | st.floats(-10, 10)
     for_all(st.lists(numbers, min_size=20, max_size=60), check, examples=40)
@@ -90,7 +90,7 @@ def test_cpu_numbers_agree(oracle, for_all):
                 "milliFromShares": milli_from_shares(case["shares"]),
                 "milliFromQuota": milli_from_quota(case["quota"], case["period"]),
             }
-            oracle.agree(ours, answer, about=case)
+            oracle.assert_same(ours, answer, about=case)
 
     case = st.fixed_dictionaries(
         {
@@ -110,7 +110,7 @@ def test_the_weight_of_every_number_of_shares_agrees(oracle):
     for weight, run in itertools.groupby(upstream):
         last = first + len(list(run)) - 1
         ours = (weight_quadratic(first), weight_quadratic(last))
-        oracle.agree(ours, (weight, weight), about=(first, last))
+        oracle.assert_same(ours, (weight, weight), about=(first, last))
         first = last + 1
 
     assert first == 300_001
@@ -121,7 +121,7 @@ def test_weights_read_back_as_shares_agree(oracle):
     weights = [1, 2, 3, 4, 39, 100, 245, *range(7, 10_000, 97), 10_000]
     answers = oracle.ask("shares_from_weights", weights=weights)
     for weight, shares in zip(weights, answers, strict=True):
-        oracle.agree(shares_from_weight(weight), shares, about=weight)
+        oracle.assert_same(shares_from_weight(weight), shares, about=weight)
 
 
 def test_the_spelling_of_page_sizes_agrees(oracle, for_all):
@@ -131,7 +131,7 @@ def test_the_spelling_of_page_sizes_agrees(oracle, for_all):
                 ours = {"text": page_size_text(size), "error": ""}
             except PageSizeError as error:
                 ours = {"text": "", "error": str(error)}
-            oracle.agree(ours, answer, about=size)
+            oracle.assert_same(ours, answer, about=size)
 
     size = st.builds(lambda n, shift: n << shift, st.integers(-7, 4096), st.integers(0, 51))
     for_all(st.lists(size | SOME_INT64, min_size=20, max_size=60), check, examples=10)
@@ -141,7 +141,7 @@ def test_cgroup_paths_agree(oracle, for_all):
     def check(names: list[list[str]]) -> None:
         for name, answer in zip(names, oracle.ask("cgroup_names", names=names), strict=True):
             ours = {"cgroupfs": cgroupfs_path(tuple(name)), "systemd": systemd_path(tuple(name))}
-            oracle.agree(ours, answer, about=name)
+            oracle.assert_same(ours, answer, about=name)
 
     part = st.text("abpod-0123456789.", min_size=1, max_size=12).filter(
         lambda text: text.strip(".-")
@@ -206,7 +206,7 @@ def test_the_cgroup_of_a_pod_and_all_oom_scores_agree(oracle, for_all):
     def check(cases: list[dict[str, Any]]) -> None:
         for case, answer in zip(cases, oracle.ask("pod_cgroups", cases=cases), strict=True):
             assert answer.pop("suffix") == "podu-1"
-            oracle.agree(our_cgroup(case), answer, about=case)
+            oracle.assert_same(our_cgroup(case), answer, about=case)
 
     for_all(st.lists(POD_CASES, min_size=5, max_size=15), check, examples=60)
 
@@ -240,7 +240,7 @@ def test_eviction_thresholds_agree(oracle, for_all):
     def check(cases: list[dict[str, str]]) -> None:
         answers = oracle.ask("eviction_thresholds", cases=cases)
         for case, answer in zip(cases, answers, strict=True):
-            oracle.agree(our_threshold(case), answer, about=case)
+            oracle.assert_same(our_threshold(case), answer, about=case)
 
     case = st.fixed_dictionaries({"signal": SIGNALS, "text": THRESHOLDS, "capacity": CAPACITIES})
     for_all(st.lists(case, min_size=20, max_size=60), check, examples=40)
@@ -248,7 +248,7 @@ def test_eviction_thresholds_agree(oracle, for_all):
 
 def test_the_default_thresholds_agree(oracle):
     upstream = oracle.ask("default_eviction_hard")
-    oracle.agree(dict(DEFAULT_EVICTION_HARD), upstream, about="defaults on Linux")
+    oracle.assert_same(dict(DEFAULT_EVICTION_HARD), upstream, about="defaults on Linux")
 
 
 RESERVED = st.fixed_dictionaries(
@@ -341,7 +341,7 @@ def test_capacity_and_allocatable_agree(oracle, for_all):
     def check(cases: list[dict[str, Any]]) -> None:
         for case, answer in zip(cases, oracle.ask("node_status", cases=cases), strict=True):
             upstream = {name: upstream_shown(amounts) for name, amounts in answer.items()}
-            oracle.agree(our_node(case), upstream, about=case)
+            oracle.assert_same(our_node(case), upstream, about=case)
 
     for_all(st.lists(NODE_CASES, min_size=5, max_size=15), check, examples=60)
 
@@ -351,6 +351,6 @@ def test_quantities_printed_by_mistake_agree(oracle, for_all):
         for text, answer in zip(texts, oracle.ask("quantity_structs", texts=texts), strict=True):
             quantity = Quantity.parse(text)
             if not quantity.big:  # upstream prints an address then
-                oracle.agree(_go_struct(quantity), answer, about=text)
+                oracle.assert_same(_go_struct(quantity), answer, about=text)
 
     for_all(st.lists(CPU | MEMORY | EPHEMERAL, min_size=10, max_size=30), check, examples=10)

@@ -62,6 +62,6 @@ def view(name: str) -> dict[str, object]:
 def test_every_question_about_a_name_gets_the_same_answer(oracle, for_all):
     def check(batch: list[str]) -> None:
         for name, answer in zip(batch, oracle.ask("names", names=batch), strict=True):
-            oracle.agree(view(name), answer, about=name)
+            oracle.assert_same(view(name), answer, about=name)
 
     for_all(st.lists(NAMES, min_size=20, max_size=60), check, examples=60)

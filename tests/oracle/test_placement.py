@@ -226,7 +226,7 @@ def compare_placements(oracle: Any, cases: list[Raw]) -> None:
             answer["requested"] = without_zeros(answer["requested"])
             ours = our_placement(case, books_of(entry))
             for aspect, expected in answer.items():
-                oracle.agree(ours[aspect], expected, about=(aspect, entry, case))
+                oracle.assert_same(ours[aspect], expected, about=(aspect, entry, case))
 
 
 def test_filter_and_scores_agree(oracle, for_all):
@@ -248,7 +248,7 @@ def test_filter_and_scores_agree_on_what_the_api_would_refuse(oracle, for_all):
 def compare_messages(oracle: Any, cases: list[Raw]) -> None:
     for case, text in zip(cases, oracle.ask("placement_message", cases=cases), strict=True):
         ours = scheduling_failure(stored(case["pod"]), [books_of(entry) for entry in case["nodes"]])
-        oracle.agree(ours or "", text, about=case)
+        oracle.assert_same(ours or "", text, about=case)
 
 
 @st.composite
@@ -318,7 +318,7 @@ def test_the_count_of_reasons_agrees(oracle, for_all):
                 pre_filter=case["preFilter"],
                 post_filter=case["postFilter"],
             )
-            oracle.agree(ours, text, about=case)
+            oracle.assert_same(ours, text, about=case)
 
     for_all(st.lists(FAILURES, min_size=10, max_size=30), check, examples=30)
 
@@ -349,7 +349,7 @@ def one_scalar_at_most(raw: Raw) -> Raw:
 def compare_admissions(oracle: Any) -> Callable[[list[Raw]], None]:
     def check(cases: list[Raw]) -> None:
         for case, answer in zip(cases, oracle.ask("kubelet_admission", cases=cases), strict=True):
-            oracle.agree(our_admission(case), answer, about=case)
+            oracle.assert_same(our_admission(case), answer, about=case)
 
     return check
 
@@ -385,7 +385,7 @@ def test_what_is_free_is_what_a_pod_may_still_ask_for(oracle, for_all):
         ]
         answers = [nodes[0]["code"] for nodes in oracle.ask("placement", cases=cases)]
         accepted = [code == "Success" for code in answers]
-        oracle.agree([True] + [False] * len(plain), accepted, about=entry)
+        oracle.assert_same([True] + [False] * len(plain), accepted, about=entry)
 
     for_all(clusters(hostile=False, nodes=(1, 1)), check, examples=15)
 

@@ -121,16 +121,18 @@ def compare(oracle: Any, raw: dict[str, Any], answer: dict[str, Any]) -> None:
     answer = as_ours(answer)
     written = as_pod(raw)
     stored = with_defaults(written)
-    oracle.agree(spec_view(written), spec_part(answer["raw"]["spec"]), about=raw)
-    oracle.agree({**spec_view(stored), **status_view(stored)}, answer["stored"]["spec"], about=raw)
-    oracle.agree(
+    oracle.assert_same(spec_view(written), spec_part(answer["raw"]["spec"]), about=raw)
+    oracle.assert_same(
+        {**spec_view(stored), **status_view(stored)}, answer["stored"]["spec"], about=raw
+    )
+    oracle.assert_same(
         spec_view(with_template_defaults(written)), spec_part(answer["template"]), about=raw
     )
     for pod, upstream in ((written, answer["raw"]), (stored, answer["stored"])):
-        oracle.agree(qos_class(pod).value, upstream["qos"], about=raw)
-        oracle.agree(explain_qos(pod).qos.value, upstream["qos"], about=raw)
+        oracle.assert_same(qos_class(pod).value, upstream["qos"], about=raw)
+        oracle.assert_same(explain_qos(pod).qos.value, upstream["qos"], about=raw)
         for options, demand in zip(OPTIONS, upstream["demand"], strict=True):
-            oracle.agree(demand_view(pod, options), demand, about=(options, raw))
+            oracle.assert_same(demand_view(pod, options), demand, about=(options, raw))
 
 
 def spec_part(answer: dict[str, Any]) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def our_selector(case: Raw) -> Raw:
 def test_selectors_of_api_objects_agree(oracle, for_all):
     def check(cases: list[Raw]) -> None:
         for case, answer in zip(cases, oracle.ask("label_selectors", cases=cases), strict=True):
-            oracle.agree(our_selector(case), upstream_view(answer), about=case)
+            oracle.assert_same(our_selector(case), upstream_view(answer), about=case)
 
     cases = st.fixed_dictionaries(
         {"selector": selectors(hostile=False) | selectors(hostile=True), "labels": LABELS}
@@ -121,7 +121,7 @@ def our_requirement(case: Raw) -> Raw:
 def test_requirements_agree_for_every_operator(oracle, for_all):
     def check(cases: list[Raw]) -> None:
         for case, answer in zip(cases, oracle.ask("requirements", cases=cases), strict=True):
-            oracle.agree(our_requirement(case), upstream_view(answer), about=case)
+            oracle.assert_same(our_requirement(case), upstream_view(answer), about=case)
 
     cases = st.fixed_dictionaries(
         {
@@ -174,7 +174,7 @@ def our_text(case: Raw) -> Raw:
 def test_selectors_as_text_agree(oracle, for_all):
     def check(cases: list[Raw]) -> None:
         for case, answer in zip(cases, oracle.ask("selector_texts", cases=cases), strict=True):
-            oracle.agree(our_text(case), upstream_view(answer), about=case)
+            oracle.assert_same(our_text(case), upstream_view(answer), about=case)
 
     cases = st.fixed_dictionaries({"text": TEXTS, "labels": LABELS})
     for_all(st.lists(cases, min_size=10, max_size=40), check, examples=50)

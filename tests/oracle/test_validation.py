@@ -87,7 +87,7 @@ def test_problems_are_worded_alike(oracle, for_all):
             "texts": [str(problem) for problem in problems],
             "whole": render_invalid("Pod", name, problems),
         }
-        oracle.agree(ours, answer, about=example)
+        oracle.assert_same(ours, answer, about=example)
 
     words = st.text(CHARACTERS, max_size=8)
     example = st.tuples(words, st.lists(words, max_size=6), st.lists(HOSTILE_AMOUNT, max_size=4))
@@ -175,8 +175,8 @@ def compare_creation(oracle: Any, batch: list[Raw]) -> None:
             assert any("is not positive integer multiple of hugepages-" in text for text in ours)
             continue
         theirs = sorted(text for text in answer["errors"] if text != ON_CREATE_ONLY)
-        oracle.agree(ours, theirs, about=raw)
-        oracle.agree(list(pod_warnings(pod)), answer["warnings"], about=raw)
+        oracle.assert_same(ours, theirs, about=raw)
+        oracle.assert_same(list(pod_warnings(pod)), answer["warnings"], about=raw)
 
 
 def test_hostile_pods_are_refused_in_the_same_words(oracle, for_all):
@@ -222,7 +222,9 @@ NODES = st.fixed_dictionaries({}, optional={"capacity": REPORTED, "allocatable":
 def test_nodes_are_judged_alike(oracle, for_all):
     def check(batch: list[Raw]) -> None:
         for raw, answer in zip(batch, oracle.ask("validate_nodes", nodes=batch), strict=True):
-            oracle.agree(texts(validate_node(as_node(raw))), sorted(answer["errors"]), about=raw)
+            oracle.assert_same(
+                texts(validate_node(as_node(raw))), sorted(answer["errors"]), about=raw
+            )
 
     for_all(st.lists(NODES, min_size=5, max_size=20), check, examples=40)
 
@@ -324,7 +326,7 @@ def test_resizes_are_judged_alike(oracle, for_all):
             if "panic" in answer:
                 assert "divide by zero" in answer["panic"]
                 continue
-            oracle.agree(ours, sorted(answer["errors"]), about=pair)
+            oracle.assert_same(ours, sorted(answer["errors"]), about=pair)
 
     pairs = resizes() | resizes() | plain_resizes()
     for_all(st.lists(pairs, min_size=1, max_size=6), check, examples=60)
@@ -343,6 +345,6 @@ def test_changes_of_gates_are_judged_alike(oracle, for_all):
         for pair, answer in zip(pairs, answers, strict=True):
             old, new = as_pod(pair["old"]), as_pod(pair["new"])
             ours = texts((*validate_pod_spec(new), *validate_gate_update(old, new)))
-            oracle.agree(ours, sorted(answer["errors"]), about=pair)
+            oracle.assert_same(ours, sorted(answer["errors"]), about=pair)
 
     for_all(st.lists(st.tuples(GATES, GATES), min_size=5, max_size=20), check, examples=30)

@@ -103,7 +103,7 @@ SCALARS = PLAIN | PLAIN | SINGLE | DOUBLE | TAGGED | DATES
 
 def compare_documents(oracle, texts: list[str]) -> None:
     for text, answer in zip(texts, oracle.ask("yaml", texts=texts), strict=True):
-        oracle.agree(our_document(text), upstream_document(answer), about=text)
+        oracle.assert_same(our_document(text), upstream_document(answer), about=text)
 
 
 def test_scalars_mean_what_they_mean_to_kubectl(oracle, for_all):
@@ -174,9 +174,9 @@ def test_documents_with_anchors_and_merges_agree(oracle, for_all):
         for text, answer in zip(texts, oracle.ask("yaml", texts=texts), strict=True):
             ours, upstream = our_document(text), upstream_document(answer)
             if has_equal_keys(text):
-                oracle.agree(bool(answer.get("strict")), True, about=text)
+                oracle.assert_same(bool(answer.get("strict")), True, about=text)
             else:
-                oracle.agree(ours, upstream, about=text)
+                oracle.assert_same(ours, upstream, about=text)
 
     for_all(st.lists(DOCUMENTS, min_size=20, max_size=40), check, examples=40)
 
@@ -231,7 +231,7 @@ def test_where_both_accept_an_arbitrary_text_it_means_the_same(oracle, for_all):
         for text, answer in zip(texts, oracle.ask("yaml", texts=texts), strict=True):
             ours, upstream = our_document(text), upstream_document(answer)
             if REFUSED not in (ours, upstream):
-                oracle.agree(ours, upstream, about=text)
+                oracle.assert_same(ours, upstream, about=text)
 
     for_all(st.lists(SNIPPETS, min_size=40, max_size=80), check, examples=40)
 
@@ -275,7 +275,7 @@ def compare_streams(oracle, texts: list[str]) -> None:
         except DocumentError as error:
             ours = [str(error)]
         upstream = [upstream_value(document) for document in answer["documents"]]
-        oracle.agree((ours, None), (upstream, answer.get("error")), about=text)
+        oracle.assert_same((ours, None), (upstream, answer.get("error")), about=text)
 
 
 def test_json_documents_in_a_row_agree(oracle, for_all):
@@ -323,7 +323,7 @@ def test_floats_are_written_as_go_writes_them(oracle, for_all):
     def check(numbers: list[float]) -> None:
         texts = [repr(each) for each in numbers]
         for each, answer in zip(numbers, oracle.ask("yaml", texts=texts), strict=True):
-            oracle.agree(number_text(each), answer["json"], about=each)
+            oracle.assert_same(number_text(each), answer["json"], about=each)
 
     floats = st.floats(allow_nan=False, allow_infinity=False)
     dotted = floats.filter(lambda each: "." in repr(each) or "e" in repr(each))
@@ -361,11 +361,11 @@ def test_quantities_in_json_agree(oracle, for_all):
         for raw, answer in zip(values, oracle.ask("json_quantities", values=values), strict=True):
             if "error" in answer:
                 ours = our_quantity(raw)
-                oracle.agree(isinstance(ours, str), True, about=raw)
+                oracle.assert_same(isinstance(ours, str), True, about=raw)
                 if raw.startswith('"'):
-                    oracle.agree(ours, answer["error"], about=raw)
+                    oracle.assert_same(ours, answer["error"], about=raw)
             elif raw != "null":
                 view = (answer["text"], answer["canonical"], answer["value"], answer["format"])
-                oracle.agree(our_quantity(raw), view, about=raw)
+                oracle.assert_same(our_quantity(raw), view, about=raw)
 
     for_all(st.lists(JSON_QUANTITIES, min_size=40, max_size=80), check, examples=40)

@@ -66,7 +66,8 @@ def pod(name: str | None, files: tuple[str, ...], namespace: str | None, output:
         if name in {None, pod.name} and namespace in {None, pod.namespace}
     ]
     if not owned:
-        raise BadInputError(_nothing_found("pod", name, namespace, files))
+        raise BadInputError(_nothing_found("pod", name, namespace, files, manifests))
+    _tell_skipped(manifests)
     reports = [(pod_report(pod, nodes.get(pod.node_name)), owner) for pod, owner in owned]
     if output is Output.TABLE:
         _emit_pods(reports)
@@ -93,7 +94,8 @@ def node(name: str | None, files: tuple[str, ...], output: Output) -> int:
     manifests = _read(files)
     nodes = [node for node in manifests.nodes if name in {None, node.name}]
     if not nodes:
-        raise BadInputError(_nothing_found("node", name, None, files))
+        raise BadInputError(_nothing_found("node", name, None, files, manifests))
+    _tell_skipped(manifests)
     pods = [with_defaults(_placed(pod)) for pod in manifests.pods]
     reports = [node_report(node_with_defaults(node), pods) for node in nodes]
     if output is Output.TABLE:
@@ -105,13 +107,18 @@ def node(name: str | None, files: tuple[str, ...], output: Output) -> int:
 
 def _read(files: Sequence[str]) -> Manifests:
     try:
-        manifests = read_manifests(files, sys.stdin.buffer)
+        return read_manifests(files, sys.stdin.buffer)
     except ManifestError as error:
         raise BadInputError(str(error)) from None
+
+
+def _tell_skipped(manifests: Manifests) -> None:
     if manifests.skipped:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in manifests.skipped)
-        click.echo(f"bursar: passed over: {printable(kinds)}", err=True)
-    return manifests
+        click.echo(f"bursar: passed over: {_skipped(manifests)}", err=True)
+
+
+def _skipped(manifests: Manifests) -> str:
+    return printable(", ".join(f"{count} {kind}" for kind, count in manifests.skipped))
 
 
 def _pods(manifests: Manifests) -> Iterator[tuple[Pod, str]]:
@@ -132,12 +139,20 @@ def _placed(pod: Pod) -> Pod:
     return pod if pod.namespace else replace(pod, namespace=DEFAULT_NAMESPACE)
 
 
-def _nothing_found(kind: str, name: str | None, namespace: str | None, files: Sequence[str]) -> str:
-    wanted = f"no {kind}"
+def _nothing_found(
+    what: str,
+    name: str | None,
+    namespace: str | None,
+    files: Sequence[str],
+    manifests: Manifests,
+) -> str:
+    wanted = f"no {what}"
     if name is not None:
         wanted += f" called {printable(name)}"
     if namespace is not None:
         wanted += f" in namespace {printable(namespace)}"
+    if manifests.skipped:
+        wanted += f" (passed over: {_skipped(manifests)})"
     return f"{', '.join(map(printable, files))}: {wanted}"
 
 
