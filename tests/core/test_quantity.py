@@ -114,6 +114,13 @@ def test_differences_and_negation():
     assert str(-Quantity.parse("9.01")) == "-9010m"
 
 
+def test_the_least_int64_is_still_held_as_one():
+    assert not (Quantity.parse("1") * INT64_MIN).big
+    assert not (Quantity.of(-(2**62)) * 2).big
+    assert (Quantity.of(-(2**62)) * -2).big
+    assert not (Quantity.of(INT64_MIN + 1) - Quantity.of(1)).big
+
+
 @pytest.mark.parametrize(
     ("text", "factor", "product", "held_as_int64"),
     [

@@ -172,9 +172,10 @@ class Quantity:
             return Quantity(nanos, self.format, self.scale, True)
         if nanos == 0:
             return Quantity(0, self.format, self.scale if self.nanos == 0 else 0)
-        stored_fits = INT64_MIN < self._stored() * factor <= INT64_MAX
+        bound = _int64_bound(0)
+        stored_fits = INT64_MIN <= self._stored() * factor <= INT64_MAX
         if self.scale >= 0:
-            keeps_form = stored_fits and abs(nanos) <= INT64_MAX * NANOS_PER_UNIT
+            keeps_form = stored_fits and -bound <= nanos < bound
         else:
             keeps_form = stored_fits and nanos % NANOS_PER_UNIT == 0
         return Quantity(nanos, self.format, self.scale, not keeps_form)
@@ -237,7 +238,7 @@ def _sum(left: Quantity, right: Quantity, right_nanos: int) -> Quantity:
         return Quantity(nanos, kept, right.scale)
     scale = min(left.scale, right.scale)
     bound = _int64_bound(scale)
-    fits = -bound <= nanos < bound and abs(left.nanos) < bound and abs(right_nanos) < bound
+    fits = all(-bound <= amount < bound for amount in (nanos, left.nanos, right_nanos))
     return Quantity(nanos, kept, scale, not fits)
 
 
