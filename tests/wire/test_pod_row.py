@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bursar.core.model import pod_row
 from bursar.core.model.demand import ASSIGNED, QUOTA, pod_limits, pod_requests
 from bursar.core.model.pod_row import Stamp
 from bursar.core.model.qos import QosClass, qos_class
@@ -66,8 +67,58 @@ def test_a_row_holds_what_accounting_needs():
     assert (profile.priority, profile.priority_class) == (1000000, "high")
     assert (profile.runtime_class, profile.deadline_s) == ("kata", 600)
     assert profile.gates == ("a/gate", "b/gate")
-    assert row.deletion_s == int(datetime(2026, 1, 2, 3, tzinfo=UTC).timestamp())
+    assert row.deletion == (int(datetime(2026, 1, 2, 3, tzinfo=UTC).timestamp()), None)
     assert row.demand.qos is QosClass.BURSTABLE
+
+
+def test_a_deletion_comes_with_its_grace():
+    raw = copy.deepcopy(FULL)
+    raw["metadata"]["deletionGracePeriodSeconds"] = 30
+
+    assert row_of(raw).deletion.grace_s == 30
+
+
+TERM = {"topologyKey": "zone", "namespaceSelector": {}}
+ACROSS = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}
+
+
+@pytest.mark.parametrize(
+    ("part", "fields"),
+    [
+        ("metadata", {"namespace": "other"}),
+        ("spec", {"priority": 1}),
+        ("spec", {"priorityClassName": "low"}),
+        ("spec", {"runtimeClassName": "gvisor"}),
+        ("spec", {"activeDeadlineSeconds": None}),
+        ("spec", {"schedulingGates": []}),
+        ("spec", {"affinity": ACROSS}),
+        ("spec", {"overhead": {"cpu": "1"}}),
+        ("status", {"qosClass": "BestEffort"}),
+    ],
+)
+def test_a_pod_that_differs_in_its_profile_has_its_own(part, fields):
+    decoder = PodRowDecoder()
+    other = copy.deepcopy(FULL)
+    other[part] |= fields
+
+    one, two = row_of(FULL, decoder).profile, row_of(other, decoder).profile
+
+    assert one != two
+    assert two == row_of(other).profile
+
+
+@given(pods(resized=True), st.sampled_from([None, 0, 30]), st.sampled_from([None, ACROSS]))
+def test_a_pod_decoded_whole_makes_the_same_row(raw, grace_s, affinity):
+    """Offline files go that way, and must be counted like the pods of a live cluster."""
+    raw["metadata"] = {**FULL["metadata"], "deletionGracePeriodSeconds": grace_s}
+    raw["spec"] = {**FULL["spec"], **raw["spec"], "affinity": affinity}
+    raw["status"] = {**FULL["status"], **raw.get("status", {})}
+    whole = pod_row.row_of(wire_pod.to_core(msgspec.convert(raw, wire_pod.Pod)))
+    live = row_of(raw, MANY)
+
+    assert whole._replace(packed_stamp=live.packed_stamp) == live
+    assert whole.stamp == live.stamp._replace(resource_version="")
+    assert shown(whole.demand.quota_requests) == shown(live.demand.quota_requests)
 
 
 def test_amounts_far_out_are_exact():
@@ -84,7 +135,7 @@ def test_what_is_missing_is_empty():
     assert row.stamp == ("", "", 0)
     assert row.labels == {}
     assert (row.profile.gates, row.profile.priority) == ((), None)
-    assert (row.deletion_s, row.profile.deadline_s) == (None, None)
+    assert (row.deletion, row.profile.deadline_s) == (None, None)
     assert dict(row.demand.quota_requests) == {}
 
 

@@ -33,6 +33,7 @@ class ObjectMeta(Struct):
     annotations: RawTexts | None = None
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
     owner_references: list[OwnerReference] | None = None
 
 
@@ -96,8 +97,34 @@ class NodeAffinity(Struct):
     )
 
 
+class NamespaceSelector(Struct):
+    """Only whether there is one is looked at; an empty one selects every namespace."""
+
+
+class PodTerm(Struct):
+    namespaces: list[str | None] | None = None
+    namespace_selector: NamespaceSelector | None = None
+
+
+class WeightedPodTerm(Struct):
+    pod_affinity_term: PodTerm | None = None
+
+
+class PodAffinity(Struct):
+    """Of the same shape for affinity and anti-affinity."""
+
+    required: list[PodTerm] | None = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+    preferred: list[WeightedPodTerm] | None = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
 class Affinity(Struct):
     node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
 
 
 class PodSpec(Struct):
@@ -112,6 +139,8 @@ class PodSpec(Struct):
     os: Named | None = None
     priority: int | None = None
     priority_class_name: str | None = None
+    runtime_class_name: str | None = None
+    active_deadline_seconds: int | None = None
     preemption_policy: str | None = None
     scheduling_gates: list[Named] | None = None
     scheduler_name: str | None = None
@@ -181,6 +210,7 @@ def to_core(pod: Pod) -> core.Pod:
         annotations=decode_texts(meta.annotations),
         created_at=decode_time(meta.creation_timestamp, "metadata.creationTimestamp"),
         deleted_at=decode_time(meta.deletion_timestamp, "metadata.deletionTimestamp"),
+        deletion_grace_s=meta.deletion_grace_period_seconds,
         containers=_containers(spec.containers, "spec.containers"),
         init_containers=_containers(spec.init_containers, "spec.initContainers"),
         ephemeral_containers=_containers(spec.ephemeral_containers, "spec.ephemeralContainers"),
@@ -192,12 +222,16 @@ def to_core(pod: Pod) -> core.Pod:
         os_name=(spec.os and spec.os.name) or "",
         priority=spec.priority,
         priority_class=spec.priority_class_name or "",
+        runtime_class=spec.runtime_class_name or "",
+        deadline_s=spec.active_deadline_seconds,
         preemption_policy=spec.preemption_policy or "",
         scheduling_gates=_names(spec.scheduling_gates),
         scheduler_name=spec.scheduler_name or "",
         tolerations=tuple(_toleration(raw) for raw in spec.tolerations or ()),
         node_selector=decode_texts(spec.node_selector),
         node_terms=_node_terms(spec.affinity),
+        crosses_namespaces=spec.affinity is not None
+        and crosses_namespaces(spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity),
         phase=status.phase or "",
         conditions=tuple(_condition(condition) for condition in status.conditions or ()),
         container_statuses=_statuses(status.container_statuses, "status.containerStatuses"),
@@ -208,6 +242,21 @@ def to_core(pod: Pod) -> core.Pod:
         status_resources=_requirements(status.resources, "status.resources"),
         status_allocated=decode_resources(status.allocated_resources, "status.allocatedResources"),
     )
+
+
+def crosses_namespaces(*affinities: PodAffinity | None) -> bool:
+    """Whether any term names or selects namespaces, be it the pod's own."""
+    return any(
+        term.namespaces or term.namespace_selector is not None
+        for affinity in affinities
+        if affinity is not None
+        for term in _pod_terms(affinity)
+    )
+
+
+def _pod_terms(affinity: PodAffinity) -> list[PodTerm]:
+    weighted = [each.pod_affinity_term for each in affinity.preferred or ()]
+    return (affinity.required or []) + [term for term in weighted if term is not None]
 
 
 def _toleration(raw: Toleration) -> core.Toleration:

@@ -8,13 +8,21 @@ second set of rules that could differ.
 """
 
 from collections.abc import Hashable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
 from bursar.core.model.pod import CONDITION_RESIZE_PENDING, Pod
-from bursar.core.model.pod_row import PodDemand, PodProfile, PodRow, Stamp
+from bursar.core.model.pod_row import (
+    Deletion,
+    PodDemand,
+    PodProfile,
+    PodRow,
+    Stamp,
+    epoch_s,
+    stored_qos,
+)
 from bursar.core.model.resources import ResourceList
 from bursar.wire import pod as wire_pod
 from bursar.wire.amounts import require_amounts_of_pod
@@ -27,8 +35,6 @@ KEY_LENGTH_MAX: Final = 4096
 """Length of resources up to which a demand is remembered; a tenant decides how long they are."""
 
 _ABSENT: Final = msgspec.Raw(b"null")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_SECOND: Final = timedelta(seconds=1)
 _Parts: TypeAlias = tuple[Hashable, ...]
 _Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -45,6 +51,7 @@ class _Meta(_Struct):
     labels: dict[str, str | None] | None = None
     creation_timestamp: _Time | None = None
     deletion_timestamp: _Time | None = None
+    deletion_grace_period_seconds: int | None = None
 
 
 class _Container(_Struct):
@@ -55,6 +62,11 @@ class _Container(_Struct):
 
 class _Named(_Struct):
     name: str | None = None
+
+
+class _Affinity(_Struct):
+    pod_affinity: wire_pod.PodAffinity | None = None
+    pod_anti_affinity: wire_pod.PodAffinity | None = None
 
 
 class _Spec(_Struct):
@@ -68,6 +80,7 @@ class _Spec(_Struct):
     runtime_class_name: str | None = None
     scheduling_gates: list[_Named] | None = None
     active_deadline_seconds: int | None = None
+    affinity: _Affinity | None = None
 
 
 class _ContainerStatus(_Struct):
@@ -83,6 +96,7 @@ class _Condition(_Struct):
 
 class _Status(_Struct):
     phase: str | None = None
+    qos_class: str | None = None
     conditions: list[_Condition] | None = None
     container_statuses: list[_ContainerStatus] | None = None
     init_container_statuses: list[_ContainerStatus] | None = None
@@ -123,11 +137,11 @@ class PodRowDecoder:
         if not meta.name:
             raise FieldError("metadata.name", "required, but missing")
         text = self._texts.shared
-        created, deletion = meta.creation_timestamp, meta.deletion_timestamp
+        created, due = meta.creation_timestamp, meta.deletion_timestamp
         stamp = Stamp(
             meta.uid or "",
             meta.resource_version or "",
-            0 if created is None else _seconds(created),
+            0 if created is None else epoch_s(created),
         )
         return PodRow(
             meta.name,
@@ -135,8 +149,8 @@ class PodRowDecoder:
             self._shared_labels(meta.labels, meta.name),
             text(spec.node_name or ""),
             text(status.phase or ""),
-            None if deletion is None else _seconds(deletion),
-            self._profile(meta.namespace or "", spec, self._demand(spec, status)),
+            None if due is None else Deletion(epoch_s(due), meta.deletion_grace_period_seconds),
+            self._profile(meta.namespace or "", spec, status),
         )
 
     def _shared_labels(self, labels: dict[str, str | None] | None, name: str) -> tuple[str, ...]:
@@ -148,12 +162,16 @@ class PodRowDecoder:
             texts += (self._texts.shared(key), name if value == name else value or "")
         return self._labels.shared(tuple(texts))
 
-    def _profile(self, namespace: str, spec: _Spec, demand: PodDemand) -> PodProfile:
+    def _profile(self, namespace: str, spec: _Spec, status: _Status) -> PodProfile:
+        demand = self._demand(spec, status)
         gates = tuple([gate.name or "" for gate in spec.scheduling_gates or ()])
+        crosses = spec.affinity is not None and wire_pod.crosses_namespaces(
+            spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
+        )
         # The demand by its address, which cannot be taken over while the profile keeps it alive.
         key = (
             *(namespace, spec.priority, spec.priority_class_name, spec.runtime_class_name),
-            *(gates, spec.active_deadline_seconds, id(demand)),
+            *(gates, spec.active_deadline_seconds, crosses, status.qos_class, id(demand)),
         )
         profile = self._profiles.find(key)
         if profile is None:
@@ -165,6 +183,8 @@ class PodRowDecoder:
                 runtime_class=text(spec.runtime_class_name or ""),
                 gates=tuple([text(gate) for gate in gates]),
                 deadline_s=spec.active_deadline_seconds,
+                crosses_namespaces=crosses,
+                reported_qos=stored_qos(status.qos_class or ""),
                 demand=demand,
             )
             self._profiles.keep(key, profile)
@@ -195,10 +215,6 @@ class PodRowDecoder:
             known = amounts
             self._amounts.keep(tuple(shown), known)
         return known
-
-
-def _seconds(time: datetime) -> int:
-    return (time - _EPOCH) // _SECOND
 
 
 # ------------------------------------------------------------------ what decides a demand

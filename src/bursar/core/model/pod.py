@@ -137,6 +137,8 @@ class Pod:
     created_at: datetime | None = None
     deleted_at: datetime | None = None
     """`metadata.deletionTimestamp`: when it has to be gone, once somebody deleted it."""
+    deletion_grace_s: int | None = None
+    """`metadata.deletionGracePeriodSeconds`, which `deleted_at` already includes."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -151,6 +153,9 @@ class Pod:
     os_name: str = ""
     priority: int | None = None
     priority_class: str = ""
+    runtime_class: str = ""
+    deadline_s: int | None = None
+    """`activeDeadlineSeconds`: how long it may run."""
     preemption_policy: str = ""
     scheduling_gates: tuple[str, ...] = ()
     scheduler_name: str = ""
@@ -158,6 +163,8 @@ class Pod:
     node_selector: Mapping[str, str] = field(default_factory=no_labels)
     node_terms: tuple[NodeTerm, ...] | None = None
     """Required node affinity, of which one term must hold; None is not the same as no terms."""
+    crosses_namespaces: bool = False
+    """Whether a term of its pod affinity or anti-affinity names or selects namespaces."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()

@@ -8,6 +8,7 @@ from pod to pod is packed.
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -53,7 +54,25 @@ class PodProfile:
     gates: tuple[str, ...]
     deadline_s: int | None
     """`activeDeadlineSeconds`, which decides about the scope Terminating."""
+    crosses_namespaces: bool
+    """Whether its pod (anti-)affinity looks into other namespaces; decides about that scope."""
+    reported_qos: QosClass | None
+    """The class the API server has stored; None for a pod it has not."""
     demand: PodDemand
+
+    @property
+    def qos(self) -> QosClass:
+        """The class that scopes go by. A stored one stays, whatever its rules have become."""
+        return self.reported_qos or self.demand.qos
+
+
+class Deletion(NamedTuple):
+    """A deletion under way."""
+
+    due_s: int
+    """When the pod has to be gone, in seconds since 1970, its grace included."""
+    grace_s: int | None
+    """`deletionGracePeriodSeconds`; None if the object does not say."""
 
 
 class Stamp(NamedTuple):
@@ -102,8 +121,8 @@ class PodRow(NamedTuple):
     """Keys and values in turn."""
     node_name: str
     phase: str
-    deletion_s: int | None
-    """When a deletion under way is due; None while nobody has asked for one."""
+    deletion: Deletion | None
+    """None while nobody has asked for one, so that it costs the other pods nothing."""
     profile: PodProfile
 
     @property
@@ -126,3 +145,43 @@ class PodRow(NamedTuple):
     @property
     def is_terminated(self) -> bool:
         return self.phase in PHASES_TERMINATED
+
+
+# ------------------------------------------------------------------ from a pod decoded whole
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND: Final = timedelta(seconds=1)
+_QOS: Final = {qos.value: qos for qos in QosClass}
+
+
+def row_of(pod: Pod) -> PodRow:
+    """The row of a pod that was read from a file, with nothing shared and no resource version."""
+    return PodRow(
+        pod.name,
+        Stamp(pod.uid, "", 0 if pod.created_at is None else epoch_s(pod.created_at)).packed(),
+        tuple(text for pair in pod.labels.items() for text in pair),
+        pod.node_name,
+        pod.phase,
+        None if pod.deleted_at is None else Deletion(epoch_s(pod.deleted_at), pod.deletion_grace_s),
+        PodProfile(
+            namespace=pod.namespace,
+            priority=pod.priority,
+            priority_class=pod.priority_class,
+            runtime_class=pod.runtime_class,
+            gates=pod.scheduling_gates,
+            deadline_s=pod.deadline_s,
+            crosses_namespaces=pod.crosses_namespaces,
+            reported_qos=stored_qos(pod.reported_qos),
+            demand=PodDemand.of(pod),
+        ),
+    )
+
+
+def stored_qos(text: str) -> QosClass | None:
+    """The class named in a pod's status; None for a text that names none."""
+    return _QOS.get(text)
+
+
+def epoch_s(time: datetime) -> int:
+    """Whole seconds since 1970."""
+    return (time - _EPOCH) // _SECOND

@@ -1,0 +1,95 @@
+"""A quota: how much of what the pods of one namespace, or of several, may use together.
+
+Three kinds of object say so, and all become the same value: the ResourceQuota of
+Kubernetes, and AAQ's namespaced and cluster-wide quotas. Only the last two hold pods
+back at a scheduling gate; the first is known so that it can be recounted.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import total_ordering
+from typing import Final
+
+from bursar.core.model.resources import ResourceList, nothing
+from bursar.core.model.selector import Selector
+from bursar.core.quota.scopes import ScopeRule
+
+GATE: Final = "ApplicationAwareQuotaGate"
+"""The scheduling gate that pods wait behind until there is room for them."""
+ORDER_ANNOTATION: Final = "bursar.io/order"
+"""On a quota: the order in which the pods that wait for it go."""
+
+
+class QuotaKind(Enum):
+    """Which object a quota was written as; the values are the kinds of the API."""
+
+    NATIVE = "ResourceQuota"
+    NAMESPACED = "ApplicationAwareResourceQuota"
+    CLUSTER = "ApplicationAwareClusterResourceQuota"
+
+    @property
+    def plural(self) -> str:
+        return f"{self.value.lower()}s"
+
+
+class Order(Enum):
+    """Who goes first among pods that wait for one quota."""
+
+    BACKFILL = "backfill"
+    """By priority, then age, then name; a pod that fits may pass one that does not."""
+    STRICT = "strict"
+    """The same order, and nobody passes."""
+    FIFO = "fifo"
+    """By age, then name, whatever the priority; nobody passes."""
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class QuotaKey:
+    """Which quota: its kind, its namespace (empty for cluster-wide ones) and its name."""
+
+    kind: QuotaKind
+    namespace: str
+    name: str
+
+    def __lt__(self, other: "QuotaKey") -> bool:
+        return self._rank() < other._rank()
+
+    def _rank(self) -> tuple[int, str, str]:
+        # As a pod meets them: those of its namespace before those of the cluster.
+        return (_KIND_RANK[self.kind], self.namespace, self.name)
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind.value} {place}"
+
+
+_KIND_RANK: Final = {kind: rank for rank, kind in enumerate(QuotaKind)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceSelector:
+    """Which namespaces a cluster-wide quota is about. Both conditions must hold."""
+
+    labels: Selector | None = None
+    """None leaves labels out of it."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Pairs that must all be there, to the letter."""
+
+    def matches(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
+        if self.labels is not None and not self.labels.matches(labels):
+            return False
+        return all(annotations.get(key) == value for key, value in self.annotations.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    key: QuotaKey
+    uid: str = ""
+    hard: ResourceList = field(default_factory=nothing)
+    scopes: tuple[ScopeRule, ...] = ()
+    """From `scopes` and `scopeSelector` alike; all of them must match a pod."""
+    selector: NamespaceSelector | None = None
+    """Of a cluster-wide quota; None for the others."""
+    order: Order = Order.BACKFILL

@@ -1,0 +1,58 @@
+"""What one pod uses up of a quota.
+
+Every pod that is stored counts as an object. The rest, also the plain number of pods, is
+counted only as long as the pod has not ended: neither finished, nor overdue in its
+deletion, as pods of a lost node are.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from bursar.core.model.names import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    QUOTA_REQUESTS_PREFIX,
+    is_extended,
+    is_hugepages,
+)
+from bursar.core.model.pod_row import PodDemand, PodRow
+from bursar.core.model.quantity import Quantity
+from bursar.core.model.resources import ResourceList
+from bursar.core.quota.names import DEVICE_CLASS_PREFIX, LIMITS_PREFIX, POD_COUNT
+
+_ONE: Final = Quantity.of(1)
+_COMPUTE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+def is_counted(row: PodRow, now_s: int) -> bool:
+    """Whether the pod counts for more than an object.
+
+    A deletion is given its grace a second time: the API server has already added it to
+    the time the deletion is due, and upstream adds it once more.
+    """
+    if row.is_terminated:
+        return False
+    if row.deletion is None or row.deletion.grace_s is None:
+        return True
+    return now_s <= row.deletion.due_s + row.deletion.grace_s
+
+
+def native_usage(demand: PodDemand, *, is_counted: bool) -> ResourceList:
+    """What a ResourceQuota counts for the pod, by the names a quota may list."""
+    if not is_counted:
+        return {POD_COUNT: _ONE}
+    return {POD_COUNT: _ONE, PODS: _ONE} | dict(_computed(demand))
+
+
+def _computed(demand: PodDemand) -> Iterator[tuple[str, Quantity]]:
+    for name, amount in demand.quota_requests.items():
+        if name in _COMPUTE or is_hugepages(name):
+            yield name, amount
+            yield QUOTA_REQUESTS_PREFIX + name, amount
+        elif is_extended(name) or name.startswith(DEVICE_CLASS_PREFIX):
+            yield QUOTA_REQUESTS_PREFIX + name, amount
+    for name in _COMPUTE:
+        if name in demand.quota_limits:
+            yield LIMITS_PREFIX + name, demand.quota_limits[name]
