@@ -6,6 +6,7 @@ copies one before it next writes to it.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from bursar.app.ports import Key
@@ -19,6 +20,14 @@ class Identity(NamedTuple):
     key: Key
     uid: str
     resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting(Generic[T]):
+    """An object as an informer keeps it: what it says, and which state of it this is."""
+
+    identity: Identity
+    item: T
 
 
 def is_older(resource_version: str, than: str) -> bool:

@@ -1,8 +1,8 @@
 """Documents as Kubernetes objects: which kinds are read, which are passed over, which are mistakes.
 
 A kind that nobody knows is an error where it would be dangerous to pass over it:
-in the groups that hold pods and what makes them. Objects of other groups cannot
-ask for room on a node by themselves, so they are only counted.
+in the groups that hold pods, what makes them and what limits them. Objects of other
+groups cannot ask for room on a node by themselves, so they are only counted.
 """
 
 import re
@@ -10,13 +10,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
+from bursar.core.quota.quota import QuotaKind
+from bursar.core.quota.reported import QuotaObject
+from bursar.wire import namespace as wire_namespace
 from bursar.wire import node as wire_node
 from bursar.wire import pod as wire_pod
 from bursar.wire.amounts import require_amounts_of_node, require_amounts_of_pod
 from bursar.wire.documents import Document
 from bursar.wire.fields import FieldError, Step, printable
+from bursar.wire.quota_objects import quota_in_manifest
 from bursar.wire.shape import described, shaped
 from bursar.wire.text import Place
 from bursar.wire.tree import LISTED, Value, steps_towards
@@ -25,12 +30,12 @@ from bursar.wire.workload import WORKLOAD_KINDS, WorkloadTemplate, decode_worklo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """An object that is neither pod, node nor workload."""
+    """An object of a kind that is not read."""
 
     kind: str
 
 
-Decoded: TypeAlias = Pod | Node | WorkloadTemplate | Skipped
+Decoded: TypeAlias = Pod | Node | WorkloadTemplate | QuotaObject | NamespaceObject | Skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +94,23 @@ _KINDS: Final = {
         {"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}
     ),
     "batch/v1": frozenset({"CronJob", "Job"}),
+    "aaq.kubevirt.io/v1alpha1": frozenset(
+        {"AAQ", "AAQJobQueueConfig", "ApplicationAwareAppliedClusterResourceQuota"}
+        | {"ApplicationAwareClusterResourceQuota", "ApplicationAwareResourceQuota"}
+    ),
 }
 """The versions in which an unknown kind is an error, and the kinds they have."""
 
-_SERVED: Final = {"": "v1", "apps": "apps/v1", "batch": "batch/v1", "extensions": "apps/v1"}
-"""For each group that has workloads, or had, the version that is served today."""
+_SERVED: Final = {
+    "": "v1",
+    "apps": "apps/v1",
+    "batch": "batch/v1",
+    "extensions": "apps/v1",
+    "aaq.kubevirt.io": "aaq.kubevirt.io/v1alpha1",
+}
+"""For each group that has workloads or quotas, or had, the version that is served today."""
+
+_QUOTA_KINDS: Final = {kind.value: kind for kind in QuotaKind}
 
 _VERSION_SHAPE: Final = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[a-z][-a-z0-9]*")
 _KIND_SHAPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
@@ -157,6 +174,10 @@ def _decode_object(kind: str, value: dict[str, Value]) -> Decoded:
         template = decode_workload(kind, value)
         _require_name(template.owner_name)
         return template
+    if kind in _QUOTA_KINDS:
+        return quota_in_manifest(_QUOTA_KINDS[kind], value)
+    if kind == "Namespace":
+        return wire_namespace.to_core(shaped(value, wire_namespace.Namespace))
     return Skipped(kind=kind)
 
 

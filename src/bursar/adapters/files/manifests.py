@@ -1,4 +1,4 @@
-"""What the command line's `-f` reads: pods, nodes and workloads out of any number of sources.
+"""What the command line's `-f` reads: pods, nodes, workloads and quotas, from many sources.
 
 Whatever is wrong with a source, the answer is one `ManifestError` whose text is
 one short line: where, which object, which field, and why. It is safe to print,
@@ -14,8 +14,10 @@ from typing import BinaryIO, Final
 from bursar.adapters.files import sources
 from bursar.adapters.files.sources import SourceError
 from bursar.app.ports import Json
+from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
+from bursar.core.quota.reported import QuotaObject
 from bursar.wire.documents import Document, read_documents
 from bursar.wire.fields import FIELD_LENGTH_MAX, printable, quoted
 from bursar.wire.objects import Entry, ObjectError, read_objects
@@ -26,7 +28,9 @@ from bursar.wire.workload import WorkloadTemplate
 __all__ = [
     "ManifestError",
     "Manifests",
+    "NamespaceObject",
     "Origin",
+    "QuotaObject",
     "WorkloadTemplate",
     "read_manifests",
     "read_objects_as_written",
@@ -64,8 +68,12 @@ class Manifests:
     templates: tuple[WorkloadTemplate, ...] = ()
     """Pods that workloads would make, with their owner and how many."""
     template_origins: tuple[Origin, ...] = ()
+    quotas: tuple[QuotaObject, ...] = ()
+    quota_origins: tuple[Origin, ...] = ()
+    namespaces: tuple[NamespaceObject, ...] = ()
+    namespace_origins: tuple[Origin, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
-    """Kinds that hold neither pods nor nodes, sorted, and how many there were of each."""
+    """Kinds that are not read, sorted, and how many there were of each."""
 
 
 def read_objects_as_written(
@@ -120,6 +128,8 @@ class _Shelf:
     pods: list[tuple[Pod, Origin]] = field(default_factory=list)
     nodes: list[tuple[Node, Origin]] = field(default_factory=list)
     templates: list[tuple[WorkloadTemplate, Origin]] = field(default_factory=list)
+    quotas: list[tuple[QuotaObject, Origin]] = field(default_factory=list)
+    namespaces: list[tuple[NamespaceObject, Origin]] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     written: list[tuple[dict[str, Value], Origin]] = field(default_factory=list)
     is_stdin_read: bool = False
@@ -133,6 +143,10 @@ class _Shelf:
             self.nodes.append((decoded, origin))
         elif isinstance(decoded, WorkloadTemplate):
             self.templates.append((decoded, origin))
+        elif isinstance(decoded, QuotaObject):
+            self.quotas.append((decoded, origin))
+        elif isinstance(decoded, NamespaceObject):
+            self.namespaces.append((decoded, origin))
         else:
             self.skipped[decoded.kind] += 1
 
@@ -144,6 +158,10 @@ class _Shelf:
             node_origins=tuple(origin for _, origin in self.nodes),
             templates=tuple(template for template, _ in self.templates),
             template_origins=tuple(origin for _, origin in self.templates),
+            quotas=tuple(quota for quota, _ in self.quotas),
+            quota_origins=tuple(origin for _, origin in self.quotas),
+            namespaces=tuple(namespace for namespace, _ in self.namespaces),
+            namespace_origins=tuple(origin for _, origin in self.namespaces),
             skipped=tuple(sorted(self.skipped.items())),
         )
 
