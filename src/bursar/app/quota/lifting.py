@@ -1,0 +1,151 @@
+"""Lifting the gate of a pod: one fenced write, asked again until there is a plain answer.
+
+The write says which pod it means, by uid, and in which state, by resourceVersion: what
+was reserved for it is what it asks for. A pod that has changed, or another one under the
+same name, keeps its gate.
+
+A write whose answer was lost may have been carried out. It is sent again, unchanged; but
+from then on a "no" only says that the pod is not what it was, and the watch has to show
+whether that was our doing.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from bursar.app.ports import (
+    BusyError,
+    Clock,
+    ClusterError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    Json,
+    Key,
+    NotFoundError,
+    Patch,
+    PatchKind,
+    Resource,
+    Writer,
+)
+from bursar.app.time_limit import within
+from bursar.core.model.pod_row import PodRow
+from bursar.core.quota.books import Answer
+
+PODS: Final = Resource("", "v1", "pods", "Pod")
+RETRY_SECONDS: Final = 0.2
+RETRY_SECONDS_MAX: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """How a try to lift a gate ended."""
+
+    answer: Answer
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class LiftCounters:
+    """How often what happened; only ever growing."""
+
+    writes: int = 0
+    retries: int = 0
+    lifted: int = 0
+    changed: int = 0
+    gone: int = 0
+    refused: int = 0
+
+
+class GateLifter:
+    """Lifts gates, as long as we may."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        clock: Clock,
+        *,
+        random: Random,
+        may_write: Callable[[], bool],
+        write_seconds: float,
+    ) -> None:
+        self._writer, self._clock, self._random = writer, clock, random
+        self._may_write = may_write
+        self._write_seconds = write_seconds
+        self.counters: Final = LiftCounters()
+
+    async def lift(self, row: PodRow) -> Lifted | None:
+        """Lift the gate of a pod in the state given; None if we may no longer write."""
+        pause = RETRY_SECONDS
+        is_uncertain = False
+        while self._may_write():
+            self.counters.writes += 1
+            try:
+                await self._write(row)
+            except ClusterError as error:
+                answer = _answer_to(error, is_uncertain=is_uncertain)
+                if answer is not None:
+                    return self._counted(Lifted(answer, error.message))
+                is_uncertain = is_uncertain or not isinstance(error, BusyError)
+                wait = error.retry_after or 0.0
+            except TimeoutError:
+                is_uncertain, wait = True, 0.0
+            else:
+                return self._counted(Lifted(Answer.LIFTED))
+            self.counters.retries += 1
+            # Spread out, so that those who failed together do not come back together.
+            await self._clock.sleep(max(wait, pause * (0.5 + self._random.random())))
+            pause = min(pause * 2, RETRY_SECONDS_MAX)
+        return None
+
+    async def _write(self, row: PodRow) -> None:
+        """One write. When we are cancelled it is waited for, since it cannot be called back."""
+        request = self._writer.patch(
+            PODS,
+            Key(row.namespace, row.name),
+            Patch(kind=PatchKind.JSON, body=_fenced_lift(row)),
+        )
+        writing = asyncio.ensure_future(within(self._clock, self._write_seconds, request))
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait((writing,))
+            if not writing.cancelled():
+                writing.exception()
+            raise
+
+    def _counted(self, lifted: Lifted) -> Lifted:
+        match lifted.answer:
+            case Answer.LIFTED:
+                self.counters.lifted += 1
+            case Answer.CHANGED:
+                self.counters.changed += 1
+            case Answer.GONE:
+                self.counters.gone += 1
+            case Answer.REFUSED:
+                self.counters.refused += 1
+        return lifted
+
+
+def _fenced_lift(row: PodRow) -> Json:
+    stamp = row.stamp
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": stamp.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": stamp.resource_version},
+        {"op": "remove", "path": "/spec/schedulingGates"},
+    ]
+
+
+def _answer_to(error: ClusterError, *, is_uncertain: bool) -> Answer | None:
+    """What an error says about the pod; None if it says nothing."""
+    match error:
+        case NotFoundError():
+            return Answer.GONE
+        case ConflictError():
+            return Answer.CHANGED
+        case ForbiddenError() | InvalidError():
+            return Answer.CHANGED if is_uncertain else Answer.REFUSED
+        case _:
+            return None

@@ -1,0 +1,226 @@
+"""Which quotas cover which pods, and so what a pod's bill is.
+
+A pod is covered by the quotas of its namespace and by every cluster-wide quota that
+selects the namespace, as far as their scopes match it. All of that depends on what pods
+of a workload have in common, so a bill is worked out once for all of them and kept until
+a quota or a namespace changes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from bursar.core.model.pod_row import PodProfile
+from bursar.core.quota import scopes
+from bursar.core.quota.account import Account, Bill, Charge, Item
+from bursar.core.quota.names import is_schedulable
+from bursar.core.quota.quota import Quota, QuotaKey
+
+BILLS_MAX: Final = 8192
+"""Bills remembered for a namespace. Pods keep theirs alive; others are worked out again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Namespace:
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    is_targeted: bool = True
+    """Whether pods here are held back at all. If not, those still gated are let go."""
+
+
+class CoveredQuota:
+    """A quota with its accounts, one per resource.
+
+    A cluster-wide one also has an account of each for every namespace it covers: its share.
+    """
+
+    __slots__ = ("accounts", "namespaces", "quota", "shares")
+
+    def __init__(self, quota: Quota) -> None:
+        self.quota = quota
+        self.accounts: dict[str, Account] = {}
+        self.namespaces: set[str] = set()
+        """The known namespaces that it covers."""
+        self.shares: dict[str, dict[str, Account]] = {}
+        self.take(quota)
+
+    def take(self, quota: Quota) -> None:
+        """Adopt new limits. Accounts that stay keep what is charged to them."""
+        self.quota = quota
+        accounts: dict[str, Account] = {}
+        for name in sorted(filter(is_schedulable, quota.hard)):
+            hard = quota.hard[name]
+            account = self.accounts.get(name) or Account(quota.key, name, hard)
+            account.set_hard(hard)
+            accounts[name] = account
+        self.accounts = accounts
+        for namespace, share in self.shares.items():
+            self.shares[namespace] = {
+                name: account for name, account in share.items() if name in accounts
+            }
+
+    def share(self, namespace: str) -> dict[str, Account]:
+        """The accounts of a namespace's part. They limit nothing by themselves."""
+        shares = self.shares.setdefault(namespace, {})
+        for name, account in self.accounts.items():
+            if name not in shares:
+                shares[name] = Account(account.quota, name, account.hard_quantity)
+        return shares
+
+    def leave(self, namespace: str) -> None:
+        """Cover a namespace no longer. Its pods have to be billed anew."""
+        self.namespaces.discard(namespace)
+        self.shares.pop(namespace, None)
+
+    def covers(self, namespace: Namespace) -> bool:
+        quota = self.quota
+        if quota.selector is None:
+            return quota.key.namespace == namespace.name
+        return quota.selector.matches(namespace.labels, namespace.annotations)
+
+    def items(self, profile: PodProfile, charge: Charge) -> Iterator[Item]:
+        if scopes.matches(self.quota.scopes, profile):
+            yield from _items(self.accounts, charge)
+
+    def share_items(self, profile: PodProfile, charge: Charge) -> Iterator[Item]:
+        if self.quota.selector is not None and scopes.matches(self.quota.scopes, profile):
+            yield from _items(self.share(profile.namespace), charge)
+
+
+def _items(accounts: Mapping[str, Account], charge: Charge) -> Iterator[Item]:
+    for name, account in accounts.items():
+        amount = charge.amounts.get(name)
+        if amount is not None:
+            yield Item(account, *amount)
+
+
+def _is_billed_alike(one: Quota, other: Quota) -> bool:
+    """Whether the same pods pay for the same names in the same order, whatever the limits."""
+    return (
+        one.order is other.order
+        and one.scopes == other.scopes
+        and one.selector == other.selector
+        and one.hard.keys() == other.hard.keys()
+    )
+
+
+class Coverage:
+    """The quotas and namespaces known, and the bills that follow from them."""
+
+    def __init__(self) -> None:
+        self._quotas: dict[QuotaKey, CoveredQuota] = {}
+        self._cluster_wide: dict[QuotaKey, CoveredQuota] = {}
+        self._own: dict[str, dict[QuotaKey, CoveredQuota]] = {}
+        self._namespaces: dict[str, Namespace] = {}
+        self._covering: dict[str, tuple[CoveredQuota, ...]] = {}
+        self._bills: dict[str, dict[tuple[int, int], Bill]] = {}
+
+    def namespace(self, name: str) -> Namespace | None:
+        return self._namespaces.get(name)
+
+    def quota(self, key: QuotaKey) -> CoveredQuota | None:
+        return self._quotas.get(key)
+
+    def quotas(self) -> Iterator[CoveredQuota]:
+        return iter(self._quotas.values())
+
+    def covering(self, namespace: str) -> tuple[CoveredQuota, ...]:
+        """The quotas of a namespace, as pods meet them; empty while it is not known."""
+        return self._covering.get(namespace, ())
+
+    # ------------------------------------------------------------------ changes
+
+    def put_quota(self, quota: Quota) -> list[str]:
+        """Adopt a quota. Returns namespaces to bill anew."""
+        held = self._quotas.get(quota.key)
+        if held is None:
+            held = CoveredQuota(quota)
+            self._quotas[quota.key] = held
+            self._shelf(quota.key)[quota.key] = held
+            return self._cover_anew(self._reach(quota.key))
+        before = held.quota
+        held.take(quota)
+        if _is_billed_alike(before, quota):
+            return []
+        left = set(held.namespaces)
+        changed = set(self._cover_anew(self._reach(quota.key)))
+        return self._forget_bills(sorted(left | changed | held.namespaces))
+
+    def drop_quota(self, key: QuotaKey) -> list[str]:
+        """Forget a quota. Returns namespaces to bill anew."""
+        if self._quotas.pop(key, None) is None:
+            return []
+        del self._shelf(key)[key]
+        return self._cover_anew(self._reach(key))
+
+    def put_namespace(self, namespace: Namespace) -> bool:
+        """Adopt a namespace. Returns whether other quotas cover it than before."""
+        self._namespaces[namespace.name] = namespace
+        return bool(self._cover_anew((namespace.name,)))
+
+    def drop_namespace(self, name: str) -> bool:
+        """Forget a namespace. Returns whether a quota covered it."""
+        if self._namespaces.pop(name, None) is None:
+            return False
+        covering = self._covering.pop(name)
+        for covered in covering:
+            covered.leave(name)
+        self._forget_bills([name])
+        return bool(covering)
+
+    def _shelf(self, key: QuotaKey) -> dict[QuotaKey, CoveredQuota]:
+        return self._own.setdefault(key.namespace, {}) if key.namespace else self._cluster_wide
+
+    def _reach(self, key: QuotaKey) -> Iterable[str]:
+        """The known namespaces that a quota may be about."""
+        if not key.namespace:
+            return self._namespaces
+        return (key.namespace,) if key.namespace in self._namespaces else ()
+
+    def _cover_anew(self, names: Iterable[str]) -> list[str]:
+        changed: list[str] = []
+        for name in names:
+            namespace = self._namespaces[name]
+            candidates = (*self._own.get(name, {}).values(), *self._cluster_wide.values())
+            covering = tuple(
+                sorted(
+                    (covered for covered in candidates if covered.covers(namespace)),
+                    key=lambda covered: covered.quota.key,
+                )
+            )
+            before = self._covering.get(name, ())
+            if name not in self._covering or before != covering:
+                for covered in set(before) - set(covering):
+                    covered.leave(name)
+                for covered in covering:
+                    covered.namespaces.add(name)
+                self._covering[name] = covering
+                changed.append(name)
+        return self._forget_bills(changed)
+
+    def _forget_bills(self, namespaces: list[str]) -> list[str]:
+        for name in namespaces:
+            self._bills.pop(name, None)
+        return namespaces
+
+    # ------------------------------------------------------------------ bills
+
+    def bill(self, profile: PodProfile, charge: Charge) -> Bill:
+        """What a pod of this profile, at this charge, adds to which accounts."""
+        # By address: a bill keeps its profile and charge alive, so neither is taken over.
+        key = (id(profile), id(charge))
+        bills = self._bills.setdefault(profile.namespace, {})
+        bill = bills.get(key)
+        if bill is None:
+            if len(bills) >= BILLS_MAX:
+                bills.clear()
+            covering = self._covering.get(profile.namespace, ())
+            bill = Bill(
+                profile,
+                charge,
+                (item for covered in covering for item in covered.items(profile, charge)),
+                (item for covered in covering for item in covered.share_items(profile, charge)),
+            )
+            bills[key] = bill
+        return bill

@@ -1,0 +1,218 @@
+"""The ledger: what every pod is charged, and what is promised on top of it.
+
+A *charge* is a fact: a pod that runs uses this much. A *reservation* is a promise, made
+before the fact: a gate that is being lifted, a resize that is being admitted. Each has
+an id chosen by the caller, so that asking twice is asking once, and may have a deadline
+after which it lapses. A reservation for a pod says what the pod will use in all; it
+holds only what goes beyond the pod's charge, so that fact and promise never count twice
+and the order in which they arrive does not matter.
+
+Nothing here knows the time or who waits. Whoever changes the ledger reads `freed` and
+`touched` afterwards, and empties them.
+"""
+
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+
+from bursar.core.quota.account import Account, Bill
+from bursar.core.quota.quota import QuotaKey
+from bursar.core.quota.refusal import Refusal, refusals_of
+
+
+class PodKey(NamedTuple):
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Reservation(NamedTuple):
+    """A promise under an id. Without a pod it stands for itself."""
+
+    id: str
+    bill: Bill
+    pod: PodKey | None = None
+    uid: str = ""
+    deadline_s: int | None = None
+    """When it lapses, if nobody has cancelled it before; None keeps it until then."""
+
+
+class _Promise:
+    """All reservations of one pod, and what they hold beyond its charge."""
+
+    __slots__ = ("extra", "reservations")
+
+    def __init__(self) -> None:
+        self.reservations: dict[str, Reservation] = {}
+        self.extra: dict[Account, int] = {}
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self._pods: dict[str, dict[str, Bill]] = {}
+        self._reservations: dict[str, Reservation] = {}
+        self._promises: dict[PodKey | str, _Promise] = {}
+        self._deadlines: list[tuple[int, str]] = []
+        self.freed: Final[dict[Account, None]] = {}
+        """Accounts that have more room than before."""
+        self.touched: Final = set[QuotaKey]()
+        """Quotas whose reported use may have changed."""
+
+    # ------------------------------------------------------------------ asking
+
+    def bill_of(self, pod: PodKey) -> Bill | None:
+        """What the pod is charged; None if it is not."""
+        return self._pods.get(pod.namespace, {}).get(pod.name)
+
+    def pods_of(self, namespace: str) -> Iterator[tuple[str, Bill]]:
+        return iter(self._pods.get(namespace, {}).items())
+
+    @property
+    def pod_count(self) -> int:
+        return sum(map(len, self._pods.values()))
+
+    def reservation(self, id: str) -> Reservation | None:
+        return self._reservations.get(id)
+
+    @property
+    def reservation_count(self) -> int:
+        return len(self._reservations)
+
+    @property
+    def next_deadline_s(self) -> int | None:
+        return self._deadlines[0][0] if self._deadlines else None
+
+    # ------------------------------------------------------------------ facts
+
+    def charge(self, pod: PodKey, bill: Bill) -> None:
+        """The pod uses this much from now on, instead of what it was charged before."""
+        pods = self._pods.setdefault(pod.namespace, {})
+        held = pods.get(pod.name)
+        if held is bill:
+            return
+        pods[pod.name] = bill
+        bill.charge_once()
+        if held is not None:
+            held.discharge_once()
+            self._note_freed(held)
+        self.touched.update(bill.quotas)
+        if pod in self._promises:
+            self._promise_anew(pod)
+
+    def discharge(self, pod: PodKey) -> None:
+        """The pod uses nothing any more."""
+        pods = self._pods.get(pod.namespace)
+        held = pods.pop(pod.name, None) if pods is not None else None
+        if held is None:
+            return
+        if not pods:
+            del self._pods[pod.namespace]
+        held.discharge_once()
+        self._note_freed(held)
+        if pod in self._promises:
+            self._promise_anew(pod)
+
+    def _note_freed(self, bill: Bill) -> None:
+        for item in bill.items:
+            self.freed[item.account] = None
+        self.touched.update(bill.quotas)
+
+    # ------------------------------------------------------------------ promises
+
+    def reserve(self, reservation: Reservation) -> tuple[Refusal, ...]:
+        """Promise it, if there is room for what it adds. The refusals are empty if so.
+
+        Under an id that is known already this replaces the promise made before.
+        """
+        missing = self._shortfalls(reservation)
+        if missing:
+            return refusals_of(account.shortage(nanos, index) for account, nanos, index in missing)
+        self.cancel(reservation.id)
+        self._reservations[reservation.id] = reservation
+        owner = reservation.pod or reservation.id
+        promise = self._promises.setdefault(owner, _Promise())
+        promise.reservations[reservation.id] = reservation
+        self._promise_anew(owner)
+        if reservation.deadline_s is not None:
+            heappush(self._deadlines, (reservation.deadline_s, reservation.id))
+        return ()
+
+    def cancel(self, id: str) -> None:
+        """Take a promise back, or note that it has come true; an unknown id is none."""
+        reservation = self._reservations.pop(id, None)
+        if reservation is None:
+            return
+        owner = reservation.pod or id
+        del self._promises[owner].reservations[id]
+        self._promise_anew(owner)
+
+    def expire(self, now_s: int) -> list[Reservation]:
+        """Drop what has lapsed, and say what it was."""
+        lapsed: list[Reservation] = []
+        while self._deadlines and self._deadlines[0][0] <= now_s:
+            deadline_s, promised_id = heappop(self._deadlines)
+            reservation = self._reservations.get(promised_id)
+            if reservation is not None and reservation.deadline_s == deadline_s:
+                self.cancel(promised_id)
+                lapsed.append(reservation)
+        return lapsed
+
+    def reservations_of(self, pod: PodKey) -> tuple[Reservation, ...]:
+        promise = self._promises.get(pod)
+        return () if promise is None else tuple(promise.reservations.values())
+
+    def _shortfalls(self, reservation: Reservation) -> list[tuple[Account, int, int]]:
+        """What the reservation would add where there is no room for it."""
+        owner = reservation.pod or reservation.id
+        promise = self._promises.get(owner)
+        charged = self._charged(owner)
+        short: list[tuple[Account, int, int]] = []
+        for account, nanos, index in reservation.bill.items:
+            covered = charged.get(account, 0)
+            if promise is not None:
+                covered += promise.extra.get(account, 0)
+            growth = nanos - covered
+            if growth > 0 and growth > account.room:
+                short.append((account, growth, index))
+        return short
+
+    def _charged(self, owner: PodKey | str) -> dict[Account, int]:
+        bill = self.bill_of(owner) if isinstance(owner, PodKey) else None
+        return {} if bill is None else {item.account: item.nanos for item in bill.items}
+
+    def _promise_anew(self, owner: PodKey | str) -> None:
+        """Hold exactly what the reservations of a pod want beyond what it is charged."""
+        promise = self._promises[owner]
+        before, charged = promise.extra, self._charged(owner)
+        wanted: dict[Account, int] = {}
+        for reservation in promise.reservations.values():
+            for account, nanos, _ in reservation.bill.items:
+                extra = nanos - charged.get(account, 0)
+                if extra > wanted.get(account, 0):
+                    wanted[account] = extra
+        for account, nanos in before.items():
+            account.promised -= nanos
+        for account, nanos in wanted.items():
+            account.promised += nanos
+        promise.extra = wanted
+        for account, nanos in before.items():
+            if nanos > wanted.get(account, 0):
+                self.freed[account] = None
+        if not promise.reservations:
+            del self._promises[owner]
+
+    # ------------------------------------------------------------------ when quotas change
+
+    def rebill(self, namespace: str, new_bill: Callable[[Bill], Bill]) -> None:
+        """Charge and promise everything of a namespace by other quotas than before."""
+        for name, bill in list(self.pods_of(namespace)):
+            self.charge(PodKey(namespace, name), new_bill(bill))
+        for reservation in list(self._reservations.values()):
+            if reservation.bill.profile.namespace == namespace:
+                changed = reservation._replace(bill=new_bill(reservation.bill))
+                self._reservations[changed.id] = changed
+                owner = changed.pod or changed.id
+                self._promises[owner].reservations[changed.id] = changed
+                self._promise_anew(owner)
