@@ -16,7 +16,7 @@ from bursar.core.model.qos import QosClass, qos_class
 from bursar.wire import pod as wire_pod
 from bursar.wire.fields import FieldError
 from bursar.wire.object_identity import RawIdentity, find_identity
-from bursar.wire.pod_row import KEY_LENGTH_MAX, PodRowDecoder
+from bursar.wire.pod_row import DECISIVE_LENGTH_MAX, PodRowDecoder
 from raw_objects import pods
 
 FULL = {
@@ -257,7 +257,7 @@ def test_nobody_can_change_what_many_share():
 def test_a_demand_too_long_to_remember_is_computed_each_time():
     decoder = PodRowDecoder()
     raw = copy.deepcopy(FULL)
-    names = {f"example.com/{'x' * 40}{number}": "1" for number in range(KEY_LENGTH_MAX // 40)}
+    names = {f"example.com/{'x' * 40}{number}": "1" for number in range(DECISIVE_LENGTH_MAX // 40)}
     raw["spec"]["containers"][0]["resources"]["requests"] = names
 
     one, two = row_of(raw, decoder), row_of(raw, decoder)

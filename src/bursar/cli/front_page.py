@@ -4,9 +4,20 @@ from typing import Final
 
 VERBS: Final = {
     "completion": ("bursar.cli.completion:completion", "Print the shell completion script."),
-    "describe": ("bursar.cli.describe:describe", "Show what pods and nodes in files consume."),
+    "controller": (
+        "bursar.cli.controller:controller",
+        "Keep the books of a cluster, and let pods go as there is room.",
+    ),
+    "describe": ("bursar.cli.describe:describe", "Show what pods, nodes and quotas consume."),
+    "manifests": ("bursar.cli.manifests:manifests", "Print what gates the pods of a cluster."),
     "quantity": ("bursar.cli.quantity:quantity", "Read quantities as Kubernetes does."),
+    "queue": ("bursar.cli.queue:queue", "List the pods that wait for a quota, and why."),
+    "release": ("bursar.cli.release:release", "Let pods go without asking a quota."),
     "up": ("bursar.cli.up:up", "Run a cluster and watch it live."),
+    "webhook": (
+        "bursar.cli.webhook:webhook",
+        "Gate new pods and check quotas for an API server.",
+    ),
 }
 """Each verb, where its command lives, and its line on the front page."""
 

@@ -1,14 +1,14 @@
 """Pods straight from the API server's JSON to rows, without an object for all the rest.
 
 Only the fields of a row are decoded. The parts that decide what a pod asks for are kept
-as the bytes that arrived: pods of a workload agree in them to the letter, so the
-bytes serve to find a demand computed before. One not seen yet is computed by the
+as the bytes that arrived: pods of a workload agree in them to the letter, so a digest
+of them serves to find a demand computed before. One not seen yet is computed by the
 same code as for any other pod (`wire.pod.to_core`, `core.model.demand`), so there is no
 second set of rules that could differ.
 """
 
-from collections.abc import Hashable
 from datetime import datetime
+from hashlib import blake2b
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
@@ -23,7 +23,6 @@ from bursar.core.model.pod_row import (
     epoch_s,
     stored_qos,
 )
-from bursar.core.model.resources import ResourceList
 from bursar.wire import pod as wire_pod
 from bursar.wire.amounts import require_amounts_of_pod
 from bursar.wire.fields import FieldError, RawResourceList
@@ -31,11 +30,10 @@ from bursar.wire.interning import Generations, Interner
 
 TEXTS_MAX: Final = 16_384
 DEMANDS_MAX: Final = 8_192
-KEY_LENGTH_MAX: Final = 4096
+DECISIVE_LENGTH_MAX: Final = 4096
 """Length of resources up to which a demand is remembered; a tenant decides how long they are."""
 
 _ABSENT: Final = msgspec.Raw(b"null")
-_Parts: TypeAlias = tuple[Hashable, ...]
 _Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
@@ -125,9 +123,8 @@ class PodRowDecoder:
     def __init__(self) -> None:
         self._texts: Interner[str] = Interner(TEXTS_MAX)
         self._labels: Interner[tuple[str, ...]] = Interner(TEXTS_MAX)
-        self._amounts: Generations[_Parts, ResourceList] = Generations(TEXTS_MAX)
         self._demands: Generations[bytes, PodDemand] = Generations(DEMANDS_MAX)
-        self._profiles: Generations[_Parts, PodProfile] = Generations(DEMANDS_MAX)
+        self._profiles: Generations[int, PodProfile] = Generations(DEMANDS_MAX)
 
     def decode(self, body: bytes) -> PodRow:
         """Raises `FieldError` or another `ValueError` for what is not a pod we can read."""
@@ -156,71 +153,75 @@ class PodRowDecoder:
     def _shared_labels(self, labels: dict[str, str | None] | None, name: str) -> tuple[str, ...]:
         if not labels:
             return ()
-        texts: list[str] = []
-        for key, value in labels.items():
-            # A StatefulSet labels each pod with its own name, of which one copy is enough.
-            texts += (self._texts.shared(key), name if value == name else value or "")
-        return self._labels.shared(tuple(texts))
+        text = self._texts.shared
+        if name in labels.values():
+            # A StatefulSet labels each pod with its own name: no other pod has all of these
+            # labels, but most of their values, and of the name one copy is enough.
+            return tuple(
+                part
+                for key, value in labels.items()
+                for part in (text(key), name if value == name else text(value or ""))
+            )
+        return self._labels.shared(
+            tuple(part for key, value in labels.items() for part in (text(key), value or ""))
+        )
 
     def _profile(self, namespace: str, spec: _Spec, status: _Status) -> PodProfile:
         demand = self._demand(spec, status)
-        gates = tuple([gate.name or "" for gate in spec.scheduling_gates or ()])
         crosses = spec.affinity is not None and wire_pod.crosses_namespaces(
             spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
         )
-        # The demand by its address, which cannot be taken over while the profile keeps it alive.
-        key = (
-            *(namespace, spec.priority, spec.priority_class_name, spec.runtime_class_name),
-            *(gates, spec.active_deadline_seconds, crosses, status.qos_class, id(demand)),
+        classes = spec.priority_class_name or "", spec.runtime_class_name or ""
+        gates = tuple([gate.name or "" for gate in spec.scheduling_gates or ()])
+        qos = stored_qos(status.qos_class or "")
+        shape = (
+            *(namespace, spec.priority, *classes),
+            *(gates, spec.active_deadline_seconds, crosses, qos),
         )
-        profile = self._profiles.find(key)
-        if profile is None:
+        # A hash is the smallest key. Two shapes may have the same one: then they take turns.
+        place = hash((shape, id(demand)))
+        profile = self._profiles.find(place)
+        if profile is None or profile.demand is not demand or _shape(profile) != shape:
             text = self._texts.shared
             profile = PodProfile(
                 namespace=text(namespace),
                 priority=spec.priority,
-                priority_class=text(spec.priority_class_name or ""),
-                runtime_class=text(spec.runtime_class_name or ""),
+                priority_class=text(classes[0]),
+                runtime_class=text(classes[1]),
                 gates=tuple([text(gate) for gate in gates]),
                 deadline_s=spec.active_deadline_seconds,
                 crosses_namespaces=crosses,
-                reported_qos=stored_qos(status.qos_class or ""),
+                reported_qos=qos,
                 demand=demand,
             )
-            self._profiles.keep(key, profile)
+            self._profiles.keep(place, profile)
         return profile
 
     def _demand(self, spec: _Spec, status: _Status) -> PodDemand:
-        key = _key(spec, status)
-        demand = self._demands.find(key)
+        decisive = _decisive_bytes(spec, status)
+        # Nobody can find two texts with the same digest of this length, nor meet them by chance:
+        # among 10**9 demands there is one such pair with a chance of 10**-30.
+        digest = blake2b(decisive, digest_size=20).digest()
+        demand = self._demands.find(digest)
         if demand is None:
             demand = PodDemand.of(_counted_part(spec, status))
-            demand = PodDemand(
-                quota_requests=self._shared_amounts(demand.quota_requests),
-                quota_limits=self._shared_amounts(demand.quota_limits),
-                assigned_requests=self._shared_amounts(demand.assigned_requests),
-                qos=demand.qos,
-            )
-            if len(key) <= KEY_LENGTH_MAX:
-                self._demands.keep(key, demand)
+            if len(decisive) <= DECISIVE_LENGTH_MAX:
+                self._demands.keep(digest, demand)
         return demand
 
-    def _shared_amounts(self, amounts: ResourceList) -> ResourceList:
-        """Equal in all that is visible of an amount, not only in the number."""
-        shown: list[Hashable] = []
-        for name, amount in amounts.items():
-            shown += (name, str(amount), amount.format, amount.scale, amount.big)
-        known = self._amounts.find(tuple(shown))
-        if known is None:
-            known = amounts
-            self._amounts.keep(tuple(shown), known)
-        return known
+
+def _shape(profile: PodProfile) -> tuple[object, ...]:
+    """What a profile says beside the demand, in the order of `PodRowDecoder._profile`."""
+    return (
+        *(profile.namespace, profile.priority, profile.priority_class, profile.runtime_class),
+        *(profile.gates, profile.deadline_s, profile.crosses_namespaces, profile.reported_qos),
+    )
 
 
 # ------------------------------------------------------------------ what decides a demand
 
 
-def _key(spec: _Spec, status: _Status) -> bytes:
+def _decisive_bytes(spec: _Spec, status: _Status) -> bytes:
     """All that `_counted_part` looks at, as JSON values in a row; the counts tell sections apart.
 
     What the status says of containers is left out where it says what the spec says, as

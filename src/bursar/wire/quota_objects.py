@@ -7,6 +7,7 @@ written again. One that cannot be read must not hide the limits, so it counts as
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from bursar.core.model.selector import (
     LabelExpression,
@@ -55,6 +56,7 @@ class Meta(Struct):
     generation: int | None = None
     labels: RawTexts | None = None
     annotations: RawTexts | None = None
+    creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     owner_references: list[Owner] | None = None
 
@@ -144,6 +146,10 @@ class ClusterQuota(Struct):
 # ------------------------------------------------------------------ reading
 
 
+class _Whole(Struct):
+    spec: object = None
+
+
 def decode_quota(kind: QuotaKind, body: bytes) -> QuotaObject:
     """Read a quota of an API server. Raises `FieldError` or another `ValueError`.
 
@@ -151,7 +157,8 @@ def decode_quota(kind: QuotaKind, body: bytes) -> QuotaObject:
     quota that lets nothing in is safer than one that nobody can read.
     """
     if kind is QuotaKind.CLUSTER:
-        return _from_cluster_quota(decode_body(body, ClusterQuota))
+        read = _from_cluster_quota(decode_body(body, ClusterQuota))
+        return replace(read, spec=decode_body(body, _Whole).spec)
     return _from_namespaced_quota(kind, decode_body(body, NamespacedQuota))
 
 
@@ -320,6 +327,7 @@ def _assembled(quota: Quota, meta: Meta, order_problem: str, report: _Report) ->
         quota=quota,
         resource_version=meta.resource_version or "",
         generation=meta.generation or 0,
+        created_at=_created_at(meta),
         is_deleting=bool(meta.deletion_timestamp),
         owner_uid=next((owner.uid or "" for owner in controllers), ""),
         labels=decode_texts(meta.labels),
@@ -331,3 +339,11 @@ def _assembled(quota: Quota, meta: Meta, order_problem: str, report: _Report) ->
         reported_conditions=report.conditions,
         status_problem=report.problem,
     )
+
+
+def _created_at(meta: Meta) -> datetime | None:
+    """Only for show, so that a quota is not lost over it."""
+    try:
+        return decode_time(meta.creation_timestamp, "metadata.creationTimestamp")
+    except FieldError:
+        return None

@@ -181,6 +181,14 @@ class KubeClient:
 
     # -------------------------------------------------------------- writing
 
+    def _write_parameters(self, *, is_dry_run: bool) -> dict[str, str]:
+        return {
+            "fieldValidation": "Ignore",
+            "dryRun": "All" if is_dry_run else "",
+            # The server gives up when we do, so that nothing is carried out much later.
+            "timeout": f"{self._limits.request_seconds:g}s",
+        }
+
     async def create(
         self, resource: Resource, body: Json, *, namespace: str = "", is_dry_run: bool = False
     ) -> bytes:
@@ -189,7 +197,7 @@ class KubeClient:
         return await self._transport.exchange(
             Request(
                 method="POST",
-                target=paths.with_parameters(path, _write_parameters(is_dry_run=is_dry_run)),
+                target=paths.with_parameters(path, self._write_parameters(is_dry_run=is_dry_run)),
                 subject=Subject(resource, _key_of(body, namespace)),
                 seconds=self._limits.request_seconds,
                 body=msgspec.json.encode(body),
@@ -210,7 +218,7 @@ class KubeClient:
 
         A JSON patch whose `test` fails is a `ConflictError`.
         """
-        parameters = _write_parameters(is_dry_run=is_dry_run)
+        parameters = self._write_parameters(is_dry_run=is_dry_run)
         parameters["fieldManager"] = patch.field_manager
         parameters["force"] = "true" if patch.is_forced else ""
         path = paths.object_path(resource, key, subresource)
@@ -246,10 +254,6 @@ class KubeClient:
                 is_idempotent=True,
             )
         )
-
-
-def _write_parameters(*, is_dry_run: bool) -> dict[str, str]:
-    return {"fieldValidation": "Ignore", "dryRun": "All" if is_dry_run else ""}
 
 
 def _delete_options(preconditions: Preconditions | None, grace_seconds: int | None) -> Json:

@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
-from bursar.app.informer import Informer
+from bursar.app.informer import Informer, InformerCounters
 from bursar.app.informer_changes import Deleted, Synced, Upserted
 from bursar.app.informer_store import Sighting
-from bursar.app.ports import Clock
+from bursar.app.ports import Clock, Resource
 from bursar.app.quota.lifting import GateLifter
 from bursar.app.time_limit import end
 from bursar.core.model.namespace import NamespaceObject
@@ -37,6 +37,25 @@ RELEASE_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 T = TypeVar("T")
 
 
+class RunningInformer(Protocol):
+    """An informer, whatever it is about."""
+
+    resource: Resource
+    counters: InformerCounters
+
+    @property
+    def is_synced(self) -> bool: ...
+
+    @property
+    def staleness_seconds(self) -> float: ...
+
+    def __len__(self) -> int: ...
+
+    async def run(self) -> None: ...
+
+    async def wait_synced(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """What the books are fed from. All informers are run by whoever made them."""
@@ -45,6 +64,10 @@ class Sources:
     namespaces: Informer[Sighting[NamespaceObject]]
     quotas: tuple[Informer[Sighting[QuotaObject]], ...]
     targeting: Targeting
+
+    def informers(self) -> tuple[RunningInformer, ...]:
+        quotas: tuple[RunningInformer, ...] = self.quotas
+        return (self.pods, self.namespaces, *quotas)
 
 
 @dataclass(slots=True)

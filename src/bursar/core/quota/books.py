@@ -163,19 +163,19 @@ class Books:
         if refusal is not None:
             self._put_aside(pod, row, refusal)
             return
-        assert isinstance(counted, Charge), "what is not counted is an impediment"
         self._take_back(pod)
-        bill = self.coverage.bill(row.profile, counted)
+        bill = self.coverage.bill(row.profile, _charge(counted))
         self.room.join(row, bill, ignores_priority=self._ignores_priority(bill))
 
     def _impediment(self, pod: PodKey, counted: Charge | NotReady) -> Refusal | None:
-        if self.coverage.namespace(pod.namespace) is None:
+        namespace = self.coverage.namespace(pod.namespace)
+        if namespace is None:
             return Refusal(reason=Reason.NAMESPACE_UNKNOWN)
         rest = self._resting.get(pod)
         if rest is not None and rest.until_s > self._now_s:
             self._set_alarm(rest.until_s, pod)
             return Refusal(reason=Reason.RELEASE_REFUSED, detail=rest.detail)
-        if isinstance(counted, NotReady):
+        if isinstance(counted, NotReady) and namespace.is_targeted:
             return Refusal(reason=Reason.NOT_COUNTED, detail=counted.detail)
         return None
 
@@ -222,9 +222,7 @@ class Books:
         self._end_flight(pod)
 
     def _running_bill(self, row: PodRow) -> Bill:
-        counted = self._counter(row)
-        charge = counted.provisional if isinstance(counted, NotReady) else counted
-        return self.coverage.bill(row.profile, charge)
+        return self.coverage.bill(row.profile, _charge(self._counter(row)))
 
     def lose_pod(self, namespace: str, name: str) -> None:
         """A pod is gone."""
@@ -262,11 +260,12 @@ class Books:
         covering = self.coverage.covering(namespace.name)
         if self.coverage.put_namespace(namespace):
             self._bill_anew(namespace.name, covering)
-        if before is None:
-            for name, aside in list(self._asides.get(namespace.name, {}).items()):
-                self._line_up(PodKey(namespace.name, name), aside.row)
-        elif before.is_targeted != namespace.is_targeted:
-            self._reconsider(namespace.name)
+        if before is None or before.is_targeted != namespace.is_targeted:
+            for name in list(self._asides.get(namespace.name, {})):
+                self.reconsider_pod(namespace.name, name)
+            for party in self.room.parties_in(namespace.name):
+                for name in list(party.members):
+                    self.reconsider_pod(namespace.name, name)
 
     def lose_namespace(self, name: str) -> None:
         covering = self.coverage.covering(name)
@@ -320,10 +319,10 @@ class Books:
         """Something outside these books has changed for a pod, such as what it costs."""
         pod = PodKey(namespace, name)
         aside = self._asides.get(namespace, {}).get(name)
+        party = self.room.party_of(pod)
         if aside is not None:
             self._line_up(pod, aside.row)
-        party = self.room.party_of(pod)
-        if party is not None:
+        elif party is not None:
             self.room.restless[party] = None
             self._line_up(pod, party.members[name])
 
@@ -486,6 +485,10 @@ class Books:
         flight = self._flights.pop(pod, None)
         if flight is not None:
             self.ledger.cancel(_flight_id(flight.row))
+
+
+def _charge(counted: Charge | NotReady) -> Charge:
+    return counted.provisional if isinstance(counted, NotReady) else counted
 
 
 def _flight_id(row: PodRow) -> str:

@@ -40,10 +40,13 @@ class QuotaObject:
     resource_version: str = ""
     generation: int = 0
     """0 for kinds that count none."""
+    created_at: datetime | None = None
     is_deleting: bool = False
     owner_uid: str = ""
     """Of the object that controls this one; empty if none does."""
     labels: Mapping[str, str] = field(default_factory=no_labels)
+    spec: object = None
+    """To the letter, as plain data; only of quotas that are copied into namespaces."""
     order_problem: str = ""
     """Why the order that was asked for is not the one in force; empty if it is."""
     reported_hard: ResourceList = field(default_factory=nothing)

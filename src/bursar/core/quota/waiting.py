@@ -150,7 +150,6 @@ class WaitingRoom:
             self._forget(party)
         elif was_head:
             self.restless[party] = None
-            self.hold(party, ())
         return row
 
     def _forget(self, party: Party) -> None:

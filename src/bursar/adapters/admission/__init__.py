@@ -1,0 +1,1 @@
+"""Bursar's HTTPS server, and the admission reviews that API servers send to it."""

@@ -1,0 +1,218 @@
+"""The reservation desk of whoever leads: an HTTPS request to the address in its Lease.
+
+Everything that goes wrong ends as `Unreachable`, because the webhook has to answer in time in
+any case. One repetition goes to whoever leads then: a request has an id, so the desk
+reserves once however often it is asked.
+"""
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from bursar.app.admission import CONTROLLER, Denied, Granted, Reply, ResizeRequest, Unreachable
+from bursar.app.lease_record import LEASES
+from bursar.app.ports import ClusterError, Key, Reader
+from bursar.wire.fields import printable
+
+ADDRESS_ANNOTATION: Final = "bursar.io/address"
+PATH: Final = "/v1/resizes"
+REQUEST_SECONDS: Final = 3.0
+ASK_SECONDS_MAX: Final = 8.0
+"""An API server waits ten seconds for a webhook unless told otherwise."""
+ANSWER_BYTES_MAX: Final = 64 * 1024
+TOKEN_BYTES_MAX: Final = 64 * 1024
+MESSAGE_LENGTH_MAX: Final = 2048
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeskSettings:
+    namespace: str
+    """Of the Lease."""
+    token_file: str
+    """Who we are; read again for each request, as it is renewed every hour."""
+    authority_file: str
+    """Whose certificates are trusted."""
+    server_name: str = ""
+    """What the leader's certificate must be for, if not for the host of its address."""
+
+
+class _Meta(msgspec.Struct):
+    annotations: dict[str, str] | None = None
+
+
+class _Lease(msgspec.Struct):
+    metadata: _Meta | None = None
+
+
+class _Question(msgspec.Struct, rename="camel"):
+    id: str
+    namespace: str
+    name: str
+    uid: str
+    pod: msgspec.Raw
+    dry_run: bool
+
+
+class _Answer(msgspec.Struct):
+    allowed: bool
+    message: str = ""
+
+
+_LEASES: Final = msgspec.json.Decoder(_Lease)
+_ANSWERS: Final = msgspec.json.Decoder(_Answer)
+
+
+class _DeskError(Exception):
+    """The desk could not be asked; why, in words that hold nothing secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Leader:
+    url: URL
+    context: ssl.SSLContext
+
+
+class DeskClient:
+    """Use it as a context manager."""
+
+    def __init__(self, reader: Reader, settings: DeskSettings) -> None:
+        self._reader = reader
+        self._settings = settings
+        self._leader: _Leader | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._session is not None
+        await self._session.close()
+
+    async def reserve_resize(self, request: ResizeRequest) -> Reply:
+        cause = ""
+        try:
+            async with asyncio.timeout(ASK_SECONDS_MAX):
+                for _ in range(2):
+                    try:
+                        return await self._ask(request)
+                    except _DeskError as error:
+                        self._leader, cause = None, str(error)
+        except TimeoutError:
+            cause = f"no answer within {ASK_SECONDS_MAX:g} s"
+        return Unreachable(cause)
+
+    async def _ask(self, request: ResizeRequest) -> Reply:
+        if self._leader is None:
+            self._leader = await self._find_leader()
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                answer = await self._exchange(self._leader, request)
+        except TimeoutError:
+            raise _DeskError(f"{CONTROLLER} did not answer in {REQUEST_SECONDS:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            # Not the error's own text, which may show what the other side sent.
+            problem = f"no connection to {CONTROLLER} ({type(error).__name__})"
+            raise _DeskError(problem) from None
+        if answer.allowed:
+            return Granted()
+        return Denied(printable(answer.message, MESSAGE_LENGTH_MAX))
+
+    async def _exchange(self, leader: _Leader, request: ResizeRequest) -> _Answer:
+        assert self._session is not None, "a desk client is used inside `async with`"
+        question = _Question(
+            id=request.id,
+            namespace=request.namespace,
+            name=request.name,
+            uid=request.uid,
+            pod=msgspec.Raw(request.new),
+            dry_run=request.is_dry_run,
+        )
+        async with self._session.post(
+            leader.url,
+            data=msgspec.json.encode(question),
+            headers={
+                "Content-Type": "application/json",
+                "Authorization": f"Bearer {self._token()}",
+            },
+            # A redirect would carry our token to somebody else.
+            allow_redirects=False,
+            ssl=leader.context,
+            server_hostname=self._settings.server_name or None,
+        ) as response:
+            if response.status != 200:
+                raise _DeskError(f"{CONTROLLER} answered {response.status}")
+            try:
+                return _ANSWERS.decode(await _bounded(response))
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                raise _DeskError(f"{CONTROLLER} gave an answer that cannot be read") from None
+
+    def _token(self) -> str:
+        try:
+            with Path(self._settings.token_file).open("rb") as file:
+                token = file.read(TOKEN_BYTES_MAX).decode("ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            raise _DeskError("the service account token cannot be read") from None
+        if not token or not token.isprintable():
+            raise _DeskError("the service account token cannot be sent")
+        return token
+
+    # -------------------------------------------------------------- who leads
+
+    async def _find_leader(self) -> _Leader:
+        key = Key(self._settings.namespace, CONTROLLER)
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                body = await self._reader.get(LEASES, key)
+        except TimeoutError:
+            raise _DeskError(f"the lease {key} was not answered in time") from None
+        except ClusterError as error:
+            raise _DeskError(f"the lease {key} could not be read: {error.message}") from None
+        return _Leader(_address(body, key), self._trust())
+
+    def _trust(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            context.load_verify_locations(self._settings.authority_file)
+        except OSError:
+            raise _DeskError(f"the authority for {CONTROLLER} cannot be read") from None
+        return context
+
+
+def _address(body: bytes, key: Key) -> URL:
+    try:
+        metadata = _LEASES.decode(body).metadata
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise _DeskError(f"the lease {key} cannot be read") from None
+    text = ((metadata and metadata.annotations) or {}).get(ADDRESS_ANNOTATION, "")
+    if not text:
+        raise _DeskError(f"the lease {key} names no address: nobody leads")
+    try:
+        url = URL(text)
+    except ValueError:
+        url = URL()
+    if url.scheme != "https" or not url.host:
+        raise _DeskError(f"the lease {key} names an address that is not https://host:port")
+    return url.with_path(PATH)
+
+
+async def _bounded(response: aiohttp.ClientResponse) -> bytes:
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > ANSWER_BYTES_MAX:
+            raise _DeskError(f"{CONTROLLER} gave an answer that is too long")
+    return bytes(body)

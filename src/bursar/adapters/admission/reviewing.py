@@ -1,0 +1,120 @@
+"""From the bytes of a review to the bytes of its answer: which question is it, and who decides."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from bursar.app.admission import (
+    NO_GROWTH,
+    ONLY_ONE_AAQ,
+    Installation,
+    ReservationDesk,
+    ResizeRequest,
+    Verdict,
+    WhenUnreachable,
+    judge_creation,
+    judge_growth,
+    judge_update,
+    may_grow,
+)
+from bursar.app.admission_quotas import QuotaCheck, QuotaWriting
+from bursar.core.model.pod import Pod
+from bursar.core.quota.quota import QuotaKind
+from bursar.wire import pod as wire_pod
+from bursar.wire.admission_review import (
+    ObjectError,
+    Review,
+    decode_pod_facts,
+    decode_quota_text,
+    decode_review,
+    encode_answer,
+)
+from bursar.wire.fields import FieldError
+
+GROUP: Final = "aaq.kubevirt.io"
+CREATE: Final = "CREATE"
+UPDATE: Final = "UPDATE"
+RESIZE: Final = "resize"
+
+_QUOTA_KINDS: Final = {kind.value: kind for kind in (QuotaKind.NAMESPACED, QuotaKind.CLUSTER)}
+_PODS: Final = msgspec.json.Decoder(wire_pod.Pod)
+
+
+class UnanswerableError(Exception):
+    """A review that nobody here can judge; the text is what the sender is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewer:
+    """Answers reviews of every kind that Bursar has an opinion about."""
+
+    installation: Installation
+    quotas: QuotaCheck
+    desk: ReservationDesk
+    when_unreachable: WhenUnreachable = WhenUnreachable.DENY
+
+    async def answer(self, body: bytes) -> tuple[bytes, Verdict]:
+        """The answer, and what it says. Raises `ReviewError`, `UnanswerableError`."""
+        review = decode_review(body)
+        try:
+            verdict = await self._judge(review)
+        except (ObjectError, FieldError) as error:
+            raise UnanswerableError(f"could not generate admission response: {error}") from None
+        return encode_answer(review, verdict), verdict
+
+    async def _judge(self, review: Review) -> Verdict:
+        if review.kind == "Pod" and not review.group:
+            return await self._judge_pod(review)
+        if review.group in ("", GROUP):
+            if review.kind in _QUOTA_KINDS:
+                return await self.quotas.judge(_writing(review, _QUOTA_KINDS[review.kind]))
+            if review.kind == "AAQ":
+                return ONLY_ONE_AAQ
+        raise UnanswerableError(
+            "could not generate admission response: "
+            f"AAQ webhook doesn't recongnize request: {review.subject}"
+        )
+
+    async def _judge_pod(self, review: Review) -> Verdict:
+        if review.operation == CREATE:
+            pod = decode_pod_facts(review.object)
+            return judge_creation(pod.gates, pod.node_name, review.namespace, self.installation)
+        if review.operation == UPDATE and review.subresource == RESIZE:
+            return await self._judge_resize(review)
+        before, after = decode_pod_facts(review.old_object), decode_pod_facts(review.object)
+        return judge_update(before.gates, after.gates, review.username, self.installation)
+
+    async def _judge_resize(self, review: Review) -> Verdict:
+        if not may_grow(_pod(review.old_object), _pod(review.object)):
+            return NO_GROWTH
+        request = ResizeRequest(
+            id=review.uid,
+            namespace=review.namespace,
+            name=review.name,
+            uid=decode_pod_facts(review.old_object).uid,
+            old=review.old_object,
+            new=review.object,
+            is_dry_run=review.is_dry_run,
+        )
+        return await judge_growth(request, self.desk, self.when_unreachable)
+
+
+def _writing(review: Review, kind: QuotaKind) -> QuotaWriting:
+    text = decode_quota_text(review.object, kind)
+    before = decode_quota_text(review.old_object, kind) if review.old_object else None
+    return QuotaWriting(
+        kind=kind,
+        namespace=review.namespace,
+        spec=text.spec,
+        names=text.names,
+        order=text.order,
+        spec_before=None if before is None else before.spec,
+    )
+
+
+def _pod(body: bytes) -> Pod:
+    try:
+        return wire_pod.to_core(_PODS.decode(body))
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise ObjectError("a pod that cannot be read") from None

@@ -1,0 +1,1 @@
+"""What the controller answers over HTTPS: metrics, health, who leads, and resizes."""

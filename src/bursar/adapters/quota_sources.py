@@ -1,0 +1,104 @@
+"""What the books are fed from: informers of pods, namespaces and quotas on one cluster."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final, cast
+
+import msgspec
+
+from bursar.adapters.identity import locate
+from bursar.adapters.kube.rows import PODS, identify_pod
+from bursar.adapters.observed import Cluster, observe
+from bursar.adapters.quota_kinds import (
+    APPLIED_CLUSTER_QUOTAS,
+    observe_namespaces,
+    observe_quotas,
+)
+from bursar.app.informer import Informer
+from bursar.app.ports import Clock, Json
+from bursar.app.quota.applied import AppliedQuota
+from bursar.app.quota.controller import TermSources
+from bursar.app.quota.desk import Sources
+from bursar.core.model.pod_row import PodRow
+from bursar.core.quota.quota import QuotaKind
+from bursar.core.quota.targeting import Targeting
+from bursar.wire.pod_row import PodRowDecoder
+
+
+def quota_sources(cluster: Cluster, clock: Clock, random: Random, targeting: Targeting) -> Sources:
+    """Informers that have not been run yet."""
+    return Sources(
+        pods=pod_rows(cluster, clock, random),
+        namespaces=observe_namespaces(cluster, clock, random),
+        quotas=tuple(
+            observe_quotas(cluster, clock, random, kind)
+            for kind in (QuotaKind.NAMESPACED, QuotaKind.CLUSTER)
+        ),
+        targeting=targeting,
+    )
+
+
+def pod_row_decode() -> Callable[[bytes], PodRow]:
+    """Bodies to rows; pods that are alike share what they have in common."""
+    return PodRowDecoder().decode
+
+
+def pod_rows(cluster: Cluster, clock: Clock, random: Random) -> Informer[PodRow]:
+    """All pods of a cluster, as rows."""
+    return Informer(
+        cluster,
+        cluster,
+        clock=clock,
+        random=random,
+        resource=PODS,
+        decode=pod_row_decode(),
+        identify=identify_pod,
+        locate=locate,
+    )
+
+
+def term_sources(
+    cluster: Cluster, clock: Clock, random: Random, targeting: Targeting
+) -> TermSources:
+    """All that a controller follows while it leads."""
+    return TermSources(
+        books=quota_sources(cluster, clock, random, targeting),
+        native_quotas=observe_quotas(cluster, clock, random, QuotaKind.NATIVE),
+        applied_quotas=observe(
+            cluster, clock, random, APPLIED_CLUSTER_QUOTAS, decode_applied_quota
+        ),
+    )
+
+
+class _Owner(msgspec.Struct):
+    uid: str | None = None
+    controller: bool | None = None
+
+
+class _AppliedMeta(msgspec.Struct, rename="camel"):
+    labels: dict[str, str | None] | None = None
+    owner_references: list[_Owner] | None = None
+    deletion_timestamp: str | None = None
+
+
+class _Applied(msgspec.Struct):
+    metadata: _AppliedMeta
+    spec: object = None
+    status: dict[str, object] | None = None
+
+
+_APPLIED: Final = msgspec.json.Decoder(_Applied)
+
+
+def decode_applied_quota(body: bytes) -> AppliedQuota:
+    """Raises a `ValueError` for what is not one."""
+    raw = _APPLIED.decode(body)
+    meta = raw.metadata
+    owners = (owner.uid for owner in meta.owner_references or () if owner.controller)
+    return AppliedQuota(
+        labels={key: value or "" for key, value in (meta.labels or {}).items()},
+        owner_uid=next(owners, None) or "",
+        is_deleting=meta.deletion_timestamp is not None,
+        spec=cast("Json", raw.spec),
+        status=cast("dict[str, Json]", raw.status or {}),
+    )

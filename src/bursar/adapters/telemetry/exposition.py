@@ -1,0 +1,140 @@
+"""Families of numbers, and the text in which Prometheus reads them.
+
+A family is a value, made from the state there is when it is asked for. There is no
+registry and nothing to update, so metrics cannot disagree with the books.
+
+The text is format 0.0.4, which every Prometheus reads. Amounts are written as exact
+decimals; what becomes of them as floating point numbers is the reader's business.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias
+
+from bursar.core.model.quantity import Quantity
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+SAMPLES_MAX: Final = 50_000
+"""Of one family. More would hurt whoever stores them; what is left out is counted."""
+
+Number: TypeAlias = int | float | Quantity
+
+NO_LABELS: Final[Mapping[str, str]] = {}
+
+
+class Kind(Enum):
+    """What the numbers of a family do; the values are Prometheus's words."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    HISTOGRAM = "histogram"
+
+
+class Sample(NamedTuple):
+    value: Number
+    labels: Mapping[str, str] = NO_LABELS
+    suffix: str = ""
+    """After the name of the family, as the parts of a histogram have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    name: str
+    kind: Kind
+    help: str
+    samples: Iterable[Sample] = field(default=())
+    """Taken once, when the text is made."""
+
+
+def gauge(name: str, help: str, *samples: Sample) -> Family:
+    return Family(name=name, kind=Kind.GAUGE, help=help, samples=samples)
+
+
+def counter(name: str, help: str, *samples: Sample) -> Family:
+    return Family(name=name, kind=Kind.COUNTER, help=help, samples=samples)
+
+
+def histogram(
+    name: str, help: str, *, bounds: Sequence[float], counts: Sequence[int], total: float
+) -> Family:
+    """From how many fell up to each bound and above the one before, the last above them all."""
+    assert len(counts) == len(bounds) + 1, "one count is for what is above all bounds"
+    return Family(
+        name=name,
+        kind=Kind.HISTOGRAM,
+        help=help,
+        samples=_histogram_samples(bounds, counts, total),
+    )
+
+
+def _histogram_samples(
+    bounds: Sequence[float], counts: Sequence[int], total: float
+) -> Iterator[Sample]:
+    so_far = 0
+    for bound, count in zip((*bounds, math.inf), counts, strict=True):
+        so_far += count
+        yield Sample(so_far, {"le": _number(bound)}, "_bucket")
+    yield Sample(total, suffix="_sum")
+    yield Sample(so_far, suffix="_count")
+
+
+# ------------------------------------------------------------------ the text
+
+
+def exposition(families: Iterable[Family], *, samples_max: int = SAMPLES_MAX) -> bytes:
+    """All of them as text. A family without samples is left out."""
+    lines: list[str] = []
+    omitted: dict[str, int] = {}
+    for family in families:
+        samples = iter(family.samples)
+        taken = [_line(family.name, sample) for sample in islice(samples, samples_max)]
+        if taken:
+            lines += (*_head(family), *taken)
+        rest = sum(1 for _ in samples)
+        if rest:
+            omitted[family.name] = rest
+    if omitted:
+        counts = [Sample(rest, {"family": name}) for name, rest in omitted.items()]
+        family = gauge("bursar_metrics_omitted_samples", _OMITTED, *counts)
+        lines += (*_head(family), *(_line(family.name, sample) for sample in counts))
+    return ("\n".join(lines) + "\n").encode() if lines else b""
+
+
+_OMITTED: Final = "Samples left out of this answer because a family has too many."
+
+
+def _head(family: Family) -> tuple[str, str]:
+    text = family.help.replace("\\", r"\\").replace("\n", r"\n")
+    return f"# HELP {family.name} {text}", f"# TYPE {family.name} {family.kind.value}"
+
+
+def _line(name: str, sample: Sample) -> str:
+    labels = ",".join(f'{label}="{_escaped(text)}"' for label, text in sample.labels.items())
+    braced = f"{{{labels}}}" if labels else ""
+    return f"{name}{sample.suffix}{braced} {_number(sample.value)}"
+
+
+def _escaped(text: str) -> str:
+    if text.isalnum():
+        return text
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _number(value: Number) -> str:
+    """The shortest exact text.
+
+    >>> _number(Quantity.parse("1500m")), _number(2.0), _number(math.inf), _number(-3)
+    ('1.5', '2', '+Inf', '-3')
+    """
+    if isinstance(value, Quantity):
+        return value.exact
+    if isinstance(value, int):
+        return str(int(value))
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(value).removesuffix(".0")

@@ -1,0 +1,55 @@
+"""The process itself, under the names that Prometheus's own libraries use; read from /proc."""
+
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from bursar import __version__
+from bursar.adapters.telemetry.exposition import Family, Sample, counter, gauge
+
+PROC: Final = Path("/proc")
+
+
+def process_families(proc: Path = PROC) -> Iterator[Family]:
+    """Where there is no /proc only the version is left."""
+    yield gauge("bursar_build_info", "1, with the version.", Sample(1, {"version": __version__}))
+    try:
+        fields = (proc / "self/stat").read_text().rpartition(")")[2].split()
+        boot_s = _boot_s(proc)
+        open_files = sum(1 for _ in (proc / "self/fd").iterdir())
+    except OSError:
+        return
+    ticks = os.sysconf("SC_CLK_TCK")
+    # Numbered as in proc(5), where the state that follows the name is the third.
+    user, system, start, virtual, pages = (int(fields[n - 3]) for n in (14, 15, 22, 23, 24))
+    yield counter(
+        "process_cpu_seconds_total",
+        "User and system time spent, in seconds.",
+        Sample((user + system) / ticks),
+    )
+    yield gauge(
+        "process_start_time_seconds",
+        "When the process started, in seconds since 1970.",
+        Sample(boot_s + start / ticks),
+    )
+    yield gauge("process_virtual_memory_bytes", "Virtual memory.", Sample(virtual))
+    yield gauge(
+        "process_resident_memory_bytes",
+        "Resident memory.",
+        Sample(pages * os.sysconf("SC_PAGE_SIZE")),
+    )
+    yield gauge("process_open_fds", "Open file descriptors.", Sample(open_files))
+    yield gauge(
+        "process_max_fds",
+        "Most file descriptors that may be open.",
+        Sample(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
+    )
+
+
+def _boot_s(proc: Path) -> int:
+    for line in (proc / "stat").read_text().splitlines():
+        if line.startswith("btime "):
+            return int(line.split()[1])
+    return 0

@@ -1,0 +1,85 @@
+"""Quotas as their objects report them: AAQ's families by name, label and unit.
+
+They show the status, as kube-state-metrics does for other objects, so that dashboards
+made for AAQ go on working; `bursar_ledger_*` shows what the books hold. Cluster-wide
+quotas have families of their own, which AAQ lacks: one for the whole and one for the
+part of each namespace, so that neither is added to the other by mistake.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from bursar.adapters.telemetry.exposition import Family, Kind, Sample
+from bursar.core.model.pod_row import epoch_s
+from bursar.core.model.resources import ResourceList
+from bursar.core.quota.names import unit_of
+from bursar.core.quota.quota import QuotaKind
+from bursar.core.quota.reported import QuotaObject
+
+NAMESPACED: Final = "kube_application_aware_resourcequota"
+CLUSTER: Final = "kube_application_aware_clusterresourcequota"
+
+
+def quota_families(quotas: Sequence[QuotaObject]) -> Iterator[Family]:
+    namespaced = [each for each in quotas if each.quota.key.kind is QuotaKind.NAMESPACED]
+    cluster_wide = [each for each in quotas if each.quota.key.kind is QuotaKind.CLUSTER]
+    yield _gauge(
+        NAMESPACED,
+        "Limits and use of an ApplicationAwareResourceQuota, as its status reports them.",
+        (sample for each in namespaced for sample in _whole(each, _namespaced_labels(each))),
+    )
+    yield from _creations(NAMESPACED, namespaced, _namespaced_labels)
+    yield _gauge(
+        CLUSTER,
+        "Limits and use of an ApplicationAwareClusterResourceQuota over all its namespaces.",
+        (sample for each in cluster_wide for sample in _whole(each, _cluster_labels(each))),
+    )
+    yield _gauge(
+        f"{CLUSTER}_namespace_used",
+        "The part of one namespace in the use of an ApplicationAwareClusterResourceQuota.",
+        (sample for each in cluster_wide for sample in _parts(each)),
+    )
+    yield from _creations(CLUSTER, cluster_wide, _cluster_labels)
+
+
+def _gauge(name: str, help: str, samples: Iterable[Sample]) -> Family:
+    return Family(name=name, kind=Kind.GAUGE, help=help, samples=samples)
+
+
+def _namespaced_labels(quota: QuotaObject) -> dict[str, str]:
+    key = quota.quota.key
+    return {"resourcequota": key.name, "namespace": key.namespace}
+
+
+def _cluster_labels(quota: QuotaObject) -> dict[str, str]:
+    return {"clusterresourcequota": quota.quota.key.name}
+
+
+def _whole(quota: QuotaObject, labels: Mapping[str, str]) -> Iterator[Sample]:
+    yield from _amounts(quota.reported_hard, labels, type="hard")
+    yield from _amounts(quota.reported_used, labels, type="used")
+
+
+def _parts(quota: QuotaObject) -> Iterator[Sample]:
+    for namespace, reported in quota.reported_namespaces.items():
+        yield from _amounts(reported.used, {**_cluster_labels(quota), "namespace": namespace})
+
+
+def _amounts(amounts: ResourceList, labels: Mapping[str, str], **more: str) -> Iterator[Sample]:
+    for name, amount in amounts.items():
+        yield Sample(amount, {**labels, "resource": name, **more, "unit": unit_of(name).value})
+
+
+def _creations(
+    family: str,
+    quotas: Sequence[QuotaObject],
+    labels: Callable[[QuotaObject], Mapping[str, str]],
+) -> Iterator[Family]:
+    """Under two names: AAQ renamed it, and dashboards use either."""
+    samples = [
+        Sample(epoch_s(each.created_at), labels(each))
+        for each in quotas
+        if each.created_at is not None
+    ]
+    for suffix in ("creation_timestamp", "creation_timestamp_seconds"):
+        yield _gauge(f"{family}_{suffix}", "When it was created, in seconds since 1970.", samples)

@@ -1,0 +1,287 @@
+"""The controller: stands for leader, and while it leads keeps the books and acts on them.
+
+Each term starts from nothing. What another leader left in flight is waited out first;
+then everything is listed afresh, and only when all of it has been seen is the first gate
+lifted. When the term ends, lifts that are under way are waited for, and nothing of the
+books is kept.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final, Protocol, TypeVar, cast
+
+from bursar.app.election import Candidacy, Election
+from bursar.app.election_timing import DEFAULT_TIMING, Timing
+from bursar.app.event_recorder import EventRecorder
+from bursar.app.informer import Informer
+from bursar.app.informer_changes import Deleted, Upserted
+from bursar.app.informer_store import Sighting
+from bursar.app.lease_record import LEASES
+from bursar.app.ports import (
+    Clock,
+    ClusterError,
+    Json,
+    Key,
+    Patch,
+    PatchKind,
+    Reader,
+    Writer,
+)
+from bursar.app.quota.applied import AppliedQuota, AppliedWriter, Original
+from bursar.app.quota.desk import Desk, RunningInformer, Sources
+from bursar.app.quota.drift import DriftWatch
+from bursar.app.quota.lifting import GateLifter
+from bursar.app.quota.managed import ManagedWriter
+from bursar.app.quota.resizing import ResizeDesk
+from bursar.app.quota.status import StatusWriter
+from bursar.app.quota.telling import COMPONENT, tell
+from bursar.core.quota.books import PATIENCE_SECONDS, Books, Wait
+from bursar.core.quota.counting import NativeCounter
+from bursar.core.quota.quota import QuotaKey, QuotaKind
+from bursar.core.quota.refusal import Reason
+from bursar.core.quota.reported import QuotaObject
+
+LEASE_NAME: Final = "aaq-controller"
+"""The Lease of AAQ's own controller, so that the two never act at the same time."""
+ADDRESS_ANNOTATION: Final = "bursar.io/address"
+"""On the Lease: where the leader answers questions about the books."""
+ENDING_PHASE: Final = "Terminating"
+
+T = TypeVar("T")
+
+
+class Cluster(Reader, Writer, Protocol):
+    """What is read and written beside the informers: the Lease, and all effects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    namespace: str
+    """Where Bursar is installed; the Lease is kept there."""
+    identity: str
+    """Unique to this process."""
+    timing: Timing = DEFAULT_TIMING
+    patience_s: int = PATIENCE_SECONDS
+    address: str = ""
+    """Where this process can be asked about the books; empty if it cannot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermSources:
+    """The informers of one term, none of which has been run yet."""
+
+    books: Sources
+    native_quotas: Informer[Sighting[QuotaObject]]
+    applied_quotas: Informer[Sighting[AppliedQuota]]
+
+    def informers(self) -> tuple[RunningInformer, ...]:
+        return (*self.books.informers(), self.native_quotas, self.applied_quotas)
+
+
+class Term:
+    """The parts of one term. They end with it."""
+
+    def __init__(self, controller: "Controller", sources: TermSources) -> None:
+        settings, election = controller.settings, controller.election
+        cluster, clock, random = controller.cluster, controller.clock, controller.random
+        self.sources: Final = sources
+        counter = NativeCounter()
+        self.books: Final = Books(counter, patience_s=settings.patience_s)
+        self.lifter: Final = GateLifter(
+            cluster,
+            clock,
+            random=random,
+            may_write=lambda: election.is_leader,
+            write_seconds=settings.timing.stop_seconds,
+        )
+        self.desk: Final = Desk(
+            self.books,
+            sources.books,
+            self.lifter,
+            clock=clock,
+            tell=controller.tell,
+            on_touched=self._mark,
+        )
+        self.resizes: Final = ResizeDesk(self.desk, sources.books.informers(), clock=clock)
+        self.drift: Final = DriftWatch(self.desk, sources.books, counter, clock)
+        self.statuses: Final = StatusWriter(
+            writer=cluster,
+            clock=clock,
+            random=random,
+            coverage=self.books.coverage,
+            find=self._find_quota,
+            may_write=self._may_write(election),
+        )
+        self.managed: Final = ManagedWriter(
+            writer=cluster,
+            clock=clock,
+            random=random,
+            find=self._find_quota,
+            is_ending=self._is_ending,
+            may_write=self._may_write(election),
+        )
+        self.applied: Final = AppliedWriter(
+            writer=cluster,
+            clock=clock,
+            random=random,
+            coverage=self.books.coverage,
+            find=sources.applied_quotas.find,
+            find_original=self._find_original,
+            is_ending=self._is_ending,
+            may_write=self._may_write(election),
+        )
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        sources = self.sources
+        async with asyncio.TaskGroup() as tasks:
+            for informer in sources.informers():
+                tasks.create_task(informer.run())
+            tasks.create_task(self.desk.run())
+            await asyncio.gather(*(informer.wait_synced() for informer in sources.informers()))
+            for quotas in (*sources.books.quotas, sources.native_quotas):
+                tasks.create_task(_follow(quotas, self._observe_quota, self._lose_quota))
+            tasks.create_task(
+                _follow(sources.applied_quotas, self.applied.observe, self.applied.lose)
+            )
+            for worker in (self.statuses, self.managed, self.applied, self.drift):
+                tasks.create_task(worker.run())
+
+    def _may_write(self, election: Election) -> Callable[[], bool]:
+        return lambda: election.is_leader and self.desk.is_open
+
+    # ------------------------------------------------------------------ who hears of what
+
+    def _mark(self, keys: set[QuotaKey]) -> None:
+        self.statuses.mark(keys)
+        self.applied.mark(keys)
+
+    def _observe_quota(self, seen: Sighting[QuotaObject]) -> None:
+        self.statuses.observe(seen)
+        self.managed.observe(seen)
+        self.applied.mark([seen.item.quota.key])
+
+    def _lose_quota(self, seen: Sighting[QuotaObject]) -> None:
+        self.statuses.lose(seen)
+        self.managed.observe(seen)
+        self.applied.mark([seen.item.quota.key])
+
+    # ------------------------------------------------------------------ who is asked about what
+
+    def _find_quota(self, key: QuotaKey) -> Sighting[QuotaObject] | None:
+        informers = (*self.sources.books.quotas, self.sources.native_quotas)
+        place = Key(key.namespace, key.name)
+        for informer in informers:
+            found = informer.find(place)
+            if found is not None and found.item.quota.key.kind is key.kind:
+                return found
+        return None
+
+    def _find_original(self, name: str) -> Original | None:
+        found = self._find_quota(QuotaKey(QuotaKind.CLUSTER, "", name))
+        if found is None:
+            return None
+        return Original(uid=found.identity.uid, spec=cast("Json", found.item.spec))
+
+    def _is_ending(self, namespace: str) -> bool:
+        found = self.sources.books.namespaces.find(Key("", namespace))
+        return found is not None and found.item.phase == ENDING_PHASE
+
+
+def _tell_nobody(_: str) -> None:
+    """The default: what happens shows in the Lease and in metrics all the same."""
+
+
+class Controller:
+    """One candidate for the Lease, and the work it does when it leads."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        random: Random,
+        *,
+        settings: ControllerSettings,
+        open_sources: Callable[[], TermSources],
+        report: Callable[[str], None] = _tell_nobody,
+    ) -> None:
+        self._report = report
+        self.cluster: Final = cluster
+        self.clock: Final = clock
+        self.random: Final = random
+        self.settings: Final = settings
+        self._open_sources = open_sources
+        self._lease = Key(settings.namespace, LEASE_NAME)
+        self.election: Final = Election(
+            cluster,
+            cluster,
+            clock,
+            candidacy=Candidacy(
+                lease=self._lease, identity=settings.identity, timing=settings.timing
+            ),
+            random=random.random,
+        )
+        self.recorder: Final = EventRecorder(
+            cluster, clock, reasons=Reason, component=COMPONENT, instance=settings.identity
+        )
+        self._term: Term | None = None
+
+    @property
+    def term(self) -> Term | None:
+        """What is at work now; None while somebody else leads."""
+        return self._term
+
+    @property
+    def resize_desk(self) -> ResizeDesk | None:
+        """Who can be asked about resizes; None while we do not lead."""
+        term = self._term
+        return term.resizes if term is not None and self.election.is_leader else None
+
+    def tell(self, wait: Wait) -> None:
+        tell(self.recorder, wait)
+
+    async def run(self) -> None:
+        """Stand for leader, and lead, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            # Events are written in their own time, so that they never hold up the end of a term.
+            tasks.create_task(self.recorder.run())
+            await self.election.run(self._lead)
+
+    async def _lead(self) -> None:
+        token = self.election.token
+        self._report(f"leading as {self.settings.identity}")
+        if token is not None and token.transitions:
+            await self.clock.sleep(self.settings.timing.stop_seconds)
+        term = Term(self, self._open_sources())
+        self._term = term
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._announce())
+                tasks.create_task(term.run())
+        finally:
+            self._term = None
+            self._report("leading no longer")
+
+    async def _announce(self) -> None:
+        """Say on the Lease where we can be asked. It is a hint: who asks finds out who leads."""
+        annotations = {ADDRESS_ANNOTATION: self.settings.address or None}
+        patch = Patch(kind=PatchKind.MERGE, body={"metadata": {"annotations": annotations}})
+        while self.election.is_leader:
+            try:
+                await self.cluster.patch(LEASES, self._lease, patch)
+            except ClusterError:
+                await self.clock.sleep(self.settings.timing.retry_seconds)
+            else:
+                return
+
+
+async def _follow(
+    informer: Informer[T], observe: Callable[[T], None], lose: Callable[[T], None]
+) -> None:
+    async for change in informer.changes():
+        if isinstance(change, Upserted):
+            observe(change.new)
+        elif isinstance(change, Deleted):
+            lose(change.last)

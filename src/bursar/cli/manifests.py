@@ -1,0 +1,177 @@
+"""`bursar manifests`: what to apply to a cluster so that its pods are gated."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+
+import bursar
+from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
+from bursar.app.admission_manifests import (
+    Document,
+    Endpoint,
+    GatingSettings,
+    access_documents,
+    policy_documents,
+    webhook_documents,
+)
+from bursar.cli.ending import OK, BadInputError
+from bursar.core.model.selector import LabelExpression, LabelSelector, Operator, SelectorError
+from bursar.core.model.selector_text import parse_selector
+
+DEFINITIONS: Final = "api/crds"
+WITHOUT_WEBHOOK: Final = ("crds", "rbac", "policies")
+"""What is printed where no part is named: all that gating needs, and nothing that must answer."""
+CA_BYTES_MAX: Final = 1 << 20
+
+_WRITTEN_OPERATORS: Final = {
+    Operator.IN: "In",
+    Operator.NOT_IN: "NotIn",
+    Operator.EQUALS: "In",
+    Operator.DOUBLE_EQUALS: "In",
+    Operator.NOT_EQUALS: "NotIn",
+    Operator.EXISTS: "Exists",
+    Operator.DOES_NOT_EXIST: "DoesNotExist",
+}
+
+
+@click.command(short_help="Print what gates the pods of a cluster.")
+@click.argument(
+    "parts",
+    nargs=-1,
+    metavar="[crds|rbac|policies|webhooks]...",
+    type=click.Choice(["crds", "rbac", "policies", "webhooks"]),
+)
+@click.option("-n", "--namespace", default="aaq", show_default=True, help="Where Bursar runs.")
+@click.option(
+    "-l",
+    "--selector",
+    help="Gate namespaces with these labels; '' for all. "
+    "Default: application-aware-quota/enable-gating",
+)
+@click.option("--without-cluster-quota", is_flag=True, help="Leave out cluster-wide quotas.")
+@click.option("--refuse-growth", is_flag=True, help="Policies: deny a resize that grows a pod.")
+@click.option(
+    "--configuration-exists", is_flag=True, help="Webhooks: refuse to create an AAQ object."
+)
+@click.option(
+    "--ca-bundle",
+    type=click.Path(dir_okay=False),
+    help="Webhooks: certificates (PEM) that the API server shall trust.",
+)
+@click.option("--url", default="", help="Webhooks: where they are, if not behind a Service.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="How to print the result.",
+)
+def manifests(
+    parts: tuple[str, ...],
+    output: str,
+    ca_bundle: str | None,
+    url: str,
+    **chosen: str | bool | None,
+) -> int:
+    """Print manifests for kubectl apply. Nothing is sent anywhere.
+
+    Without a part: crds, rbac and policies, which gate pods without a webhook.
+    """
+    if url and not url.startswith("https://"):
+        raise click.UsageError("--url must start with https://")
+    settings = _settings(chosen)
+    endpoint = Endpoint(ca_bundle=_certificates(ca_bundle), url=url)
+    documents_of: Mapping[str, Callable[[], tuple[Document, ...]]] = {
+        "crds": lambda: _definitions(settings),
+        "rbac": lambda: access_documents(settings),
+        "policies": lambda: policy_documents(settings),
+        "webhooks": lambda: webhook_documents(settings, endpoint),
+    }
+    wanted = dict.fromkeys(parts or WITHOUT_WEBHOOK)
+    _emit([document for part in wanted for document in documents_of[part]()], output)
+    return OK
+
+
+def _settings(chosen: Mapping[str, str | bool | None]) -> GatingSettings:
+    selector = chosen["selector"]
+    try:
+        return GatingSettings(
+            namespace=str(chosen["namespace"]),
+            namespace_selector=_label_selector(selector) if isinstance(selector, str) else None,
+            allow_cluster_quota=not chosen["without_cluster_quota"],
+            refuse_growth=bool(chosen["refuse_growth"]),
+            configuration_exists=bool(chosen["configuration_exists"]),
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _label_selector(text: str) -> LabelSelector:
+    """The selector in the form that API objects carry."""
+    expressions = []
+    for wanted in parse_selector(text).requirements:
+        operator = _WRITTEN_OPERATORS.get(wanted.operator)
+        if operator is None:
+            raise SelectorError(f"{wanted}: namespaces cannot be selected by greater or less")
+        values = tuple(sorted(wanted.values))
+        expressions.append(LabelExpression(key=wanted.key, operator=operator, values=values))
+    return LabelSelector(match_expressions=tuple(expressions))
+
+
+def _certificates(path: str | None) -> bytes:
+    if path is None:
+        return b""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(CA_BYTES_MAX + 1)
+    except OSError as error:
+        raise BadInputError(f"{path}: {error.strerror}") from None
+    if len(content) > CA_BYTES_MAX or b"-----BEGIN CERTIFICATE-----" not in content:
+        raise BadInputError(f"{path}: not a PEM file with certificates")
+    if b"PRIVATE KEY-----" in content:
+        raise BadInputError(f"{path}: holds a private key; give certificates only")
+    return content
+
+
+def _definitions(settings: GatingSettings) -> tuple[Document, ...]:
+    try:
+        written = read_objects_as_written([_definitions_folder()], sys.stdin.buffer)
+    except ManifestError as error:
+        raise BadInputError(str(error)) from None
+    return tuple(
+        body for body, _ in written if settings.allow_cluster_quota or not _is_cluster_quota(body)
+    )
+
+
+def _is_cluster_quota(definition: Document) -> bool:
+    metadata = definition.get("metadata")
+    return isinstance(metadata, Mapping) and "clusterresourcequotas" in str(metadata.get("name"))
+
+
+def _definitions_folder() -> str:
+    """Beside the package in a checkout, inside it where it was installed."""
+    package = Path(bursar.__file__).parent
+    for root in (package.parents[1], package):
+        if (root / DEFINITIONS).is_dir():
+            return str(root / DEFINITIONS)
+    raise BadInputError("the custom resource definitions are not installed")
+
+
+def _emit(documents: list[Document], output: str) -> None:
+    if output == "json":
+        listed = {"apiVersion": "v1", "kind": "List", "items": documents}
+        click.echo(json.dumps(listed, indent=2, ensure_ascii=False))
+        return
+    import yaml  # noqa: PLC0415 - a third of a cold start, needed by one format only
+
+    # Through JSON, so that nothing is shared: YAML would print what is as an anchor.
+    fresh = json.loads(json.dumps(documents))
+    text = yaml.safe_dump_all(
+        fresh, sort_keys=False, allow_unicode=True, width=sys.maxsize, explicit_start=True
+    )
+    click.echo(text, nl=False)

@@ -1,0 +1,167 @@
+"""Certificates are replaced while requests are under way, and none of them notices."""
+
+import asyncio
+import ssl
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from admission_notation import put_pair, running
+from bursar.adapters.serving.server import Incoming, Outgoing, ServerLimits
+from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.adapters.memory.simulation.clock import VirtualClock
+from certificates import Authority, Pair, _draft, _write_key
+
+LIMITS = ServerLimits(linger_seconds=0.01)
+
+
+async def health(_: Incoming) -> Outgoing:
+    return Outgoing(b"OK")
+
+
+async def shown(port: int, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> str:
+    """Whose certificate a client is shown now that does not say which server it wants."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.maximum_version = version
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    await writer.wait_closed()
+    return x509.load_der_x509_certificate(der).subject.rfc4514_string()
+
+
+def rsa_pair(folder, authority: Authority) -> Pair:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rsa")])
+    signed = _draft(name, authority._name, key.public_key()).sign(authority._key, hashes.SHA256())
+    pair = Pair(folder / "rsa.crt", folder / "rsa.key")
+    pair.certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    _write_key(pair.key, key)
+    return pair
+
+
+async def test_a_new_pair_is_shown_in_the_next_handshake(tmp_path):
+    async with running(tmp_path, {"/healthz": health}, LIMITS) as server:
+        assert await shown(server.port) == "CN=webhook"
+
+        put_pair(tmp_path, Authority(tmp_path).server("second"))
+        assert await shown(server.port) == "CN=webhook"
+        server.pair.look()
+
+        assert await shown(server.port) == "CN=second"
+        assert server.said == ["a certificate was read", "a new certificate"]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_key_of_another_type_leaves_nothing_of_the_old_one(tmp_path, version):
+    """One TLS context holds a certificate for each type of key, and would go on showing both."""
+    async with running(tmp_path, {"/healthz": health}, LIMITS) as server:
+        put_pair(tmp_path, rsa_pair(tmp_path, Authority(tmp_path)))
+        server.pair.look()
+        assert await shown(server.port, version) == "CN=rsa"
+
+        put_pair(tmp_path, Authority(tmp_path).server("elliptic"))
+        server.pair.look()
+        assert await shown(server.port, version) == "CN=elliptic"
+
+
+async def test_open_connections_outlive_their_certificate(tmp_path):
+    async with running(tmp_path, {"/healthz": health}, LIMITS) as server:
+        assert await server.ask("/healthz") == (200, "OK")
+
+        # Signed by somebody whom the client does not trust: a new handshake would fail.
+        other = tmp_path / "other"
+        other.mkdir()
+        put_pair(tmp_path, Authority(other).server("stranger"))
+        server.pair.look()
+
+        assert await server.ask("/healthz") == (200, "OK")
+        assert await shown(server.port) == "CN=stranger"
+
+
+@pytest.mark.parametrize("broken", ["tls.crt", "tls.key"])
+@pytest.mark.parametrize("content", [b"", b"rubbish", None])
+async def test_u_cm_05_a_broken_pair_keeps_the_one_before_and_is_reported_once(
+    tmp_path, broken, content
+):
+    async with running(tmp_path, {"/healthz": health}, LIMITS) as server:
+        if content is None:
+            (tmp_path / broken).unlink()
+        else:
+            (tmp_path / broken).write_bytes(content)
+        server.pair.look()
+        server.pair.look()
+
+        assert await shown(server.port) == "CN=webhook"
+        assert len(server.said) == 2
+        assert server.said[1].startswith("the certificate cannot be used, the one before stays")
+
+        put_pair(tmp_path, Authority(tmp_path).server("mended"))
+        server.pair.look()
+        assert await shown(server.port) == "CN=mended"
+
+
+async def test_a_certificate_without_its_key_is_not_taken(tmp_path):
+    """The two files of a folder that is no mounted Secret do not change at the same instant."""
+    async with running(tmp_path, {"/healthz": health}, LIMITS) as server:
+        second = Authority(tmp_path).server("second")
+        (tmp_path / "tls.crt").write_bytes(second.certificate.read_bytes())
+        server.pair.look()
+        assert await shown(server.port) == "CN=webhook"
+
+        (tmp_path / "tls.key").write_bytes(second.key.read_bytes())
+        server.pair.look()
+        assert await shown(server.port) == "CN=second"
+
+
+async def test_an_encrypted_key_is_refused_without_asking_for_a_password(tmp_path):
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    locked = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"secret"),
+    )
+    async with running(tmp_path, {"/healthz": health}, LIMITS) as server:
+        (tmp_path / "tls.key").write_bytes(locked)
+        server.pair.look()
+
+        assert server.said[-1].startswith("the certificate cannot be used")
+
+
+async def test_u_cm_04_a_pair_that_appears_later_is_waited_for(tmp_path):
+    clock = VirtualClock()
+    said: list[str] = []
+    pair = ServingPair(str(tmp_path), clock=clock, report=said.append)
+    waiting = asyncio.create_task(pair.listening_context())
+    await clock.advance(60)
+    assert not waiting.done()
+
+    put_pair(tmp_path, Authority(tmp_path).server("late"))
+    await clock.advance(5)
+
+    assert (await waiting).minimum_version is ssl.TLSVersion.TLSv1_2
+    assert said == [
+        "the certificate cannot be used, waiting for one: no such file or directory",
+        "a certificate was read",
+    ]
+
+
+async def test_it_looks_by_itself(tmp_path):
+    clock = VirtualClock()
+    said: list[str] = []
+    authority = Authority(tmp_path)
+    put_pair(tmp_path, authority.server("first"))
+    pair = ServingPair(str(tmp_path), clock=clock, report=said.append)
+    await pair.listening_context()
+    following = asyncio.create_task(pair.follow())
+
+    put_pair(tmp_path, authority.server("second"))
+    await clock.advance(5)
+
+    assert said[-1] == "a new certificate"
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)

@@ -1,0 +1,184 @@
+"""What is decided about pods: the gate, who may lift it, and who may grow."""
+
+from dataclasses import replace
+
+import pytest
+
+from admission_notation import OneAnswerDesk
+from bursar.app.admission import (
+    MAY_NOT_REMOVE,
+    MAY_REMOVE,
+    NOT_REMOVED,
+    Denied,
+    Granted,
+    Installation,
+    ResizeRequest,
+    Unreachable,
+    WhenUnreachable,
+    judge_creation,
+    judge_growth,
+    judge_update,
+    may_grow,
+)
+from bursar.core.model.pod import (
+    CONDITION_RESIZE_PENDING,
+    Condition,
+    Container,
+    ContainerStatus,
+    Pod,
+    ResourceRequirements,
+)
+from bursar.core.model.quantity import Quantity
+from bursar.core.quota.quota import GATE
+
+HOME = Installation("aaq")
+
+
+def test_a_pod_without_gates_gets_a_list_with_ours():
+    verdict = judge_creation((), "", "team-a", HOME)
+
+    assert (verdict.is_allowed, verdict.code) == (True, 202)
+    assert verdict.message == "Pod has successfully gated"
+    assert verdict.patch == (
+        {"op": "add", "path": "/spec/schedulingGates", "value": [{"name": GATE}]},
+    )
+
+
+def test_a_pod_with_other_gates_gets_ours_behind_them():
+    verdict = judge_creation(("testSg",), "", "team-a", HOME)
+
+    assert verdict.patch == (
+        {"op": "add", "path": "/spec/schedulingGates/-", "value": {"name": GATE}},
+    )
+
+
+def test_a_pod_that_has_the_gate_is_left_alone():
+    verdict = judge_creation(("a", GATE), "", "team-a", HOME)
+
+    assert (verdict.is_allowed, verdict.code, verdict.patch) == (True, 202, ())
+    assert verdict.message == "Pod has successfully gated"
+
+
+def test_a_pod_that_names_its_node_is_refused_and_told_what_to_do():
+    verdict = judge_creation((), "north", "team-a", HOME)
+
+    assert (verdict.is_allowed, verdict.code, verdict.patch) == (False, 403, ())
+    assert "remove spec.nodeName" in verdict.message
+    assert "spec.affinity.nodeAffinity" in verdict.message
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "aaq"])
+def test_what_keeps_the_cluster_alive_is_never_gated(namespace):
+    verdict = judge_creation((), "north", namespace, HOME)
+
+    assert (verdict.is_allowed, verdict.patch) == (True, ())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "user", "message"),
+    [
+        ((), (), "me", NOT_REMOVED),
+        (("a",), (), "me", NOT_REMOVED),
+        ((GATE, "a"), (GATE,), "me", NOT_REMOVED),
+        ((GATE,), (), HOME.controller_user, MAY_REMOVE),
+        ((GATE,), (), "me", MAY_NOT_REMOVE),
+        ((GATE,), (), "system:serviceaccount:other:aaq-controller", MAY_NOT_REMOVE),
+        ((GATE,), ("other",), "", MAY_NOT_REMOVE),
+    ],
+)
+def test_only_the_controller_lifts_the_gate(before, after, user, message):
+    verdict = judge_update(before, after, user, HOME)
+
+    assert verdict.message == message
+    assert (verdict.is_allowed, verdict.code) == (
+        (False, 403) if message == MAY_NOT_REMOVE else (True, 202)
+    )
+
+
+# ------------------------------------------------------------------ resizes
+
+
+def requirements(cpu: str, cpu_limit: str = "") -> ResourceRequirements:
+    limits = {"cpu": Quantity.parse(cpu_limit)} if cpu_limit else {}
+    return ResourceRequirements(requests={"cpu": Quantity.parse(cpu)}, limits=limits)
+
+
+def a_pod(cpu: str, cpu_limit: str = "", *, applied: str = "", reason: str = "") -> Pod:
+    container = Container(name="c", resources=requirements(cpu, cpu_limit))
+    pod = Pod(name="p", namespace="team-a", containers=(container,))
+    if applied:
+        status = ContainerStatus(name="c", resources=requirements(applied))
+        pod = replace(pod, container_statuses=(status,))
+    if reason:
+        condition = Condition(type=CONDITION_RESIZE_PENDING, status="True", reason=reason)
+        pod = replace(pod, conditions=(condition,))
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "grows"),
+    [
+        (a_pod("1"), a_pod("1"), False),
+        (a_pod("1"), a_pod("500m"), False),
+        (a_pod("1"), a_pod("1001m"), True),
+        (a_pod("1", "2"), a_pod("1", "3"), True),
+        (a_pod("1", "3"), a_pod("1", "2"), False),
+        (a_pod("1"), a_pod("1", "2"), True),
+        # Still as large as before: the room was never given back.
+        (a_pod("1", applied="2"), a_pod("2", applied="2"), False),
+        (a_pod("1", applied="2"), a_pod("3", applied="2"), True),
+        # The node refused 4, so 1 is charged; it may accept 3.
+        (
+            a_pod("4", applied="1", reason="Infeasible"),
+            a_pod("3", applied="1", reason="Infeasible"),
+            True,
+        ),
+        (
+            a_pod("4", applied="1", reason="Infeasible"),
+            a_pod("1", applied="1", reason="Infeasible"),
+            False,
+        ),
+    ],
+)
+def test_growth_is_more_than_what_is_charged_now(before, after, grows):
+    assert may_grow(before, after) is grows
+
+
+REQUEST = ResizeRequest(
+    id="r", namespace="team-a", name="p", uid="u", old=b"hidden", new=b"hidden", is_dry_run=False
+)
+
+
+async def test_growth_that_is_granted_is_allowed():
+    verdict = await judge_growth(REQUEST, OneAnswerDesk(Granted()), WhenUnreachable.DENY)
+
+    assert (verdict.is_allowed, verdict.code, verdict.warnings) == (True, 202, ())
+
+
+async def test_growth_that_is_denied_is_refused_in_the_desks_words():
+    verdict = await judge_growth(REQUEST, OneAnswerDesk(Denied("full")), WhenUnreachable.ALLOW)
+
+    assert (verdict.is_allowed, verdict.code, verdict.message) == (False, 403, "full")
+
+
+async def test_growth_nobody_can_judge_is_refused_for_now():
+    verdict = await judge_growth(
+        REQUEST, OneAnswerDesk(Unreachable("nobody leads")), WhenUnreachable.DENY
+    )
+
+    assert (verdict.is_allowed, verdict.code) == (False, 503)
+    assert "nobody leads" in verdict.message
+    assert "try again" in verdict.message
+
+
+async def test_growth_nobody_can_judge_passes_with_a_warning_where_that_was_chosen():
+    verdict = await judge_growth(
+        REQUEST, OneAnswerDesk(Unreachable("nobody leads")), WhenUnreachable.ALLOW
+    )
+
+    assert (verdict.is_allowed, verdict.code) == (True, 202)
+    assert verdict.warnings == ("resized without asking for room in quotas: nobody leads",)
+
+
+def test_a_resize_request_prints_no_pod():
+    assert "hidden" not in repr(REQUEST)

@@ -1,0 +1,150 @@
+"""`bursar manifests` as a user meets it."""
+
+import base64
+import json
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from bursar.cli.ending import BadInputError
+from bursar.cli.manifests import manifests
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
+
+
+def printed(*arguments):
+    ran = CliRunner().invoke(manifests, arguments, standalone_mode=False)
+    assert ran.exception is None, ran.exception
+    return ran.stdout
+
+
+def documents(*arguments):
+    return list(yaml.safe_load_all(printed(*arguments)))
+
+
+def kinds(*arguments):
+    return [document["kind"] for document in documents(*arguments)]
+
+
+def test_without_a_part_all_that_gating_without_a_webhook_needs_is_printed():
+    found = kinds()
+
+    assert found == [*kinds("crds"), *kinds("rbac"), *kinds("policies")]
+    assert not any("Webhook" in kind for kind in found)
+    assert set(kinds("crds")) == {"CustomResourceDefinition"}
+    assert len(kinds("crds")) == 5
+
+
+def test_parts_come_in_the_order_given_and_once():
+    assert kinds("webhooks", "crds", "webhooks") == [*kinds("webhooks"), *kinds("crds")]
+
+
+def test_both_formats_say_the_same():
+    as_json = json.loads(printed("rbac", "policies", "webhooks", "crds", "-o", "json"))
+
+    assert (as_json["apiVersion"], as_json["kind"]) == ("v1", "List")
+    assert as_json["items"] == documents("rbac", "policies", "webhooks", "crds")
+
+
+def test_yaml_repeats_rather_than_refers():
+    text = printed("policies", "webhooks")
+
+    assert "&id" not in text
+    assert text.startswith("---\n")
+
+
+def test_a_selector_is_written_as_objects_carry_it():
+    text = printed("policies", "-l", "team in (b,a),tier=batch,env!=dev,gated,!exempt", "-n", "q")
+    (binding,) = [
+        d for d in yaml.safe_load_all(text) if d["kind"] == "MutatingAdmissionPolicyBinding"
+    ]
+
+    assert binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"] == [
+        {"key": "env", "operator": "NotIn", "values": ["dev"]},
+        {"key": "exempt", "operator": "DoesNotExist"},
+        {"key": "gated", "operator": "Exists"},
+        {"key": "team", "operator": "In", "values": ["a", "b"]},
+        {"key": "tier", "operator": "In", "values": ["batch"]},
+        {
+            "key": "kubernetes.io/metadata.name",
+            "operator": "NotIn",
+            "values": ["kube-system", "q"],
+        },
+    ]
+
+
+def test_an_empty_selector_means_all_namespaces_but_two():
+    (binding,) = [
+        d for d in documents("policies", "-l", "") if d["kind"] == "MutatingAdmissionPolicyBinding"
+    ]
+    (expression,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+
+    assert expression["values"] == ["aaq", "kube-system"]
+
+
+def test_without_cluster_quotas_their_definitions_are_left_out():
+    names = [d["metadata"]["name"] for d in documents("crds", "--without-cluster-quota")]
+
+    assert "applicationawareresourcequotas.aaq.kubevirt.io" in names
+    assert not any("clusterresourcequotas" in name for name in names)
+
+
+def test_switches_reach_their_part():
+    grown = [d["metadata"]["name"] for d in documents("policies", "--refuse-growth")]
+    validating = documents("webhooks", "--configuration-exists")[1]
+
+    assert grown.count("refuse-growth.bursar.io") == 2
+    assert "aaq.cr.validator" in [w["name"] for w in validating["webhooks"]]
+
+
+def test_certificates_and_address_go_into_the_webhooks(tmp_path):
+    bundle = tmp_path / "ca.crt"
+    bundle.write_text(CERTIFICATE)
+    mutating, _ = documents(
+        "webhooks", "--ca-bundle", str(bundle), "--url", "https://127.0.0.1:9443"
+    )
+
+    assert mutating["webhooks"][0]["clientConfig"] == {
+        "url": "https://127.0.0.1:9443/serve-path",
+        "caBundle": base64.b64encode(CERTIFICATE.encode()).decode(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (None, "No such file or directory"),
+        ("hello", "not a PEM file with certificates"),
+        (CERTIFICATE + KEY, "holds a private key; give certificates only"),
+        (CERTIFICATE + "x" * (1 << 20), "not a PEM file with certificates"),
+    ],
+)
+def test_a_bundle_that_is_none_is_bad_input(tmp_path, content, complaint):
+    bundle = tmp_path / "ca.crt"
+    if content is not None:
+        bundle.write_text(content)
+    ran = CliRunner().invoke(manifests, ["webhooks", "--ca-bundle", str(bundle)])
+
+    assert isinstance(ran.exception, BadInputError)
+    assert str(ran.exception) == f"{bundle}: {complaint}"
+    assert ran.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["policies", "-n", "a'b"], "is not the name of a namespace"),
+        (["policies", "-l", "a in"], "unable to parse requirement"),
+        (["policies", "-l", "cores > 5"], "cannot be selected by greater or less"),
+        (["webhooks", "--url", "http://127.0.0.1"], "--url must start with https://"),
+        (["deployments"], "is not one of"),
+        (["policies", "-o", "table"], "is not one of"),
+    ],
+)
+def test_usage_errors_say_what_is_wrong_and_print_nothing(arguments, complaint):
+    ran = CliRunner().invoke(manifests, arguments)
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert complaint in ran.stderr

@@ -1,0 +1,161 @@
+"""`bursar webhook` as a process: it ends in order, finds the leader, and says what it lacks."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import uuid
+
+import aiohttp
+import pytest
+from click.testing import CliRunner
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from admission_notation import a_pod, a_review
+from bursar.adapters.serving.server import HttpsServer, Incoming, Outgoing
+from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.cli.ending import BadInputError
+from bursar.cli.webhook import webhook as verb
+from certificates import Authority, _draft, _write_key
+from controlplane import LOOPBACK
+from webhook_process import COMMAND, JSON, Webhook, gate_once
+
+
+async def test_sigterm_ends_it_after_the_last_answer(control_plane, tmp_path):
+    webhook = Webhook(control_plane, tmp_path, "aaq")
+    webhook.program.start()
+    webhook.program.wait_ready()
+    is_loaded = asyncio.Event()
+
+    async def load() -> int:
+        answered = 0
+        connector = aiohttp.TCPConnector(ssl=webhook.trust())
+        async with aiohttp.ClientSession(connector=connector) as session:
+            while await gate_once(session, webhook.url):
+                answered += 1
+                is_loaded.set()
+        return answered
+
+    async def terminate() -> int:
+        await is_loaded.wait()
+        process = webhook.program._process
+        process.send_signal(signal.SIGTERM)
+        return await asyncio.to_thread(process.wait, 30)
+
+    code, *answered = await asyncio.gather(terminate(), *(load() for _ in range(4)))
+
+    assert code == 0
+    assert sum(answered) > 0
+    assert webhook.log().splitlines()[-1] == "bursar webhook: ended"
+
+
+def test_it_can_be_ended_while_it_waits_for_a_certificate(control_plane, tmp_path):
+    webhook = Webhook(control_plane, tmp_path, "aaq")
+    (tmp_path / "tls.key").unlink()
+    webhook.program.start()
+    while "waiting for one" not in webhook.program.log_end():
+        assert webhook.program.is_running
+    webhook.program.stop()
+
+    assert webhook.program._process.returncode == 0
+
+
+def test_a_port_in_use_is_said_in_one_line(control_plane, tmp_path):
+    taken = Webhook(control_plane, tmp_path, "aaq")
+    taken.program.start()
+    taken.program.wait_ready()
+    arguments = [f"--bind={LOOPBACK}:{taken.port}", f"--tls-dir={tmp_path}"]
+    ran = subprocess.run(
+        [sys.executable, "-c", COMMAND, *arguments, f"--kubeconfig={control_plane.kubeconfig}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    taken.program.stop()
+
+    assert ran.returncode != 0
+    assert f"cannot listen on {LOOPBACK}:{taken.port}" in ran.stderr
+
+
+# ------------------------------------------------------------------ the leader
+
+
+def put_leader_pair(folder, authority: Authority, name: str) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "leader")])
+    signed = (
+        _draft(subject, authority._name, key.public_key())
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(authority._key, hashes.SHA256())
+    )
+    (folder / "tls.crt").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    _write_key(folder / "tls.key", key)
+
+
+async def test_a_growing_pod_is_asked_about_at_the_leader_of_the_lease(control_plane, tmp_path):
+    home = f"home-{uuid.uuid4().hex[:8]}"
+    for folder in ("webhook", "leader"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "token").write_text("who-we-are")
+    webhook = Webhook(control_plane, tmp_path / "webhook", home, f"--token-file={tmp_path}/token")
+    put_leader_pair(tmp_path / "leader", webhook.authority, f"aaq-controller.{home}.svc")
+    received: list[Incoming] = []
+
+    async def desk(incoming: Incoming) -> Outgoing:
+        received.append(incoming)
+        answer = {"allowed": False, "message": "exceeded quota: team"}
+        return Outgoing(json.dumps(answer).encode(), content_type="application/json")
+
+    pair = ServingPair(str(tmp_path / "leader"), clock=SYSTEM_CLOCK, report=lambda _: None)
+    leader = HttpsServer({"/v1/resizes": desk}, clock=SYSTEM_CLOCK)
+    port = await leader.start(LOOPBACK, 0, await pair.listening_context())
+    address = {"bursar.io/address": f"https://{LOOPBACK}:{port}"}
+    namespace = {"metadata": {"name": home}}
+    lease = {"metadata": {"name": "aaq-controller", "annotations": address}}
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{home}/leases"
+    assert control_plane.request("POST", "/api/v1/namespaces", namespace)[0] == 201
+    assert control_plane.request("POST", leases, lease)[0] == 201
+    webhook.program.start()
+    await asyncio.to_thread(webhook.program.wait_ready)
+    review = a_review("Pod", "UPDATE", a_pod(cpu="2"), a_pod(cpu="1"), subResource="resize")
+    try:
+        connector = aiohttp.TCPConnector(ssl=webhook.trust())
+        async with (
+            aiohttp.ClientSession(connector=connector) as session,
+            session.post(
+                f"{webhook.url}/validate", data=json.dumps(review).encode(), headers=JSON
+            ) as response,
+        ):
+            answer = (await response.json())["response"]
+    finally:
+        webhook.program.stop()
+        await leader.stop()
+        control_plane.request("DELETE", f"/api/v1/namespaces/{home}")
+
+    assert answer["status"] == {"code": 403, "message": "exceeded quota: team"}
+    assert [each.authorization for each in received] == ["Bearer who-we-are"]
+
+
+# ------------------------------------------------------------------ the command line
+
+
+@pytest.mark.parametrize("bind", ["8443", ":8443", "here:", "here:99999", "here:x"])
+def test_an_address_that_is_none_is_a_usage_error(bind):
+    ran = CliRunner().invoke(verb, [f"--bind={bind}"])
+
+    assert ran.exit_code == 2
+    assert "host:port is expected" in ran.output
+
+
+def test_outside_a_pod_a_cluster_has_to_be_named():
+    environment = {"KUBERNETES_SERVICE_HOST": "", "KUBERNETES_SERVICE_PORT": ""}
+
+    ran = CliRunner().invoke(verb, [], env=environment)
+
+    assert isinstance(ran.exception, BadInputError)
+    assert "does not run in a pod" in str(ran.exception)
