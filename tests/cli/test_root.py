@@ -81,4 +81,4 @@ def test_bash_completes_verbs_with_the_printed_script():
     )
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
 
-    assert done.stdout.strip() == "quantity", done.stderr
+    assert done.stdout.split() == ["quantity", "queue"], done.stderr

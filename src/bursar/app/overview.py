@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
+from bursar.app.quota.glance import NOTHING_SEEN, Glance, QuotaLine
 from bursar.core.model.binary_float import percent
 from bursar.core.model.names import CPU, MEMORY, PODS
 from bursar.core.model.node import Node
@@ -14,6 +15,7 @@ from bursar.core.model.quantity import Quantity
 from bursar.core.placement.message import gates_text
 from bursar.core.placement.node_books import NodeBooks
 from bursar.core.placement.vector import as_quantity
+from bursar.core.quota.ledger import PodKey
 
 FULL_PERCENT: Final = 90
 """From this share of a resource on a node is called full."""
@@ -69,6 +71,7 @@ class Overview:
     counts: Mapping[PodState, int]
     waiting: tuple[WaitingLine, ...]
     """Gated and waiting pods, those of the highest priority first."""
+    quotas: tuple[QuotaLine, ...] = ()
 
     @property
     def full(self) -> tuple[tuple[str, str], ...]:
@@ -78,7 +81,7 @@ class Overview:
         )
 
 
-def overview(nodes: Iterable[Node], pods: Iterable[Pod]) -> Overview:
+def overview(nodes: Iterable[Node], pods: Iterable[Pod], books: Glance = NOTHING_SEEN) -> Overview:
     """Look at the whole cluster as of one moment."""
     everyone = list(pods)
     on_nodes: dict[str, list[Pod]] = {}
@@ -87,7 +90,7 @@ def overview(nodes: Iterable[Node], pods: Iterable[Pod]) -> Overview:
             on_nodes.setdefault(pod.node_name, []).append(pod)
     states = [state_of(pod) for pod in everyone]
     held = (
-        _waiting_line(pod, state)
+        _waiting_line(pod, state, books)
         for pod, state in zip(everyone, states, strict=True)
         if state in {PodState.GATED, PodState.WAITING}
     )
@@ -98,6 +101,7 @@ def overview(nodes: Iterable[Node], pods: Iterable[Pod]) -> Overview:
         ),
         counts=Counter(states),
         waiting=tuple(sorted(held, key=lambda line: (-line.priority, line.namespace, line.name))),
+        quotas=books.quotas,
     )
 
 
@@ -116,13 +120,15 @@ _BY_PHASE: Final = {
 }
 
 
-def _waiting_line(pod: Pod, state: PodState) -> WaitingLine:
-    reason = gates_text(pod.scheduling_gates) if state is PodState.GATED else _scheduler_says(pod)
+def _waiting_line(pod: Pod, state: PodState, books: Glance) -> WaitingLine:
+    reason = books.reasons.get(PodKey(pod.namespace, pod.name), "")
+    if state is not PodState.GATED:
+        reason = _scheduler_says(pod)
     return WaitingLine(
         namespace=pod.namespace,
         name=pod.name,
         state=state,
-        reason=reason,
+        reason=reason or gates_text(pod.scheduling_gates),
         priority=pod.priority or 0,
     )
 

@@ -1,4 +1,4 @@
-"""`bursar describe`: pods and nodes from files, as a cluster would see them."""
+"""`bursar describe`: pods and nodes from files, as a cluster would see them; and quotas."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +17,7 @@ from bursar.adapters.files.manifests import (
 from bursar.app.node_report import NodeReport, node_report
 from bursar.app.pod_report import PodReport, pod_report
 from bursar.cli import node_document, node_layout, pod_document, pod_layout
+from bursar.cli.describe_quota import quota
 from bursar.cli.ending import NO, OK, BadInputError
 from bursar.cli.output import Output, emit_document, output_option, printable
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
@@ -29,9 +30,12 @@ DEFAULT_NAMESPACE: Final = "default"
 Named = TypeVar("Named", Pod, Node)
 
 
-@click.group(short_help="Show what pods and nodes in files consume.")
+@click.group(short_help="Show what pods, nodes and quotas consume.")
 def describe() -> None:
-    """Show what the pods and nodes in files consume, and why. Needs no cluster."""
+    """Show what pods and nodes consume, and why, and what quotas should show."""
+
+
+describe.add_command(quota)
 
 
 def files_option(command: Callable[..., Any]) -> Callable[..., Any]:

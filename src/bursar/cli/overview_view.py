@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from bursar.app.overview import Load, NodeLine, Overview, PodState, WaitingLine
+from bursar.app.quota.glance import QuotaLine
 from bursar.cli.output import printable
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 BAR_CELLS: Final = 10
 WAITING_SHOWN_MAX: Final = 10
 NODES_SHOWN_MAX: Final = 20
+QUOTAS_SHOWN_MAX: Final = 10
 
 Document: TypeAlias = dict[str, object]
 
@@ -32,6 +34,7 @@ def as_dict(overview: Overview) -> Document:
             }
             for line in overview.waiting
         ],
+        "quotas": [_quota(line) for line in overview.quotas],
         "full": [{"node": node, "resource": resource} for node, resource in overview.full],
     }
 
@@ -50,6 +53,16 @@ def _node(node: NodeLine) -> Document:
             }
             for load in node.loads
         },
+    }
+
+
+def _quota(line: QuotaLine) -> Document:
+    return {
+        "kind": line.key.kind.value,
+        "namespace": line.key.namespace,
+        "name": line.key.name,
+        "hard": {name: str(amount) for name, amount in line.hard.items()},
+        "used": {name: str(amount) for name, amount in line.used.items()},
     }
 
 
@@ -75,6 +88,8 @@ def drawn(overview: Overview, title: str) -> "Group":
         _node_table(overview.nodes),
         Text(f"Full: {full or 'nothing'}", style="red" if full else ""),
     ]
+    if overview.quotas:
+        parts.append(_quota_table(overview.quotas))
     if overview.waiting:
         parts.append(_waiting_table(overview.waiting))
     return Group(*parts)
@@ -108,6 +123,14 @@ def _node_table(nodes: Sequence[NodeLine]) -> "Table":
         ["NODE", "READY", *(resource.upper() for resource in resources)],
         rows + _rest(len(nodes), NODES_SHOWN_MAX),
     )
+
+
+def _quota_table(quotas: Sequence[QuotaLine]) -> "Table":
+    rows = [
+        [f"{line.key.namespace}/{line.key.name}".lstrip("/"), line.summary]
+        for line in quotas[:QUOTAS_SHOWN_MAX]
+    ]
+    return _table(["QUOTA", "USED/HARD"], rows + _rest(len(quotas), QUOTAS_SHOWN_MAX))
 
 
 def _waiting_table(waiting: Sequence[WaitingLine]) -> "Table":

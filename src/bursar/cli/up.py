@@ -13,14 +13,14 @@ from typing import Final
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.observed import Cluster, observe_nodes, observe_pods
+from bursar.adapters.observed import observe_nodes, observe_pods
 from bursar.app.overview import Overview, overview
 from bursar.app.ports import ClusterError
 from bursar.cli import overview_view
 from bursar.cli.durations import Duration
 from bursar.cli.ending import OK, BadInputError
 from bursar.cli.output import Output, emit_document, output_option
-from bursar.cli.up_cluster import embedded_cluster, real_cluster
+from bursar.cli.up_cluster import Shown, embedded_cluster, real_cluster
 
 REFRESH_SECONDS: Final = 0.25
 SYNC_SECONDS_MAX: Final = 30
@@ -37,14 +37,20 @@ Show = Callable[[Overview], None]
     type=click.Path(allow_dash=True),
     help="What the embedded cluster starts with: files, folders, or -. Default: an example.",
 )
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    help="Go on with the embedded cluster of this file, and keep it there in the end.",
+)
 @click.option("--kubeconfig", type=click.Path(), help="Look at the cluster of this file instead.")
 @click.option("--context", default="", help="Look at this context of your kubeconfig instead.")
 @click.option("--for", "seconds", type=Duration(), help="Stop after this time, such as 30s.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the embedded cluster.")
 @output_option
-def up(
+def up(  # noqa: PLR0913 - one for each option
     *,
     files: tuple[str, ...],
+    state: Path | None,
     kubeconfig: str | None,
     context: str,
     seconds: float | None,
@@ -61,11 +67,15 @@ def up(
     is_real = kubeconfig is not None or bool(context)
     if is_real and files:
         raise click.UsageError("-f is for the embedded cluster; a real one is only looked at")
+    if is_real and state is not None:
+        raise click.UsageError("--state is for the embedded cluster; a real one keeps its own")
+    if files and state is not None and state.exists():
+        raise click.UsageError(f"-f is for a new cluster, and {state} already holds one")
     title = "real cluster, read only" if is_real else "embedded cluster"
     cluster = (
         real_cluster(_kubeconfigs(kubeconfig), context)
         if is_real
-        else embedded_cluster(files, seed)
+        else embedded_cluster(files, seed, state)
     )
     try:
         last = asyncio.run(_watch(cluster, title, seconds, output))
@@ -87,7 +97,7 @@ def _kubeconfigs(named: str | None) -> list[str]:
 
 
 async def _watch(
-    opening: AbstractAsyncContextManager[Cluster],
+    opening: AbstractAsyncContextManager[Shown],
     title: str,
     seconds: float | None,
     output: Output,
@@ -98,21 +108,22 @@ async def _watch(
         loop.add_signal_handler(number, ended.set)
     if seconds is not None:
         loop.call_later(seconds, ended.set)
-    async with opening as cluster:
+    async with opening as shown:
         with _shown(title, output) as show:
-            return await _follow(cluster, ended, show)
+            return await _follow(shown, ended, show)
 
 
-async def _follow(cluster: Cluster, ended: asyncio.Event, show: Show) -> Overview:
+async def _follow(shown: Shown, ended: asyncio.Event, show: Show) -> Overview:
     """Keep looking until told to end; the last look is the answer."""
-    pods = observe_pods(cluster, SYSTEM_CLOCK, SystemRandom())
-    nodes = observe_nodes(cluster, SYSTEM_CLOCK, SystemRandom())
+    pods = observe_pods(shown.cluster, SYSTEM_CLOCK, SystemRandom())
+    nodes = observe_nodes(shown.cluster, SYSTEM_CLOCK, SystemRandom())
     tasks = [asyncio.create_task(informer.run()) for informer in (pods, nodes)]
 
     def look() -> Overview:
         return overview(
             (each.item for each in nodes.snapshot().objects()),
             (each.item for each in pods.snapshot().objects()),
+            shown.glance(),
         )
 
     try:

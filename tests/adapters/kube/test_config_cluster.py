@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import os
+import random
 import shutil
 import subprocess
 
@@ -13,7 +14,10 @@ import aiohttp
 import pytest
 
 from assets import ensure
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import load_in_cluster, load_kubeconfig
+from bursar.adapters.kube.rows import PODS
 from kubeconfig_notation import V1, V1BETA1, HandClock, PluginScript, write
 
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
@@ -64,11 +68,11 @@ def a_config(cluster, user, **context):
     }
 
 
-def kubectl_identity(kubectl, *paths):
+def kubectl_identity(kubectl, *paths, **environment):
     """Whom the server takes kubectl for."""
     done = subprocess.run(
         [kubectl, "auth", "whoami", "-o", "json"],
-        env=os.environ | {"KUBECONFIG": ":".join(paths)},
+        env=os.environ | environment | {"KUBECONFIG": ":".join(paths)},
         capture_output=True,
         text=True,
         timeout=20,
@@ -306,8 +310,11 @@ async def test_a_server_name_for_tls(control_plane, kubectl, cluster, tmp_path):
 
 
 @contextlib.asynccontextmanager
-async def tunnel():
-    """A proxy that connects wherever it is asked to, and where it was asked to."""
+async def tunnel(*, known=()):
+    """A proxy that connects wherever it is asked to, and where it was asked to.
+
+    Of hosts that only the proxy knows, `known` says where they are.
+    """
     asked = []
 
     async def copy(reader, writer):
@@ -321,6 +328,7 @@ async def tunnel():
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         asked.append(head.split()[1])
         host, _, port = asked[-1].rpartition(":")
+        host = dict(known).get(host, host)
         far_reader, far_writer = await asyncio.open_connection(host, int(port))
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
         await asyncio.gather(copy(reader, far_writer), copy(far_reader, writer))
@@ -340,6 +348,27 @@ async def test_a_proxy(control_plane, kubectl, cluster, tmp_path):
     assert ours == theirs
     assert set(asked) == {f"127.0.0.1:{control_plane.api_port}"}
     assert len(asked) >= 2
+
+
+async def test_a_proxy_of_the_environment(control_plane, kubectl, cluster, tmp_path):
+    """The server has a name that nobody can resolve but the proxy."""
+    hidden = f"cluster.invalid:{control_plane.api_port}"
+    pair = control_plane.client("proxied", MASTERS)
+    user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
+    named = {"server": f"https://{hidden}", "tls-server-name": "localhost"}
+    path = write(tmp_path / "config", a_config(cluster | named, user))
+    async with tunnel(known={"cluster.invalid": "127.0.0.1"}.items()) as (proxy, asked):
+        variables = {"HTTPS_PROXY": proxy, "NO_PROXY": "example.com,10.0.0.0/8"}
+        theirs = await asyncio.to_thread(kubectl_identity, kubectl, path, **variables)
+        access = load_kubeconfig([path], environment=variables)
+        ours = await identity(access)
+        async with KubeClient(access, clock=SYSTEM_CLOCK, rng=random.SystemRandom()) as client:
+            answer = await client.list(PODS, limit=1)
+
+    assert ours == theirs
+    assert answer.resource_version
+    assert set(asked) == {hidden}
+    assert len(asked) >= 3
 
 
 async def test_a_server_that_is_not_verified(cluster, kubectl, service_account, tmp_path):

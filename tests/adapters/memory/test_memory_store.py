@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import random
+import re
 import stat
 
 import pytest
@@ -228,6 +230,70 @@ async def test_a_file_that_is_no_saved_cluster_changes_nothing(tmp_path, content
     with pytest.raises(SavedStateError, match=problem):
         load(cluster, path)
     assert await read(cluster)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        '{"name":"a","uid":"u"}',
+        '{"name":"a","uid":"u","resourceVersion":"x"}',
+        '{"name":"a","uid":"u","resourceVersion":7}',
+        '{"name":"a","uid":"u","resourceVersion":"1","namespace":null}',
+        '{"name":"a","uid":"u","resourceVersion":"1","ownerReferences":[{}]}',
+        '{"name":"a","uid":"u","resourceVersion":"1","x":' + "[" * 9999 + "]" * 9999 + "}",
+    ],
+)
+async def test_a_saved_object_that_no_cluster_can_hold_is_refused(tmp_path, metadata):
+    path = tmp_path / "state"
+    path.write_text(
+        '{"format":"bursar-cluster","version":1,"revision":1}\n'
+        '{"resource":"configmaps","object":{"metadata":' + metadata + "}}\n"
+    )
+
+    with pytest.raises(SavedStateError, match=":2: not a saved object"):
+        load(a_cluster(), path)
+
+
+async def test_a_file_edited_by_hand_is_taken_without_its_digest(tmp_path):
+    cluster = a_cluster()
+    await cluster.create(CONFIG_MAPS, config_map(data={"x": "1"}), namespace="default")
+    path = tmp_path / "state"
+    save(cluster, path)
+    edited = path.read_text().replace('"x":"1"', '"x":"2"')
+    path.write_text(edited)
+
+    with pytest.raises(SavedStateError, match="damaged: it is not what was once saved"):
+        load(a_cluster(), path)
+
+    path.write_text(re.sub(r',"digest":"\w+"', "", edited))
+    load(cluster, path)
+    assert (await read(cluster))["data"] == {"x": "2"}
+
+
+async def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path):
+    (tmp_path / "state").mkdir()
+
+    with pytest.raises(SavedStateError, match="state: is a directory"):
+        save(a_cluster(), tmp_path / "state")
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+async def test_saving_through_a_link_keeps_the_link(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "state")
+    save(a_cluster(), link)
+
+    assert link.is_symlink()
+    assert (tmp_path / "state").is_file()
+
+
+async def test_what_is_not_a_file_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(SavedStateError, match="pipe: not a file"):
+        load(a_cluster(), tmp_path / "pipe")
+    with pytest.raises(SavedStateError, match="none: no such file or directory"):
+        load(a_cluster(), tmp_path / "none")
 
 
 # ------------------------------------------------------------------ manifests

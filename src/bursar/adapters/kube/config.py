@@ -24,6 +24,7 @@ from bursar.adapters.kube.credentials import (
 )
 from bursar.adapters.kube.exec_plugin import IF_AVAILABLE, MODES, ExecCredentials, Plugin
 from bursar.adapters.kube.merge import Choice, Located, choose
+from bursar.adapters.kube.proxy import find_proxy
 from bursar.adapters.kube.small_file import SmallFileError, read_small
 from bursar.adapters.kube.tls import ClusterTls, Pem, TlsSettings
 from bursar.app.ports import Clock
@@ -75,14 +76,18 @@ def load_kubeconfig(
 ) -> ClusterAccess:
     """Follow a context of one or several kubeconfig files, the current one unless named.
 
-    Of several files any may be missing. `environment` is what exec plugins are run in.
-    Raises `ConfigError`.
+    Of several files any may be missing. `environment` is what exec plugins are run in, and
+    names a proxy where the file does not. Raises `ConfigError`.
     """
     choice = choose(paths, context)
     cluster = choice.cluster
     server = _server(cluster)
-    proxy = cluster.entry.proxy_url or ""
-    proxy = parse_proxy(proxy, cluster.place("proxy-url")) if proxy else ""
+    stated = cluster.entry.proxy_url
+    proxy = (
+        parse_proxy(stated, cluster.place("proxy-url"))
+        if stated
+        else find_proxy(environment, server)
+    )
     impersonation = _impersonation(choice.user)
     if not server.startswith("https://"):
         # As upstream does: who we are is told only to those whom TLS has shown to be who they are.
@@ -126,6 +131,7 @@ def load_in_cluster(
     return ClusterAccess(
         server=server,
         tls=tls,
+        proxy_url=find_proxy(environment, server),
         namespace=environment.get("POD_NAMESPACE") or _namespace_in(folder),
         context=IN_CLUSTER,
         credentials=AccessCredentials(token, tls=tls),

@@ -10,17 +10,21 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from bursar.adapters.memory import faults
-from bursar.adapters.memory.kinds import PODS, PRIORITY_CLASSES, RUNTIME_CLASSES
+from bursar.adapters.memory.kinds import NODES, PODS, PRIORITY_CLASSES, RUNTIME_CLASSES
 from bursar.adapters.memory.metadata import timestamp
 from bursar.adapters.memory.patches import JsonObject
 from bursar.app.ports import Key, Resource
 from bursar.core.model.defaulting import with_defaults
+from bursar.core.model.demand import INCOMING, pod_requests
+from bursar.core.model.names import CPU, MEMORY
 from bursar.core.model.pod import Container, Pod, ResourceRequirements
 from bursar.core.model.problem import Problem, forbidden, invalid, required
 from bursar.core.model.qos import qos_class
+from bursar.core.model.quantity import ZERO
 from bursar.core.model.resources import ResourceList
 from bursar.core.model.validation import validate_gate_update, validate_pod
 from bursar.core.model.validation_resize import validate_resize
+from bursar.wire import node as wire_node
 from bursar.wire import pod as wire_pod
 from bursar.wire.fields import FieldError
 from bursar.wire.shape import shaped
@@ -298,7 +302,97 @@ def resized(old: PodDocument, new: PodDocument) -> tuple[JsonObject, tuple[Probl
             spec[name] = [{**was, "resources": now["resources"]} for was, now in pairs]
     if "resources" in new.body["spec"]:
         spec["resources"] = new.body["spec"]["resources"]
-    return {**old.body, "spec": spec}, validate_resize(old.pod, new.pod)
+    problems = validate_resize(old.pod, new.pod)
+    policies = [each for each in _policy_problems(old, new) if each not in problems]
+    return {**old.body, "spec": spec}, (*problems, *policies)
+
+
+def _policy_problems(old: PodDocument, new: PodDocument) -> Iterator[Problem]:
+    """A resize may not change how the next one is done; the core does not see the policy."""
+    for name in _CONTAINER_LISTS:
+        pairs = zip(
+            old.body["spec"].get(name) or (), new.body["spec"].get(name) or (), strict=False
+        )
+        for index, (was, now) in enumerate(pairs):
+            if (was.get("resizePolicy") or []) == (now.get("resizePolicy") or []):
+                continue
+            if name == "containers":
+                yield forbidden("spec", "only cpu and memory resources are mutable")
+            else:
+                detail = "only cpu and memory resources for init or sidecar containers are mutable"
+                yield forbidden(f"spec.{name}[{index}]", detail)
+
+
+def require_node_for_resize(old: JsonObject, new: JsonObject, key: Key, lookup: Lookup) -> None:
+    """Refuse a resize that the pod's node could never grant. Raises `ForbiddenError`.
+
+    So does the server, in admission: the node must be there, run Linux, have declared that
+    it can resize what is resized, and could hold the pod if it were alone there. A pod
+    without a node may become as large as it likes.
+    """
+    name = new["spec"].get("nodeName")
+    before, after = read_pod(old, key), read_pod(new, key)
+    if not name or not _is_size_changed(before.pod, after.pod):
+        return
+    node = lookup.find(NODES, name)
+    if node is None:
+        raise faults.forbidden(PODS, key, f'node "{name}" not found')
+    detail = (
+        _undeclared_features(before, after, node)
+        or _foreign_system(node)
+        or _missing_room(after.pod, node)
+    )
+    if detail:
+        raise faults.forbidden(PODS, key, detail)
+
+
+def _is_size_changed(old: Pod, new: Pod) -> bool:
+    parts = [(pod.resources, pod.containers, pod.init_containers) for pod in (old, new)]
+    return parts[0] != parts[1]
+
+
+def _undeclared_features(old: PodDocument, new: PodDocument, node: JsonObject) -> str:
+    declared = (node.get("status") or {}).get("declaredFeatures") or ()
+    wanted = []
+    if old.pod.resources != new.pod.resources:
+        wanted.append("InPlacePodLevelResourcesVerticalScaling")
+    starting = zip(old.pod.init_containers, new.pod.init_containers, strict=True)
+    if any(was != now and not was.is_sidecar for was, now in starting):
+        wanted.append("InPlacePodVerticalScalingInitContainers")
+    missing = [each for each in wanted if each not in declared]
+    if not missing:
+        return ""
+    return (
+        f"pod update requires features {', '.join(missing)} which are not available on node "
+        f'"{node["metadata"]["name"]}"'
+    )
+
+
+def _foreign_system(node: JsonObject) -> str:
+    metadata = node["metadata"]
+    system = (metadata.get("labels") or {}).get("kubernetes.io/os", "linux")
+    if system == "linux":
+        return ""
+    return f'pod resize is only supported on linux nodes, node "{metadata["name"]}" is "{system}"'
+
+
+def _missing_room(pod: Pod, node: JsonObject) -> str:
+    try:
+        allocatable = wire_node.to_core(shaped(node, wire_node.Node)).allocatable
+    except FieldError:
+        return ""  # a node that makes no sense is not judged by
+    requests = pod_requests(pod, INCOMING)
+    lacks = []
+    for name in (CPU, MEMORY):
+        wanted, there = requests.get(name, ZERO), allocatable.get(name, ZERO)
+        if wanted > there:
+            numbers = [
+                amount.milli_value() if name == CPU else amount.value()
+                for amount in (wanted, there)
+            ]
+            lacks.append(f"{name}, requested: {numbers[0]}, allocatable: {numbers[1]}")
+    prefix = "node didn't have enough allocatable resources: "
+    return prefix + "; ".join(lacks) if lacks else ""
 
 
 # ------------------------------------------------------------------ to a node, and the end

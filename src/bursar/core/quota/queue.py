@@ -130,7 +130,8 @@ def _in_room(books: Books) -> Iterator[_Entry]:
     for party in books.room.parties():
         refusals = _refusals(books, party)
         for row in party.members.values():
-            yield _Entry(party.rank_of(row), row, refusals, party.bill.quotas)
+            rank = _rank(row, ignores_priority=party.ignores_priority)
+            yield _Entry(rank, row, refusals, party.bill.quotas)
 
 
 def _refusals(books: Books, party: Party) -> tuple[Refusal, ...]:

@@ -1,0 +1,117 @@
+"""Reading once, in pages, everything that quotas are about. Nothing is followed afterwards."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from bursar.adapters.identity import locate
+from bursar.adapters.quota_kinds import NAMESPACES, RESOURCE_OF
+from bursar.app.ports import (
+    ExpiredError,
+    ForbiddenError,
+    NotFoundError,
+    Query,
+    Reader,
+    Resource,
+)
+from bursar.app.quota.report import Inventory
+from bursar.core.quota.quota import QuotaKind
+from bursar.core.quota.reported import QuotaObject
+from bursar.wire.namespace import decode_namespace
+from bursar.wire.pod_row import PodRowDecoder
+from bursar.wire.quota_objects import decode_quota
+
+PODS: Final = Resource("", "v1", "pods", "Pod")
+PAGE_SIZE: Final = 500
+ATTEMPTS_MAX: Final = 3
+"""How often a list is begun that takes longer than the server remembers its moment."""
+
+Progress = Callable[[str, int], None]
+"""Told the kind, and how many of it have been read so far."""
+
+T = TypeVar("T")
+
+
+async def read_inventory(
+    reader: Reader, *, namespace: str = "", progress: Progress | None = None
+) -> Inventory:
+    """Read a cluster, or what is needed to judge the quotas of one namespace.
+
+    Whoever may see only that namespace is served, too: cluster-wide quotas that may not be
+    seen are left out, with a word about it. Raises `ClusterError`.
+    """
+    reading = _Reading(reader, progress or _silent)
+    quotas = [
+        quota
+        for kind in (QuotaKind.NATIVE, QuotaKind.NAMESPACED)
+        for quota in await reading.quotas(kind, namespace)
+    ]
+    try:
+        cluster_wide = await reading.quotas(QuotaKind.CLUSTER)
+    except ForbiddenError as error:
+        if not namespace:
+            raise
+        cluster_wide = []
+        reading.problems.append(f"left out: cluster-wide quotas: {error}")
+    where = "" if cluster_wide else namespace
+    rows = await reading.objects(PODS, PodRowDecoder().decode, where)
+    # After the pods, so that the namespace of each was there before it.
+    namespaces = [] if where else await reading.objects(NAMESPACES, decode_namespace)
+    return Inventory(
+        rows=rows,
+        namespaces=namespaces,
+        quotas=(*quotas, *cluster_wide),
+        problems=tuple(reading.problems),
+    )
+
+
+def _silent(_kind: str, _count: int) -> None:
+    pass
+
+
+class _Reading:
+    def __init__(self, reader: Reader, progress: Progress) -> None:
+        self._reader, self._progress = reader, progress
+        self.problems: Final[list[str]] = []
+
+    async def quotas(self, kind: QuotaKind, namespace: str = "") -> list[QuotaObject]:
+        """All quotas of a kind; none where the kind is not installed."""
+        try:
+            return await self.objects(
+                RESOURCE_OF[kind], lambda body: decode_quota(kind, body), namespace
+            )
+        except NotFoundError:
+            return []
+
+    async def objects(
+        self, resource: Resource, decode: Callable[[bytes], T], namespace: str = ""
+    ) -> list[T]:
+        for _ in range(ATTEMPTS_MAX - 1):
+            try:
+                return await self._all_pages(resource, decode, namespace)
+            except ExpiredError:
+                continue
+        return await self._all_pages(resource, decode, namespace)
+
+    async def _all_pages(
+        self, resource: Resource, decode: Callable[[bytes], T], namespace: str
+    ) -> list[T]:
+        found: list[T] = []
+        problems: list[str] = []
+        query, page = Query(namespace=namespace), ""
+        while True:
+            answer = await self._reader.list(resource, query, limit=PAGE_SIZE, page=page)
+            for body in answer.items:
+                try:
+                    found.append(decode(body))
+                except ValueError as error:
+                    problems.append(f"left out: {resource} {_place(body)}: {error}")
+            self._progress(resource.plural, len(found))
+            page = answer.next_page
+            if not page:
+                self.problems.extend(problems)
+                return found
+
+
+def _place(body: bytes) -> str:
+    identity = locate(body)
+    return "(without a name)" if identity is None else str(identity.key)

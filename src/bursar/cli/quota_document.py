@@ -1,0 +1,73 @@
+"""Quotas and the pods that wait for them as plain data, for `-o json` and `-o yaml`."""
+
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from bursar.app.quota.report import QuotaReport
+from bursar.core.model.resources import ResourceList
+from bursar.core.quota.queue import Waiting
+from bursar.core.quota.quota import QuotaKey
+from bursar.core.quota.refusal import Refusal, Shortage
+
+Document: TypeAlias = dict[str, object]
+
+
+def quota_as_dict(report: QuotaReport) -> Document:
+    quota = report.seen.quota
+    return {
+        **_key(quota.key),
+        "hard": _texts(quota.hard),
+        "used": _texts(report.used),
+        "reported": _texts(report.seen.reported_used),
+    }
+
+
+def waiting_as_dict(waiting: Waiting) -> Document:
+    """One pod of the queue. The reason is null for one that is about to be released."""
+    row, stamp = waiting.row, waiting.row.stamp
+    return {
+        "position": waiting.position,
+        "namespace": row.namespace,
+        "name": row.name,
+        "uid": stamp.uid,
+        "priority": row.profile.priority or 0,
+        "created": _time(stamp.created_s),
+        "reason": None if waiting.reason is None else waiting.reason.value,
+        "refusals": [_refusal(refusal) for refusal in waiting.refusals],
+        "ahead": [str(pod) for pod in waiting.ahead],
+        "aheadCount": waiting.ahead_count,
+    }
+
+
+def _refusal(refusal: Refusal) -> Document:
+    return {
+        "reason": refusal.reason.value,
+        "quota": None if refusal.quota is None else _key(refusal.quota),
+        "shortages": [_shortage(shortage) for shortage in refusal.shortages],
+        "message": refusal.message(),
+    }
+
+
+def _shortage(shortage: Shortage) -> Document:
+    return {
+        "resource": shortage.resource,
+        "requested": str(shortage.requested),
+        "used": str(shortage.used),
+        "hard": str(shortage.hard),
+        "missing": str(shortage.missing),
+    }
+
+
+def _key(key: QuotaKey) -> Document:
+    return {"kind": key.kind.value, "namespace": key.namespace, "name": key.name}
+
+
+def _texts(amounts: ResourceList) -> dict[str, str]:
+    return {name: str(amount) for name, amount in sorted(amounts.items())}
+
+
+def _time(seconds: int) -> str | None:
+    """As Kubernetes writes times; null if the object does not say."""
+    if seconds == 0:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

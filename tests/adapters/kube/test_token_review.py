@@ -1,0 +1,187 @@
+"""Whose token it is: asked of the API server, remembered for a while, never kept."""
+
+import asyncio
+import json
+import uuid
+
+import pytest
+
+from bursar.adapters.kube import token_review
+from bursar.adapters.kube.token_review import TOKEN_LENGTH_MAX, TokenReviewer
+from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.app.ports import ForbiddenError, Json, Resource, UnavailableError
+from kube_access import NAMESPACES, SERVICE_ACCOUNTS, a_client, access_of
+
+WEBHOOK = "system:serviceaccount:aaq:aaq-server"
+
+
+class Authority:
+    """The part of an API server that knows tokens."""
+
+    def __init__(self, **usernames: str) -> None:
+        self.usernames = usernames
+        self.asked: list[str] = []
+        self.opinion: Exception | bytes | None = None
+        self.under_way = self.under_way_most = 0
+        self.delay: asyncio.Event | None = None
+
+    async def create(
+        self, resource: Resource, body: Json, *, namespace: str = "", is_dry_run: bool = False
+    ) -> bytes:
+        assert (str(resource), namespace, is_dry_run) == (
+            "tokenreviews.authentication.k8s.io",
+            "",
+            False,
+        )
+        token = body["spec"]["token"]
+        self.asked.append(token)
+        self.under_way += 1
+        self.under_way_most = max(self.under_way_most, self.under_way)
+        if self.delay is not None:
+            await self.delay.wait()
+        self.under_way -= 1
+        if isinstance(self.opinion, Exception):
+            raise self.opinion
+        if self.opinion is not None:
+            return self.opinion
+        known = token in self.usernames
+        user = {"username": self.usernames[token], "groups": ["a"]} if known else {}
+        status = {"authenticated": known, "user": user}
+        return json.dumps({"kind": "TokenReview", "status": status}).encode()
+
+
+@pytest.fixture
+def clock():
+    return VirtualClock()
+
+
+async def answered(clock: VirtualClock, asking):
+    """Virtual time must be let pass for deadlines to end."""
+    task = asyncio.ensure_future(asking)
+    await clock.advance(0)
+    return await task
+
+
+async def test_a_known_token_is_asked_about_once_a_minute(clock):
+    authority = Authority(good=WEBHOOK)
+    reviewer = TokenReviewer(authority, clock)
+
+    for _ in range(3):
+        assert await answered(clock, reviewer.find_username("good")) == WEBHOOK
+    assert authority.asked == ["good"]
+
+    await clock.advance(61)
+    authority.usernames = {}
+    assert await answered(clock, reviewer.find_username("good")) is None
+    assert authority.asked == ["good", "good"]
+
+
+async def test_a_refused_token_is_asked_about_again_after_seconds(clock):
+    authority = Authority()
+    reviewer = TokenReviewer(authority, clock)
+
+    for _ in range(3):
+        assert await answered(clock, reviewer.find_username("new")) is None
+    authority.usernames = {"new": WEBHOOK}
+    await clock.advance(6)
+
+    assert await answered(clock, reviewer.find_username("new")) == WEBHOOK
+    assert authority.asked == ["new", "new"]
+
+
+async def test_what_cannot_be_a_token_is_not_asked_about(clock):
+    authority = Authority()
+    reviewer = TokenReviewer(authority, clock)
+
+    assert await reviewer.find_username("") is None
+    assert await reviewer.find_username("x" * (TOKEN_LENGTH_MAX + 1)) is None
+    assert authority.asked == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}",
+        b'{"status": {}}',
+        b'{"status": {"authenticated": true}}',
+        b'{"status": {"authenticated": true, "user": {}}}',
+        b'{"status": {"authenticated": false, "user": {"username": "me"}}}',
+    ],
+)
+async def test_an_answer_without_a_name_is_nobody(clock, body):
+    authority = Authority()
+    authority.opinion = body
+
+    assert await answered(clock, TokenReviewer(authority, clock).find_username("x")) is None
+
+
+async def test_errors_are_not_remembered_and_show_no_token(clock):
+    authority = Authority(secret=WEBHOOK)
+    reviewer = TokenReviewer(authority, clock)
+
+    authority.opinion = b'{"status": "secret'
+    with pytest.raises(UnavailableError) as error:
+        await answered(clock, reviewer.find_username("secret"))
+    assert "secret" not in str(error.value)
+
+    authority.opinion = ForbiddenError("we may not ask")
+    with pytest.raises(ForbiddenError):
+        await answered(clock, reviewer.find_username("secret"))
+
+    authority.opinion = None
+    assert await answered(clock, reviewer.find_username("secret")) == WEBHOOK
+    assert "secret" not in repr(vars(reviewer))
+
+
+async def test_an_api_server_that_does_not_answer_is_given_up(clock):
+    authority = Authority(good=WEBHOOK)
+    authority.delay = asyncio.Event()
+    asking = asyncio.ensure_future(TokenReviewer(authority, clock).find_username("good"))
+
+    await clock.advance(token_review.REVIEW_SECONDS)
+
+    with pytest.raises(UnavailableError, match="within 3 s"):
+        await asking
+
+
+async def test_strangers_can_neither_flood_the_api_server_nor_make_us_forget(clock):
+    authority = Authority(good=WEBHOOK)
+    reviewer = TokenReviewer(authority, clock)
+    await answered(clock, reviewer.find_username("good"))
+    authority.delay = asyncio.Event()
+    strangers = [f"stranger-{number}" for number in range(token_review.ANSWERS_MAX + 10)]
+    asking = [asyncio.ensure_future(reviewer.find_username(each)) for each in strangers]
+    await clock.advance(0)
+    authority.delay.set()
+    await clock.advance(0)
+
+    assert await asyncio.gather(*asking) == [None] * len(strangers)
+    assert authority.under_way_most == token_review.REVIEWS_MAX
+    assert len(reviewer._refused) == token_review.ANSWERS_MAX
+    assert await reviewer.find_username("good") == WEBHOOK
+    assert authority.asked.count("good") == 1
+
+
+async def test_a_real_api_server_knows_its_tokens(control_plane):
+    namespace = f"tokens-{uuid.uuid4().hex[:8]}"
+    async with a_client(access_of(control_plane)) as client:
+        await client.create(
+            NAMESPACES,
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        )
+        await client.create(
+            SERVICE_ACCOUNTS,
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "aaq-server"}},
+            namespace=namespace,
+        )
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/aaq-server/token"
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        _, body = control_plane.request("POST", path, request)
+        token = json.loads(body)["status"]["token"]
+        reviewer = TokenReviewer(client, VirtualClock())
+
+        assert (
+            await reviewer.find_username(token) == f"system:serviceaccount:{namespace}:aaq-server"
+        )
+        assert await reviewer.find_username(f"{token}x") is None
+        assert await reviewer.find_username("nonsense") is None

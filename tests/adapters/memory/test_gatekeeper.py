@@ -1,0 +1,125 @@
+"""Admission of the embedded cluster: who is gated, and who may grow."""
+
+import asyncio
+import json
+import random
+
+import pytest
+
+from bursar.adapters.memory.gatekeeper import Gatekeeper
+from bursar.adapters.memory.manifests import load_manifests
+from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.adapters.memory.store import MemoryCluster
+from bursar.adapters.quota_kinds import crd_documents
+from bursar.adapters.quota_sources import pod_row_decode, term_sources
+from bursar.app.ports import ForbiddenError, Key, Patch, PatchKind
+from bursar.app.quota.controller import Controller, ControllerSettings
+from bursar.app.quota.lifting import PODS
+from bursar.core.quota.quota import GATE
+from bursar.core.quota.targeting import GATING_LABEL, Targeting
+
+TARGETING = Targeting(own_namespace="aaq")
+
+
+def namespace(name: str, **labels: str) -> dict:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def pod(name: str, space: str = "team", cpu: str = "100m", **spec: object) -> dict:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": space},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def quota(**hard: str) -> dict:
+    return {
+        "apiVersion": "aaq.kubevirt.io/v1alpha1",
+        "kind": "ApplicationAwareResourceQuota",
+        "metadata": {"name": "limits", "namespace": "team"},
+        "spec": {"hard": hard},
+    }
+
+
+@pytest.fixture
+async def world():
+    """A cluster with a gatekeeper and a controller at work, on a clock of its own."""
+    clock, luck = VirtualClock(), random.Random(7)  # noqa: S311 - a run must be repeatable
+    keeper = Gatekeeper(TARGETING, decode=pod_row_decode())
+    cluster = MemoryCluster(
+        clock, source=luck, mutating=(keeper.gate,), validating=(keeper.check_resize,)
+    )
+    keeper.reader = cluster
+    await load_manifests(
+        cluster,
+        [
+            *crd_documents(),
+            namespace("aaq"),
+            namespace("team", **{GATING_LABEL: ""}),
+            namespace("free"),
+        ],
+    )
+    controller = Controller(
+        cluster,
+        clock,
+        luck,
+        settings=ControllerSettings(namespace="aaq", identity="test"),
+        open_sources=lambda: term_sources(cluster, clock, luck, TARGETING),
+    )
+    keeper.find_desk = lambda: controller.resize_desk
+    working = asyncio.create_task(controller.run())
+    yield cluster, clock
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+
+
+async def gates(cluster: MemoryCluster, key: Key) -> list[str]:
+    spec = json.loads(await cluster.get(PODS, key))["spec"]
+    return [gate["name"] for gate in spec.get("schedulingGates", ())]
+
+
+async def grow(cluster: MemoryCluster, name: str, cpu: str, *, is_dry_run: bool = False) -> None:
+    value = {"requests": {"cpu": cpu}}
+    change = [{"op": "replace", "path": "/spec/containers/0/resources", "value": value}]
+    patch = Patch(kind=PatchKind.JSON, body=change)
+    key = Key("team", name)
+    await cluster.patch(PODS, key, patch, subresource="resize", is_dry_run=is_dry_run)
+
+
+async def test_only_new_pods_of_selected_namespaces_are_gated(world):
+    cluster, clock = world
+    await load_manifests(cluster, [quota(pods="1"), pod("one"), pod("two"), pod("three", "free")])
+
+    assert await gates(cluster, Key("team", "one")) == [GATE]
+    assert await gates(cluster, Key("free", "three")) == []
+    await clock.advance(1)
+    assert await gates(cluster, Key("team", "one")) == []
+    assert await gates(cluster, Key("team", "two")) == [GATE]
+
+
+async def test_a_pod_that_names_its_node_is_refused_with_advice(world):
+    cluster, _ = world
+
+    with pytest.raises(ForbiddenError, match=r"remove spec\.nodeName"):
+        await load_manifests(cluster, [pod("bound", nodeName="n")])
+
+
+async def test_a_pod_grows_only_into_room(world):
+    cluster, clock = world
+    await load_manifests(
+        cluster, [quota(**{"requests.cpu": "400m"}), *(pod(f"p{each}") for each in range(3))]
+    )
+    await clock.advance(1)
+    await grow(cluster, "p0", "150m")
+
+    with pytest.raises(
+        ForbiddenError, match=r"exceeded quota: limits, requested: requests.cpu=100m"
+    ):
+        await grow(cluster, "p1", "200m")
+    await grow(cluster, "p1", "50m")
+    await grow(cluster, "p2", "150m", is_dry_run=True)
+    await clock.advance(1)
+    await grow(cluster, "p2", "200m")

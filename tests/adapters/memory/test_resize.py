@@ -1,0 +1,260 @@
+"""Which resizes are refused for the node's sake: the embedded cluster's words are the server's."""
+
+import asyncio
+import itertools
+import json
+import random
+from dataclasses import dataclass, field
+
+import pytest
+
+from assets import AssetError
+from bursar.adapters.memory import pods
+from bursar.adapters.memory.kinds import NAMESPACES, NODES, PODS
+from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.ports import ClusterError, Key, Patch, PatchKind
+from controlplane import ControlPlane
+from program import ProgramError
+
+PREFIX = "resize"
+LINUX, BARE, WINDOWS, MODERN, NOWHERE = (
+    f"{PREFIX}-{kind}" for kind in ("linux", "bare", "windows", "modern", "nowhere")
+)
+FEATURES = ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"]
+POLICY = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+FIRST, SECOND = "/spec/containers/0", "/spec/initContainers/0"
+POD_LEVEL = {"resources": {"requests": {"cpu": "2", "memory": "2Gi"}}}
+
+
+def a_node(name, system="", features=()):
+    amounts = {"cpu": "4", "memory": "4Gi", "pods": "9"}
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/os": system} if system else {}},
+        "spec": {"unschedulable": True},
+        "status": {"capacity": amounts, "allocatable": amounts, "declaredFeatures": [*features]},
+    }
+
+
+WORLD = [
+    a_node(LINUX, "linux"),
+    a_node(BARE),
+    a_node(WINDOWS, "windows"),
+    a_node(MODERN, "linux", FEATURES),
+]
+
+
+def starting(**more):
+    container = {"name": "i", "image": "i", "resources": {"requests": {"cpu": "1"}}, **more}
+    return {"initContainers": [container]}
+
+
+def put(path, value):
+    return {"op": "add", "path": path, "value": value}
+
+
+def cpu(amount, of=FIRST):
+    return put(f"{of}/resources/requests/cpu", amount)
+
+
+def memory(amount):
+    return put(f"{FIRST}/resources/requests/memory", amount)
+
+
+@dataclass(frozen=True)
+class Case:
+    id: str
+    node: str
+    change: list = field(default_factory=list)
+    says: str = ""
+    spec: dict = field(default_factory=dict)
+
+
+ROOM = "node didn't have enough allocatable resources: "
+FEATURE = "pod update requires features {} which are not available on node "
+PODS_OWN, INITS = FEATURES
+CASES = [
+    Case("fills the node", LINUX, [cpu("4")]),
+    Case("too much cpu", LINUX, [cpu("4.0001")], ROOM + "cpu, requested: 4001, allocatable: 4000"),
+    Case(
+        "too much of both",
+        LINUX,
+        [cpu("5"), memory("5Gi")],
+        ROOM + "cpu, requested: 5000, allocatable: 4000; memory, requested: 5368709120, "
+        "allocatable: 4294967296",
+    ),
+    Case("no system", BARE, [cpu("5")], ROOM + "cpu, requested: 5000, allocatable: 4000"),
+    Case("nothing changes", WINDOWS, [put(f"{FIRST}/image", "other")]),
+    Case(
+        "not linux",
+        WINDOWS,
+        [cpu("9")],
+        f'pod resize is only supported on linux nodes, node "{WINDOWS}" is "windows"',
+    ),
+    Case("node gone", NOWHERE, [cpu("2")], f'node "{NOWHERE}" not found'),
+    Case("node gone, nothing changes", NOWHERE, []),
+    Case("without a node", "", [cpu("900")]),
+    Case("sidecar", LINUX, [cpu("2", SECOND)], spec=starting(restartPolicy="Always")),
+    Case(
+        "sidecar too large",
+        LINUX,
+        [cpu("3500m", SECOND)],
+        ROOM + "cpu, requested: 4500, allocatable: 4000",
+        starting(restartPolicy="Always"),
+    ),
+    Case("init", LINUX, [cpu("2", SECOND)], FEATURE.format(INITS) + f'"{LINUX}"', starting()),
+    Case("init, declared", MODERN, [cpu("2", SECOND)], spec=starting()),
+    Case(
+        "init too large",
+        MODERN,
+        [cpu("20", SECOND)],
+        ROOM + "cpu, requested: 20000, allocatable: 4000",
+        starting(),
+    ),
+    Case(
+        "pod level and init",
+        LINUX,
+        [cpu("3", "/spec"), cpu("2", SECOND)],
+        FEATURE.format(", ".join(FEATURES)) + f'"{LINUX}"',
+        POD_LEVEL | starting(),
+    ),
+    Case("pod level, declared", MODERN, [cpu("3", "/spec")], spec=POD_LEVEL),
+    Case(
+        "pod level too large",
+        MODERN,
+        [cpu("30", "/spec")],
+        ROOM + "cpu, requested: 30000, allocatable: 4000",
+        POD_LEVEL,
+    ),
+    Case(
+        "policy",
+        WINDOWS,
+        [put(f"{FIRST}/resizePolicy", POLICY)],
+        "spec: Forbidden: only cpu and memory resources are mutable",
+    ),
+    Case(
+        "policy of a sidecar, and too large",
+        LINUX,
+        [put(f"{SECOND}/resizePolicy", POLICY), cpu("9")],
+        "spec.initContainers[0]: Forbidden: only cpu and memory resources for init or sidecar "
+        "containers are mutable",
+        starting(restartPolicy="Always"),
+    ),
+]
+
+
+def a_pod(case, name):
+    amounts = {"requests": {"cpu": "1", "memory": "1Gi"}}
+    spec = {
+        "schedulerName": "nobody",
+        "containers": [{"name": "c", "image": "i", "resources": amounts}],
+        **case.spec,
+    }
+    return {
+        "metadata": {"name": name},
+        "spec": spec | ({"nodeName": case.node} if case.node else {}),
+    }
+
+
+async def embedded_answer(case):
+    """What the embedded cluster says, and nothing if it agrees."""
+    cluster = MemoryCluster(VirtualClock(), source=random.Random(1))  # noqa: S311
+    await cluster.create(NAMESPACES, {"metadata": {"name": PREFIX}})
+    for node in WORLD:
+        await cluster.create(NODES, node)
+    key = Key(PREFIX, "p")
+    old = json.loads(await cluster.create(PODS, a_pod(case, "p"), namespace=PREFIX))
+    patch = Patch(kind=PatchKind.JSON, body=case.change)
+    try:
+        new = json.loads(await cluster.patch(PODS, key, patch, subresource="resize"))
+        pods.require_node_for_resize(old, new, key, cluster.objects)
+    except ClusterError as error:
+        return error.message
+    return ""
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+async def test_a_resize_is_refused_for_the_sake_of_its_node(case):
+    answer = await embedded_answer(case)
+
+    assert bool(answer) == bool(case.says)
+    assert answer.endswith(case.says)
+
+
+async def test_a_node_that_makes_no_sense_is_not_judged_by():
+    cluster = MemoryCluster(VirtualClock(), source=random.Random(1))  # noqa: S311
+    broken = a_node("broken") | {"status": {"allocatable": {"cpu": "many"}}}
+    await cluster.create(NODES, broken)
+    old, new = (
+        a_pod(Case("", "broken", spec=POD_LEVEL), "p")["spec"] | {"containers": [each]}
+        for each in (
+            {"name": "c", "image": "i", "resources": {"requests": {"cpu": amount}}}
+            for amount in ("1", "2")
+        )
+    )
+
+    pods.require_node_for_resize({"spec": old}, {"spec": new}, Key("d", "p"), cluster.objects)
+
+
+@pytest.fixture(scope="module")
+def control_plane():
+    """Only etcd and the API server, or others would bring the pods to life meanwhile."""
+    try:
+        plane = ControlPlane()
+        plane.start(parts=[plane.etcd, plane.apiserver])
+    except (AssetError, ProgramError) as error:
+        pytest.fail(f"no control plane: {error}", pytrace=False)
+    yield plane
+    plane.stop()
+
+
+@pytest.fixture
+def ask(control_plane):
+    """Requests to a server that has the namespace and the nodes."""
+
+    def request(method, path, body):
+        code, answer = control_plane.request(method, path, body)
+        return code, json.loads(answer)
+
+    account = {"metadata": {"name": "default"}}
+    assert request("POST", "/api/v1/namespaces", {"metadata": {"name": PREFIX}})[0] == 201
+    assert request("POST", f"/api/v1/namespaces/{PREFIX}/serviceaccounts", account)[0] == 201
+    for node in WORLD:
+        assert request("POST", "/api/v1/nodes", node)[0] == 201
+    return request
+
+
+def changed(body, change):
+    for step in change:
+        *way, last = step["path"].strip("/").split("/")
+        place = body
+        for part in way:
+            place = place[int(part) if part.isdigit() else part]
+        place[last] = step["value"]
+    return body
+
+
+def real_answer(ask, case, name):
+    code, pod = ask("POST", f"/api/v1/namespaces/{PREFIX}/pods", a_pod(case, name))
+    assert code == 201, pod
+    path = f"/api/v1/namespaces/{PREFIX}/pods/{name}/resize"
+    code, answer = ask("PUT", path, changed(pod, case.change))
+    return "" if code == 200 else answer["message"].replace(f'"{name}"', '"p"')
+
+
+def admission_knows_all_nodes(ask, number):
+    """It learns of them through a watch of its own, of the last one last."""
+    last = WORLD[-1]["metadata"]["name"]
+    return not real_answer(ask, Case("small", last, [cpu("2")]), f"probe-{number}")
+
+
+async def test_the_real_server_says_the_same(ask):
+    async with asyncio.timeout(20):
+        for number in itertools.count():
+            if admission_knows_all_nodes(ask, number):
+                break
+            await asyncio.sleep(0.05)
+    real = {case.id: real_answer(ask, case, f"p-{n}") for n, case in enumerate(CASES)}
+    embedded = {case.id: await embedded_answer(case) for case in CASES}
+
+    assert embedded == real

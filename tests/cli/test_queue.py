@@ -1,0 +1,193 @@
+"""`bursar queue` as a user meets it, with files."""
+
+import json
+
+import pytest
+
+from command_line import run_bursar
+
+NAMESPACE = """
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {name}, labels: {{{label}: ""}}}}
+"""
+QUOTA = """
+apiVersion: aaq.kubevirt.io/v1alpha1
+kind: ApplicationAwareResourceQuota
+metadata: {{name: {name}, namespace: {namespace}}}
+spec: {{hard: {{memory: {hard}}}}}
+"""
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: {namespace}, creationTimestamp: "{created}"}}
+spec:
+  priority: {priority}
+  schedulingGates: [{gates}]
+  containers: [{{name: c, image: i, resources: {{requests: {{memory: {memory}}}}}}}]
+"""
+GATE = "{name: ApplicationAwareQuotaGate}"
+GATING = "application-aware-quota/enable-gating"
+FUTURE = "2999-01-01T00:00:00Z"
+"""Patience has not ended for pods that are not created yet, so small ones may pass."""
+
+
+def a_namespace(name, label=GATING):
+    return NAMESPACE.format(name=name, label=label)
+
+
+def a_pod(place, memory, *, gates=GATE, priority=0, created=FUTURE):
+    namespace, name = place.split("/")
+    facts = {"gates": gates, "priority": priority, "created": created}
+    return POD.format(namespace=namespace, name=name, memory=memory, **facts)
+
+
+def a_quota(place, hard):
+    namespace, name = place.split("/")
+    return QUOTA.format(namespace=namespace, name=name, hard=hard)
+
+
+SCENE = [
+    *(a_namespace(name) for name in ("shop", "lab")),
+    a_quota("shop/team-a", "1Gi"),
+    a_pod("shop/runs", "624Mi", gates=""),
+    a_pod("shop/fits", "10Mi", priority=1),
+    a_pod("shop/first", "490Mi"),
+    a_pod("shop/second", "500Mi"),
+    a_pod("shop/third", "2Gi"),
+    a_pod("shop/two-gates", "1Mi", gates=f"{GATE}, {{name: theirs}}"),
+    a_pod("lab/free", "1Mi"),
+]
+
+
+def queued(*arguments, scene=SCENE):
+    return run_bursar("queue", "-f", "-", *arguments, stdin="---\n".join(scene).encode())
+
+
+def listed(*arguments, scene=SCENE):
+    ran = queued(*arguments, "-o", "json", scene=scene)
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)
+
+
+def test_the_table_says_what_each_lacks_and_who_is_ahead():
+    ran = queued()
+
+    assert (ran.code, ran.err) == (0, "")
+    heading, *rows = [line.split("   ") for line in ran.out.splitlines()]
+    assert [cell.strip() for cell in heading if cell] == [
+        *("POSITION", "NAMESPACE", "POD", "PRIORITY", "AGE", "REASON", "LACKS", "AHEAD")
+    ]
+    assert [tuple(cell.strip() for cell in row if cell.strip()) for row in rows] == [
+        ("1", "shop", "fits", "1", "<invalid>", "about to be released", "-", "-"),
+        ("2", "lab", "free", "0", "<invalid>", "about to be released", "-", "-"),
+        ("3", "shop", "first", "0", "<invalid>", "QuotaExceeded", LACKS.format("100Mi"), "-"),
+        ("4", "shop", "second", "0", "<invalid>", "QuotaExceeded", LACKS.format("110Mi"), FIRST[0]),
+        ("5", "shop", "third", "0", "<invalid>", "QuotaTooSmall", LACKS.format("1658Mi"), FIRST[1]),
+        ("6", "shop", "two-gates", "0", "<invalid>", "OtherGates", "-", "-"),
+    ]
+
+
+LACKS = "memory {} (quota team-a)"
+FIRST = ("1, first shop/first", "2, first shop/first")
+
+
+def test_the_document_tells_all_of_it():
+    second = listed()[3]
+
+    assert second == {
+        "position": 4,
+        "namespace": "shop",
+        "name": "second",
+        "uid": "",
+        "priority": 0,
+        "created": FUTURE,
+        "reason": "QuotaExceeded",
+        "refusals": [
+            {
+                "reason": "QuotaExceeded",
+                "quota": {
+                    "kind": "ApplicationAwareResourceQuota",
+                    "namespace": "shop",
+                    "name": "team-a",
+                },
+                "shortages": [
+                    {
+                        "resource": "memory",
+                        "requested": "500Mi",
+                        "used": "634Mi",
+                        "hard": "1Gi",
+                        "missing": "110Mi",
+                    }
+                ],
+                "message": "exceeded quota: team-a, requested: memory=500Mi, "
+                "used: memory=634Mi, limited: memory=1Gi; missing: memory=110Mi",
+            }
+        ],
+        "ahead": ["shop/first"],
+        "aheadCount": 1,
+    }
+
+
+def test_a_pod_about_to_be_released_has_no_reason():
+    fits = listed()[0]
+
+    assert (fits["name"], fits["reason"], fits["refusals"]) == ("fits", None, [])
+
+
+def test_a_namespace_narrows_what_is_shown_and_not_the_positions():
+    assert [(pod["name"], pod["position"]) for pod in listed("-n", "lab")] == [("free", 2)]
+    assert len(listed("-A")) == 6
+
+
+def test_a_pod_that_does_not_say_when_it_was_created_has_no_age():
+    scene = [a_namespace("shop"), a_pod("shop/p", "1Mi").replace(f'"{FUTURE}"', "null")]
+
+    assert listed(scene=scene)[0]["created"] is None
+    assert "<unknown>" in queued(scene=scene).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], None),
+        (["--namespace-selector", "team"], "QuotaTooSmall"),
+        (["--namespace-selector", "!none"], "QuotaTooSmall"),
+    ],
+    ids=str,
+)
+def test_pods_are_held_back_where_the_selector_says(arguments, reason):
+    scene = [a_namespace("x", "team"), a_quota("x/q", "1Mi"), a_pod("x/p", "2Mi")]
+
+    assert [pod["reason"] for pod in listed(*arguments, scene=scene)] == [reason]
+
+
+def test_a_namespace_nobody_describes_holds_its_pods_back():
+    scene = [a_quota("x/q", "1Mi"), a_pod("x/p", "2Mi")]
+
+    assert [pod["reason"] for pod in listed(scene=scene)] == ["QuotaTooSmall"]
+
+
+def test_where_nobody_waits_that_is_said_and_the_document_is_empty():
+    scene = [a_namespace("shop"), a_pod("shop/runs", "1Mi", gates="")]
+    ran = queued("-n", "shop", scene=scene)
+
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err == "bursar: no pod waits for a quota in namespace shop\n"
+    assert listed(scene=scene) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-n", "a", "-A"], "-n is for one namespace, -A for all"),
+        (["--kubeconfig", "x"], "-f reads files; --kubeconfig and --context, a cluster"),
+        (["--namespace-selector", "a b"], "bursar: --namespace-selector: "),
+    ],
+    ids=str,
+)
+def test_a_command_line_that_makes_no_sense_is_refused(arguments, message):
+    ran = queued(*arguments)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
