@@ -22,7 +22,6 @@ from bursar.app.ports import (
     Resource,
     Writer,
 )
-from bursar.app.quota.status import Upkeep
 from bursar.app.quota.status_document import (
     GROUP,
     VERSION,
@@ -35,6 +34,7 @@ from bursar.app.quota.status_document import (
     wanted_conditions,
     wanted_status,
 )
+from bursar.app.quota.upkeep import Upkeep
 from bursar.core.quota.coverage import Coverage, CoveredQuota
 from bursar.core.quota.quota import QuotaKey, QuotaKind
 from bursar.core.quota.statement import statement_of

@@ -7,7 +7,6 @@ unless it is wrong.
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
@@ -17,14 +16,12 @@ from bursar.app.informer_store import Sighting
 from bursar.app.ports import (
     Clock,
     Json,
-    Key,
-    NotFoundError,
     Patch,
     PatchKind,
     Preconditions,
     Writer,
 )
-from bursar.app.quota.status import FindQuota, Upkeep, keeper_key, managed_key
+from bursar.app.quota.status import FindQuota, keeper_key, managed_key
 from bursar.app.quota.status_document import (
     LABEL,
     LABEL_VALUE,
@@ -35,6 +32,7 @@ from bursar.app.quota.status_document import (
     kept_metadata,
     texts,
 )
+from bursar.app.quota.upkeep import Upkeep
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind
 from bursar.core.quota.reported import QuotaObject
 from bursar.core.quota.scopes import EXISTS
@@ -157,9 +155,8 @@ class ManagedWriter:
 
     async def _delete(self, managed: Sighting[QuotaObject]) -> None:
         identity = managed.identity
-        key = Key(identity.key.namespace, identity.key.name)
-        with suppress(NotFoundError):
-            await self.writer.delete(_RESOURCE, key, preconditions=Preconditions(uid=identity.uid))
+        preconditions = Preconditions(uid=identity.uid)
+        await self.writer.delete(_RESOURCE, identity.key, preconditions=preconditions)
 
 
 def managed_spec(quota: Quota) -> dict[str, Json]:

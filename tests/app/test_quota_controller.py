@@ -1,0 +1,194 @@
+"""The controller on the embedded cluster: terms, the Lease, and what a term leaves behind."""
+
+import asyncio
+import json
+import random
+from contextlib import asynccontextmanager
+
+import pytest
+
+from bursar.adapters.memory.manifests import load_manifests
+from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.adapters.memory.store import MemoryCluster
+from bursar.adapters.quota_kinds import APPLICATION_QUOTAS, crd_documents
+from bursar.adapters.quota_sources import term_sources
+from bursar.app.event_document import EVENTS
+from bursar.app.lease_record import LEASES
+from bursar.app.ports import Key, Patch, PatchKind
+from bursar.app.quota.controller import ADDRESS_ANNOTATION, Controller, ControllerSettings
+from bursar.app.quota.lifting import PODS
+from bursar.core.quota.quota import GATE
+from bursar.core.quota.targeting import GATING_LABEL, Targeting
+
+TEXT = "exceeded quota: limits, requested: pods=1, used: pods=1, limited: pods=1; missing: pods=1"
+LEASE = Key("aaq", "aaq-controller")
+TARGETING = Targeting(own_namespace="aaq")
+
+
+def namespace(name, **labels):
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def quota(name="limits", **hard):
+    return {
+        "apiVersion": "aaq.kubevirt.io/v1alpha1",
+        "kind": "ApplicationAwareResourceQuota",
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {"hard": hard},
+    }
+
+
+def pod(name, *gates):
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {
+            "schedulingGates": [{"name": gate} for gate in (GATE, *gates)],
+            "containers": [{"name": "c", "image": "i"}],
+        },
+    }
+
+
+@pytest.fixture
+async def world():
+    clock = VirtualClock()
+    cluster = MemoryCluster(clock, source=random.Random(5))  # noqa: S311 - repeatable
+    await load_manifests(
+        cluster,
+        [*crd_documents(), namespace("aaq"), namespace("team", **{GATING_LABEL: ""})],
+    )
+    return cluster, clock
+
+
+@asynccontextmanager
+async def at_work(cluster, clock, identity="one", **settings):
+    luck = random.Random(identity)  # noqa: S311 - repeatable
+    lines = []
+    controller = Controller(
+        cluster,
+        clock,
+        luck,
+        settings=ControllerSettings(namespace="aaq", identity=identity, **settings),
+        open_sources=lambda: term_sources(cluster, clock, luck, TARGETING),
+        report=lines.append,
+    )
+    controller.lines = lines
+    working = asyncio.create_task(controller.run())
+    controller.working = working
+    try:
+        yield controller
+    finally:
+        working.cancel()
+        while not working.done():
+            await clock.advance(1)
+        assert working.cancelled()
+
+
+async def let_go(cluster):
+    pods = [json.loads(body) for body in (await cluster.list(PODS)).items]
+    return sorted(pod["metadata"]["name"] for pod in pods if not pod["spec"].get("schedulingGates"))
+
+
+async def holder(cluster):
+    return json.loads(await cluster.get(LEASES, LEASE))["spec"]["holderIdentity"]
+
+
+async def test_the_first_leader_starts_at_once_and_says_where_it_is(world):
+    cluster, clock = world
+    await load_manifests(cluster, [quota(pods="2"), *(pod(f"p{each}") for each in range(5))])
+
+    async with at_work(cluster, clock, address="https://10.0.0.1:8443") as controller:
+        await clock.advance(1)
+
+        assert await let_go(cluster) == ["p0", "p1"]
+        lease = json.loads(await cluster.get(LEASES, LEASE))
+        assert lease["metadata"]["annotations"] == {ADDRESS_ANNOTATION: "https://10.0.0.1:8443"}
+        assert controller.resize_desk is not None
+        assert controller.lines == ["leading as one"]
+    assert controller.term is None
+    assert controller.resize_desk is None
+    assert await holder(cluster) == ""
+
+
+async def test_a_successor_waits_out_what_its_predecessor_may_have_sent(world):
+    cluster, clock = world
+    async with at_work(cluster, clock, "one"):
+        await clock.advance(1)
+    await load_manifests(cluster, [quota(pods="1"), pod("p")])
+
+    async with at_work(cluster, clock, "two") as controller:
+        await clock.advance(controller.settings.timing.stop_seconds - 0.1)
+        assert await holder(cluster) == "two"
+        assert await let_go(cluster) == []
+        await clock.advance(1)
+        assert await let_go(cluster) == ["p"]
+
+
+async def test_only_one_of_two_works(world):
+    cluster, clock = world
+    async with at_work(cluster, clock, "one") as one, at_work(cluster, clock, "two") as two:
+        await clock.advance(5)
+        assert [controller.term is not None for controller in (one, two)] == [True, False]
+
+
+async def test_every_waiting_pod_gets_one_event_with_the_numbers(world):
+    cluster, clock = world
+    await load_manifests(cluster, [quota(pods="1"), *(pod(f"p{each}") for each in range(3))])
+
+    async with at_work(cluster, clock):
+        await clock.advance(60)
+
+    events = [json.loads(body) for body in (await cluster.list(EVENTS)).items]
+    assert sorted(
+        (event["regarding"]["name"], event["reason"], event["type"], event["note"])
+        for event in events
+    ) == [
+        (
+            name,
+            "QuotaExceeded",
+            "Warning",
+            TEXT,
+        )
+        for name in ("p1", "p2")
+    ]
+
+
+async def test_pods_are_let_go_when_their_quota_is_deleted(world):
+    cluster, clock = world
+    await load_manifests(cluster, [quota(pods="0"), pod("p")])
+
+    async with at_work(cluster, clock):
+        await clock.advance(1)
+        assert await let_go(cluster) == []
+        await cluster.delete(APPLICATION_QUOTAS, Key("team", "limits"))
+        await clock.advance(1)
+        assert await let_go(cluster) == ["p"]
+
+
+async def test_pods_are_let_go_when_their_namespace_is_no_longer_selected(world):
+    cluster, clock = world
+    await load_manifests(cluster, [quota(pods="0"), pod("p"), pod("held", "example.com/other")])
+
+    async with at_work(cluster, clock) as controller:
+        await clock.advance(1)
+        assert await let_go(cluster) == []
+        unlabelled = Patch(
+            kind=PatchKind.MERGE, body={"metadata": {"labels": {GATING_LABEL: None}}}
+        )
+        namespaces = controller.term.sources.books.namespaces.resource
+        await cluster.patch(namespaces, Key("", "team"), unlabelled)
+        await clock.advance(1)
+        assert await let_go(cluster) == ["p"]
+        assert controller.term.desk.counters.freed == 1
+
+
+async def test_drift_is_looked_for_and_is_nothing(world):
+    cluster, clock = world
+    await load_manifests(cluster, [quota(pods="2"), *(pod(f"p{each}") for each in range(5))])
+
+    async with at_work(cluster, clock) as controller:
+        await clock.advance(130)
+        drift = controller.term.drift
+        assert drift.counts == 2
+        assert drift.latest.accounts == 0

@@ -1,0 +1,167 @@
+"""Lifting a gate: every answer of the API server, and every missing one, has one meaning."""
+
+import asyncio
+import random
+
+import pytest
+
+from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.app.ports import (
+    BusyError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+)
+from bursar.app.quota.lifting import GateLifter, Lifted
+from bursar.core.quota.books import Answer
+from bursar.wire.pod_row import PodRowDecoder
+
+ROW = PodRowDecoder().decode(
+    b'{"metadata": {"namespace": "team", "name": "p", "uid": "u-1", "resourceVersion": "7"},'
+    b' "spec": {"schedulingGates": [{"name": "ApplicationAwareQuotaGate"}], "containers": []}}'
+)
+UNANSWERED = TimeoutError()
+CHANGED, REFUSED = Answer.CHANGED, Answer.REFUSED
+
+
+class Server:
+    """Answers each write with the next of its answers; None is a success, `HANG` never comes."""
+
+    def __init__(self, clock, *answers):
+        self.clock = clock
+        self.answers = list(answers)
+        self.bodies = []
+        self.ended = 0
+
+    async def patch(self, resource, key, patch, **options):
+        assert (str(resource), str(key), options) == ("pods", "team/p", {})
+        self.bodies.append(patch.body)
+        answer = self.answers.pop(0)
+        try:
+            await self.clock.sleep(1000 if answer is UNANSWERED else 0.1)
+        finally:
+            self.ended += 1
+        if answer is not None:
+            raise answer
+        return b"{}"
+
+
+async def lifted(*answers, may_write=lambda: True):
+    clock = VirtualClock()
+    server = Server(clock, *answers)
+    lifter = GateLifter(
+        server,
+        clock,
+        random=random.Random(1),  # noqa: S311 - a run must be repeatable
+        may_write=may_write,
+        write_seconds=3.0,
+    )
+    lifting = asyncio.create_task(lifter.lift(ROW))
+    await clock.advance(120)
+    assert lifting.done()
+    return lifting.result(), server, lifter.counters
+
+
+async def test_the_write_names_the_pod_and_the_state_that_were_decided_upon():
+    result, server, counters = await lifted(None)
+
+    assert result == Lifted(Answer.LIFTED)
+    assert server.bodies == [
+        [
+            {"op": "test", "path": "/metadata/uid", "value": "u-1"},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+            {"op": "remove", "path": "/spec/schedulingGates"},
+        ]
+    ]
+    assert (counters.writes, counters.retries, counters.lifted) == (1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (NotFoundError("gone"), Answer.GONE),
+        (ConflictError("changed"), CHANGED),
+        (ForbiddenError("a webhook says no"), REFUSED),
+        (InvalidError("a rule says no"), REFUSED),
+    ],
+)
+async def test_a_plain_answer_is_taken_at_its_word(error, answer):
+    result, _, counters = await lifted(error)
+
+    assert result == Lifted(answer, error.message)
+    assert counters.writes == 1
+
+
+@pytest.mark.parametrize("first", [UNANSWERED, UnavailableError("connection reset")])
+@pytest.mark.parametrize(
+    ("then", "answer"),
+    [
+        (ForbiddenError("no"), CHANGED),
+        (InvalidError("no"), CHANGED),
+        (ConflictError("no"), CHANGED),
+        (NotFoundError("no"), Answer.GONE),
+    ],
+)
+async def test_after_a_lost_answer_a_no_only_says_that_the_pod_has_changed(first, then, answer):
+    """The first write may have been carried out, and the refusal be due to that."""
+    result, server, counters = await lifted(first, then)
+
+    assert result == Lifted(answer, "no")
+    assert server.bodies[0] == server.bodies[1]
+    assert (counters.writes, counters.retries) == (2, 1)
+
+
+async def test_a_busy_server_has_not_carried_anything_out():
+    result, _, _ = await lifted(BusyError("later", retry_after=5), ForbiddenError("no"))
+
+    assert result == Lifted(REFUSED, "no")
+
+
+async def test_the_server_says_how_long_to_wait():
+    clock = VirtualClock()
+    server = Server(clock, BusyError("later", retry_after=30), None)
+    lifter = GateLifter(
+        server,
+        clock,
+        random=random.Random(1),  # noqa: S311 - a run must be repeatable
+        may_write=lambda: True,
+        write_seconds=3.0,
+    )
+    lifting = asyncio.create_task(lifter.lift(ROW))
+
+    await clock.advance(29)
+    assert len(server.bodies) == 1
+    await clock.advance(2)
+    assert lifting.done()
+
+
+async def test_whoever_leads_no_longer_writes_no_more():
+    words = iter([True, False])
+
+    result, server, _ = await lifted(UnavailableError("away"), may_write=lambda: next(words))
+
+    assert result is None
+    assert len(server.bodies) == 1
+
+
+async def test_a_write_under_way_is_waited_for_when_the_work_is_cancelled():
+    """A request cannot be called back, so nobody else may begin before it has ended."""
+    clock = VirtualClock()
+    server = Server(clock, None)
+    lifter = GateLifter(
+        server,
+        clock,
+        random=random.Random(1),  # noqa: S311 - a run must be repeatable
+        may_write=lambda: True,
+        write_seconds=3.0,
+    )
+    lifting = asyncio.create_task(lifter.lift(ROW))
+    await clock.advance(0.05)
+    lifting.cancel()
+    await clock.settle()
+    assert (lifting.done(), server.ended) == (False, 0)
+
+    await clock.advance(0.1)
+    assert (lifting.cancelled(), server.ended) == (True, 1)
