@@ -8,7 +8,7 @@ from typing import Any
 from bursar.app.informer import Informer, InformerRules, Undecodable
 from bursar.app.informer_changes import Change, Changes, Deleted, Synced, Upserted
 from bursar.app.ports import Key
-from leaping_time import LeapingClock
+from machine_time import MachineClock
 from scripted_cluster import (
     THINGS,
     ScriptedCluster,
@@ -64,7 +64,7 @@ def _short(change: Change[Thing]) -> str:
 class Session:
     def __init__(self, cluster: ScriptedCluster, rules: InformerRules, seed: int = 0) -> None:
         self.cluster = cluster
-        self.clock = LeapingClock()
+        self.clock = MachineClock()
         self.auditor = Auditor()
         self.reports: list[Undecodable] = []
         self.informer: Informer[Thing] = Informer(

@@ -1,8 +1,9 @@
 """Machines in virtual time whose clocks are set wrong, run at rates of their own, or stop.
 
-`run` drives a coroutine on a loop that never waits for the world. A `MachineClock` is
-the Clock port of one machine in it. A machine can be paused, and then nothing on it
-wakes up for a while, though its clock goes on.
+`run` drives a coroutine on a loop whose time passes only when everybody waits, so that
+hours of backing off cost nothing and the same program always takes the same course. A
+`MachineClock` is the Clock port of one machine in it. A machine can be paused, and then
+nothing on it wakes up for a while, though its clock goes on.
 """
 
 import asyncio
@@ -43,9 +44,12 @@ class _JumpingLoop(asyncio.SelectorEventLoop):
 
 
 def run(main: Coroutine[None, None, T]) -> T:
-    """What the coroutine returns, on a loop of its own."""
+    """What the coroutine returns, on a loop of its own; a task that outlives it is a failure."""
     with asyncio.Runner(loop_factory=_JumpingLoop) as runner:
-        return runner.run(main)
+        outcome = runner.run(main)
+        left = asyncio.all_tasks(runner.get_loop())
+        assert not left, left
+        return outcome
 
 
 class MachineClock:

@@ -4,7 +4,7 @@ import asyncio
 
 from bursar.app.ports import ExpiredError, Key
 from informer_session import Auditor, following
-from leaping_time import run_leaping
+from machine_time import run
 from scripted_cluster import ScriptedCluster
 
 
@@ -29,7 +29,7 @@ def test_a_slow_consumer_slows_the_watch_and_memory_stays_bounded():
             session.check()
             assert session.informer.counters.events == 51
 
-    run_leaping(live())
+    run(live())
 
 
 def test_a_whole_list_waits_for_its_consumer_too():
@@ -41,7 +41,7 @@ def test_a_whole_list_waits_for_its_consumer_too():
             await session.pass_time(60)
             session.check()
 
-    run_leaping(live())
+    run(live())
 
 
 def test_staleness_grows_while_a_consumer_holds_the_watch_up():
@@ -51,7 +51,7 @@ def test_staleness_grows_while_a_consumer_holds_the_watch_up():
             assert session.informer.staleness_seconds == 90
             await session.pass_time(1000)
 
-    run_leaping(live())
+    run(live())
 
 
 def test_one_who_joins_late_begins_with_what_is_known():
@@ -70,7 +70,7 @@ def test_one_who_joins_late_begins_with_what_is_known():
             assert late.books == session.auditor.books
             changes.close()
 
-    run_leaping(live())
+    run(live())
 
 
 def test_one_who_joins_while_a_list_is_being_told_hears_nothing_twice():
@@ -92,7 +92,7 @@ def test_one_who_joins_while_a_list_is_being_told_hears_nothing_twice():
             assert late.books == session.auditor.books
         await reading
 
-    run_leaping(live())
+    run(live())
 
 
 def test_one_who_leaves_holds_nobody_up():
@@ -110,7 +110,7 @@ def test_one_who_leaves_holds_nobody_up():
             session.check()
             assert [change async for change in idle] == []
 
-    run_leaping(live())
+    run(live())
 
 
 def test_what_is_pending_can_be_read_after_the_informer_was_stopped():
@@ -123,7 +123,7 @@ def test_what_is_pending_can_be_read_after_the_informer_was_stopped():
             auditor.hear(change)
         assert auditor.story == ["+0", "+1", "+2", "synced"]
 
-    run_leaping(live())
+    run(live())
 
 
 def test_a_long_stream_lets_other_tasks_have_their_turn():
@@ -145,4 +145,4 @@ def test_a_long_stream_lets_other_tasks_have_their_turn():
             await session.pass_time()
             session.check()
 
-    run_leaping(live())
+    run(live())

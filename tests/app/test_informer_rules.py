@@ -14,7 +14,7 @@ from bursar.app.ports import (
     UnavailableError,
 )
 from informer_session import following
-from leaping_time import run_leaping
+from machine_time import run
 from scripted_cluster import CALM, ScriptedCluster, Weather
 
 
@@ -27,7 +27,7 @@ def told(story, cluster=None, **rules):
             session.check()
             return session
 
-    return run_leaping(live())
+    return run(live())
 
 
 def cluster_of(*names, **options):
@@ -298,7 +298,7 @@ async def overfill(*, is_late):
 @pytest.mark.parametrize("is_late", [False, True])
 def test_too_many_objects_stop_the_informer_with_a_typed_error(is_late):
     with pytest.raises(TooManyObjectsError, match=r"things.example.com: more than 2 objects"):
-        run_leaping(overfill(is_late=is_late))
+        run(overfill(is_late=is_late))
 
 
 def test_staleness_is_the_age_of_the_last_event_or_bookmark():
@@ -325,7 +325,7 @@ def test_waiting_for_an_informer_that_was_stopped_is_an_error():
             await waiting
         assert [change async for change in session.informer.changes()] == []
 
-    run_leaping(live())
+    run(live())
 
 
 def test_finding_and_snapshots_answer_from_the_cache():

@@ -10,7 +10,7 @@ import pytest
 
 from bursar.app.ports import ExpiredError, Key, UnavailableError
 from informer_session import following
-from leaping_time import run_leaping
+from machine_time import run
 from scripted_cluster import CALM, ScriptedCluster, Weather, seeded
 
 NAMES = [f"{namespace}/{name}" for namespace in "ab" for name in "12345"]
@@ -81,7 +81,7 @@ async def live(seed):
 def test_after_any_weather_the_cache_equals_the_cluster(batch):
     for seed in range(batch * SCRIPTS_PER_BATCH, (batch + 1) * SCRIPTS_PER_BATCH):
         try:
-            run_leaping(live(seed))
+            run(live(seed))
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise
@@ -89,7 +89,7 @@ def test_after_any_weather_the_cache_equals_the_cluster(batch):
 
 def test_the_scripts_meet_every_kind_of_trouble():
     """A simulation in which nothing goes wrong proves nothing."""
-    counts = [run_leaping(live(seed)).informer.counters for seed in range(40)]
+    counts = [run(live(seed)).informer.counters for seed in range(40)]
 
     for name in ("relists", "watch_restarts", "expired", "failures", "duplicates"):
         assert sum(getattr(each, name) for each in counts) > 10, name
@@ -109,4 +109,4 @@ def test_a_stop_at_any_moment_leaves_nothing_behind():
         assert session.informer.find(Key("b", "9")) is None
 
     for seed in range(60):
-        run_leaping(stop_after(seed * 0.017, seed))
+        run(stop_after(seed * 0.017, seed))

@@ -4,7 +4,7 @@ import pytest
 
 from bursar.app.ports import ExpiredError, Key
 from informer_session import following
-from leaping_time import run_leaping
+from machine_time import run
 from scripted_cluster import ScriptedCluster
 
 ONE = Key("a", "one")
@@ -22,7 +22,7 @@ def told(story, *, refuses_initial=False):
             session.check()
             return session
 
-    return run_leaping(live())
+    return run(live())
 
 
 def test_the_last_readable_state_is_kept_and_the_object_is_suspect():
@@ -125,7 +125,7 @@ def test_noise_in_place_of_a_change_is_counted_and_the_stream_goes_on():
             session.check()
             assert session.auditor.story == ["+one", "synced", "+two", "~one"]
 
-    run_leaping(live())
+    run(live())
 
 
 @pytest.mark.parametrize("refuses_initial", [False, True])

@@ -1,15 +1,13 @@
 """One suite, two clusters: what the embedded cluster does is what the API server does.
 
-Every test that asks for `cluster` runs on both. What a real server teaches goes in
+Every test that asks for `cluster` or `stage` runs on both. What a real server teaches goes in
 here first. The real one is reached through a relay, so that watches can be cut.
 """
 
 import asyncio
 import contextlib
-import http.client
 import json
 import random
-import re
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -18,9 +16,13 @@ from typing import Any
 
 import pytest
 
+import machine_time
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.ports import EVERYTHING, Key, NotFoundError, Query, Resource, WatchEvent
+from fault_scene import Stage
+from kube_world import compact_etcd, kube_world
+from memory_world import memory_world
 from relay import Relay
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
@@ -28,9 +30,14 @@ SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 PATIENCE_SECONDS = 20.0
 
 
+BOTH = ("cluster", "stage")
+"""Fixtures that come once for each cluster."""
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "cluster" in metafunc.fixturenames:
-        metafunc.parametrize("cluster", ["memory", "kube"], indirect=True)
+    for fixture in BOTH:
+        if fixture in metafunc.fixturenames:
+            metafunc.parametrize(fixture, ["memory", "kube"], indirect=True)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -43,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _is_kube(item: pytest.Function) -> bool:
     callspec = getattr(item, "callspec", None)
-    return callspec is not None and callspec.params.get("cluster") == "kube"
+    return callspec is not None and any(callspec.params.get(each) == "kube" for each in BOTH)
 
 
 @dataclass
@@ -112,6 +119,15 @@ async def cluster(request) -> AsyncIterator[Cluster]:
         yield made
 
 
+@pytest.fixture
+def stage(request) -> Stage:
+    """Where an informer is put to the test; on the embedded cluster, time is virtual."""
+    if request.param == "memory":
+        return Stage(memory_world, machine_time.run)
+    plane = request.getfixturevalue("control_plane")
+    return Stage(lambda: kube_world(plane), asyncio.run)
+
+
 @contextlib.asynccontextmanager
 async def _memory() -> AsyncIterator[Cluster]:
     memory = MemoryCluster(VirtualClock(), source=random.Random(1))  # noqa: S311
@@ -136,7 +152,7 @@ async def _kube(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     async def compact() -> None:
         """Forget the past for good: the API server keeps some of it that etcd forgot."""
         # Not in another thread: the program would die with it.
-        _compact_etcd(plane.etcd_port)
+        compact_etcd(plane.etcd_port)
         plane.apiserver.kill()
         plane.apiserver.restart()
 
@@ -158,18 +174,3 @@ def _redirected(kubeconfig: Path, api_port: int, port: int) -> Path:
     copy.touch(mode=0o600)
     copy.write_text(kubeconfig.read_text().replace(f":{api_port}", f":{port}"))
     return copy
-
-
-def _compact_etcd(port: int) -> None:
-    def ask(path: str, body: object) -> bytes:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-        try:
-            connection.request("POST", path, json.dumps(body))
-            return connection.getresponse().read()
-        finally:
-            connection.close()
-
-    header = ask("/v3/kv/range", {"key": "AA==", "limit": 1}).decode()
-    found = re.search(r'"revision":"(\d+)"', header)
-    assert found is not None
-    ask("/v3/kv/compaction", {"revision": found.group(1), "physical": True})

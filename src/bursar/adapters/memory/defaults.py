@@ -24,6 +24,11 @@ def created(kind: Kind, body: JsonObject, now: datetime) -> JsonObject:
     return body if fill is None else fill(body, now)
 
 
+def changed(kind: Kind, body: JsonObject) -> JsonObject:
+    """What is filled in again with every change."""
+    return _secret(body) if kind.resource == SECRETS else body
+
+
 def _namespace(body: JsonObject, _now: datetime) -> JsonObject:
     metadata = dict(body["metadata"])
     metadata["labels"] = {**metadata.get("labels", {}), NAMESPACE_NAME_LABEL: metadata["name"]}
@@ -46,13 +51,14 @@ def _priority_class(body: JsonObject, _now: datetime) -> JsonObject:
     return {"preemptionPolicy": "PreemptLowerPriority", **body}
 
 
-def _secret(body: JsonObject, _now: datetime) -> JsonObject:
+def _secret(body: JsonObject, _now: datetime | None = None) -> JsonObject:
     plain = body.get("stringData") or {}
     written = {key: base64.b64encode(str(text).encode()).decode() for key, text in plain.items()}
     rest = {name: value for name, value in body.items() if name != "stringData"}
     if written:
         rest["data"] = {**(body.get("data") or {}), **written}
-    return {"type": "Opaque", **rest}
+    rest.setdefault("type", "Opaque")
+    return rest
 
 
 def _definition(body: JsonObject, now: datetime) -> JsonObject:

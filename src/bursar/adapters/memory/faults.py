@@ -107,8 +107,12 @@ def invalid(resource: Resource, key: Key, problems: Iterable[Problem]) -> Invali
     )
 
 
-def invalid_text(resource: Resource, key: Key, message: str) -> InvalidError:
-    return InvalidError(message, code=422, reason="Invalid", resource=str(resource), key=key)
+def invalid_text(
+    resource: Resource, key: Key, message: str, causes: Sequence[str] = ()
+) -> InvalidError:
+    return InvalidError(
+        message, code=422, reason="Invalid", resource=str(resource), key=key, causes=causes
+    )
 
 
 def patch_rejected(resource: Resource, key: Key) -> ConflictError:

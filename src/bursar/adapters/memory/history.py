@@ -30,8 +30,13 @@ class Stored:
 
 
 def stored_at(body: JsonObject, revision: int) -> Stored:
-    """The object with the revision written into it."""
-    marked = {**body, "metadata": {**body["metadata"], "resourceVersion": str(revision)}}
+    """The object with the revision written into it; what it is always comes first."""
+    marked = {
+        "apiVersion": body["apiVersion"],
+        "kind": body["kind"],
+        **body,
+        "metadata": {**body["metadata"], "resourceVersion": str(revision)},
+    }
     return Stored(marked, encoded(marked), revision)
 
 

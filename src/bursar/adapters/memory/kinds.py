@@ -30,6 +30,12 @@ class Kind:
     """A change of annotations is a new generation, too."""
     has_label_name: bool = False
     """Names are RFC 1123 labels, that is, without dots."""
+    has_spec: bool = False
+    """A spec is there even if nobody wrote one."""
+    needs_revision: bool = False
+    """Whoever takes the revision out of an object cannot update it."""
+    has_free_finalizers: bool = False
+    """Finalizers of ours need no domain in front of them."""
     is_graceful: bool = False
     """Deletion gives whoever runs the object time to let go."""
     is_custom: bool = False
@@ -111,20 +117,20 @@ BUILT_IN: Final = (
         fields=("metadata.name", "spec.unschedulable"),
     ),
     Kind(resource=RESOURCE_QUOTAS, has_status=True),
-    Kind(resource=LIMIT_RANGES),
+    Kind(resource=LIMIT_RANGES, has_spec=True),
     Kind(resource=CONFIG_MAPS),
     Kind(resource=SECRETS, fields=(*COMMON_FIELDS, "type")),
     Kind(resource=SERVICE_ACCOUNTS),
     Kind(resource=EVENTS, fields=(*COMMON_FIELDS, "reason", "type", "regarding.name")),
-    Kind(resource=LEASES),
+    Kind(resource=LEASES, has_spec=True, needs_revision=True, has_free_finalizers=True),
     Kind(resource=PRIORITY_CLASSES, counts_generation=True),
-    Kind(resource=RUNTIME_CLASSES),
+    Kind(resource=RUNTIME_CLASSES, needs_revision=True),
     Kind(resource=DEPLOYMENTS, has_status=True, counts_generation=True, annotations_count=True),
     Kind(resource=REPLICA_SETS, has_status=True, counts_generation=True),
     Kind(resource=STATEFUL_SETS, has_status=True, counts_generation=True),
     Kind(resource=DAEMON_SETS, has_status=True, counts_generation=True),
     Kind(resource=JOBS, has_status=True, counts_generation=True),
-    Kind(resource=CRDS, has_status=True, counts_generation=True),
+    Kind(resource=CRDS, has_status=True, counts_generation=True, needs_revision=True),
 )
 
 
@@ -190,6 +196,8 @@ def custom_kind(definition: JsonObject) -> Kind | None:
         ),
         has_status="status" in (version.get("subresources") or {}),
         counts_generation=True,
+        needs_revision=True,
+        has_free_finalizers=True,
         is_custom=True,
         fields=(*COMMON_FIELDS, *selectable),
         schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},

@@ -41,6 +41,8 @@ _OWNED_AT_CREATION: Final = (
 )
 _TEXTS: Final = ("name", "generateName", "namespace", "uid", "resourceVersion")
 _TEXT_MAPS: Final = ("labels", "annotations")
+_MAPS: Final = ("data", "binaryData", "stringData")
+"""Of built-in kinds, maps that are not there when nothing is in them."""
 _DROPPED_WHEN_EMPTY: Final = ("labels", "annotations", "finalizers", "ownerReferences", "name")
 
 
@@ -66,13 +68,19 @@ def tidied(kind: Kind, body: JsonObject) -> JsonObject:
     detail = next(_misshapen(metadata), None)
     if detail is not None:
         raise faults.undecodable(kind.resource, None, detail)
-    rest = {name: value for name, value in body.items() if name not in {"metadata", "status"}}
+    rest = {
+        name: value
+        for name, value in body.items()
+        if name not in {"metadata", "status"} and (value or name not in _MAPS or kind.is_custom)
+    }
     tidy = {
         "apiVersion": kind.resource.api_version,
         "kind": kind.resource.kind,
         "metadata": metadata,
         **(rest if kind.is_custom else without_nulls(rest)),
     }
+    if kind.has_spec:
+        tidy.setdefault("spec", {})
     if body.get("status") is not None:
         tidy["status"] = body["status"]
     return tidy
@@ -143,7 +151,7 @@ def creation_problems(kind: Kind, metadata: JsonObject) -> list[Problem]:
     problems += [
         invalid("metadata.name", name, error) for error in _name_errors(kind, name) if name
     ]
-    return problems + _content_problems(metadata)
+    return problems + _content_problems(kind, metadata)
 
 
 def _name_errors(kind: Kind, name: str) -> list[str]:
@@ -157,7 +165,7 @@ def _name_errors(kind: Kind, name: str) -> list[str]:
     return errors
 
 
-def _content_problems(metadata: JsonObject) -> list[Problem]:
+def _content_problems(kind: Kind, metadata: JsonObject) -> list[Problem]:
     problems: list[Problem] = []
     for key, value in sorted(metadata.get("labels", {}).items()):
         problems += [invalid("metadata.labels", key, error) for error in qualified_name_errors(key)]
@@ -173,7 +181,8 @@ def _content_problems(metadata: JsonObject) -> list[Problem]:
     for index, finalizer in enumerate(metadata.get("finalizers", [])):
         errors = qualified_name_errors(finalizer)
         problems += [invalid("metadata.finalizers", finalizer, error) for error in errors]
-        if not errors and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        is_plain = "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS
+        if not errors and is_plain and not kind.has_free_finalizers:
             problems.append(invalid(f"metadata.finalizers[{index}]", finalizer, _NOT_QUALIFIED))
     return problems
 
@@ -203,7 +212,7 @@ def with_server_fields(old: JsonObject, new: JsonObject) -> JsonObject:
     return {**new, "metadata": metadata}
 
 
-def update_problems(old: JsonObject, new: JsonObject) -> list[Problem]:
+def update_problems(kind: Kind, old: JsonObject, new: JsonObject) -> list[Problem]:
     """Judge the metadata of a changed object against what it was."""
     problems: list[Problem] = []
     added = [name for name in new.get("finalizers", []) if name not in old.get("finalizers", [])]
@@ -221,11 +230,15 @@ def update_problems(old: JsonObject, new: JsonObject) -> list[Problem]:
         for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
         if new.get(name) != old.get(name)
     ]
-    return problems + _content_problems(new)
+    return problems + _content_problems(kind, new)
 
 
 def require_revision(kind: Kind, key: Key, wanted: str, current: int) -> None:
-    """Raise `ConflictError` unless the writer saw the current revision, or did not say."""
+    """Raise `ConflictError` unless the writer saw the current revision, or need not say."""
+    if not wanted and kind.needs_revision:
+        cause = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+        message = f"{kind.resource} {quoted(key.name)} is invalid: {cause}"
+        raise faults.invalid_text(kind.resource, key, message, (cause,))
     if not wanted or wanted == str(current):
         return
     if not wanted.isdecimal():

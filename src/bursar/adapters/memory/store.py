@@ -106,9 +106,9 @@ class MemoryCluster:
         for stored in self.objects.collection(kind).as_of(revision, choice.namespace, after):
             if choice.matches(stored.body):
                 if limit and len(found) == limit:
-                    return _page(found, revision, next_page=_page_token(revision, found[-1]))
+                    return _page(kind, found, revision, _page_token(revision, found[-1]))
                 found.append(stored)
-        return _page(found, revision)
+        return _page(kind, found, revision)
 
     async def watch(
         self,
@@ -160,6 +160,9 @@ class MemoryCluster:
         received = writing.received(kind, None, body)
         key, named = writing.named(kind, received, namespace, self.objects, self._source)
         new = await self._admitted_new(kind, key, named, is_dry_run=is_dry_run)
+        if received["metadata"].get("resourceVersion") and not is_dry_run:
+            detail = "resourceVersion should not be set on objects to be created"
+            raise faults.server_fault(resource, None, detail)
         return self._store_new(kind, key, new, is_dry_run=is_dry_run)
 
     async def _admitted_new(
@@ -349,9 +352,12 @@ class MemoryCluster:
 # ------------------------------------------------------------------ pages and moments
 
 
-def _page(found: Sequence[Stored], revision: int, next_page: str = "") -> Page:
+def _page(kind: Kind, found: Sequence[Stored], revision: int, next_page: str = "") -> Page:
+    # In a list, objects of built-in kinds do not say what they are. What is stored begins with it.
+    stated = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
+    start = 0 if kind.is_custom else len(encoded(stated))
     return Page(
-        items=tuple(stored.raw for stored in found),
+        items=tuple(b"{" + stored.raw[start:] if start else stored.raw for stored in found),
         resource_version=str(revision),
         next_page=next_page,
     )

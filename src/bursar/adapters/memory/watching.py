@@ -2,7 +2,9 @@
 
 A watch keeps a place in the log and nothing else, so a slow one costs no memory.
 When it falls too far behind, it is ended, as the API server ends a watch whose
-buffer is full; the consumer then watches again from the last revision it saw.
+buffer is full; the consumer then watches again from the last revision it saw. What
+had happened before a watch began is not held against it, or one that fell behind
+could never catch up.
 """
 
 import asyncio
@@ -59,16 +61,17 @@ class Stream:
         if marks_end:
             yield replace(self._bookmark(revision, ends_initial=True), ends_initial=True)
         place = self.collection.place_after(revision)
+        known = self.collection.forgotten + len(self.collection.log)
         end = self.clock.monotonic() + self.limits.lifetime_seconds
         bookmark_due = self.clock.monotonic() + self.limits.bookmark_seconds
-        while self._is_alive(place, end):
+        while self._is_alive(place, known, end):
             while place - self.collection.forgotten < len(self.collection.log):
                 change = self.collection.log[place - self.collection.forgotten]
                 place += 1
                 event = self._seen(change) if change.revision > revision else None
                 if event is not None:
                     yield event
-                if not self._is_alive(place, end):
+                if not self._is_alive(place, known, end):
                     return
             if self.clock.monotonic() >= bookmark_due:
                 bookmark_due = self.clock.monotonic() + self.limits.bookmark_seconds
@@ -76,12 +79,12 @@ class Stream:
                 continue
             await self._change_until(min(bookmark_due, end))
 
-    def _is_alive(self, place: int, end: float) -> bool:
+    def _is_alive(self, place: int, known: int, end: float) -> bool:
         if self.switch.is_cut:
             if self.switch.is_fault:
                 raise UnavailableError("the watch was cut", resource=str(self.kind.resource))
             return False
-        behind = self.collection.forgotten + len(self.collection.log) - place
+        behind = self.collection.forgotten + len(self.collection.log) - max(place, known)
         return (
             place >= self.collection.forgotten
             and behind <= self.limits.lag_max

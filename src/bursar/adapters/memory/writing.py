@@ -20,7 +20,7 @@ from bursar.adapters.memory.patches import (
     merge_patched,
 )
 from bursar.app.ports import Json, Key, Patch, PatchKind
-from bursar.core.model.problem import invalid
+from bursar.core.model.problem import invalid, quoted
 
 STATUS: Final = "status"
 RESIZE: Final = "resize"
@@ -36,8 +36,14 @@ def received(kind: Kind, key: Key | None, body: Json) -> JsonObject:
     if kind.is_custom and not stated[0]:
         detail = f"the object provided is unrecognized (must be of type {resource.kind})"
         raise faults.bad_request(resource, key, f"{detail}: Object 'Kind' is missing")
+    if kind.is_custom and stated[0] != resource.kind and stated[1] == resource.api_version:
+        cause = f"kind: Invalid value: {quoted(stated[0])}: must be {resource.kind}"
+        name = str((body.get("metadata") or {}).get("name") or "")
+        message = f"{stated[0]}.{resource.group} {quoted(name)} is invalid: {cause}"
+        raise faults.invalid_text(resource, Key("", name), message, (cause,))
     if stated[0] not in {"", resource.kind} or stated[1] not in {"", resource.api_version}:
-        detail = f'{stated[0]} in version "{stated[1]}" cannot be handled as a {resource.kind}'
+        version = stated[1].rpartition("/")[2]
+        detail = f'{stated[0]} in version "{version}" cannot be handled as a {resource.kind}'
         raise faults.bad_request(resource, key, detail)
     return metadata.tidied(kind, copied(body))
 
@@ -59,7 +65,7 @@ def binding_of(body: Json) -> tuple[str, str]:
 def named(
     kind: Kind, body: JsonObject, namespace: str, objects: Objects, source: random.Random
 ) -> tuple[Key, JsonObject]:
-    """The object with a name, a free one if it may be made up. Raises (400, 500)."""
+    """The object with a name, a free one if it may be made up. Raises (400)."""
     stated = body["metadata"].get("namespace", "")
     if not kind.resource.is_namespaced:
         namespace = ""
@@ -71,9 +77,6 @@ def named(
     if kind.resource.is_namespaced and not namespace:
         detail = "an empty namespace may not be set during creation"
         raise faults.bad_request(kind.resource, None, detail)
-    if body["metadata"].get("resourceVersion"):
-        detail = "resourceVersion should not be set on objects to be created"
-        raise faults.server_fault(kind.resource, None, detail)
     candidate = metadata.named(body, namespace, source)
     tries = 1
     while objects.current(kind, _key(namespace, candidate)) is not None and tries < _NAMES_TRIED:
@@ -173,19 +176,16 @@ def configuration(target: Target, patch: Patch) -> JsonObject:
     """The object an apply patch states, checked. Raises (400, 422)."""
     kind, key = target.kind, target.key
     if not patch.field_manager:
-        raise faults.invalid_text(
-            kind.resource,
-            key,
-            'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for '
-            "apply patch",
-        )
+        cause = "fieldManager: Required value: is required for apply patch"
+        message = f'PatchOptions.meta.k8s.io "" is invalid: {cause}'
+        raise faults.invalid_text(kind.resource, key, message, (cause,))
     config = copied(patch.body)
     resource = kind.resource
     if not isinstance(config, dict) or (config.get("apiVersion"), config.get("kind")) != (
         resource.api_version,
         resource.kind,
     ):
-        raise faults.bad_request(resource, key, "invalid object type")
+        raise faults.bad_request(resource, key, f"invalid object type: {_kind_text(config)}")
     stated = config.get("metadata") or {}
     if not stated.get("name"):
         detail = (
@@ -193,7 +193,7 @@ def configuration(target: Target, patch: Patch) -> JsonObject:
             "provided"
         )
         raise faults.bad_request(resource, key, detail)
-    if stated.get("managedFields"):
+    if stated.get("managedFields") is not None:
         raise faults.bad_request(resource, key, "metadata.managedFields must be nil")
     if target.subresource == STATUS:
         return {
@@ -206,13 +206,24 @@ def configuration(target: Target, patch: Patch) -> JsonObject:
     return config
 
 
+def _kind_text(config: object) -> str:
+    """What a configuration says it is, in the server's notation."""
+    stated = config if isinstance(config, dict) else {}
+    group, _, version = str(stated.get("apiVersion") or "").rpartition("/")
+    return f"{group}/{version}, Kind={stated.get('kind') or ''}"
+
+
 def applied_new(target: Target, patch: Patch, now: datetime) -> JsonObject:
     """The object an apply patch creates where there is none. Raises (400, 422)."""
     config = configuration(target, patch)
     uid = config["metadata"].get("uid")
     if uid:
-        problem = invalid("metadata.uid", uid, "field is immutable")
-        raise faults.invalid(target.kind.resource, target.key, [problem])
+        resource = target.kind.resource
+        detail = (
+            f"uid mismatch: the provided object specified uid {uid}, and no existing object was "
+            "found"
+        )
+        raise faults.conflict(str(resource), resource, target.key, detail)
     empty: JsonObject = {
         "apiVersion": config["apiVersion"],
         "kind": config["kind"],
@@ -313,8 +324,8 @@ def _status_metadata(kind: Kind, old: JsonObject, new: JsonObject) -> JsonObject
 def judged(target: Target, old: JsonObject, new: JsonObject) -> JsonObject:
     """The changed object with its defaults. Raises `InvalidError`."""
     kind, key = target.kind, target.key
-    new = metadata.tidied(kind, new)
-    problems = metadata.update_problems(old["metadata"], new["metadata"])
+    new = defaults.changed(kind, metadata.tidied(kind, new))
+    problems = metadata.update_problems(kind, old["metadata"], new["metadata"])
     if kind.resource == PODS:
         before, after = pods.read_pod(old, key), pods.read_pod(new, key)
         if target.subresource == RESIZE:

@@ -1,0 +1,80 @@
+"""The same script of operations on both clusters, step by step: the answers are the same."""
+
+import asyncio
+import contextlib
+import os
+import uuid
+from random import Random
+from typing import Any
+
+import pytest
+
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.memory.kinds import CRDS, NAMESPACES, SERVICE_ACCOUNTS
+from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.ports import AlreadyExistsError, Key, NotFoundError
+from kube_access import a_client, access_of
+from random_operations import THINGS, Side, script
+
+FIXED_SEED = 20_260_417
+FRESH_SEED = int(os.environ.get("BURSAR_SEED") or int.from_bytes(os.urandom(4), "big"))
+LENGTH = 150
+PATIENCE_SECONDS = 20
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+DEFINITION = {
+    "metadata": {"name": str(THINGS)},
+    "spec": {
+        "group": THINGS.group,
+        "scope": "Namespaced",
+        "names": {"plural": THINGS.plural, "kind": THINGS.kind, "singular": "thing"},
+        "versions": [
+            {
+                "name": THINGS.version,
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {"spec": ANYTHING, "status": ANYTHING},
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+async def prepared(port: Any) -> Side:
+    """A side with a namespace of its own, where pods can be and the custom kind is served."""
+    namespace = f"operations-{uuid.uuid4().hex[:10]}"
+    await port.create(NAMESPACES, {"metadata": {"name": namespace}})
+    with contextlib.suppress(AlreadyExistsError):
+        account = {"metadata": {"name": "default"}}
+        await port.create(SERVICE_ACCOUNTS, account, namespace=namespace)
+    with contextlib.suppress(AlreadyExistsError):
+        await port.create(CRDS, DEFINITION)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not await is_served(port):  # noqa: ASYNC110 - a server sets no event of ours
+            await asyncio.sleep(0.05)
+    return Side(port, namespace)
+
+
+async def is_served(port: Any) -> bool:
+    try:
+        await port.list(THINGS)
+    except NotFoundError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("seed", [FIXED_SEED, FRESH_SEED], ids=["fixed", "fresh"])
+async def test_both_clusters_give_the_same_answers(control_plane, seed):
+    memory = MemoryCluster(SYSTEM_CLOCK, source=Random(1))  # noqa: S311
+    async with a_client(access_of(control_plane)) as client:
+        embedded, real = await prepared(memory), await prepared(client)
+        for number, step in enumerate(script(seed, LENGTH)):
+            ours, theirs = await embedded.answer(step), await real.answer(step)
+
+            assert ours == theirs, f"BURSAR_SEED={seed}, step {number}: {step}"
+        await client.delete(NAMESPACES, Key("", real.namespace))
