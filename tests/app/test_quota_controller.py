@@ -11,13 +11,13 @@ from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.quota_kinds import APPLICATION_QUOTAS, crd_documents
-from bursar.adapters.quota_sources import term_sources
+from bursar.adapters.quota_sources import EVERY_KIND, term_sources
 from bursar.app.event_document import EVENTS
 from bursar.app.lease_record import LEASES
-from bursar.app.ports import Key, Patch, PatchKind
+from bursar.app.ports import Key, Patch, PatchKind, Resource
 from bursar.app.quota.controller import ADDRESS_ANNOTATION, Controller, ControllerSettings
 from bursar.app.quota.lifting import PODS
-from bursar.core.quota.quota import GATE
+from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 
 TEXT = "exceeded quota: limits, requested: pods=1, used: pods=1, limited: pods=1; missing: pods=1"
@@ -62,7 +62,7 @@ async def world():
 
 
 @asynccontextmanager
-async def at_work(cluster, clock, identity="one", **settings):
+async def at_work(cluster, clock, identity="one", kinds=EVERY_KIND, **settings):
     luck = random.Random(identity)  # noqa: S311 - repeatable
     lines = []
     controller = Controller(
@@ -70,7 +70,7 @@ async def at_work(cluster, clock, identity="one", **settings):
         clock,
         luck,
         settings=ControllerSettings(namespace="aaq", identity=identity, **settings),
-        open_sources=lambda: term_sources(cluster, clock, luck, TARGETING),
+        open_sources=lambda: term_sources(cluster, clock, luck, TARGETING, kinds),
         report=lines.append,
     )
     controller.lines = lines
@@ -192,3 +192,26 @@ async def test_drift_is_looked_for_and_is_nothing(world):
         drift = controller.term.drift
         assert drift.counts == 2
         assert drift.latest.accounts == 0
+
+
+async def test_kinds_that_are_not_installed_are_named_and_can_be_left_out(world):
+    cluster, clock = world
+    crds = Resource(
+        "apiextensions.k8s.io",
+        "v1",
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+        is_namespaced=False,
+    )
+    for kind in ("cluster", "appliedcluster"):
+        name = f"applicationaware{kind}resourcequotas.aaq.kubevirt.io"
+        await cluster.delete(crds, Key("", name))
+    await load_manifests(cluster, [quota(pods="1"), pod("p")])
+
+    async with at_work(cluster, clock, "whole") as controller:
+        await clock.advance(15)
+        assert any("applicationawareclusterresourcequotas" in line for line in controller.lines)
+        assert await let_go(cluster) == []
+    async with at_work(cluster, clock, "partial", kinds=(QuotaKind.NAMESPACED,)):
+        await clock.advance(15)
+        assert await let_go(cluster) == ["p"]

@@ -1,6 +1,6 @@
 """What the books are fed from: informers of pods, namespaces and quotas on one cluster."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final, cast
 
@@ -24,16 +24,22 @@ from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.targeting import Targeting
 from bursar.wire.pod_row import PodRowDecoder
 
+EVERY_KIND: Final = (QuotaKind.NAMESPACED, QuotaKind.CLUSTER)
+"""The kinds of quota that hold pods back."""
 
-def quota_sources(cluster: Cluster, clock: Clock, random: Random, targeting: Targeting) -> Sources:
+
+def quota_sources(
+    cluster: Cluster,
+    clock: Clock,
+    random: Random,
+    targeting: Targeting,
+    kinds: Sequence[QuotaKind] = EVERY_KIND,
+) -> Sources:
     """Informers that have not been run yet."""
     return Sources(
         pods=pod_rows(cluster, clock, random),
         namespaces=observe_namespaces(cluster, clock, random),
-        quotas=tuple(
-            observe_quotas(cluster, clock, random, kind)
-            for kind in (QuotaKind.NAMESPACED, QuotaKind.CLUSTER)
-        ),
+        quotas=tuple(observe_quotas(cluster, clock, random, kind) for kind in kinds),
         targeting=targeting,
     )
 
@@ -58,15 +64,22 @@ def pod_rows(cluster: Cluster, clock: Clock, random: Random) -> Informer[PodRow]
 
 
 def term_sources(
-    cluster: Cluster, clock: Clock, random: Random, targeting: Targeting
+    cluster: Cluster,
+    clock: Clock,
+    random: Random,
+    targeting: Targeting,
+    kinds: Sequence[QuotaKind] = EVERY_KIND,
 ) -> TermSources:
-    """All that a controller follows while it leads."""
+    """All that a controller follows while it leads. Kinds that are not installed are left out."""
+    applied = (
+        observe(cluster, clock, random, APPLIED_CLUSTER_QUOTAS, decode_applied_quota)
+        if QuotaKind.CLUSTER in kinds
+        else None
+    )
     return TermSources(
-        books=quota_sources(cluster, clock, random, targeting),
+        books=quota_sources(cluster, clock, random, targeting, kinds),
         native_quotas=observe_quotas(cluster, clock, random, QuotaKind.NATIVE),
-        applied_quotas=observe(
-            cluster, clock, random, APPLIED_CLUSTER_QUOTAS, decode_applied_quota
-        ),
+        applied_quotas=applied,
     )
 
 

@@ -16,7 +16,7 @@ from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import ClusterAccess
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.kube.transport import Limits
-from bursar.adapters.quota_sources import pod_row_decode, term_sources
+from bursar.adapters.quota_sources import EVERY_KIND, pod_row_decode, term_sources
 from bursar.adapters.serving.server import HttpsServer
 from bursar.adapters.serving.serving_pair import ServingPair
 from bursar.adapters.telemetry.controller_metrics import CONTENT_TYPE, controller_metrics
@@ -36,6 +36,7 @@ from bursar.cli.process import (
 from bursar.core.model.selector import SelectorError
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.quota.books import PATIENCE_SECONDS
+from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.targeting import DEFAULT_SELECTOR, Targeting
 
 BIND: Final = "0.0.0.0:8443"
@@ -49,6 +50,7 @@ class Settings:
     tls_folder: str
     """Empty to answer nobody."""
     targeting: Targeting
+    kinds: tuple[QuotaKind, ...]
     controller: ControllerSettings
 
 
@@ -71,6 +73,11 @@ class Settings:
     default=str(DEFAULT_SELECTOR),
     show_default=True,
     help="Labels of namespaces where pods are held back; empty for all.",
+)
+@click.option(
+    "--without-cluster-quota",
+    is_flag=True,
+    help="Leave cluster-wide quotas alone, where their kinds are not installed.",
 )
 @click.option(
     "--patience",
@@ -109,6 +116,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
     kubeconfig: str | None,
     context: str,
     namespace_selector: str,
+    without_cluster_quota: bool,
     patience: float,
     lease_duration: float,
     renew_deadline: float,
@@ -124,6 +132,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
         bind=bind,
         tls_folder=tls_folder,
         targeting=_targeting(home, namespace_selector),
+        kinds=(QuotaKind.NAMESPACED,) if without_cluster_quota else EVERY_KIND,
         controller=ControllerSettings(
             namespace=home,
             identity=identity_of_process(),
@@ -182,7 +191,9 @@ async def _work(settings: Settings, access: ClusterAccess) -> None:
             SYSTEM_CLOCK,
             random,
             settings=settings.controller,
-            open_sources=lambda: term_sources(client, SYSTEM_CLOCK, random, settings.targeting),
+            open_sources=lambda: term_sources(
+                client, SYSTEM_CLOCK, random, settings.targeting, settings.kinds
+            ),
             report=_say,
         )
         try:

@@ -37,6 +37,7 @@ from bursar.app.quota.managed import ManagedWriter
 from bursar.app.quota.resizing import ResizeDesk
 from bursar.app.quota.status import StatusWriter
 from bursar.app.quota.telling import COMPONENT, tell
+from bursar.app.time_limit import within
 from bursar.core.quota.books import PATIENCE_SECONDS, Books, Wait
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.quota import QuotaKey, QuotaKind
@@ -48,6 +49,8 @@ LEASE_NAME: Final = "aaq-controller"
 ADDRESS_ANNOTATION: Final = "bursar.io/address"
 """On the Lease: where the leader answers questions about the books."""
 ENDING_PHASE: Final = "Terminating"
+IMPATIENCE_SECONDS: Final = 10.0
+"""How often to say what a term is still waiting for."""
 
 T = TypeVar("T")
 
@@ -74,10 +77,12 @@ class TermSources:
 
     books: Sources
     native_quotas: Informer[Sighting[QuotaObject]]
-    applied_quotas: Informer[Sighting[AppliedQuota]]
+    applied_quotas: Informer[Sighting[AppliedQuota]] | None
+    """None where there are no cluster-wide quotas."""
 
     def informers(self) -> tuple[RunningInformer, ...]:
-        return (*self.books.informers(), self.native_quotas, self.applied_quotas)
+        applied = () if self.applied_quotas is None else (self.applied_quotas,)
+        return (*self.books.informers(), self.native_quotas, *applied)
 
 
 class Term:
@@ -86,6 +91,7 @@ class Term:
     def __init__(self, controller: "Controller", sources: TermSources) -> None:
         settings, election = controller.settings, controller.election
         cluster, clock, random = controller.cluster, controller.clock, controller.random
+        self._clock, self._report = clock, controller.report
         self.sources: Final = sources
         counter = NativeCounter()
         self.books: Final = Books(counter, patience_s=settings.patience_s)
@@ -122,12 +128,13 @@ class Term:
             is_ending=self._is_ending,
             may_write=self._may_write(election),
         )
+        applied_quotas = sources.applied_quotas
         self.applied: Final = AppliedWriter(
             writer=cluster,
             clock=clock,
             random=random,
             coverage=self.books.coverage,
-            find=sources.applied_quotas.find,
+            find=_find_nothing if applied_quotas is None else applied_quotas.find,
             find_original=self._find_original,
             is_ending=self._is_ending,
             may_write=self._may_write(election),
@@ -140,14 +147,25 @@ class Term:
             for informer in sources.informers():
                 tasks.create_task(informer.run())
             tasks.create_task(self.desk.run())
-            await asyncio.gather(*(informer.wait_synced() for informer in sources.informers()))
+            await self._wait_synced()
             for quotas in (*sources.books.quotas, sources.native_quotas):
                 tasks.create_task(_follow(quotas, self._observe_quota, self._lose_quota))
-            tasks.create_task(
-                _follow(sources.applied_quotas, self.applied.observe, self.applied.lose)
-            )
-            for worker in (self.statuses, self.managed, self.applied, self.drift):
+            for worker in (self.statuses, self.managed, self.drift):
                 tasks.create_task(worker.run())
+            if sources.applied_quotas is not None:
+                copies = self.applied
+                tasks.create_task(_follow(sources.applied_quotas, copies.observe, copies.lose))
+                tasks.create_task(copies.run())
+
+    async def _wait_synced(self) -> None:
+        """Wait until everything has been seen, and say from time to time what is missing."""
+        while waiting := [each for each in self.sources.informers() if not each.is_synced]:
+            try:
+                await within(self._clock, IMPATIENCE_SECONDS, waiting[0].wait_synced())
+            except TimeoutError:
+                for informer in waiting:
+                    why = informer.last_error or "no answer yet"
+                    self._report(f"waiting for {informer.resource}: {why}")
 
     def _may_write(self, election: Election) -> Callable[[], bool]:
         return lambda: election.is_leader and self.desk.is_open
@@ -207,7 +225,7 @@ class Controller:
         open_sources: Callable[[], TermSources],
         report: Callable[[str], None] = _tell_nobody,
     ) -> None:
-        self._report = report
+        self.report: Final = report
         self.cluster: Final = cluster
         self.clock: Final = clock
         self.random: Final = random
@@ -251,7 +269,7 @@ class Controller:
 
     async def _lead(self) -> None:
         token = self.election.token
-        self._report(f"leading as {self.settings.identity}")
+        self.report(f"leading as {self.settings.identity}")
         if token is not None and token.transitions:
             await self.clock.sleep(self.settings.timing.stop_seconds)
         term = Term(self, self._open_sources())
@@ -262,7 +280,7 @@ class Controller:
                 tasks.create_task(term.run())
         finally:
             self._term = None
-            self._report("leading no longer")
+            self.report("leading no longer")
 
     async def _announce(self) -> None:
         """Say on the Lease where we can be asked. It is a hint: who asks finds out who leads."""
@@ -275,6 +293,10 @@ class Controller:
                 await self.clock.sleep(self.settings.timing.retry_seconds)
             else:
                 return
+
+
+def _find_nothing(_: Key) -> None:
+    return None
 
 
 async def _follow(

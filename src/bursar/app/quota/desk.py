@@ -15,7 +15,7 @@ from typing import Final, Protocol, TypeVar
 from bursar.app.informer import Informer, InformerCounters
 from bursar.app.informer_changes import Deleted, Synced, Upserted
 from bursar.app.informer_store import Sighting
-from bursar.app.ports import Clock, Resource
+from bursar.app.ports import Clock, ClusterError, Resource
 from bursar.app.quota.lifting import GateLifter
 from bursar.app.time_limit import end
 from bursar.core.model.namespace import NamespaceObject
@@ -42,6 +42,7 @@ class RunningInformer(Protocol):
 
     resource: Resource
     counters: InformerCounters
+    last_error: ClusterError | None
 
     @property
     def is_synced(self) -> bool: ...
