@@ -41,4 +41,3 @@ def _term_view(term: Term) -> TermView:
         ],
         drift=term.drift.latest,
     )
-

@@ -117,20 +117,26 @@ class Desk:
 
     async def run(self) -> None:
         """Feed, decide and lift until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            synced = [
-                tasks.create_task(each)
-                for each in (
-                    self._pump(tasks, self._sources.namespaces, self._see_namespace),
-                    *(self._pump(tasks, each, self._see_quota) for each in self._sources.quotas),
-                    self._pump(tasks, self._sources.pods, self._see_pod),
-                )
-            ]
-            await asyncio.gather(*synced)
-            self._is_open = True
-            for _ in range(LIFTS_MAX):
-                tasks.create_task(self._lift())
-            await self._decide()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                await self._work(tasks)
+        finally:
+            await self._lifter.close()
+
+    async def _work(self, tasks: asyncio.TaskGroup) -> None:
+        synced = [
+            tasks.create_task(each)
+            for each in (
+                self._pump(tasks, self._sources.namespaces, self._see_namespace),
+                *(self._pump(tasks, each, self._see_quota) for each in self._sources.quotas),
+                self._pump(tasks, self._sources.pods, self._see_pod),
+            )
+        ]
+        await asyncio.gather(*synced)
+        self._is_open = True
+        for _ in range(LIFTS_MAX):
+            tasks.create_task(self._lift())
+        await self._decide()
 
     # ------------------------------------------------------------------ what happens
 

@@ -10,6 +10,7 @@ whether that was our doing.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -30,7 +31,7 @@ from bursar.app.ports import (
     Resource,
     Writer,
 )
-from bursar.app.time_limit import within
+from bursar.app.time_limit import end
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import Answer
 
@@ -74,6 +75,9 @@ class GateLifter:
         self._writer, self._clock, self._random = writer, clock, random
         self._may_write = may_write
         self._write_seconds = write_seconds
+        self._deadlines: deque[tuple[float, asyncio.Future[bytes]]] = deque()
+        """In order, since every write has the same time."""
+        self._watch: asyncio.Future[None] | None = None
         self.counters: Final = LiftCounters()
 
     async def lift(self, row: PodRow) -> Lifted | None:
@@ -100,6 +104,11 @@ class GateLifter:
             pause = min(pause * 2, RETRY_SECONDS_MAX)
         return None
 
+    async def close(self) -> None:
+        """Leave nothing running. Nobody may be lifting any more."""
+        if self._watch is not None:
+            await end(self._watch)
+
     async def _write(self, row: PodRow) -> None:
         """One write. When we are cancelled it is waited for, since it cannot be called back."""
         request = self._writer.patch(
@@ -107,14 +116,29 @@ class GateLifter:
             Key(row.namespace, row.name),
             Patch(kind=PatchKind.JSON, body=_fenced_lift(row)),
         )
-        writing = asyncio.ensure_future(within(self._clock, self._write_seconds, request))
+        writing = asyncio.ensure_future(request)
+        self._deadlines.append((self._clock.monotonic() + self._write_seconds, writing))
+        if self._watch is None:
+            self._watch = asyncio.ensure_future(self._end_overdue())
         try:
-            await asyncio.shield(writing)
+            await asyncio.wait((writing,))
         except asyncio.CancelledError:
             await asyncio.wait((writing,))
-            if not writing.cancelled():
-                writing.exception()
             raise
+        if writing.cancelled():
+            raise TimeoutError
+        writing.result()
+
+    async def _end_overdue(self) -> None:
+        """End writes that take too long. One task does it for all: there are many of them."""
+        try:
+            while self._deadlines:
+                deadline, writing = self._deadlines.popleft()
+                if not writing.done():
+                    await self._clock.sleep(max(0.0, deadline - self._clock.monotonic()))
+                    writing.cancel()
+        finally:
+            self._watch = None
 
     def _counted(self, lifted: Lifted) -> Lifted:
         match lifted.answer:

@@ -1,0 +1,212 @@
+"""POST /v1/resizes: who may ask, what is a question, and what the answer says."""
+
+import json
+
+import pytest
+
+from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
+from bursar.adapters.kube.rows import PODS
+from bursar.adapters.serving.server import Incoming
+from bursar.app.ports import Key, UnavailableError
+from bursar.app.quota.resizing import ResizeDesk
+from desk_scene import HOME, DeskScene, a_desk
+from machine_time import run
+
+WEBHOOK = "system:serviceaccount:aaq:aaq-server"
+TOKENS = {"good": WEBHOOK, "other": "system:serviceaccount:aaq:aaq-controller"}
+
+
+async def find_username(token: str) -> str | None:
+    if token == "unknowable":  # noqa: S105 - not a token
+        raise UnavailableError(f"secrets about {token}")
+    return TOKENS.get(token)
+
+
+class Asker:
+    """A route to a desk, and questions to it."""
+
+    def __init__(self, scene: DeskScene, *, is_leader: bool = True) -> None:
+        self.scene = scene
+        desk = ResizeDesk(scene.desk, scene.informers, clock=scene.clock)
+        self.route = ResizeRoute(
+            user=webhook_user("aaq"),
+            find_username=find_username,
+            find_desk=lambda: desk if is_leader else None,
+            decode=scene.sources.pods.decode,
+        )
+
+    async def question(self, name: str, cpu: str, /, **changes: object) -> dict:
+        pod = json.loads(await self.scene.cluster.get(PODS, Key(HOME, name)))
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+        known = {"id": "review-1", "namespace": HOME, "name": name, "uid": pod["metadata"]["uid"]}
+        return {**known, "pod": pod, "dryRun": False, **changes}
+
+    async def ask(
+        self,
+        body: object,
+        *,
+        authorization: str = "Bearer good",
+        method: str = "POST",
+        content_type: str = "application/json",
+    ) -> tuple[int, str]:
+        outgoing = await self.route(
+            Incoming(
+                method=method,
+                path="/v1/resizes",
+                content_type=content_type,
+                authorization=authorization,
+                body=body if isinstance(body, bytes) else json.dumps(body).encode(),
+            )
+        )
+        return int(outgoing.code), outgoing.body.decode()
+
+
+async def furnished(scene: DeskScene) -> Asker:
+    await scene.set_quota("q", requests_cpu="4")
+    await scene.create_pod("web", "1")
+    await scene.rest()
+    return Asker(scene)
+
+
+def test_a_pod_is_granted_what_fits_and_refused_the_rest():
+    async def body():
+        async with a_desk() as scene:
+            asker = await furnished(scene)
+
+            code, text = await asker.ask(await asker.question("web", "4"))
+            assert (code, json.loads(text)) == (200, {"allowed": True, "message": ""})
+            assert scene.books.ledger.reservation_count == 1
+
+            code, text = await asker.ask(await asker.question("web", "4001m", id="review-2"))
+            answer = json.loads(text)
+            assert (code, answer["allowed"]) == (200, False)
+            assert answer["message"].startswith("exceeded quota: q, requested: requests.cpu=1m, ")
+
+    run(body())
+
+
+def test_a_dry_run_promises_nothing():
+    async def body():
+        async with a_desk() as scene:
+            asker = await furnished(scene)
+
+            code, _ = await asker.ask(await asker.question("web", "4", dryRun=True))
+
+            assert (code, scene.books.ledger.reservation_count) == (200, 0)
+
+    run(body())
+
+
+def test_that_a_node_refused_an_earlier_resize_is_not_held_against_this_one():
+    """With such a condition a pod is charged for what it has, not for what it asks."""
+
+    async def body():
+        async with a_desk() as scene:
+            asker = await furnished(scene)
+            question = await asker.question("web", "9")
+            question["pod"]["status"] = {
+                "phase": "Running",
+                "conditions": [
+                    {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+                ],
+                "containerStatuses": [
+                    {
+                        "name": "c",
+                        "allocatedResources": {"cpu": "1"},
+                        "resources": {"requests": {"cpu": "1"}},
+                    }
+                ],
+            }
+
+            code, text = await asker.ask(question)
+
+            assert (code, json.loads(text)["allowed"]) == (200, False)
+
+    run(body())
+
+
+@pytest.mark.parametrize(
+    ("authorization", "code", "text"),
+    [
+        ("", 401, "a bearer token is required"),
+        ("Basic Z29vZA==", 401, "a bearer token is required"),
+        ("Bearer", 401, "a bearer token is required"),
+        ("Bearer bad", 401, "the token is not valid"),
+        ("Bearer other", 403, f"only {WEBHOOK} may ask"),
+        ("Bearer unknowable", 503, "the token could not be checked"),
+    ],
+)
+def test_only_the_webhook_may_ask(authorization, code, text):
+    async def body():
+        async with a_desk(is_running=False) as scene:
+            asker = Asker(scene)
+
+            assert await asker.ask(b"{}", authorization=authorization) == (code, text)
+
+    run(body())
+
+
+def test_the_scheme_is_not_case_sensitive():
+    async def body():
+        async with a_desk() as scene:
+            asker = await furnished(scene)
+            question = await asker.question("web", "2")
+
+            assert (await asker.ask(question, authorization="bearer good"))[0] == 200
+
+    run(body())
+
+
+@pytest.mark.parametrize(
+    ("request_parts", "code", "text"),
+    [
+        ({"method": "GET"}, 405, "only POST is answered here"),
+        ({"content_type": "text/plain"}, 415, "application/json is expected"),
+        ({"body": b"{"}, 400, "the question cannot be read"),
+        ({"body": b"\xff"}, 400, "the question cannot be read"),
+        ({"body": b'{"id": "hidden"}'}, 400, "the question cannot be read"),
+        ({"changes": {"id": ""}}, 400, "the question needs a short id"),
+        ({"changes": {"id": "x" * 257}}, 400, "the question needs a short id"),
+        ({"changes": {"pod": []}}, 400, "the pod cannot be read"),
+        ({"changes": {"pod": {"metadata": {}}}}, 400, "the pod cannot be read"),
+        ({"changes": {"uid": "another"}}, 400, "the pod is not the one that is named"),
+        ({"changes": {"namespace": "b"}}, 400, "the pod is not the one that is named"),
+        ({"changes": {"name": "b"}}, 400, "the pod is not the one that is named"),
+    ],
+)
+def test_what_is_no_question_gets_no_answer(request_parts, code, text):
+    async def body():
+        async with a_desk() as scene:
+            asker = await furnished(scene)
+            parts = dict(request_parts)
+            known = await asker.question("web", "2", **parts.pop("changes", {}))
+
+            assert await asker.ask(parts.pop("body", known), **parts) == (code, text)
+            assert scene.books.ledger.reservation_count == 0
+
+    run(body())
+
+
+def test_who_does_not_lead_says_so():
+    async def body():
+        async with a_desk() as scene:
+            question = await (await furnished(scene)).question("web", "2")
+
+            asked = await Asker(scene, is_leader=False).ask(question)
+
+            assert asked == (421, "this replica does not lead")
+
+    run(body())
+
+
+def test_books_that_are_not_open_cannot_be_asked():
+    async def body():
+        async with a_desk(is_running=False) as scene:
+            await scene.create_pod("web", "1")
+            asker = Asker(scene)
+
+            asked = await asker.ask(await asker.question("web", "2"))
+
+            assert asked == (503, "the books are not open yet")
+
+    run(body())

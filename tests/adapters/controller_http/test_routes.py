@@ -1,0 +1,90 @@
+"""What anybody may ask the controller, over HTTPS, in AAQ's own words where it has them."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from admission_notation import RunningServer, running
+from bursar.adapters.controller_http.routes import controller_routes
+from bursar.adapters.serving.server import Incoming, Outgoing, Route, ServerLimits
+from bursar.adapters.telemetry.exposition import CONTENT_TYPE
+
+LIMITS = ServerLimits(linger_seconds=0.01, finish_seconds=1)
+
+
+class State:
+    """What the routes are about."""
+
+    def __init__(self) -> None:
+        self.is_leader = False
+        self.problem = ""
+
+    def routes(self) -> Mapping[str, Route]:
+        return controller_routes(
+            is_leader=lambda: self.is_leader,
+            problem=lambda: self.problem,
+            metrics=lambda: b"a 1\n",
+            metrics_type=CONTENT_TYPE,
+            resizes=self._resizes,
+        )
+
+    async def _resizes(self, _: Incoming) -> Outgoing:
+        return Outgoing(b"asked")
+
+
+@pytest.fixture
+def state():
+    return State()
+
+
+@pytest.fixture
+async def controller(tmp_path, state):
+    async with running(tmp_path, state.routes(), LIMITS) as server:
+        yield server
+
+
+async def answer_of(controller: RunningServer, path: str) -> tuple[int, str, str]:
+    async with controller.session.get(controller.url(path)) as response:
+        return response.status, response.headers["Content-Type"], await response.text()
+
+
+async def test_u_app_01_the_leader_says_so(controller, state):
+    state.is_leader = True
+
+    assert await answer_of(controller, "/leader") == (
+        200,
+        "application/json",
+        '{"apiserver":{"leader":"true"}}',
+    )
+
+
+async def test_u_app_02_the_others_say_that_they_are_not(controller):
+    assert await answer_of(controller, "/leader") == (
+        200,
+        "application/json",
+        '{"apiserver":{"leader":"false"}}',
+    )
+
+
+async def test_metrics_are_in_prometheus_text(controller):
+    assert await answer_of(controller, "/metrics") == (200, CONTENT_TYPE, "a 1\n")
+
+
+async def test_it_is_ready_unless_something_is_wrong_and_alive_in_any_case(controller, state):
+    assert (await answer_of(controller, "/readyz"))[0] == 200
+
+    state.problem = "pods have not been heard of for 200 s"
+    code, _, text = await answer_of(controller, "/readyz")
+
+    assert (code, text) == (503, state.problem)
+    assert (await answer_of(controller, "/healthz"))[::2] == (200, "OK")
+
+
+@pytest.mark.parametrize("path", ["/leader", "/metrics", "/healthz", "/readyz"])
+async def test_what_is_to_be_read_cannot_be_written(controller, path):
+    assert await controller.ask(path) == (405, "only GET is answered here")
+
+
+async def test_questions_about_resizes_have_their_own_route(controller):
+    assert await controller.ask("/v1/resizes", b"{}") == (200, "asked")
+    assert (await answer_of(controller, "/else"))[0] == 404

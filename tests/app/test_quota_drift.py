@@ -1,0 +1,131 @@
+"""The second look at the ledger: what differs for good is found, what is on its way is not."""
+
+import asyncio
+from datetime import datetime
+
+from bursar.app.ports import Clock
+from bursar.app.quota.drift import LOOK_SECONDS, PAUSE_SECONDS, REST_PER_WORK, DriftWatch
+from bursar.app.time_limit import end
+from bursar.core.quota.names import Unit
+from desk_scene import HOME, DeskScene, a_desk
+from machine_time import run
+from quota_notation import a_key
+
+NONE = {Unit.BYTES: "0", Unit.CORE: "0", Unit.COUNT: "0"}
+
+
+def watch_of(scene: DeskScene) -> DriftWatch:
+    return DriftWatch(scene.desk, scene.sources, scene.counter, scene.clock)
+
+
+def largest(watch: DriftWatch) -> dict[Unit, str]:
+    return {unit: str(amount) for unit, amount in watch.latest.largest.items()}
+
+
+async def furnished(scene: DeskScene) -> None:
+    await scene.set_quota("q", requests_cpu="4", pods="9")
+    for number in range(3):
+        await scene.create_pod(f"web-{number}", "500m")
+    await scene.rest()
+
+
+def test_a_ledger_that_is_right_does_not_drift():
+    async def body():
+        async with a_desk() as scene:
+            await furnished(scene)
+            watch = watch_of(scene)
+            assert watch.latest is None
+
+            await watch.look()
+
+            assert scene.books.ledger.pod_count == 3
+            assert (watch.latest.accounts, largest(watch)) == (0, NONE)
+
+    run(body())
+
+
+def test_a_wrong_account_is_found_with_the_amount_by_which_it_is_wrong():
+    async def body():
+        async with a_desk() as scene:
+            await furnished(scene)
+            watch = watch_of(scene)
+            covered = scene.books.coverage.quota(a_key(f"{HOME}/q"))
+            covered.accounts["requests.cpu"].charged += 250_000_000
+            covered.accounts["pods"].charged -= 2_000_000_000
+
+            await watch.look()
+
+            assert watch.latest.accounts == 2
+            assert largest(watch) == {**NONE, Unit.CORE: "250m", Unit.COUNT: "2"}
+
+    run(body())
+
+
+def test_what_is_gone_at_the_next_look_was_only_on_its_way():
+    async def body():
+        async with a_desk() as scene:
+            await furnished(scene)
+            watch = watch_of(scene)
+            account = scene.books.coverage.quota(a_key(f"{HOME}/q")).accounts["pods"]
+            account.charged += 1
+
+            async def arrive() -> None:
+                await scene.clock.sleep(LOOK_SECONDS / 2)
+                account.charged -= 1
+
+            arriving = asyncio.create_task(arrive())
+            await watch.look()
+            await arriving
+
+            assert (watch.latest.accounts, watch.counts) == (0, 2)
+
+    run(body())
+
+
+class Laborious:
+    """A clock by which everything takes two seconds; it writes down how long it slept."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._asked = clock, 0
+        self.sleeps: list[float] = []
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def monotonic(self) -> float:
+        self._asked += 1
+        return 2.0 * self._asked
+
+    async def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        await self._clock.sleep(seconds)
+
+
+def test_counting_takes_one_hundredth_of_the_time_at_most():
+    async def body():
+        async with a_desk() as scene:
+            await furnished(scene)
+            clock = Laborious(scene.clock)
+            watch = DriftWatch(scene.desk, scene.sources, scene.counter, clock)
+            running = asyncio.create_task(watch.run())
+            await scene.rest(PAUSE_SECONDS + 450)
+            await end(running)
+
+            assert clock.sleeps == [PAUSE_SECONDS] + [2.0 * REST_PER_WORK] * 3
+            assert watch.counts == 3
+            assert watch.latest.count_seconds == 2.0
+
+    run(body())
+
+
+def test_books_that_are_not_open_are_not_compared():
+    async def body():
+        async with a_desk(is_running=False) as scene:
+            watch = watch_of(scene)
+            running = asyncio.create_task(watch.run())
+            await scene.rest(3 * PAUSE_SECONDS)
+            await end(running)
+
+            assert (watch.counts, watch.latest) == (0, None)
+
+    run(body())
