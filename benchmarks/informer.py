@@ -1,6 +1,7 @@
 """The informer and its rows of pods: bytes, decoding, and events from watch to consumer.
 
-Memory is measured in processes of their own: `python benchmarks/informer.py rows 150000`.
+Memory is measured in processes of their own: `python benchmarks/informer.py rows 20000 4`, the
+last being the number of pods per workload, which share all that they have in common.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from bursar.app.informer_store import Store
 from bursar.app.ports import EVERYTHING, EventKind, Key, Page, Query, Resource, WatchEvent
 from bursar.wire import pod as wire_pod
 from bursar.wire.pod_row import PodRowDecoder
-from pod_bodies import pod_bodies
+from pod_bodies import PER_WORKLOAD, pod_bodies
 from ratio import Ratio, alternate
 
 SAMPLE = 4_000
@@ -36,11 +37,17 @@ ROUNDS = 5
 def measure() -> Iterator[Ratio]:
     yield from _decoding()
     yield from _following()
+    theirs = _apart("structs", 20_000)
+    for count, per_workload, goal in (
+        (20_000, 8, "<= 450"),
+        (20_000, 4, "<= 560"),
+        (20_000, 2, ""),
+        (150_000, 8, "<= 450"),
+    ):
+        ours = _apart("rows", count, per_workload)
+        what = f"{count // 1000}k pods by {per_workload}s, each"
+        yield Ratio(what, ours["bytes"], "as slim structs", theirs["bytes"], "bytes", goal)
     for count in (20_000, 150_000):
-        ours = _apart("rows", count)
-        theirs = _apart("structs", min(count, 20_000))
-        what = f"{count // 1000}k pods, each"
-        yield Ratio(what, ours["bytes"], "as slim structs", theirs["bytes"], "bytes", "<= 500")
         rss = _apart("rows-rss", count)
         bare = _apart("rows-rss", 0)
         yield Ratio(f"{count // 1000}k pods, RSS", rss["rss"], "no pods", bare["rss"], "MB")
@@ -178,55 +185,55 @@ def _cpu_seconds(work: Callable[[], object]) -> float:
 # ------------------------------------------------------------------ memory, in a process apart
 
 
-def _apart(what: str, count: int) -> dict[str, float]:
-    command = [sys.executable, __file__, what, str(count)]
+def _apart(what: str, count: int, per_workload: int = PER_WORKLOAD) -> dict[str, float]:
+    command = [sys.executable, __file__, what, str(count), str(per_workload)]
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
-def bodies_made_apart(count: int) -> Iterator[bytes]:
+def bodies_made_apart(count: int, per_workload: int) -> Iterator[bytes]:
     """Made by another process, so that their making is not measured."""
-    command = [sys.executable, __file__, "bodies", str(count)]
+    command = [sys.executable, __file__, "bodies", str(count), str(per_workload)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as maker:
         yield from maker.stdout or ()
 
 
-def fill_rows(count: int) -> Any:
+def fill_rows(count: int, per_workload: int) -> Any:
     decoder, store = PodRowDecoder(), Store()
-    for body in bodies_made_apart(count):
+    for body in bodies_made_apart(count, per_workload):
         row = decoder.decode(body)
         store.put(identify_pod(row).key, row)
     return store, decoder
 
 
-def fill_structs(count: int) -> Any:
+def fill_structs(count: int, per_workload: int) -> Any:
     decode, store = msgspec.json.Decoder(wire_pod.Pod).decode, {}
-    for body in bodies_made_apart(count):
+    for body in bodies_made_apart(count, per_workload):
         pod = decode(body)
         store[Key(pod.metadata.namespace, pod.metadata.name)] = pod
     return store, decode
 
 
-def _report(what: str, count: int) -> dict[str, float]:
+def _report(what: str, count: int, per_workload: int) -> dict[str, float]:
     if what == "rows-rss":
-        store, _ = fill_rows(count)
+        store, _ = fill_rows(count, per_workload)
         gc.collect()
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return {"rss": pages * 4096 / 1e6, "pods": len(store)}
     tracemalloc.start()
     # What the decoder remembers is part of the price.
-    store, _ = {"rows": fill_rows, "structs": fill_structs}[what](count)
+    store, _ = {"rows": fill_rows, "structs": fill_structs}[what](count, per_workload)
     gc.collect()
     held, _ = tracemalloc.get_traced_memory()
     return {"bytes": held / len(store)}
 
 
-def main(what: str, count: int) -> None:
+def main(what: str, count: int, per_workload: int = PER_WORKLOAD) -> None:
     if what == "bodies":
-        for body in pod_bodies(count):
+        for body in pod_bodies(count, per_workload=per_workload):
             sys.stdout.buffer.write(body + b"\n")
     else:
-        print(json.dumps(_report(what, count)))
+        print(json.dumps(_report(what, count, per_workload)))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], *map(int, sys.argv[2:]))

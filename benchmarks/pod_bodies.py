@@ -4,18 +4,18 @@ import json
 from collections.abc import Iterator
 from random import Random
 
-REPLICAS = 8
+PER_WORKLOAD = 8
 NODES = 2_000
 NAMESPACES = 300
 
 
-def pod_bodies(count: int, seed: int = 1) -> Iterator[bytes]:
+def pod_bodies(count: int, *, per_workload: int = PER_WORKLOAD, seed: int = 1) -> Iterator[bytes]:
     """One by one, so that nobody has to hold them all."""
     random = Random(seed)  # noqa: S311 - a seed, not a secret
     number = 0
     while number < count:
         workload = _workload(random, number)
-        for replica in range(min(REPLICAS, count - number)):
+        for replica in range(min(per_workload, count - number)):
             yield json.dumps(
                 _pod(random, workload, number, replica), separators=(",", ":")
             ).encode()

@@ -13,6 +13,7 @@ from bursar.core.model import pod_row
 from bursar.core.model.demand import ASSIGNED, QUOTA, pod_limits, pod_requests
 from bursar.core.model.pod_row import Stamp
 from bursar.core.model.qos import QosClass, qos_class
+from bursar.core.model.quantity import Quantity
 from bursar.wire import pod as wire_pod
 from bursar.wire.fields import FieldError
 from bursar.wire.object_identity import RawIdentity, find_identity
@@ -245,6 +246,58 @@ def test_pods_of_one_workload_share_what_they_have_in_common():
     assert one.profile is two.profile
     assert one.label_texts is two.label_texts
     assert one.node_name is two.node_name
+
+
+def test_pods_labelled_with_their_own_name_share_the_other_labels():
+    """As a StatefulSet's. Nothing else has all of their labels, so these are not remembered."""
+    decoder = PodRowDecoder()
+    rows = []
+    for name in ("db-0", "db-1"):
+        raw = copy.deepcopy(FULL)
+        raw["metadata"] |= {"name": name, "labels": {"app": "db", "pod": name, "tier": None}}
+        rows.append(row_of(raw, decoder))
+
+    one, two = rows
+    assert [row.labels for row in rows] == [
+        {"app": "db", "pod": name, "tier": ""} for name in ("db-0", "db-1")
+    ]
+    assert all(one.label_texts[place] is two.label_texts[place] for place in (0, 1, 2, 4))
+    assert two.label_texts[3] is two.name
+    assert len(decoder._labels) == 0
+
+
+def test_profiles_of_the_same_hash_are_told_apart():
+    """They are remembered by it, and -1 and -2 have the same one."""
+    decoder = PodRowDecoder()
+    for priority in (-1, -2, -1, -2):
+        raw = copy.deepcopy(FULL)
+        raw["spec"]["priority"] = priority
+
+        assert row_of(raw, decoder).profile.priority == priority
+    assert hash(-1) == hash(-2)
+    assert len(decoder._profiles) == 1
+
+
+def demand_of(requests, limits):
+    raw = copy.deepcopy(FULL)
+    raw["spec"] |= {"overhead": None, "containers": [{"name": "c", "resources": {}}]}
+    raw["spec"]["containers"][0]["resources"] = {"requests": requests, "limits": limits}
+    return row_of(raw).demand
+
+
+def test_limits_that_are_the_requests_are_held_once():
+    amounts = {"cpu": "500m", "memory": "1Gi"}
+    demand = demand_of(amounts, amounts)
+
+    assert demand.quota_limits is demand.quota_requests
+
+
+@pytest.mark.parametrize("other", ["0.5", "500000u", "5e-1", "501m"])
+def test_limits_that_look_otherwise_than_the_requests_are_held_apart(other):
+    demand = demand_of({"cpu": "500m"}, {"cpu": other})
+
+    assert shown(demand.quota_requests) == shown({"cpu": Quantity.parse("500m")})
+    assert shown(demand.quota_limits) == shown({"cpu": Quantity.parse(other)})
 
 
 def test_nobody_can_change_what_many_share():

@@ -9,6 +9,7 @@ second set of rules that could differ.
 
 from datetime import datetime
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
@@ -115,6 +116,11 @@ _PODS: Final = msgspec.json.Decoder(_Pod)
 _REQUIREMENTS: Final = msgspec.json.Decoder(wire_pod.ResourceRequirements | None)
 _TEXT: Final = msgspec.json.Decoder(str | None)
 _AMOUNTS: Final = msgspec.json.Decoder(RawResourceList | None)
+_SHAPE: Final = attrgetter(
+    *("namespace", "priority", "priority_class", "runtime_class"),
+    *("gates", "deadline_s", "crosses_namespaces"),
+)
+"""What a profile says beside its class and demand, to compare it with a pod at hand."""
 
 
 class PodRowDecoder:
@@ -154,40 +160,48 @@ class PodRowDecoder:
         if not labels:
             return ()
         text = self._texts.shared
+        texts: list[str] = []
         if name in labels.values():
             # A StatefulSet labels each pod with its own name: no other pod has all of these
             # labels, but most of their values, and of the name one copy is enough.
-            return tuple(
-                part
-                for key, value in labels.items()
-                for part in (text(key), name if value == name else text(value or ""))
-            )
-        return self._labels.shared(
-            tuple(part for key, value in labels.items() for part in (text(key), value or ""))
-        )
+            for key, value in labels.items():
+                texts += (text(key), name if value == name else text(value or ""))
+            return tuple(texts)
+        for key, value in labels.items():
+            texts += (text(key), value or "")
+        return self._labels.shared(tuple(texts))
 
     def _profile(self, namespace: str, spec: _Spec, status: _Status) -> PodProfile:
         demand = self._demand(spec, status)
         crosses = spec.affinity is not None and wire_pod.crosses_namespaces(
             spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
         )
-        classes = spec.priority_class_name or "", spec.runtime_class_name or ""
         gates = tuple([gate.name or "" for gate in spec.scheduling_gates or ()])
         qos = stored_qos(status.qos_class or "")
         shape = (
-            *(namespace, spec.priority, *classes),
-            *(gates, spec.active_deadline_seconds, crosses, qos),
+            namespace,
+            spec.priority,
+            spec.priority_class_name or "",
+            spec.runtime_class_name or "",
+            gates,
+            spec.active_deadline_seconds,
+            crosses,
         )
-        # A hash is the smallest key. Two shapes may have the same one: then they take turns.
-        place = hash((shape, id(demand)))
+        # A hash is the smallest key. Two profiles may have the same one: then they take turns.
+        place = hash((shape, status.qos_class, id(demand)))
         profile = self._profiles.find(place)
-        if profile is None or profile.demand is not demand or _shape(profile) != shape:
+        if (
+            profile is None
+            or profile.demand is not demand
+            or profile.reported_qos is not qos
+            or _SHAPE(profile) != shape
+        ):
             text = self._texts.shared
             profile = PodProfile(
                 namespace=text(namespace),
                 priority=spec.priority,
-                priority_class=text(classes[0]),
-                runtime_class=text(classes[1]),
+                priority_class=text(spec.priority_class_name or ""),
+                runtime_class=text(spec.runtime_class_name or ""),
                 gates=tuple([text(gate) for gate in gates]),
                 deadline_s=spec.active_deadline_seconds,
                 crosses_namespaces=crosses,
@@ -210,14 +224,6 @@ class PodRowDecoder:
         return demand
 
 
-def _shape(profile: PodProfile) -> tuple[object, ...]:
-    """What a profile says beside the demand, in the order of `PodRowDecoder._profile`."""
-    return (
-        *(profile.namespace, profile.priority, profile.priority_class, profile.runtime_class),
-        *(profile.gates, profile.deadline_s, profile.crosses_namespaces, profile.reported_qos),
-    )
-
-
 # ------------------------------------------------------------------ what decides a demand
 
 
@@ -232,13 +238,14 @@ def _decisive_bytes(spec: _Spec, status: _Status) -> bytes:
     statuses = status.container_statuses or []
     init_statuses = status.init_container_statuses or []
     is_settled = _is_settled(containers + starting, statuses + init_statuses)
+    reason = _resize_reason(status)
     parts: list[bytes | msgspec.Raw] = [
         b"%d,%d,%d,%d" % (is_settled, len(containers), len(starting), len(statuses)),
         spec.resources,
         spec.overhead,
         status.resources,
         status.allocated_resources,
-        msgspec.json.encode(_resize_reason(status)),
+        b"null" if reason is None else msgspec.json.encode(reason),
     ]
     for container in (*containers, *starting):
         parts += (container.restart_policy, container.resources)
@@ -252,16 +259,15 @@ def _decisive_bytes(spec: _Spec, status: _Status) -> bytes:
 def _is_settled(containers: list[_Container], statuses: list[_ContainerStatus]) -> bool:
     """Whether each status repeats the spec of its container to the letter, or is silent."""
     wanted = {bytes(each.name): bytes(each.resources) for each in containers}
-    return len(wanted) == len(containers) and all(
-        _says_nothing_new(each, wanted.get(bytes(each.name))) for each in statuses
-    )
-
-
-def _says_nothing_new(status: _ContainerStatus, wanted: bytes | None) -> bool:
-    allocated = bytes(status.allocated_resources)
-    return bytes(status.resources) == wanted and (
-        allocated == b"null" or b'"requests":' + allocated in wanted
-    )
+    if len(wanted) != len(containers):
+        return False
+    for status in statuses:
+        spec, allocated = wanted.get(bytes(status.name)), bytes(status.allocated_resources)
+        if spec is None or spec != bytes(status.resources):
+            return False
+        if allocated != b"null" and b'"requests":' + allocated not in spec:
+            return False
+    return True
 
 
 def _resize_reason(status: _Status) -> str | None:

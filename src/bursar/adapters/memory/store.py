@@ -232,6 +232,8 @@ class MemoryCluster:
         request = await asked(self._mutating, request)
         assert request.new is not None
         new = writing.judged(target, old, request.new)
+        if target.subresource == writing.RESIZE:
+            pods.require_node_for_resize(old, new, target.key, self.objects)
         if not is_applied:
             new = apply.disowned(target.kind, old, new)
         await asked(self._validating, replace(request, new=new))

@@ -7,6 +7,7 @@ from pod to pod is packed.
 """
 
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from typing import Final, NamedTuple
 from bursar.core.model.demand import ASSIGNED, QUOTA, pod_limits, pod_requests
 from bursar.core.model.pod import PHASES_TERMINATED, Pod
 from bursar.core.model.qos import QosClass, qos_class
+from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import ResourceList
 
 
@@ -32,15 +34,25 @@ class PodDemand:
     @classmethod
     def of(cls, pod: Pod) -> "PodDemand":
         requests = MappingProxyType(pod_requests(pod, QUOTA))
+        limits = pod_limits(pod, QUOTA)
         return cls(
             quota_requests=requests,
-            quota_limits=MappingProxyType(pod_limits(pod, QUOTA)),
+            quota_limits=requests if _look_alike(requests, limits) else MappingProxyType(limits),
             # The two ways differ in nothing but the pod's own status.
             assigned_requests=requests
             if pod.status_resources is None
             else MappingProxyType(pod_requests(pod, ASSIGNED)),
             qos=qos_class(pod),
         )
+
+
+def _look_alike(one: ResourceList, other: ResourceList) -> bool:
+    """Equal in all that is visible of the amounts, not only in the numbers."""
+    return one == other and all(_looks(one[name]) == _looks(other[name]) for name in one)
+
+
+def _looks(amount: Quantity) -> tuple[Hashable, ...]:
+    return amount.format, amount.scale, amount.big, amount.verbatim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

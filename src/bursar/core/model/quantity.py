@@ -305,7 +305,7 @@ def _parse(text: str) -> Quantity:
     return _decimal(text, sign + whole, fraction, _exponent(suffix), Format.DECIMAL_EXPONENT)
 
 
-_parse_cached = lru_cache(maxsize=16384)(_parse)
+_parse_cached = lru_cache(maxsize=1024)(_parse)
 
 
 def _exponent(suffix: str) -> int:

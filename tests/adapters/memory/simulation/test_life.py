@@ -4,6 +4,9 @@ import asyncio
 import json
 import time
 from collections import Counter
+from random import Random
+
+import pytest
 
 from bursar.adapters.memory.kinds import (
     DAEMON_SETS,
@@ -14,7 +17,10 @@ from bursar.adapters.memory.kinds import (
     PRIORITY_CLASSES,
     STATEFUL_SETS,
 )
+from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.adapters.memory.simulation.life import Simulation
 from bursar.adapters.memory.simulation.pod_life import Pace
+from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.ports import EventKind, Patch, PatchKind
 from simulated_world import (
     Raw,
@@ -248,6 +254,39 @@ async def test_a_pod_finishes_when_its_annotation_says_so():
         assert await world.phases() == ["Running", "Succeeded"]
 
 
+async def test_a_pod_has_run_while_nobody_simulated_it():
+    clock, source = VirtualClock(), Random(1)  # noqa: S311 - names, not secrets
+    cluster = MemoryCluster(clock, source=source)
+    world = World(cluster, clock.advance, namespace="default")
+    brief = {"bursar.io/finishes-after": "1m30s"}
+    await world.create(NODES, node("a"))
+    await world.create(PODS, pod("brief", annotations=brief))
+    async with Simulation(cluster, clock, source):
+        await world.eventually(world.phases, ["Running"])
+    await world.pause(60)
+
+    async with Simulation(cluster, clock, source):
+        await world.pause(20)
+        assert await world.phases() == ["Running"]
+
+        await world.pause(10)
+        assert await world.phases() == ["Succeeded"]
+
+
+@pytest.mark.parametrize("start_time", [None, "", "yesterday", 7, "2036-01-01T00:00:00Z"])
+async def test_a_pod_that_cannot_have_started_when_it_says_starts_now(start_time):
+    async with embedded_world() as world:
+        await world.create(NODES, node("a"))
+        brief = pod("brief", annotations={"bursar.io/finishes-after": "30s"}, nodeName="a")
+        status = {"phase": "Running", "startTime": start_time}
+        await world.cluster.put_as_written(PODS, brief | {"status": status}, namespace="story")
+        await world.pause(29)
+        assert await world.phases() == ["Running"]
+
+        await world.pause(2)
+        assert await world.phases() == ["Succeeded"]
+
+
 async def test_a_resize_is_granted_deferred_or_impossible():
     async with embedded_world() as world:
         await world.create(NODES, node("a", cpu="4"))
@@ -257,15 +296,24 @@ async def test_a_resize_is_granted_deferred_or_impossible():
         async def resized(cpu: str) -> tuple[str, str]:
             change = {"spec": {"containers": [container(cpu=cpu)]}}
             await world.patch(PODS, "app", change, subresource="resize")
+            return await outcome()
+
+        async def outcome() -> tuple[str, str]:
             await world.pause(5)
             status = (await world.status(PODS, "app"))["containerStatuses"][0]
             reason = (await world.condition("app", "PodResizePending")).get("reason", "")
             return status["allocatedResources"]["cpu"], reason
 
+        def room(cpu: str) -> Raw:
+            return {"status": {"allocatable": {"cpu": cpu}}}
+
         assert await resized("2") == ("2", "")
         assert await resized("3500m") == ("2", "Deferred")
-        assert await resized("5") == ("2", "Infeasible")
-        assert await resized("3") == ("3", "")
+
+        await world.patch(NODES, "a", room("3"), subresource="status")
+        assert await outcome() == ("2", "Infeasible")
+        await world.patch(NODES, "a", room("5"), subresource="status")
+        assert await outcome() == ("3500m", "")
 
 
 async def test_a_pod_put_on_a_full_node_by_name_is_refused_by_it():

@@ -37,6 +37,7 @@ from bursar.adapters.memory.simulation.pod_life import (
     differs_in_size,
     is_resize_pending,
     next_step,
+    start_time,
 )
 from bursar.adapters.memory.simulation.templates import field, phase_of
 from bursar.app.ports import Clock, Key, Resource
@@ -107,6 +108,7 @@ class Nodes:
             return
         if name in self._books:
             self._books[name].observe(node)
+            self._replan_resizes(name)
         else:
             on_it = [pod for pod in self._pods.values() if pod.node_name == name]
             self._books[name] = NodeBooks(node, on_it)
@@ -135,8 +137,13 @@ class Nodes:
 
     def _remember(self, key: Key, raw: Raw, pod: Pod) -> None:
         now = self._clock.now()
-        memory = self._memory.setdefault(key, Memory(seen_at=now))
-        if memory.started_at is None and phase_of(raw) == "Running":
+        is_running = phase_of(raw) == "Running"
+        memory = self._memory.get(key)
+        if memory is None:
+            # A pod may have run before this simulation began, as after a restart.
+            started_at = min(now, start_time(raw) or now) if is_running else None
+            memory = self._memory[key] = Memory(seen_at=now, started_at=started_at)
+        elif memory.started_at is None and is_running:
             memory.started_at = now
         if memory.ending_at is None and pod.deleted_at is not None:
             memory.ending_at = now

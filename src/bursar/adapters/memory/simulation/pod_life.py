@@ -27,6 +27,7 @@ from bursar.core.placement.message import (
     kubelet_reason,
 )
 from bursar.core.placement.node_books import NodeBooks, pod_key
+from bursar.wire.fields import FieldError, decode_time
 
 FINISHES_AFTER: Final = "bursar.io/finishes-after"
 REASON_DEFERRED: Final = "Deferred"
@@ -98,6 +99,15 @@ def parsed_duration(text: str) -> timedelta | None:
         return None
     nanos = sum(int(float(part[1] + (part[2] or "")) * _NANOS[part[3]]) for part in parts)
     return timedelta(microseconds=nanos // 1000)
+
+
+def start_time(raw: Raw) -> datetime | None:
+    """When the pod started, to the second; None if its status does not tell."""
+    text = field(raw, "status", "startTime", None)
+    try:
+        return decode_time(text, "status.startTime") if isinstance(text, str) else None
+    except FieldError:
+        return None
 
 
 def is_resize_pending(raw: Raw) -> bool:
