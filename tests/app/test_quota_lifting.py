@@ -138,7 +138,7 @@ async def test_the_server_says_how_long_to_wait():
 
 
 async def test_whoever_leads_no_longer_writes_no_more():
-    words = iter([True, False])
+    words = iter([True, True, False])  # Asked once more right before it is sent.
 
     result, server, _ = await lifted(UnavailableError("away"), may_write=lambda: next(words))
 

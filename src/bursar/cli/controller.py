@@ -180,8 +180,12 @@ def _say(line: str) -> None:
 
 async def _work(settings: Settings, access: ClusterAccess) -> None:
     timing, random = settings.controller.timing, SystemRandom()
-    # No write may outlast the part of the Lease in which nobody works.
-    limits = Limits(in_flight_max=IN_FLIGHT_MAX, request_seconds=timing.stop_seconds)
+    # No write may outlast the part of the Lease in which nobody works, or begin after it.
+    limits = Limits(
+        in_flight_max=IN_FLIGHT_MAX,
+        request_seconds=timing.stop_seconds,
+        send_seconds_max=timing.stop_seconds,
+    )
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(
             KubeClient(access, clock=SYSTEM_CLOCK, rng=random, limits=limits)

@@ -72,15 +72,20 @@ async def _release(
 
 def _ask(rows: list[PodRow]) -> None:
     places = len({row.namespace for row in rows})
+    what = f"{_number(len(rows), 'pod')} in {_number(places, 'namespace')}"
     if not sys.stdin.isatty():
-        raise BadInputError(f"{len(rows)} pods in {places} namespaces would go; give --yes")
-    click.confirm(f"Let go of {len(rows)} pods in {places} namespaces?", abort=True, err=True)
+        raise BadInputError(f"{what} would go; give --yes")
+    click.confirm(f"Let go of {what}?", abort=True, err=True)
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _say(done: LetGo, missing: list[str], output: Output) -> int:
     failed = {str(key): str(error.message) for key, error in sorted(done.failed.items())}
     if output is Output.TABLE:
-        click.echo(f"{len(done.freed)} pods let go")
+        click.echo(f"{_number(len(done.freed), 'pod')} let go")
         for name in missing:
             click.echo(f"bursar: {name}: no such pod behind the gate", err=True)
         for name, problem in failed.items():

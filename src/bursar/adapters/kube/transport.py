@@ -8,6 +8,7 @@ as doing it once and the server names the time to come back.
 
 import asyncio
 import contextlib
+import math
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from types import TracebackType
 from typing import Final, Protocol, Self, TypeVar
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -81,6 +83,11 @@ class Limits:
     attempts_max: int = 6
     retry_seconds_max: float = 60
     """No retry begins later than this after the first attempt."""
+    send_seconds_max: float = math.inf
+    """No body leaves us later than this after it was asked for, even if we were stopped meanwhile.
+
+    For whoever may write only for a while, such as the holder of a Lease.
+    """
     backoff_seconds: float = 0.25
     """Upper end of the first random pause; it doubles with each attempt."""
     answer_bytes_max: int = 512 * 2**20
@@ -161,7 +168,9 @@ class Transport:
         finally:
             response.close()
 
-    async def _persist(self, request: Request, attempt: Callable[[Request], Awaitable[T]]) -> T:
+    async def _persist(
+        self, request: Request, attempt: Callable[[Request, float], Awaitable[T]]
+    ) -> T:
         """Attempt a request until it succeeds, fails for good, or time is up."""
         started = self._clock.monotonic()
         may_renew = True
@@ -169,7 +178,7 @@ class Transport:
         while True:
             number += 1
             try:
-                return await attempt(request)
+                return await attempt(request, started)
             except UnauthorizedError:
                 self._access.credentials.reject()
                 if not may_renew:
@@ -196,25 +205,27 @@ class Transport:
         # Those who were told the same time must not all come back at it.
         return (error.retry_after or 0.0) + self._rng.uniform(0, spread)
 
-    async def _attempt(self, request: Request) -> bytes:
+    async def _attempt(self, request: Request, asked_at: float) -> bytes:
         headers = await self._headers(request)
         with await self._turn(request) as turn:
             async with self._deadline(request, turn):
-                response = await self._send(self._requests, request, headers)
+                body = self._body(request, asked_at)
+                response = await self._send(self._requests, request, headers, body)
                 try:
                     await self._require_success(response, request, turn)
-                    body = await _read(response, request.subject, self._limits.answer_bytes_max)
+                    answer = await _read(response, request.subject, self._limits.answer_bytes_max)
                 finally:
                     # A complete answer has given its connection back; anything else ends it.
                     response.close()
                 turn.succeeded()
-                return body
+                return answer
 
-    async def _open(self, request: Request) -> aiohttp.ClientResponse:
+    async def _open(self, request: Request, asked_at: float) -> aiohttp.ClientResponse:
         headers = await self._headers(request)
         with await self._turn(request) as turn:
             async with self._deadline(request, turn):
-                response = await self._send(self._watches, request, headers)
+                body = self._body(request, asked_at)
+                response = await self._send(self._watches, request, headers, body)
                 try:
                     await self._require_success(response, request, turn)
                 except BaseException:
@@ -262,17 +273,24 @@ class Transport:
             headers["Content-Type"] = request.content_type
         return headers
 
+    def _body(self, request: Request, asked_at: float) -> "_PunctualBody | None":
+        if request.body is None:
+            return None
+        send_by = asked_at + self._limits.send_seconds_max
+        return _PunctualBody(request.body, is_late=lambda: self._clock.monotonic() > send_by)
+
     async def _send(
         self,
         session: aiohttp.ClientSession | None,
         request: Request,
         headers: Mapping[str, str],
+        body: "_PunctualBody | None",
     ) -> aiohttp.ClientResponse:
         assert session is not None, "a client is used inside `async with`"
         return await session.request(
             request.method,
             URL(self._access.server.rstrip("/") + request.target, encoded=True),
-            data=request.body,
+            data=body,
             headers=headers,
             # A redirect would carry our credentials to somebody else.
             allow_redirects=False,
@@ -302,6 +320,32 @@ class Transport:
         raise error_of_answer(
             request.subject, answer, is_json_patch=request.content_type == JSON_PATCH
         )
+
+
+class _PunctualBody(aiohttp.BytesPayload):
+    """Asks once more, as the last thing before it is sent, whether it is too late for that.
+
+    A process can be stopped at any moment, by a debugger, a freezer or a host that is moved, and
+    wakes up with connections that are ready. No deadline fires before they have been used.
+    """
+
+    def __init__(self, value: bytes, *, is_late: Callable[[], bool]) -> None:
+        super().__init__(value)
+        self._is_late = is_late
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        self._require_time()
+        await super().write(writer)
+
+    async def write_with_length(
+        self, writer: AbstractStreamWriter, content_length: int | None
+    ) -> None:
+        self._require_time()
+        await super().write_with_length(writer, content_length)
+
+    def _require_time(self) -> None:
+        if self._is_late():
+            raise aiohttp.ClientError("too late to be sent")
 
 
 async def _read(response: aiohttp.ClientResponse, subject: Subject, bytes_max: int) -> bytes:

@@ -111,12 +111,7 @@ class GateLifter:
 
     async def _write(self, row: PodRow) -> None:
         """One write. When we are cancelled it is waited for, since it cannot be called back."""
-        request = self._writer.patch(
-            PODS,
-            Key(row.namespace, row.name),
-            Patch(kind=PatchKind.JSON, body=_fenced_lift(row)),
-        )
-        writing = asyncio.ensure_future(request)
+        writing = asyncio.ensure_future(self._send(row))
         self._deadlines.append((self._clock.monotonic() + self._write_seconds, writing))
         if self._watch is None:
             self._watch = asyncio.ensure_future(self._end_overdue())
@@ -128,6 +123,14 @@ class GateLifter:
         if writing.cancelled():
             raise TimeoutError
         writing.result()
+
+    async def _send(self, row: PodRow) -> bytes:
+        # Asked in the same breath as the request begins: a process may be stopped at any moment,
+        # and the time that a request may take counts from here.
+        if not self._may_write():
+            raise TimeoutError
+        patch = Patch(kind=PatchKind.JSON, body=_fenced_lift(row))
+        return await self._writer.patch(PODS, Key(row.namespace, row.name), patch)
 
     async def _end_overdue(self) -> None:
         """End writes that take too long. One task does it for all: there are many of them."""

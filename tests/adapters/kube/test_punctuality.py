@@ -1,0 +1,60 @@
+"""A request that was asked for in time is not sent late, whatever held us up in between."""
+
+import pytest
+
+from bursar.adapters.kube.transport import Limits
+from bursar.app.ports import Key, Patch, PatchKind, UnavailableError
+from kube_access import CONFIG_MAPS, HastyClock, PlainAccess, a_client
+from scripted_server import answer, failure, scripted
+
+KEY = Key("default", "web")
+CHANGE = Patch(kind=PatchKind.MERGE, body={"data": {}})
+IN_A_SECOND = Limits(send_seconds_max=1)
+
+
+class SleepyCredentials:
+    """Stands for whatever takes time between asking and sending, such as being stopped."""
+
+    def __init__(self, clock: HastyClock, seconds: float) -> None:
+        self._clock, self._seconds = clock, seconds
+
+    async def headers(self) -> dict[str, str]:
+        await self._clock.sleep(self._seconds)
+        return {}
+
+    def reject(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("slept", "is_sent"), [(0.9, True), (1.1, False)])
+async def test_a_body_leaves_us_in_time_or_not_at_all(slept, is_sent):
+    clock = HastyClock()
+    async with scripted(answer(200, {})) as server:
+        access = PlainAccess(server.url, credentials=SleepyCredentials(clock, slept))
+        async with a_client(access, limits=IN_A_SECOND, clock=clock) as client:
+            if is_sent:
+                await client.patch(CONFIG_MAPS, KEY, CHANGE)
+            else:
+                with pytest.raises(UnavailableError):
+                    await client.patch(CONFIG_MAPS, KEY, CHANGE)
+
+        assert [each.method for each in server.received] == ["PATCH"] * is_sent
+
+
+async def test_time_counts_from_the_first_attempt():
+    clock = HastyClock()
+    busy = failure(429, "TooManyRequests", Retry_After="2")
+    async with scripted(busy, answer(200, {})) as server:
+        async with a_client(PlainAccess(server.url), limits=IN_A_SECOND, clock=clock) as client:
+            with pytest.raises(UnavailableError):
+                await client.patch(CONFIG_MAPS, KEY, CHANGE)
+
+        assert len(server.received) == 1
+
+
+async def test_who_only_reads_is_never_too_late():
+    clock = HastyClock()
+    async with scripted(answer(200, {})) as server:
+        access = PlainAccess(server.url, credentials=SleepyCredentials(clock, 9))
+        async with a_client(access, limits=IN_A_SECOND, clock=clock) as client:
+            assert await client.get(CONFIG_MAPS, KEY) == b"{}"

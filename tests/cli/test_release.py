@@ -1,0 +1,198 @@
+"""`bursar release`: what it takes for an order, and what becomes of pods that change meanwhile."""
+
+import json
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+
+from bursar.adapters.kube.rows import PODS
+from bursar.adapters.memory.store import MemoryCluster
+from bursar.adapters.quota_kinds import NAMESPACES
+from bursar.adapters.quota_sources import pod_row_decode
+from bursar.app.ports import (
+    ConflictError,
+    ForbiddenError,
+    Key,
+    Patch,
+    PatchKind,
+    Resource,
+)
+from bursar.app.quota.letting_go import PAGE, TRIES, LetGo, gated_pods, let_go
+from bursar.core.quota.quota import GATE
+from command_line import run_bursar
+from machine_time import MachineClock, run
+
+FOREIGN = "example.com/licence"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "name pods, or give --all"),
+        (("--all", "-n", "a", "p"), "name pods, or give --all"),
+        (("p",), "pods are named within a namespace: give -n"),
+    ],
+)
+def test_what_is_to_go_has_to_be_said_in_one_way(arguments, complaint):
+    ran = run_bursar("release", *arguments)
+
+    assert ran.code == 2
+    assert complaint in ran.err
+
+
+def test_a_cluster_that_is_not_known_is_said_in_one_line(tmp_path):
+    ran = run_bursar("release", "--all", "--kubeconfig", str(tmp_path / "none"))
+
+    assert ran.code == 2
+    assert len(ran.err.splitlines()) == 1
+
+
+# ------------------------------------------------------------------ pods that change meanwhile
+
+
+class Meddler:
+    """The embedded cluster, with somebody who is there first."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self.cluster = cluster
+        self.before_write: Callable[[Key], Awaitable[None]] | None = None
+        self.writes = 0
+
+    async def patch(self, resource: Resource, key: Key, patch: Patch) -> bytes:
+        self.writes += 1
+        if self.before_write is not None:
+            await self.before_write(key)
+        return await self.cluster.patch(resource, key, patch)
+
+    async def label(self, key: Key, value: str) -> None:
+        body = {"metadata": {"labels": {"touched": value}}}
+        await self.cluster.patch(PODS, key, Patch(kind=PatchKind.MERGE, body=body))
+
+    async def gates(self, name: str) -> list[str]:
+        pod = json.loads(await self.cluster.get(PODS, Key("a", name)))
+        return [gate["name"] for gate in pod["spec"].get("schedulingGates", ())]
+
+    async def let_go(self, namespace: str = "") -> LetGo:
+        decode = pod_row_decode()
+        rows = [row async for row in gated_pods(self.cluster, decode, namespace)]
+        ticks: list[None] = []
+        done = await let_go(
+            self.cluster, self, rows, decode=decode, progress=lambda: ticks.append(None)
+        )
+        assert len(ticks) == len(rows)
+        return done
+
+
+def a_pod(name: str, *gates: str) -> dict:
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "containers": [{"name": "c", "image": "i"}],
+            "schedulingGates": [{"name": gate} for gate in gates],
+        },
+    }
+
+
+def with_pods(*names: str):
+    """Play a test on a cluster with pods at the gate."""
+
+    def wrap(test: Callable[[Meddler], Awaitable[None]]) -> Callable[[], None]:
+        async def main() -> None:
+            cluster = MemoryCluster(MachineClock(), source=Random(1))  # noqa: S311 - a seed
+            await cluster.create(NAMESPACES, {"metadata": {"name": "a"}})
+            for name in names:
+                await cluster.create(PODS, a_pod(name, GATE), namespace="a")
+            await test(Meddler(cluster))
+
+        def wrapper() -> None:
+            run(main())
+
+        wrapper.__name__ = test.__name__
+        return wrapper
+
+    return wrap
+
+
+@with_pods("p")
+async def test_only_our_gate_is_taken_and_only_from_those_that_have_it(meddler):
+    await meddler.cluster.create(PODS, a_pod("two", FOREIGN, GATE), namespace="a")
+    await meddler.cluster.create(PODS, a_pod("theirs", FOREIGN), namespace="a")
+
+    done = await meddler.let_go()
+
+    assert sorted(done.freed) == [Key("a", "p"), Key("a", "two")]
+    assert done.failed == {}
+    assert [await meddler.gates(name) for name in ("p", "two", "theirs")] == [
+        [],
+        [FOREIGN],
+        [FOREIGN],
+    ]
+
+
+@with_pods(*(f"p{number}" for number in range(PAGE + 1)))
+async def test_no_pod_is_left_behind_on_a_later_page(meddler):
+    assert len((await meddler.let_go()).freed) == PAGE + 1
+    assert (await meddler.let_go()).freed == []
+
+
+@with_pods("p")
+async def test_a_pod_that_changed_is_read_again(meddler):
+    async def touch_once(key: Key) -> None:
+        if meddler.writes == 1:
+            await meddler.label(key, "once")
+
+    meddler.before_write = touch_once
+
+    assert (await meddler.let_go()).freed == [Key("a", "p")]
+    assert meddler.writes == 2
+    assert await meddler.gates("p") == []
+
+
+@with_pods("p")
+async def test_a_pod_that_never_stays_the_same_is_given_up_and_named(meddler):
+    async def touch(key: Key) -> None:
+        await meddler.label(key, str(meddler.writes))
+
+    meddler.before_write = touch
+    done = await meddler.let_go()
+
+    assert done.freed == []
+    assert isinstance(done.failed[Key("a", "p")], ConflictError)
+    assert meddler.writes == TRIES
+
+
+@with_pods("p")
+async def test_a_pod_that_is_gone_or_was_let_go_by_another_is_no_failure(meddler):
+    async def be_faster(key: Key) -> None:
+        if meddler.writes == 1:
+            await meddler.cluster.delete(PODS, key, grace_seconds=0)
+
+    meddler.before_write = be_faster
+
+    assert await meddler.let_go() == LetGo()
+
+
+@with_pods("p")
+async def test_a_pod_recreated_under_the_same_name_is_another_one_and_goes_as_well(meddler):
+    async def recreate(key: Key) -> None:
+        if meddler.writes == 1:
+            await meddler.cluster.delete(PODS, key, grace_seconds=0)
+            await meddler.cluster.create(PODS, a_pod(key.name, GATE), namespace=key.namespace)
+
+    meddler.before_write = recreate
+
+    assert (await meddler.let_go()).freed == [Key("a", "p")]
+
+
+@with_pods("p", "q")
+async def test_one_that_may_not_go_does_not_keep_the_others(meddler):
+    async def refuse(key: Key) -> None:
+        if key.name == "p":
+            raise ForbiddenError("somebody says no", 403)
+
+    meddler.before_write = refuse
+    done = await meddler.let_go("a")
+
+    assert done.freed == [Key("a", "q")]
+    assert [str(error) for error in done.failed.values()] == ["somebody says no"]

@@ -1,0 +1,242 @@
+"""Running pods grow at the same time: API server, webhook and controller, all of them real."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from bursar.adapters.kube.rows import PODS
+from bursar.adapters.kube.transport import Limits
+from bursar.app.ports import ClusterError, Key, Patch, PatchKind, Query
+from command_line import Ran
+from controlplane import LOOPBACK, ControlPlane
+from kube_access import a_client, access_of
+from program import free_port
+from quota_processes import (
+    HOME,
+    SHORT_TERMS,
+    Administrator,
+    Controllers,
+    Lane,
+    administering,
+    kubectl,
+    millicores,
+    own_cluster,
+    printed,
+    put_leader_pair,
+    until,
+    watched,
+)
+from webhook_process import Webhook
+
+SERVER_ACCOUNT = f"system:serviceaccount:{HOME}:aaq-server"
+QUIET_S = 2.0
+"""Long enough for a controller to do what it should not."""
+RUNNERS = 20
+GROWN = 5
+"""How many of them may double."""
+DENIED = (
+    'admission webhook "resize.pod.quota.validator" denied the request: exceeded quota: '
+    "room, requested: requests.cpu=100m, used: requests.cpu=2500m, "
+    "limited: requests.cpu=2500m; missing: requests.cpu=100m"
+)
+ONCE = Limits(in_flight_max=2 * RUNNERS, attempts_max=1)
+"""What the API server says is taken at its word."""
+
+
+@pytest.fixture(scope="module")
+def control_plane():
+    yield from own_cluster()
+
+
+@dataclass
+class Scene:
+    plane: ControlPlane
+    webhook: Webhook
+    controllers: Controllers
+
+    def resize(self, key: Key, cpu: str) -> Ran:
+        return kubectl(
+            self.plane,
+            *("patch", "pod", "-n", key.namespace, key.name, "--subresource=resize"),
+            *("--type=json", "-p", json.dumps(to(cpu))),
+        )
+
+    def restart_webhook(self, *options: str) -> None:
+        """With other options, until the next time."""
+        program = self.webhook.program
+        program.stop()
+        command, program._command = program._command, [*program._command, *options]
+        program.start()
+        program.wait_ready()
+        program._command = command
+
+
+def to(cpu: str) -> list[dict]:
+    path = "/spec/containers/0/resources/requests/cpu"
+    return [{"op": "replace", "path": path, "value": cpu}]
+
+
+@pytest.fixture(scope="module")
+def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
+    folder, hook, leader = (tmp_path_factory.mktemp(name) for name in ("desk", "hook", "leader"))
+    pair = control_plane.client(SERVER_ACCOUNT, "system:serviceaccounts", "system:authenticated")
+    webhook = Webhook(
+        control_plane,
+        hook,
+        HOME,
+        f"--kubeconfig={control_plane.write_kubeconfig('aaq-server', pair)}",
+        f"--token-file={folder}/token",
+    )
+    put_leader_pair(leader, webhook.authority)
+    (folder / "token").write_text(token_of_the_webhook(control_plane))
+    address = f"{LOOPBACK}:{free_port()}"
+    serving = (f"--tls-dir={leader}", f"--bind={address}", f"--advertise=https://{address}")
+    controllers = Controllers(control_plane, folder, *serving, *SHORT_TERMS)
+    made = Scene(control_plane, webhook, controllers)
+    webhook.program.start()
+    webhook.program.wait_ready()
+    authority = webhook.authority.certificate
+    hooks = printed("webhooks", f"--url={webhook.url}", f"--ca-bundle={authority}")
+    assert kubectl(control_plane, "apply", "-f", "-", stdin=hooks).code == 0
+    with controllers:
+        yield made
+        webhook.program.stop()
+
+
+def token_of_the_webhook(plane: ControlPlane) -> str:
+    path = f"/api/v1/namespaces/{HOME}/serviceaccounts/aaq-server/token"
+    code, body = plane.request("POST", path, {"spec": {"expirationSeconds": 3600}})
+    assert code == 201, body
+    return json.loads(body)["status"]["token"]
+
+
+async def runners(people: Administrator, quota: Key, count: int = RUNNERS) -> list[Key]:
+    """Pods past the gate that no node has, so that the API server takes any resize of them."""
+    await people.pods(quota.namespace, count, cpu="100m")
+    await people.uses(quota, requests_cpu=f"{count * 100}m" if count % 10 else f"{count // 10}")
+    listed = await people.client.list(PODS, Query(namespace=quota.namespace))
+    names = [json.loads(body)["metadata"]["name"] for body in listed.items]
+    return [Key(quota.namespace, name) for name in names]
+
+
+async def grow(client, key: Key, cpu: str, *, is_dry_run: bool = False) -> ClusterError | None:
+    """Why it may not; None if it may."""
+    patch = Patch(kind=PatchKind.JSON, body=to(cpu))
+    try:
+        await client.patch(PODS, key, patch, subresource="resize", is_dry_run=is_dry_run)
+    except ClusterError as error:
+        return error
+    return None
+
+
+async def test_of_twenty_that_grow_at_once_as_many_may_as_there_is_room_for(scene):
+    async with (
+        administering(scene.plane) as people,
+        a_client(access_of(scene.plane), limits=ONCE) as client,
+    ):
+        quota = Key(await people.namespace("grow"), "room")
+        await people.quota(quota, {"requests.cpu": "2500m"})
+        pods = await runners(people, quota)
+        answers = await asyncio.gather(*(grow(client, each, "200m") for each in pods))
+        refusals = [answer for answer in answers if answer is not None]
+
+        assert len(refusals) == RUNNERS - GROWN, refusals
+        assert {error.code for error in refusals} == {403}
+        assert {error.message for error in refusals} == {DENIED}
+        await people.uses(quota, requests_cpu="2500m")
+
+
+async def test_pods_that_grow_and_pods_that_wait_share_the_room_between_them(scene):
+    """Every written state is weighed: what runs never asks for more than the limit."""
+    async with (
+        administering(scene.plane) as people,
+        a_client(access_of(scene.plane), limits=ONCE) as client,
+        watched(people.client, millicores, shared=Lane(3000)) as turnstile,
+    ):
+        lane = turnstile.lanes["shared"]
+        quota = Key(await people.namespace("share"), "room")
+        turnstile.assign("shared", quota.namespace)
+        await people.quota(quota, {"requests.cpu": "2"})
+        pods = await runners(people, quota)
+        await people.pods(quota.namespace, 2 * RUNNERS, cpu="50m")
+        growing = [grow(client, each, f"{cpu}m") for cpu in (130, 160, 190) for each in pods]
+        await asyncio.gather(people.limit(quota, **{"requests.cpu": "3"}), *growing)
+        await until(lambda: lane.used > 3000 - 50 or not lane.waiting, "no room is left over")
+        await asyncio.sleep(QUIET_S)
+
+        assert turnstile.excesses == []
+        assert lane.most <= 3000
+        await people.uses(quota, requests_cpu="3" if lane.used == 3000 else f"{lane.used}m")
+
+
+async def test_a_dry_run_reserves_nothing(scene):
+    async with (
+        administering(scene.plane) as people,
+        a_client(access_of(scene.plane), limits=ONCE) as client,
+    ):
+        quota = Key(await people.namespace("dry"), "room")
+        await people.quota(quota, {"requests.cpu": "1200m"})
+        pods = await runners(people, quota, 10)
+        tried = await asyncio.gather(
+            *(grow(client, each, "300m", is_dry_run=True) for each in pods)
+        )
+        assert tried == [None] * 10
+        await people.uses(quota, requests_cpu="1")
+
+        assert await grow(client, pods[0], "300m") is None
+        too_much = await grow(client, pods[1], "300m", is_dry_run=True)
+        assert too_much is not None
+        assert "exceeded quota: room" in too_much.message
+        await people.uses(quota, requests_cpu="1200m")
+
+
+async def test_what_a_pod_gives_back_another_may_have(scene):
+    async with (
+        administering(scene.plane) as people,
+        a_client(access_of(scene.plane), limits=ONCE) as client,
+    ):
+        quota = Key(await people.namespace("swap"), "room")
+        await people.quota(quota, {"requests.cpu": "1"})
+        pods = await runners(people, quota, 10)
+        assert await grow(client, pods[0], "150m") is not None
+        assert await grow(client, pods[1], "50m") is None
+        await people.uses(quota, requests_cpu="950m")
+
+        assert await grow(client, pods[0], "150m") is None
+        await people.uses(quota, requests_cpu="1")
+
+
+async def test_while_nobody_leads_pods_may_shrink_but_not_grow(scene):
+    async with (
+        administering(scene.plane) as people,
+        a_client(access_of(scene.plane), limits=ONCE) as client,
+    ):
+        quota = Key(await people.namespace("alone"), "room")
+        await people.quota(quota, {"requests.cpu": "10"})
+        pods = await runners(people, quota, 10)
+        controller = scene.controllers.replicas[0]
+        controller.kill()
+        try:
+            answer = await grow(client, pods[0], "200m")
+            assert answer is not None
+            assert answer.code == 503
+            assert "Pod resize could not be checked against quotas: " in answer.message
+            assert "no connection to aaq-controller" in answer.message
+            assert answer.message.endswith(
+                "Nothing was changed; try again, and if it stays so see whether aaq-controller runs"
+            )
+            assert await grow(client, pods[1], "50m") is None
+
+            scene.restart_webhook("--resize-when-unreachable=allow")
+            allowed = scene.resize(pods[0], "200m")
+            assert allowed.code == 0, allowed.err
+            assert "Warning: resized without asking for room in quotas: " in allowed.err
+        finally:
+            controller.start()
+            scene.restart_webhook()
+        # The next leader counts what happened while nobody did.
+        await people.uses(quota, requests_cpu="1050m")
+        assert await grow(client, pods[0], "300m") is None

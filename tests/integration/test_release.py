@@ -1,0 +1,163 @@
+"""`bursar release` on a real cluster, whose policies protect the gate until they are removed."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bursar.adapters.kube.rows import PODS
+from bursar.app.ports import ClusterError, Key, Patch, PatchKind
+from bursar.core.quota.quota import GATE
+from command_line import Ran, run_bursar
+from controlplane import ControlPlane
+from quota_processes import (
+    ACCOUNT,
+    HOME,
+    POLL_S,
+    Administrator,
+    a_pod,
+    administering,
+    kubectl,
+    own_cluster,
+    printed,
+)
+
+TRIES = 600
+"""How often to look, for half a minute."""
+FOREIGN = "example.com/licence"
+PROTECTED = "Only AAQ controller has permission to remove ApplicationAwareQuotaGate gate from pods"
+
+
+@pytest.fixture(scope="module")
+def control_plane():
+    yield from own_cluster()
+
+
+@dataclass(frozen=True)
+class Protected:
+    """The policies are in force."""
+
+    plane: ControlPlane
+    controller: Path
+    """A kubeconfig of the controller's account."""
+
+    def release(self, *arguments: str, kubeconfig: Path | None = None) -> Ran:
+        named = kubeconfig or self.plane.kubeconfig
+        return run_bursar("release", *arguments, "--kubeconfig", str(named))
+
+
+@pytest.fixture
+def protected(control_plane) -> Iterator[Protected]:
+    policies = printed("policies")
+    assert kubectl(control_plane, "apply", "-f", "-", stdin=policies).code == 0
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{HOME}", "system:authenticated")
+    pair = control_plane.client(ACCOUNT, *groups)
+    try:
+        yield Protected(control_plane, control_plane.write_kubeconfig("controller", pair))
+    finally:
+        kubectl(control_plane, "delete", "--ignore-not-found", "-f", "-", stdin=policies)
+
+
+async def waiting_pods(people: Administrator, *names: str) -> str:
+    """A namespace with pods at the gate, once nobody else can lift it."""
+    namespace = await people.namespace("waiting")
+    for name in names:
+        await people.pod(Key(namespace, name))
+    await people.pod(Key(namespace, "two-gates"), FOREIGN, GATE)
+    await until_protected(people, namespace)
+    return namespace
+
+
+async def until_protected(people: Administrator, namespace: str) -> None:
+    """API servers learn of a policy after a moment; a dry run shows that they have."""
+    for _ in range(TRIES):
+        pod = a_pod("probe")
+        del pod["spec"]["schedulingGates"]
+        made = await people.client.create(PODS, pod, namespace=namespace, is_dry_run=True)
+        if json.loads(made)["spec"].get("schedulingGates") and await is_refused(people, namespace):
+            return
+        await asyncio.sleep(POLL_S)
+    raise AssertionError("the policies never came into force")
+
+
+async def is_refused(people: Administrator, namespace: str) -> bool:
+    without = {"spec": {"schedulingGates": None}}
+    patch = Patch(kind=PatchKind.MERGE, body=without)
+    try:
+        await people.client.patch(PODS, Key(namespace, "two-gates"), patch, is_dry_run=True)
+    except ClusterError:
+        return True
+    return False
+
+
+async def test_while_the_gate_is_protected_an_administrator_is_told_so(protected):
+    async with administering(protected.plane) as people:
+        namespace = await waiting_pods(people, "web")
+        ran = protected.release("-n", namespace, "web")
+
+        assert ran.code == 1
+        assert ran.out == "0 pods let go\n"
+        assert ran.err.startswith(f"bursar: {namespace}/web: ")
+        assert PROTECTED in ran.err
+        assert await people.gates(Key(namespace, "web")) == [GATE]
+
+
+async def test_the_controllers_account_lets_go_of_what_is_named(protected):
+    async with administering(protected.plane) as people:
+        namespace = await waiting_pods(people, "web", "other")
+        ran = protected.release(
+            "-n", namespace, "web", "nobody", "-o", "json", kubeconfig=protected.controller
+        )
+
+        assert ran.code == 1
+        assert json.loads(ran.out) == {
+            "released": [f"{namespace}/web"],
+            "failed": {},
+            "notGated": ["nobody"],
+        }
+        assert await people.gates(Key(namespace, "web")) == []
+        assert await people.gates(Key(namespace, "other")) == [GATE]
+
+
+async def test_letting_go_of_all_has_to_be_meant(protected):
+    async with administering(protected.plane) as people:
+        namespace = await waiting_pods(people, "web")
+        ran = protected.release("--all", "-n", namespace)
+
+        assert ran.code == 2
+        assert ran.err == "bursar: 2 pods in 1 namespace would go; give --yes\n"
+        assert await people.gates(Key(namespace, "web")) == [GATE]
+
+
+async def test_9_1_18_before_bursar_goes_all_pods_are_let_go_and_foreign_gates_stay(protected):
+    """AAQ's operator leaves them stuck."""
+    async with administering(protected.plane) as people:
+        namespaces = [await waiting_pods(people, "a", "b", "c") for _ in range(3)]
+        ran = protected.release("--all", "--yes", kubeconfig=protected.controller)
+
+        assert ran.code == 0, ran.err
+        assert ran.err == ""
+        for namespace in namespaces:
+            for name in ("a", "b", "c"):
+                assert await people.gates(Key(namespace, name)) == []
+            assert await people.gates(Key(namespace, "two-gates")) == [FOREIGN]
+        again = protected.release("--all", "--yes")
+        assert (again.code, again.out) == (0, "0 pods let go\n")
+
+
+async def test_9_1_18_once_the_policies_are_gone_an_administrator_lets_go(protected):
+    async with administering(protected.plane) as people:
+        namespace = await waiting_pods(people, "web")
+        removed = kubectl(protected.plane, "delete", "-f", "-", stdin=printed("policies"))
+        assert removed.code == 0, removed.err
+        for _ in range(TRIES):
+            if not await is_refused(people, namespace):
+                break
+            await asyncio.sleep(POLL_S)
+        ran = protected.release("--all", "--yes", "-n", namespace)
+
+        assert (ran.code, ran.out) == (0, "2 pods let go\n")
+        assert await people.gates(Key(namespace, "web")) == []
