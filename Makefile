@@ -22,7 +22,7 @@ test: $(STAMPS)/dev ## Everything CI runs: checks, core coverage, and the compar
 	$(MAKE) --no-print-directory lint types imports
 	@if command -v go >/dev/null; then $(BIN)/python tools/assets.py oracle >/dev/null; fi
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest
+	$(BIN)/python tools/test_all.py
 	$(BIN)/coverage report
 
 check: $(STAMPS)/dev ## The quick subset: lint, types, imports, pure tests (no Go, no network)

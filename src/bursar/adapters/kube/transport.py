@@ -39,6 +39,7 @@ JSON_PATCH: Final = "application/json-patch+json"
 ERROR_BYTES_MAX: Final = 2**20
 KEEPALIVE_SECONDS: Final = 60
 """The API server closes a connection after 90 idle seconds; we must be first."""
+TURNS_TO_DROP: Final = 3
 READ_BUFFER_BYTES: Final = 2**18
 
 
@@ -145,6 +146,9 @@ class Transport:
         for session in (self._requests, self._watches):
             if session is not None:
                 await session.close()
+        # What was dropped is gone once the loop has had a turn for it.
+        for _ in range(TURNS_TO_DROP):
+            await asyncio.sleep(0)
 
     def _session(self, *, connections: int) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
@@ -166,7 +170,7 @@ class Transport:
         try:
             yield response
         finally:
-            response.close()
+            _drop(response)
 
     async def _persist(
         self, request: Request, attempt: Callable[[Request, float], Awaitable[T]]
@@ -216,7 +220,7 @@ class Transport:
                     answer = await _read(response, request.subject, self._limits.answer_bytes_max)
                 finally:
                     # A complete answer has given its connection back; anything else ends it.
-                    response.close()
+                    _drop(response)
                 turn.succeeded()
                 return answer
 
@@ -229,7 +233,7 @@ class Transport:
                 try:
                     await self._require_success(response, request, turn)
                 except BaseException:
-                    response.close()
+                    _drop(response)
                     raise
                 turn.succeeded()
                 return response
@@ -320,6 +324,17 @@ class Transport:
         raise error_of_answer(
             request.subject, answer, is_json_patch=request.content_type == JSON_PATCH
         )
+
+
+def _drop(response: aiohttp.ClientResponse) -> None:
+    """End the connection of an answer that is not wanted any more; a complete one has none.
+
+    At once, and not by a farewell that would go on after everything else has ended.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
 
 
 class _PunctualBody(aiohttp.BytesPayload):
