@@ -5,11 +5,11 @@ import json
 
 import pytest
 
+from bursar.app.access_manifests import access_documents, capacity_documents
 from bursar.app.admission_manifests import (
     GATING_LABEL,
     Endpoint,
     GatingSettings,
-    access_documents,
     policy_documents,
     webhook_documents,
 )
@@ -215,3 +215,24 @@ def test_bindings_name_their_role_and_the_account_of_the_installation():
                 "name": binding["metadata"]["name"],
             }
         ]
+
+
+@pytest.mark.parametrize("preset", ["confidential-containers-system", "aaq"])
+def test_capacity_is_granted_apart_and_only_as_far_as_it_goes(preset):
+    documents = capacity_documents(DEFAULT, preset)
+
+    rules = {
+        (document["metadata"].get("namespace", ""), rule["resources"][0]): rule
+        for document in documents
+        for rule in document.get("rules", ())
+    }
+    assert rules["", "nodes/status"]["verbs"] == ["patch"]
+    assert rules["", "nodes"]["verbs"] == ["get", "list", "watch"]
+    named = {place: rule["resourceNames"] for (place, _), rule in rules.items() if place}
+    assert named == (
+        {"aaq": ["bursar-capacity", "peer-pods-cm"]}
+        if preset == "aaq"
+        else {"aaq": ["bursar-capacity"], preset: ["peer-pods-cm"]}
+    )
+    bound = [each for each in documents if each["kind"].endswith("Binding")]
+    assert {each["subjects"][0]["name"] for each in bound} == {"aaq-controller"}

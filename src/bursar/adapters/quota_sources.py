@@ -6,6 +6,7 @@ from typing import Final, cast
 
 import msgspec
 
+from bursar.adapters.capacity_sources import CapacityPlaces, capacity_sources
 from bursar.adapters.identity import locate
 from bursar.adapters.kube.rows import PODS, identify_pod
 from bursar.adapters.observed import Cluster, observe
@@ -69,17 +70,27 @@ def term_sources(
     random: Random,
     targeting: Targeting,
     kinds: Sequence[QuotaKind] = EVERY_KIND,
+    *,
+    places: CapacityPlaces | None = None,
 ) -> TermSources:
-    """All that a controller follows while it leads. Kinds that are not installed are left out."""
+    """All that a controller follows while it leads.
+
+    Kinds of quota that are not installed are left out; the capacity of nodes is kept only if
+    it is said where it is declared.
+    """
+    books = quota_sources(cluster, clock, random, targeting, kinds)
     applied = (
         observe(cluster, clock, random, APPLIED_CLUSTER_QUOTAS, decode_applied_quota)
         if QuotaKind.CLUSTER in kinds
         else None
     )
     return TermSources(
-        books=quota_sources(cluster, clock, random, targeting, kinds),
+        books=books,
         native_quotas=observe_quotas(cluster, clock, random, QuotaKind.NATIVE),
         applied_quotas=applied,
+        capacity=None
+        if places is None
+        else capacity_sources(cluster, clock, random, places=places, pods=books.pods),
     )
 
 

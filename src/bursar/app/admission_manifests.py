@@ -14,12 +14,11 @@ Documents are plain data, ready for `kubectl apply`; nothing here talks to a clu
 
 import base64
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.admission import (
-    CONTROLLER,
     DEFAULT_NAMESPACE,
     KUBE_SYSTEM,
     MAY_NOT_REMOVE,
@@ -265,8 +264,8 @@ def _in_gated_namespaces(settings: GatingSettings) -> Document:
 def _policy(sort: str, name: str, spec: Document, where: Document) -> Pair:
     kind = f"{sort}AdmissionPolicy"
     actions: Document = {"validationActions": ["Deny"]} if sort == "Validating" else {}
-    policy = _document(ADMISSION, kind, name, labels={GROUP: "aaq-policies"})
-    binding = _document(ADMISSION, f"{kind}Binding", name, labels={GROUP: "aaq-policies"})
+    policy = document(ADMISSION, kind, name, labels={GROUP: "aaq-policies"})
+    binding = document(ADMISSION, f"{kind}Binding", name, labels={GROUP: "aaq-policies"})
     policy["spec"] = {**spec, "failurePolicy": "Fail"}
     binding["spec"] = {"policyName": name, **actions, **where}
     return policy, binding
@@ -309,9 +308,9 @@ def webhook_documents(
     """
     client = (endpoint or Endpoint()).client_config(settings.namespace)
     labels = {GROUP: SERVER}
-    mutating = _document(ADMISSION, "MutatingWebhookConfiguration", "gating-mutator", labels=labels)
+    mutating = document(ADMISSION, "MutatingWebhookConfiguration", "gating-mutator", labels=labels)
     mutating["webhooks"] = [_gater(settings, client)]
-    validating = _document(
+    validating = document(
         ADMISSION, "ValidatingWebhookConfiguration", "aaq-validator", labels=labels
     )
     validating["webhooks"] = _validators(settings, client)
@@ -376,100 +375,10 @@ def _webhook(name: str, rule: Document, client: Document) -> Document:
     }
 
 
-# ------------------------------------------------------------------ access
-
-
-def access_documents(settings: GatingSettings) -> tuple[Document, ...]:
-    """The namespace, the two service accounts, what each may do, and roles for tenants.
-
-    The admission server creates quotas in dry runs only, which RBAC cannot say.
-    """
-    namespace = _document("v1", "Namespace", settings.namespace, labels={GROUP: ""})
-    leases = "coordination.k8s.io"
-    election = [
-        _may(("get", "patch"), "leases", group=leases, names=(CONTROLLER,)),
-        _may(("create",), "leases", group=leases),
-    ]
-    leader = [_may(("get",), "leases", group=leases, names=(CONTROLLER,))]
-    trial = [_may(("create",), "resourcequotas")]
-    return (
-        namespace,
-        *_account(settings, CONTROLLER, _controller_rules(settings), election),
-        *_account(settings, SERVER, trial, leader),
-        *_tenant_roles(settings),
-    )
-
-
-READ: Final = ("get", "list", "watch")
-WRITE: Final = ("create", "update", "patch", "delete")
-
-
-def _controller_rules(settings: GatingSettings) -> list[Document]:
-    rules = [
-        _may((*READ, "patch"), "pods"),
-        _may(("list", "watch"), "namespaces"),
-        _may(("list", "watch", "create", "patch", "delete"), "resourcequotas"),
-        _may(("list", "watch"), "applicationawareresourcequotas", group=GROUP),
-        _may(("patch",), "applicationawareresourcequotas/status", group=GROUP),
-        _may(("create", "patch"), "events", group="events.k8s.io"),
-        _may(("create",), "tokenreviews", group="authentication.k8s.io"),
-    ]
-    if settings.allow_cluster_quota:
-        cluster = "applicationawareclusterresourcequotas"
-        rules += [
-            _may(("list", "watch"), cluster, group=GROUP),
-            _may(("patch",), f"{cluster}/status", group=GROUP),
-            _may((*READ, *WRITE), "applicationawareappliedclusterresourcequotas", group=GROUP),
-        ]
-    return rules
-
-
-def _tenant_roles(settings: GatingSettings) -> tuple[Document, Document]:
-    """Readers of a namespace see its quotas. Who may write them is for administrators to say.
-
-    So it is with ResourceQuota, which the role `admin` of Kubernetes cannot write either: a
-    tenant that sets its own quota has none. The second role is bound to nobody.
-    """
-    seen = ["applicationawareresourcequotas"]
-    if settings.allow_cluster_quota:
-        seen.append("applicationawareappliedclusterresourcequotas")
-    # `edit` and `admin` contain what `view` has.
-    labels = {GROUP: "", f"{RBAC}/aggregate-to-view": "true"}
-    viewer = _document(f"{RBAC}/v1", "ClusterRole", "aaq-quota-viewer", labels=labels)
-    viewer["rules"] = [_may(READ, *seen, group=GROUP)]
-    editor = _document(f"{RBAC}/v1", "ClusterRole", "aaq-quota-editor", labels={GROUP: ""})
-    editor["rules"] = [_may((*READ, *WRITE), seen[0], group=GROUP)]
-    return viewer, editor
-
-
-def _account(
-    settings: GatingSettings, name: str, everywhere: list[Document], at_home: list[Document]
-) -> Iterable[Document]:
-    home = settings.namespace
-    yield _document("v1", "ServiceAccount", name, namespace=home, labels={GROUP: ""})
-    for prefix, namespace, rules in (("Cluster", "", everywhere), ("", home, at_home)):
-        labels = {GROUP: ""}
-        role = _document(f"{RBAC}/v1", f"{prefix}Role", name, namespace=namespace, labels=labels)
-        role["rules"] = rules
-        binding = _document(
-            f"{RBAC}/v1", f"{prefix}RoleBinding", name, namespace=namespace, labels=labels
-        )
-        binding["roleRef"] = {"apiGroup": RBAC, "kind": f"{prefix}Role", "name": name}
-        binding["subjects"] = [{"kind": "ServiceAccount", "namespace": home, "name": name}]
-        yield from (role, binding)
-
-
-def _may(
-    verbs: Sequence[str], *resources: str, group: str = "", names: Sequence[str] = ()
-) -> Document:
-    rule: Document = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
-    return {**rule, "resourceNames": list(names)} if names else rule
-
-
 # ------------------------------------------------------------------ common parts
 
 
-def _document(
+def document(
     api_version: str, kind: str, name: str, *, namespace: str = "", labels: Mapping[str, str]
 ) -> Document:
     place = {"namespace": namespace} if namespace else {}

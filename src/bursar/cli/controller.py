@@ -9,6 +9,12 @@ from typing import Final
 
 import click
 
+from bursar.adapters.capacity_sources import (
+    PRESET_NAME,
+    PRESET_NAMESPACE,
+    PRESET_SELECTOR,
+    CapacityPlaces,
+)
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
 from bursar.adapters.controller_http.routes import controller_routes
@@ -33,8 +39,9 @@ from bursar.cli.process import (
     own_namespace,
     until_told,
 )
-from bursar.core.model.selector import SelectorError
+from bursar.core.model.selector import Selector, SelectorError
 from bursar.core.model.selector_text import parse_selector
+from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.targeting import DEFAULT_SELECTOR, Targeting
@@ -51,6 +58,7 @@ class Settings:
     """Empty to answer nobody."""
     targeting: Targeting
     kinds: tuple[QuotaKind, ...]
+    places: CapacityPlaces | None
     controller: ControllerSettings
 
 
@@ -78,6 +86,23 @@ class Settings:
     "--without-cluster-quota",
     is_flag=True,
     help="Leave cluster-wide quotas alone, where their kinds are not installed.",
+)
+@click.option(
+    "--keep-capacity",
+    is_flag=True,
+    help="Keep the declared capacity of extended resources on nodes.",
+)
+@click.option(
+    "--peerpods-namespace",
+    default=PRESET_NAMESPACE,
+    show_default=True,
+    help=f"Where {PRESET_NAME} says how many peer pods a node may have.",
+)
+@click.option(
+    "--peerpods-nodes",
+    default=str(PRESET_SELECTOR),
+    show_default=True,
+    help="Labels of the nodes that it is about.",
 )
 @click.option(
     "--patience",
@@ -117,6 +142,9 @@ def controller(  # noqa: PLR0913 - one parameter for each option
     context: str,
     namespace_selector: str,
     without_cluster_quota: bool,
+    keep_capacity: bool,
+    peerpods_namespace: str,
+    peerpods_nodes: str,
     patience: float,
     lease_duration: float,
     renew_deadline: float,
@@ -132,6 +160,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
         bind=bind,
         tls_folder=tls_folder,
         targeting=_targeting(home, namespace_selector),
+        places=_places(home, peerpods_namespace, peerpods_nodes) if keep_capacity else None,
         kinds=(QuotaKind.NAMESPACED,) if without_cluster_quota else EVERY_KIND,
         controller=ControllerSettings(
             namespace=home,
@@ -158,10 +187,23 @@ def _timing(lease: float, deadline: float, retry: float) -> Timing:
 
 
 def _targeting(home: str, selector: str) -> Targeting:
+    return Targeting(own_namespace=home, selector=_selector(selector, "--namespace-selector"))
+
+
+def _places(home: str, namespace: str, nodes: str) -> CapacityPlaces:
+    return CapacityPlaces(
+        namespace=home,
+        preset_namespace=namespace,
+        preset_selector=_selector(nodes, "--peerpods-nodes"),
+        preset_resource=os.environ.get("POD_VM_EXTENDED_RESOURCE") or VM_RESOURCE,
+    )
+
+
+def _selector(text: str, option: str) -> Selector:
     try:
-        return Targeting(own_namespace=home, selector=parse_selector(selector))
+        return parse_selector(text)
     except SelectorError as error:
-        raise click.UsageError(f"--namespace-selector: {error}") from None
+        raise click.UsageError(f"{option}: {error}") from None
 
 
 def _advertised(named: str | None, bind: str) -> str:
@@ -196,7 +238,12 @@ async def _work(settings: Settings, access: ClusterAccess) -> None:
             random,
             settings=settings.controller,
             open_sources=lambda: term_sources(
-                client, SYSTEM_CLOCK, random, settings.targeting, settings.kinds
+                client,
+                SYSTEM_CLOCK,
+                random,
+                settings.targeting,
+                settings.kinds,
+                places=settings.places,
             ),
             report=_say,
         )

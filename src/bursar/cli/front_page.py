@@ -3,6 +3,10 @@
 from typing import Final
 
 VERBS: Final = {
+    "capacity": (
+        "bursar.cli.capacity:capacity",
+        "Look at and set what nodes offer of extended resources.",
+    ),
     "completion": ("bursar.cli.completion:completion", "Print the shell completion script."),
     "controller": (
         "bursar.cli.controller:controller",
@@ -10,9 +14,14 @@ VERBS: Final = {
     ),
     "describe": ("bursar.cli.describe:describe", "Show what pods, nodes and quotas consume."),
     "manifests": ("bursar.cli.manifests:manifests", "Print what gates the pods of a cluster."),
+    "peerpod": (
+        "bursar.cli.peerpod:peerpod",
+        "Rewrite peer pods and choose their instance types, offline.",
+    ),
     "quantity": ("bursar.cli.quantity:quantity", "Read quantities as Kubernetes does."),
     "queue": ("bursar.cli.queue:queue", "List the pods that wait for a quota, and why."),
     "release": ("bursar.cli.release:release", "Let pods go without asking a quota."),
+    "top": ("bursar.cli.top:top", "Show how much there is, what is used, and what waits."),
     "up": ("bursar.cli.up:up", "Run a cluster and watch it live."),
     "webhook": (
         "bursar.cli.webhook:webhook",

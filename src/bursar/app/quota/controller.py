@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol, TypeVar, cast
 
+from bursar.app.capacity import telling as capacity_telling
+from bursar.app.capacity.telling import CapacityNews, CapacityReason
+from bursar.app.capacity.work import CapacitySources, CapacityWork
 from bursar.app.election import Candidacy, Election
 from bursar.app.election_timing import DEFAULT_TIMING, Timing
 from bursar.app.event_recorder import EventRecorder
@@ -79,8 +82,14 @@ class TermSources:
     native_quotas: Informer[Sighting[QuotaObject]]
     applied_quotas: Informer[Sighting[AppliedQuota]] | None
     """None where there are no cluster-wide quotas."""
+    capacity: CapacitySources | None = None
+    """None to leave the capacity of nodes alone."""
 
     def informers(self) -> tuple[RunningInformer, ...]:
+        return (*self.awaited(), *(() if self.capacity is None else self.capacity.informers()))
+
+    def awaited(self) -> tuple[RunningInformer, ...]:
+        """Those that have to be synced before anything is decided about quotas."""
         applied = () if self.applied_quotas is None else (self.applied_quotas,)
         return (*self.books.informers(), self.native_quotas, *applied)
 
@@ -109,6 +118,19 @@ class Term:
             clock=clock,
             tell=controller.tell,
             on_touched=self._mark,
+        )
+        self.capacity: Final = (
+            None
+            if sources.capacity is None
+            else CapacityWork(
+                writer=cluster,
+                clock=clock,
+                random=random,
+                sources=sources.capacity,
+                may_write=lambda: election.is_leader,
+                tell=controller.tell_of_capacity,
+                report=controller.report,
+            )
         )
         self.resizes: Final = ResizeDesk(self.desk, sources.books.informers(), clock=clock)
         self.drift: Final = DriftWatch(self.desk, sources.books, counter, clock)
@@ -144,9 +166,11 @@ class Term:
         """Work until cancelled."""
         sources = self.sources
         async with asyncio.TaskGroup() as tasks:
-            for informer in sources.informers():
+            for informer in sources.awaited():
                 tasks.create_task(informer.run())
             tasks.create_task(self.desk.run())
+            if self.capacity is not None:
+                tasks.create_task(self.capacity.run())
             await self._wait_synced()
             for quotas in (*sources.books.quotas, sources.native_quotas):
                 tasks.create_task(_follow(quotas, self._observe_quota, self._lose_quota))
@@ -159,7 +183,7 @@ class Term:
 
     async def _wait_synced(self) -> None:
         """Wait until everything has been seen, and say from time to time what is missing."""
-        while waiting := [each for each in self.sources.informers() if not each.is_synced]:
+        while waiting := [each for each in self.sources.awaited() if not each.is_synced]:
             try:
                 await within(self._clock, IMPATIENCE_SECONDS, waiting[0].wait_synced())
             except TimeoutError:
@@ -244,6 +268,9 @@ class Controller:
         self.recorder: Final = EventRecorder(
             cluster, clock, reasons=Reason, component=COMPONENT, instance=settings.identity
         )
+        self.capacity_recorder: Final = EventRecorder(
+            cluster, clock, reasons=CapacityReason, component=COMPONENT, instance=settings.identity
+        )
         self._term: Term | None = None
 
     @property
@@ -260,11 +287,15 @@ class Controller:
     def tell(self, wait: Wait) -> None:
         tell(self.recorder, wait)
 
+    def tell_of_capacity(self, news: CapacityNews) -> None:
+        capacity_telling.tell(self.capacity_recorder, news)
+
     async def run(self) -> None:
         """Stand for leader, and lead, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             # Events are written in their own time, so that they never hold up the end of a term.
             tasks.create_task(self.recorder.run())
+            tasks.create_task(self.capacity_recorder.run())
             await self.election.run(self._lead)
 
     async def _lead(self) -> None:

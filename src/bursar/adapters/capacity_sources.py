@@ -1,0 +1,124 @@
+"""Where capacity is declared, and how a cluster is followed or read for it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final, TypeVar
+
+from bursar.adapters.identity import locate
+from bursar.adapters.observed import NODES, PODS, Cluster, observe
+from bursar.app.capacity.work import CapacitySources
+from bursar.app.informer import Informer
+from bursar.app.informer_store import Sighting
+from bursar.app.ports import Clock, ExpiredError, Key, Query, Reader, Resource
+from bursar.core.model.pod_row import PodRow
+from bursar.core.model.selector import Selector
+from bursar.core.model.selector_text import parse_selector
+from bursar.core.peerpods.capacity import VM_RESOURCE, CapacityNode, Declared
+from bursar.wire.capacity import decode_capacity_node, decode_declarations, preset_decoder
+from bursar.wire.pod_row import PodRowDecoder
+
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
+DECLARATIONS_NAME: Final = "bursar-capacity"
+PRESET_NAME: Final = "peer-pods-cm"
+PRESET_NAMESPACE: Final = "confidential-containers-system"
+PRESET_SELECTOR: Final = parse_selector("katacontainers.io/kata-runtime=true")
+"""The label that upstream's runtime class asks of nodes."""
+PAGE_SIZE: Final = 500
+ATTEMPTS_MAX: Final = 3
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityPlaces:
+    """Where declarations are, and which nodes the preset is for."""
+
+    namespace: str
+    """Where Bursar is installed."""
+    preset_namespace: str = PRESET_NAMESPACE
+    preset_name: str = PRESET_NAME
+    preset_selector: Selector = PRESET_SELECTOR
+    preset_resource: str = VM_RESOURCE
+    """What pods are made to ask for; both sides have to agree on it."""
+
+
+def capacity_sources(
+    cluster: Cluster,
+    clock: Clock,
+    random: Random,
+    *,
+    places: CapacityPlaces,
+    pods: Informer[PodRow],
+) -> CapacitySources:
+    """Informers that have not been run yet, beside one of pods that others run."""
+
+    def declarations(
+        namespace: str, name: str, decode: Callable[[bytes], Declared]
+    ) -> Informer[Sighting[Declared]]:
+        query = Query(namespace=namespace, field_selector=f"metadata.name={name}")
+        return observe(cluster, clock, random, CONFIG_MAPS, decode, query=query)
+
+    return CapacitySources(
+        nodes=observe(cluster, clock, random, NODES, decode_capacity_node),
+        declarations=(
+            declarations(places.namespace, DECLARATIONS_NAME, decode_declarations),
+            declarations(
+                places.preset_namespace,
+                places.preset_name,
+                preset_decoder(places.preset_selector, places.preset_resource),
+            ),
+        ),
+        pods=pods,
+    )
+
+
+# ------------------------------------------------------------------ reading once
+
+
+async def read_node(reader: Reader, name: str) -> Sighting[CapacityNode]:
+    """One node. Raises `NotFoundError`, or `ValueError` if it cannot be read."""
+    return _sighted(await reader.get(NODES, Key("", name)))
+
+
+async def read_nodes(reader: Reader, label_selector: str = "") -> list[Sighting[CapacityNode]]:
+    """All nodes with these labels."""
+    return await _read_all(reader, NODES, Query(label_selector=label_selector), _sighted)
+
+
+async def read_rows(reader: Reader, *, node: str = "") -> list[PodRow]:
+    """All pods, or those on one node."""
+    query = Query(field_selector=f"spec.nodeName={node}" if node else "")
+    return await _read_all(reader, PODS, query, PodRowDecoder().decode)
+
+
+def _sighted(body: bytes) -> Sighting[CapacityNode]:
+    identity = locate(body)
+    if identity is None:
+        raise ValueError("an object without a name")
+    return Sighting(identity, decode_capacity_node(body))
+
+
+async def _read_all(
+    reader: Reader, resource: Resource, query: Query, decode: Callable[[bytes], T]
+) -> list[T]:
+    for _ in range(ATTEMPTS_MAX - 1):
+        try:
+            return await _all_pages(reader, resource, query, decode)
+        except ExpiredError:
+            # It took longer than the server remembers the moment of the first page.
+            continue
+    return await _all_pages(reader, resource, query, decode)
+
+
+async def _all_pages(
+    reader: Reader, resource: Resource, query: Query, decode: Callable[[bytes], T]
+) -> list[T]:
+    found: list[T] = []
+    page = ""
+    while True:
+        answer = await reader.list(resource, query, limit=PAGE_SIZE, page=page)
+        found.extend(decode(body) for body in answer.items)
+        page = answer.next_page
+        if not page:
+            return found

@@ -1,0 +1,97 @@
+"""Telling people what became of capacity: events on the node, from a closed list of reasons."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from bursar.app.event_document import EventType, ObjectReference
+from bursar.app.event_recorder import EventRecorder
+from bursar.core.peerpods.capacity import CapacityNode, Settlement, Verdict
+
+ACTION: Final = "KeepCapacity"
+
+
+class CapacityReason(Enum):
+    """Why an event is on a node."""
+
+    HEALED = "CapacityHealed"
+    """Somebody had wiped or changed what we set; it has been put right."""
+    HELD = "CapacityHeld"
+    """It will be lowered as far as is wanted once less is in use."""
+    BELOW_USE = "CapacityBelowUse"
+    """It was withdrawn while pods use it."""
+    FOREIGN = "CapacityForeign"
+    """Another amount is wanted, but it is somebody else's."""
+    CONTESTED = "CapacityContested"
+    """It was changed again and again; it is left alone for a while."""
+    UNREADABLE = "CapacityUnreadable"
+    """The annotation of the node cannot be read."""
+
+    @property
+    def type(self) -> EventType:
+        return EventType.NORMAL if self is CapacityReason.HEALED else EventType.WARNING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityNews:
+    """What somebody should hear about a node."""
+
+    node: str
+    uid: str
+    reason: CapacityReason
+    note: str
+
+
+def news_of(
+    node: CapacityNode, uid: str, settlements: tuple[Settlement, ...]
+) -> Iterator[CapacityNews]:
+    """Everything worth telling about a look at a node."""
+    if node.problem:
+        yield CapacityNews(
+            node=node.name, uid=uid, reason=CapacityReason.UNREADABLE, note=node.problem
+        )
+    for each in settlements:
+        reason = _reason(each)
+        if reason is not None:
+            note = f"{each.resource}: {_note(each, reason)}"
+            yield CapacityNews(node=node.name, uid=uid, reason=reason, note=note)
+
+
+def _reason(each: Settlement) -> CapacityReason | None:
+    if each.verdict is Verdict.CONTESTED:
+        return CapacityReason.CONTESTED
+    if each.verdict.is_somebody_elses:
+        is_same = each.wanted in {None, each.shown}
+        return None if is_same else CapacityReason.FOREIGN
+    if each.verdict is Verdict.WITHDRAW:
+        return CapacityReason.BELOW_USE if each.is_below_use else None
+    if each.is_held:
+        return CapacityReason.HELD
+    return CapacityReason.HEALED if each.is_healing else None
+
+
+def _note(each: Settlement, reason: CapacityReason) -> str:
+    shown = "none" if each.shown is None else str(each.shown)
+    match reason:
+        case CapacityReason.HELD:
+            return f"lowered to {each.amount}, not to {each.wanted}: {each.used} in use"
+        case CapacityReason.BELOW_USE:
+            return f"withdrawn while {each.used} are in use"
+        case CapacityReason.CONTESTED:
+            return f"wanted {each.wanted}, found {shown} again and again; left alone for a while"
+        case CapacityReason.FOREIGN:
+            return f"wanted {each.wanted}, but {shown} was set by somebody else; left alone"
+        case _:
+            return f"found {shown}, set to {each.amount} again"
+
+
+def tell(recorder: EventRecorder[CapacityReason], news: CapacityNews) -> None:
+    """Record an event about the node."""
+    recorder.record(
+        ObjectReference(api_version="v1", kind="Node", name=news.node, uid=news.uid),
+        news.reason,
+        news.note,
+        action=ACTION,
+        type=news.reason.type,
+    )

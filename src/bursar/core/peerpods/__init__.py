@@ -1,0 +1,1 @@
+"""Peer pods: pods whose containers run in a machine beside the cluster, and what that costs."""

@@ -1,0 +1,54 @@
+"""A document as decoded JSON, and the least patch that leads from one to another.
+
+Nothing is changed in place: who wants another document makes new branches along the way
+and keeps the rest, so that comparing two of them looks only where they differ.
+"""
+
+from typing import TypeAlias
+
+Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
+"""A number with a fraction may stand where nobody looks; it passes unseen."""
+
+JsonObject: TypeAlias = "dict[str, Json]"
+
+PatchStep: TypeAlias = "dict[str, Json]"
+"""One step of a JSON patch (RFC 6902): `op`, `path` and, unless it removes, `value`."""
+
+
+def patch_between(before: Json, after: Json) -> tuple[PatchStep, ...]:
+    """Steps that make `after` of `before`, each at the deepest place that differs.
+
+    >>> patch_between({"a": {"b": 1, "c/d": 2}}, {"a": {"b": 1}, "e": {}})
+    ({'op': 'remove', 'path': '/a/c~1d'}, {'op': 'add', 'path': '/e', 'value': {}})
+    """
+    steps: list[PatchStep] = []
+    _compare(before, after, "", steps)
+    return tuple(steps)
+
+
+def _compare(before: Json, after: Json, path: str, steps: list[PatchStep]) -> None:
+    if isinstance(before, dict) and isinstance(after, dict):
+        _compare_objects(before, after, path, steps)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            if old is not new:
+                _compare(old, new, f"{path}/{index}", steps)
+    elif type(before) is not type(after) or before != after:
+        steps.append({"op": "replace", "path": path, "value": after})
+
+
+def _compare_objects(
+    before: JsonObject, after: JsonObject, path: str, steps: list[PatchStep]
+) -> None:
+    for key, old in before.items():
+        if key not in after:
+            steps.append({"op": "remove", "path": f"{path}/{_escaped(key)}"})
+        elif old is not after[key]:
+            _compare(old, after[key], f"{path}/{_escaped(key)}", steps)
+    for key, new in after.items():
+        if key not in before:
+            steps.append({"op": "add", "path": f"{path}/{_escaped(key)}", "value": new})
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,118 @@
+"""What rewriting reads of a pod's document: its class, annotations and resources.
+
+The document itself stays as it is, with every field of it that we do not know.
+"""
+
+from typing import Final
+
+from bursar.core.model.pod import (
+    NO_RESOURCES,
+    ClaimReference,
+    Container,
+    Pod,
+    ResourceRequirements,
+)
+from bursar.core.model.quantity import ZERO, Quantity, QuantityError
+from bursar.core.peerpods.json_document import Json, JsonObject
+
+CONTAINERS: Final = "containers"
+INIT_CONTAINERS: Final = "initContainers"
+
+
+class ShapeError(ValueError):
+    """A field that is not what a pod has there. The text names it and quotes nothing."""
+
+
+def object_in(holder: JsonObject, key: str, field: str) -> JsonObject:
+    """The object under a key, empty if there is none. Raises `ShapeError`."""
+    value = holder.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ShapeError(f"{field}: an object is expected")
+    return value
+
+
+def objects_in(holder: JsonObject, key: str, field: str) -> list[JsonObject]:
+    """The objects listed under a key. Raises `ShapeError`."""
+    value = holder.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise ShapeError(f"{field}: a list is expected")
+    found: list[JsonObject] = []
+    for index, item in enumerate(value):
+        if not isinstance(item, dict):
+            raise ShapeError(f"{field}[{index}]: an object is expected")
+        found.append(item)
+    return found
+
+
+def pod_in(document: JsonObject) -> Pod:
+    """The pod, as far as rewriting goes. Raises `ShapeError`."""
+    metadata = object_in(document, "metadata", "metadata")
+    annotations = object_in(metadata, "annotations", "metadata.annotations")
+    spec = object_in(document, "spec", "spec")
+    claims = objects_in(spec, "resourceClaims", "spec.resourceClaims")
+    return Pod(
+        namespace=_text(metadata, "namespace"),
+        name=_text(metadata, "name") or _text(metadata, "generateName"),
+        annotations={key: _text(annotations, key) for key in annotations},
+        containers=_containers(spec, CONTAINERS),
+        init_containers=_containers(spec, INIT_CONTAINERS),
+        resources=None
+        if spec.get("resources") is None
+        else _requirements(object_in(spec, "resources", "spec.resources"), "spec.resources"),
+        claim_names=tuple(_text(claim, "name") for claim in claims),
+        runtime_class=_text(spec, "runtimeClassName"),
+    )
+
+
+def _containers(spec: JsonObject, key: str) -> tuple[Container, ...]:
+    field = f"spec.{key}"
+    return tuple(
+        _container(raw, f"{field}[{index}].resources")
+        for index, raw in enumerate(objects_in(spec, key, field))
+    )
+
+
+def _container(raw: JsonObject, field: str) -> Container:
+    resources = object_in(raw, "resources", field)
+    return Container(
+        name=_text(raw, "name"),
+        restart_policy=_text(raw, "restartPolicy"),
+        resources=_requirements(resources, field) if resources else NO_RESOURCES,
+    )
+
+
+def _requirements(raw: JsonObject, field: str) -> ResourceRequirements:
+    return ResourceRequirements(
+        requests=_amounts(raw, "requests", field),
+        limits=_amounts(raw, "limits", field),
+        claims=tuple(
+            ClaimReference(name=_text(claim, "name"), request=_text(claim, "request"))
+            for claim in objects_in(raw, "claims", f"{field}.claims")
+        ),
+    )
+
+
+def _amounts(raw: JsonObject, side: str, field: str) -> dict[str, Quantity]:
+    listed = object_in(raw, side, f"{field}.{side}")
+    return {name: _amount(text, f"{field}.{side}[{name}]") for name, text in listed.items()}
+
+
+def _amount(value: Json, field: str) -> Quantity:
+    """An API server writes amounts as texts; in a file they may be numbers."""
+    if value is None:
+        return ZERO
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ShapeError(f"{field}: a quantity is expected")
+    try:
+        return Quantity.parse(str(value))
+    except QuantityError as error:
+        raise ShapeError(f"{field}: {error}") from None
+
+
+def _text(holder: JsonObject, key: str) -> str:
+    value = holder.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,217 @@
+"""Who wants how much of an extended resource: annotations of nodes, and two ConfigMaps.
+
+Whatever in them cannot be read is told and otherwise left out. None of it makes an object
+unreadable as a whole, for then nobody would see what else it says.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from bursar.core.model.pod import NO_LABELS
+from bursar.core.model.selector import (
+    EVERYTHING,
+    LabelSelector,
+    Selector,
+    SelectorError,
+    selector_of,
+)
+from bursar.core.model.selector_text import parse_selector
+from bursar.core.peerpods.capacity import (
+    ADAPTOR_ANNOTATION,
+    MARK_ANNOTATION,
+    OVERRIDE_ANNOTATION,
+    RESOURCES_MAX,
+    VM_RESOURCE,
+    CapacityNode,
+    Declaration,
+    Declared,
+    amount_problem,
+    preset,
+    resource_problem,
+)
+from bursar.wire.body import decode_body
+from bursar.wire.documents import read_documents
+from bursar.wire.fields import (
+    RawResourceList,
+    RawTexts,
+    decode_resources,
+    decode_texts,
+    printable,
+    quoted,
+)
+from bursar.wire.pod import Struct
+from bursar.wire.shape import described
+from bursar.wire.text import DocumentError
+from bursar.wire.tree import Value
+
+ANNOTATION_LENGTH_MAX: Final = 8192
+DECLARATION_LENGTH_MAX: Final = 16384
+DECLARATIONS_MAX: Final = 256
+
+
+class _Meta(Struct):
+    name: str | None = None
+    labels: RawTexts | None = None
+    annotations: RawTexts | None = None
+
+
+class _Status(Struct):
+    capacity: RawResourceList | None = None
+    allocatable: RawResourceList | None = None
+
+
+class _Node(Struct):
+    metadata: _Meta | None = None
+    status: _Status | None = None
+
+
+class _ConfigMap(Struct):
+    data: RawTexts | None = None
+
+
+# ------------------------------------------------------------------ nodes
+
+
+def decode_capacity_node(body: bytes) -> CapacityNode:
+    """Read a node. Raises `FieldError` or another `ValueError`."""
+    raw = decode_body(body, _Node)
+    meta, status = raw.metadata or _Meta(), raw.status or _Status()
+    annotations = decode_texts(meta.annotations)
+    override, problem = _override_in(annotations)
+    return CapacityNode(
+        name=meta.name or "",
+        labels=decode_texts(meta.labels),
+        capacity=decode_resources(status.capacity, "status.capacity"),
+        allocatable=decode_resources(status.allocatable, "status.allocatable"),
+        marked=_marked_in(annotations),
+        override=override,
+        problem=problem,
+        is_adaptors=bool(annotations.get(ADAPTOR_ANNOTATION)),
+        has_annotations=bool(meta.annotations),
+        has_capacity=bool(status.capacity),
+        has_allocatable=bool(status.allocatable),
+    )
+
+
+def _marked_in(annotations: Mapping[str, str]) -> dict[str, int]:
+    """A mark that cannot be read marks nothing: better to leave alone what may not be ours."""
+    try:
+        amounts = _amounts_in(annotations.get(MARK_ANNOTATION, ""))
+    except ValueError:
+        return {}
+    return {name: amount for name, amount in amounts.items() if amount is not None}
+
+
+def _override_in(annotations: Mapping[str, str]) -> tuple[dict[str, int | None], str]:
+    try:
+        return _amounts_in(annotations.get(OVERRIDE_ANNOTATION, "")), ""
+    except ValueError as error:
+        return {}, f"annotation {OVERRIDE_ANNOTATION}: {error}"
+
+
+def _amounts_in(text: str) -> dict[str, int | None]:
+    if not text:
+        return {}
+    if len(text) > ANNOTATION_LENGTH_MAX:
+        raise ValueError(f"longer than {ANNOTATION_LENGTH_MAX} characters")
+    try:
+        raw: object = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        raise ValueError("not a JSON object of resource names and amounts") from None
+    if not isinstance(raw, dict):
+        raise ValueError("not a JSON object of resource names and amounts")  # noqa: TRY004 - one kind of error for whoever wrote it
+    if len(raw) > RESOURCES_MAX:
+        raise ValueError(f"more than {RESOURCES_MAX} resources")
+    return {name: _amount_of(name, amount) for name, amount in raw.items()}
+
+
+def _amount_of(name: str, amount: object) -> int | None:
+    if problem := resource_problem(name):
+        raise ValueError(f"{quoted(name)}: {problem}")
+    if amount is None:
+        return None
+    if isinstance(amount, bool) or not isinstance(amount, int):
+        raise ValueError(f"{quoted(name)}: the amount must be a whole number or null")  # noqa: TRY004 - one kind of error for whoever wrote it
+    if problem := amount_problem(amount):
+        raise ValueError(f"{quoted(name)}: {problem}")
+    return amount
+
+
+# ------------------------------------------------------------------ ConfigMaps
+
+
+def preset_decoder(selector: Selector, resource: str = VM_RESOURCE) -> Callable[[bytes], Declared]:
+    """How to read upstream's settings of peer pods, for nodes with these labels."""
+
+    def decode(body: bytes) -> Declared:
+        return preset(_data_of(body), selector, resource)
+
+    return decode
+
+
+def decode_declarations(body: bytes) -> Declared:
+    """Read our own ConfigMap: each key declares one resource on some nodes."""
+    found: list[Declaration] = []
+    problems: list[str] = []
+    data = _data_of(body)
+    if len(data) > DECLARATIONS_MAX:
+        problems.append(f"more than {DECLARATIONS_MAX} declarations; those beyond are left out")
+    for name, text in sorted(data.items())[:DECLARATIONS_MAX]:
+        try:
+            found.append(_declaration(name, text))
+        except ValueError as error:
+            problems.append(f"{printable(name)}: {printable(str(error), 512)}")
+    return Declared(declarations=tuple(found), problems=tuple(problems))
+
+
+def _data_of(body: bytes) -> Mapping[str, str]:
+    data = decode_body(body, _ConfigMap).data
+    return NO_LABELS if data is None else decode_texts(data)
+
+
+def _declaration(name: str, text: str) -> Declaration:
+    fields = _fields_of(text)
+    unknown = sorted(fields.keys() - {"resource", "amount", "nodeSelector"})
+    if unknown:
+        raise ValueError(f"unknown field {quoted(unknown[0])}")
+    resource, amount = fields.get("resource"), fields.get("amount")
+    if not isinstance(resource, str):
+        raise ValueError(f"resource: a string is expected, found {described(resource)}")  # noqa: TRY004 - one kind of error for whoever wrote it
+    if problem := resource_problem(resource):
+        raise ValueError(f"resource: {quoted(resource)}: {problem}")
+    if isinstance(amount, bool) or not isinstance(amount, int):
+        raise ValueError(f"amount: a whole number is expected, found {described(amount)}")  # noqa: TRY004 - one kind of error for whoever wrote it
+    if problem := amount_problem(amount):
+        raise ValueError(f"amount: {problem}")
+    selector = _selector_of(fields.get("nodeSelector"))
+    return Declaration(name=name, resource=resource, amount=amount, selector=selector)
+
+
+def _fields_of(text: str) -> dict[str, Value]:
+    if len(text) > DECLARATION_LENGTH_MAX:
+        raise ValueError(f"longer than {DECLARATION_LENGTH_MAX} characters")
+    try:
+        documents = [document.value for document in read_documents([text.encode()])]
+    except DocumentError as error:
+        raise ValueError(str(error)) from None
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise ValueError("an object with resource and amount is expected")
+    return documents[0]
+
+
+def _selector_of(value: Value) -> Selector:
+    """Labels as a pod's nodeSelector has them, or a text as `kubectl -l` takes it."""
+    try:
+        match value:
+            case None:
+                return EVERYTHING
+            case str():
+                return parse_selector(value)
+            case dict() if all(isinstance(label, str) for label in value.values()):
+                labels = {key: str(label) for key, label in value.items()}
+                return selector_of(LabelSelector(match_labels=labels))
+    except SelectorError as error:
+        raise ValueError(f"nodeSelector: {error}") from None
+    raise ValueError(f"nodeSelector: labels are expected, found {described(value)}")

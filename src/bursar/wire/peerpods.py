@@ -1,0 +1,65 @@
+"""Catalogues of instance types: how an operator writes down what a cloud offers."""
+
+from bursar.core.peerpods.instances import InstanceType
+from bursar.wire.fields import FieldError, Scalar, decode_quantity
+from bursar.wire.pod import Struct
+from bursar.wire.shape import shaped
+from bursar.wire.tree import Value
+
+MIB = 1 << 20
+
+
+class Offer(Struct):
+    name: str | None = None
+    provider: str | None = None
+    arch: str | None = None
+    vcpus: int | None = None
+    memory: Scalar = None
+    gpus: int | None = None
+    price: Scalar = None
+
+
+class Catalogue(Struct):
+    instance_types: list[Offer] | None = None
+
+
+def decode_catalogue(value: Value) -> tuple[InstanceType, ...]:
+    """Read a catalogue. Raises `FieldError`."""
+    if not isinstance(value, dict):
+        raise FieldError("", "an object with instanceTypes is expected")
+    offers = shaped(value, Catalogue).instance_types or []
+    if not offers:
+        raise FieldError("instanceTypes", "required, but missing or empty")
+    types: dict[str, InstanceType] = {}
+    for index, offer in enumerate(offers):
+        decoded = _to_core(offer, f"instanceTypes[{index}]")
+        if decoded.name in types:
+            raise FieldError(f"instanceTypes[{index}].name", "is there already")
+        types[decoded.name] = decoded
+    return tuple(types.values())
+
+
+def _to_core(offer: Offer, field: str) -> InstanceType:
+    if not offer.name:
+        raise FieldError(f"{field}.name", "required, but missing")
+    memory = decode_quantity(offer.memory, f"{field}.memory")
+    # A part of a MiB is cut off: a type must not be taken for larger than it is.
+    memory_mib = memory.nanos // 10**9 // MIB
+    if memory_mib < 1:
+        raise FieldError(f"{field}.memory", "must be at least 1Mi")
+    if (offer.vcpus or 0) < 1:
+        raise FieldError(f"{field}.vcpus", "must be at least 1")
+    if (offer.gpus or 0) < 0:
+        raise FieldError(f"{field}.gpus", "must not be negative")
+    price = None if offer.price is None else decode_quantity(offer.price, f"{field}.price")
+    if price is not None and price.is_negative:
+        raise FieldError(f"{field}.price", "must not be negative")
+    return InstanceType(
+        name=offer.name,
+        vcpus=offer.vcpus or 0,
+        memory_mib=memory_mib,
+        gpus=offer.gpus or 0,
+        price=price,
+        arch=offer.arch or "",
+        provider=offer.provider or "",
+    )

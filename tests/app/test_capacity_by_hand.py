@@ -1,0 +1,111 @@
+"""Capacity set by hand, while others write to the same node."""
+
+import json
+from random import Random
+
+import pytest
+
+from bursar.adapters.capacity_sources import read_node, read_nodes, read_rows
+from bursar.adapters.memory.kinds import NODES
+from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.capacity.by_hand import TRIES, Wish, change_by_hand
+from bursar.app.ports import ConflictError, Key, Patch, PatchKind
+from bursar.core.peerpods.capacity import Verdict
+from machine_time import MachineClock, run
+
+FOO = "example.com/foo"
+
+
+class Town:
+    def __init__(self) -> None:
+        self.cluster = MemoryCluster(MachineClock(), source=Random(1))  # noqa: S311 - a seed
+        self.rivals = 0
+        """How often somebody writes to the node between our reading it and our writing."""
+
+    async def read(self):
+        seen = await read_node(self.cluster, "a")
+        if self.rivals:
+            self.rivals -= 1
+            annotations = {"rival": str(self.rivals)}
+            patch = Patch(kind=PatchKind.MERGE, body={"metadata": {"annotations": annotations}})
+            await self.cluster.patch(NODES, Key("", "a"), patch)
+        return seen
+
+    async def change(self, amounts, *, used=0, **fields):
+        wish = Wish(amounts=amounts, **fields)
+        return await change_by_hand(self.cluster, self.read, lambda *_: used, wish)
+
+    async def stored(self):
+        return json.loads(await self.cluster.get(NODES, Key("", "a")))
+
+
+def in_town(test):
+    async def main() -> None:
+        town = Town()
+        await town.cluster.create(NODES, {"metadata": {"name": "a"}, "status": {}})
+        await test(town)
+
+    def wrapper() -> None:
+        run(main())
+
+    wrapper.__name__ = test.__name__
+    return wrapper
+
+
+@in_town
+async def test_node_that_changes_meanwhile_is_read_again(town):
+    town.rivals = 2
+    changed = await town.change({FOO: 5})
+    stored = await town.stored()
+
+    assert changed.is_written
+    assert stored["status"]["capacity"] == stored["status"]["allocatable"] == {FOO: "5"}
+    assert stored["metadata"]["annotations"]["rival"] == "0"
+
+
+@in_town
+async def test_node_that_never_rests_is_given_up(town):
+    town.rivals = TRIES
+    with pytest.raises(ConflictError):
+        await town.change({FOO: 5})
+
+    assert "capacity" not in (await town.stored()).get("status", {})
+
+
+@in_town
+async def test_one_objection_stops_the_whole_change_of_a_node(town):
+    await town.change({FOO: 5})
+    changed = await town.change({FOO: 2, "example.com/bar": 1}, used=3)
+
+    assert not changed.is_written
+    assert changed.objections == (f"{FOO}: 3 in use",)
+    assert (await town.stored())["status"]["capacity"] == {FOO: "5"}
+
+
+@in_town
+async def test_too_many_resources_are_too_many_even_by_force(town):
+    many = {f"example.com/r{number}": 1 for number in range(65)}
+    changed = await town.change(many, is_forced=True)
+
+    assert changed.objections == ("more than 64 resources",)
+
+
+@in_town
+async def test_wishes_about_other_resources_stay(town):
+    await town.change({FOO: 5})
+    await town.change({"example.com/bar": 1})
+    forgotten = await town.change({FOO: None}, is_forgotten=True)
+    annotations = (await town.stored())["metadata"]["annotations"]
+
+    assert forgotten.settlements[0].verdict is Verdict.WITHDRAW
+    assert json.loads(annotations["bursar.io/capacity"]) == {"example.com/bar": 1}
+    assert json.loads(annotations["bursar.io/capacity-owner"]) == {"example.com/bar": 1}
+
+
+@in_town
+async def test_cluster_is_read_in_whole(town):
+    await town.change({FOO: 5})
+    (seen,) = await read_nodes(town.cluster)
+
+    assert seen.item.marked == {FOO: 5}
+    assert await read_rows(town.cluster) == await read_rows(town.cluster, node="a") == []

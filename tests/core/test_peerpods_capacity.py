@@ -1,0 +1,332 @@
+"""Capacity of extended resources: who wants how much where, and what is done about it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bursar.core.model.quantity import Quantity
+from bursar.core.model.selector_text import parse_selector
+from bursar.core.peerpods.capacity import (
+    AMOUNT_MAX,
+    LIMIT_KEY,
+    VM_RESOURCE,
+    CapacityNode,
+    Declaration,
+    Origin,
+    Terms,
+    Verdict,
+    amount_problem,
+    limit_in,
+    preset,
+    resource_problem,
+    settle,
+    wanted_on,
+)
+
+FOO = "example.com/foo"
+CUTTING = Terms(is_cutting=True)
+TAKING = Terms(taken=frozenset({FOO, VM_RESOURCE}))
+FOUGHT = Terms(contested=frozenset({FOO}))
+UNSURE = Terms(may_withdraw=False)
+
+
+def a_node(shown=None, marked=None, *, resource=FOO, allocatable=None, **fields) -> CapacityNode:
+    """A node that offers so much, and bears our mark with so much."""
+    offered = shown if allocatable is None else allocatable
+    return CapacityNode(
+        name="a",
+        capacity={} if shown is None else {resource: Quantity.of(shown)},
+        allocatable={} if offered is None else {resource: Quantity.of(offered)},
+        marked={} if marked is None else {resource: marked},
+        **fields,
+    )
+
+
+# ------------------------------------------------------------------ what is declared
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("10", 10),
+        ("3", 3),
+        ("0", 0),
+        ("", 10),
+        ("many", 10),
+        ("  7", 7),
+        ("10abc", 10),
+        ("0x10", 0),
+        ("+4", 4),
+        ("-1", None),
+        ("- 1", 10),
+        ("2.9", 2),
+        ("0000000000000000000000000005", 5),
+        ("99999999999999999999", 10),
+        ("9" * 5000, 10),
+        ("-9223372036854775808", None),
+        ("5000000000", AMOUNT_MAX),
+    ],
+)
+def test_limit_is_read_as_upstream_reads_it(text, limit):
+    assert limit_in({LIMIT_KEY: text}) == limit
+
+
+def test_without_a_limit_it_is_ten():
+    assert limit_in({"CLOUD_PROVIDER": "libvirt"}) == 10
+
+
+def test_preset_declares_machines_unless_the_limit_is_negative():
+    """W28: a negative limit advertises nothing; that is upstream's meaning of it."""
+    selector = parse_selector("kata=true")
+    (declaration,) = preset({LIMIT_KEY: "4"}, selector).declarations
+
+    assert declaration.resource == VM_RESOURCE
+    assert (declaration.amount, declaration.origin) == (4, Origin.PRESET)
+    assert declaration.selector is selector
+    assert preset({LIMIT_KEY: "-1"}, selector).declarations == ()
+
+
+@pytest.mark.parametrize("name", [FOO, VM_RESOURCE, "nvidia.com/gpu"])
+def test_extended_names_may_be_declared(name):
+    assert resource_problem(name) == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["cpu", "pods", "hugepages-2Mi", "kubernetes.io/x", "a.kubernetes.io/x", "", "a/b/c"]
+)
+def test_other_names_may_not(name):
+    assert "not the name of an extended resource" in resource_problem(name)
+
+
+@pytest.mark.parametrize(("amount", "is_fine"), [(-1, 0), (0, 1), (AMOUNT_MAX, 1), (10**10, 0)])
+def test_amounts_are_bounded(amount, is_fine):
+    assert bool(amount_problem(amount)) != is_fine
+
+
+def declared(amount, selector="", *, resource=FOO, origin=Origin.DECLARED) -> Declaration:
+    chosen = parse_selector(selector)
+    return Declaration(name="d", resource=resource, amount=amount, selector=chosen, origin=origin)
+
+
+ZONED = CapacityNode(name="a", labels={"zone": "a"})
+
+WANTED = {
+    "nothing declared": ([], {}),
+    "by label": ([declared(5, "zone=a")], {FOO: 5}),
+    "another label": ([declared(5, "zone=b")], {}),
+    "smallest of several": ([declared(5), declared(3, "zone=a"), declared(4)], {FOO: 3}),
+    "smaller, but of other nodes": ([declared(5), declared(3, "zone=b")], {FOO: 5}),
+    "ours before the preset": ([declared(5), declared(3, origin=Origin.PRESET)], {FOO: 5}),
+    "ours after the preset": ([declared(3, origin=Origin.PRESET), declared(5)], {FOO: 5}),
+    "two resources": ([declared(5), declared(1, resource=VM_RESOURCE)], {FOO: 5, VM_RESOURCE: 1}),
+}
+
+
+@pytest.mark.parametrize(("declarations", "wanted"), WANTED.values(), ids=WANTED)
+def test_wanted_on_a_node(declarations, wanted):
+    assert wanted_on(ZONED, declarations) == wanted
+
+
+def test_node_itself_goes_first():
+    node = replace(ZONED, override={FOO: 9, VM_RESOURCE: None, "example.com/bar": None})
+    declarations = [declared(5), declared(1, resource=VM_RESOURCE)]
+
+    assert wanted_on(node, declarations) == {FOO: 9}
+
+
+def test_node_that_cannot_be_read_keeps_what_it_has():
+    node = replace(ZONED, marked={FOO: 2}, problem="annotation: what?")
+
+    assert wanted_on(node, [declared(5), declared(1, resource=VM_RESOURCE)]) == {FOO: 2}
+
+
+# ------------------------------------------------------------------ what to do
+
+CASES = {
+    "right": (a_node(5, 5), 5, Verdict.RIGHT),
+    "new": (a_node(), 5, Verdict.SET),
+    "new, and zero is wanted": (a_node(), 0, Verdict.SET),
+    "wiped": (a_node(None, 5), 5, Verdict.SET),
+    "zeroed": (a_node(0, 5), 5, Verdict.SET),
+    "only allocatable wiped": (a_node(5, 5, allocatable=0), 5, Verdict.SET),
+    "changed by a person": (a_node(7, 5), 5, Verdict.SET),
+    "more is wanted": (a_node(5, 5), 6, Verdict.SET),
+    "mark is behind": (a_node(6, 5), 6, Verdict.SET),
+    "not wanted": (a_node(5, 5), None, Verdict.WITHDRAW),
+    "not wanted, and wiped": (a_node(None, 5), None, Verdict.WITHDRAW),
+    "not wanted, and changed": (a_node(7, 5), None, Verdict.YIELD),
+    "not wanted, and not there": (a_node(), None, Verdict.RIGHT),
+    "somebody else's": (a_node(4), 5, Verdict.FOREIGN),
+    "of a device plugin that is gone": (a_node(0), 5, Verdict.FOREIGN),
+    "somebody else's, as wanted": (a_node(5), 5, Verdict.FOREIGN),
+    "somebody else's, not wanted": (a_node(5), None, Verdict.FOREIGN),
+}
+
+
+@pytest.mark.parametrize(("node", "wanted", "verdict"), CASES.values(), ids=CASES)
+def test_verdict_on_a_resource(node, wanted, verdict):
+    settled = settle(node, FOO, wanted)
+
+    assert settled.verdict is verdict
+    assert settled.amount == wanted
+
+
+def vm_node(shown=None, marked=None) -> CapacityNode:
+    return a_node(shown, marked, resource=VM_RESOURCE, is_adaptors=True)
+
+
+ADAPTOR_CASES = {
+    "its own": (vm_node(10), 5, Verdict.ADAPTOR),
+    "its own, as wanted": (vm_node(5), 5, Verdict.ADAPTOR),
+    "its own, gone with it": (vm_node(), 5, Verdict.ADAPTOR),
+    "ours": (vm_node(5, 5), 5, Verdict.RIGHT),
+    "ours, wiped": (vm_node(None, 5), 5, Verdict.SET),
+    "ours, zeroed": (vm_node(0, 5), 5, Verdict.SET),
+    "ours, and then its own": (vm_node(10, 5), 5, Verdict.YIELD),
+}
+
+
+@pytest.mark.parametrize(("node", "wanted", "verdict"), ADAPTOR_CASES.values(), ids=ADAPTOR_CASES)
+def test_upstreams_advertiser_is_respected(node, wanted, verdict):
+    assert settle(node, VM_RESOURCE, wanted).verdict is verdict
+
+
+def test_upstreams_advertiser_has_no_say_in_other_resources():
+    node = a_node(7, 5, is_adaptors=True)
+
+    assert settle(node, FOO, 5).verdict is Verdict.SET
+
+
+@pytest.mark.parametrize("node", [a_node(4), a_node(0), a_node()])
+def test_what_is_to_be_taken_is_taken(node):
+    assert settle(node, FOO, 5, terms=TAKING).verdict is Verdict.SET
+
+
+def test_taken_from_upstreams_advertiser():
+    assert settle(vm_node(10), VM_RESOURCE, 5, terms=TAKING).verdict is Verdict.SET
+    assert settle(vm_node(10, 5), VM_RESOURCE, 5, terms=TAKING).verdict is Verdict.SET
+    assert settle(vm_node(10), VM_RESOURCE, None, terms=TAKING).verdict is Verdict.WITHDRAW
+
+
+def test_what_is_contested_is_left_to_whoever_insists():
+    assert settle(a_node(7, 5), FOO, 5, terms=FOUGHT).verdict is Verdict.YIELD
+
+
+@pytest.mark.parametrize("shown", [None, 0])
+def test_what_is_wiped_again_and_again_waits(shown):
+    assert settle(a_node(shown, 5), FOO, 5, terms=FOUGHT).verdict is Verdict.CONTESTED
+
+
+def test_what_is_right_is_not_contested():
+    assert settle(a_node(5, 5), FOO, 5, terms=FOUGHT).verdict is Verdict.RIGHT
+
+
+def test_nothing_is_withdrawn_while_something_cannot_be_read():
+    assert settle(a_node(5, 5), FOO, None, terms=UNSURE).verdict is Verdict.KEPT
+    assert settle(a_node(), FOO, None, terms=UNSURE).verdict is Verdict.RIGHT
+
+
+def test_every_verdict_has_a_case():
+    seen = {verdict for *_, verdict in (*CASES.values(), *ADAPTOR_CASES.values())}
+
+    assert seen | {Verdict.CONTESTED, Verdict.KEPT} == set(Verdict)
+
+
+@pytest.mark.parametrize(
+    ("node", "is_healing"),
+    [
+        (a_node(None, 5), True),
+        (a_node(0, 5), True),
+        (a_node(5, 5, allocatable=0), True),
+        (a_node(), False),
+        (a_node(6, 6), False),
+    ],
+)
+def test_putting_right_is_told_from_changing_ones_mind(node, is_healing):
+    assert settle(node, FOO, 5).is_healing == is_healing
+
+
+# ------------------------------------------------------------------ use
+
+
+@pytest.mark.parametrize(
+    ("node", "wanted", "used", "amount"),
+    [
+        (a_node(10, 10), 3, 7, 7),
+        (a_node(7, 7), 3, 7, 7),
+        (a_node(7, 7), 3, 2, 3),
+        (a_node(10, 10), 3, 0, 3),
+        (a_node(10, 10), 3, 12, 10),
+        (a_node(0, 7), 3, 7, 7),
+        (a_node(None, 7), 3, 7, 7),
+        (a_node(), 3, 7, 3),
+        (a_node(10, 10), 12, 20, 12),
+        (a_node(10, 10), 0, 1, 1),
+    ],
+)
+def test_amount_is_lowered_no_further_than_to_what_is_in_use(node, wanted, used, amount):
+    settled = settle(node, FOO, wanted, used=used)
+
+    assert settled.amount == amount
+    assert settled.is_held == (amount > wanted)
+    assert not settled.is_below_use
+
+
+def test_cutting_lowers_at_once_and_says_so():
+    settled = settle(a_node(10, 10), FOO, 3, used=7, terms=CUTTING)
+
+    assert (settled.amount, settled.verdict, settled.is_held) == (3, Verdict.SET, False)
+    assert settled.is_below_use
+
+
+def test_raising_takes_nothing_away():
+    assert not settle(a_node(2, 2), FOO, 4, used=5, terms=CUTTING).is_below_use
+    assert not settle(a_node(4, 4), FOO, 4, used=5, terms=CUTTING).is_below_use
+
+
+def test_withdrawing_what_is_in_use_says_so():
+    assert settle(a_node(5, 5), FOO, None, used=1).is_below_use
+    assert not settle(a_node(5, 5), FOO, None).is_below_use
+    assert not settle(a_node(5, 5), FOO, None).is_held
+
+
+# ------------------------------------------------------------------ properties
+
+amounts = st.none() | st.integers(0, 4)
+
+
+@given(amounts, amounts, amounts, st.integers(0, 6))
+def test_what_was_settled_is_right_afterwards(shown, marked, wanted, used):
+    """No second write, unless less is in use by then."""
+    settled = settle(a_node(shown, marked), FOO, wanted, used=used)
+    after = {
+        Verdict.SET: a_node(settled.amount, settled.amount),
+        Verdict.WITHDRAW: a_node(),
+        Verdict.YIELD: a_node(shown),
+    }.get(settled.verdict, a_node(shown, marked))
+    again = settle(after, FOO, wanted, used=used)
+
+    assert not again.verdict.is_write
+
+
+@given(amounts, amounts, st.integers(0, 4), st.integers(0, 6))
+def test_nothing_in_use_is_ever_taken_away(shown, marked, wanted, used):
+    settled = settle(a_node(shown, marked), FOO, wanted, used=used)
+
+    assert not settled.is_below_use
+    assert settled.amount is not None
+    assert settled.amount >= wanted
+
+
+@given(amounts, amounts, st.integers(0, 6))
+def test_what_is_not_ours_is_never_written(shown, wanted, used):
+    settled = settle(a_node(shown), FOO, wanted, used=used)
+
+    assert settled.verdict.is_write == (shown is None and wanted is not None)
+
+
+def test_who_has_it_shows_in_the_verdict():
+    assert settle(a_node(4), FOO, 5).verdict.is_somebody_elses
+    assert not settle(a_node(), FOO, 5).verdict.is_somebody_elses

@@ -1,0 +1,176 @@
+"""What was removed, as text and back, and what a quota can make of it."""
+
+import contextlib
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bursar.core.model.defaulting import with_defaults
+from bursar.core.model.pod import NO_RESOURCES, ClaimReference, Pod, ResourceRequirements
+from bursar.core.model.pod_row import PodDemand
+from bursar.core.model.quantity import Quantity
+from bursar.core.peerpods.record import (
+    RECORD_LENGTH_MAX,
+    ContainerKind,
+    Record,
+    RecordError,
+    Removed,
+    believed_record,
+    demand_of,
+    format_record,
+    parse_record,
+    restored,
+)
+from bursar.core.peerpods.rewriting import Denied, rewrite
+from bursar.core.peerpods.sizing import SizeTexts
+from peerpod_notation import (
+    EFFECTIVE,
+    PEER_PODS,
+    RECORD,
+    VM,
+    a_peer_pod,
+    init,
+    main,
+    rewritten,
+    sidecar,
+)
+from pod_notation import resources, texts
+from raw_objects import as_pod
+
+
+def believed(raw):
+    return believed_record(as_pod(raw), EFFECTIVE)
+
+
+FULL = Record(
+    containers=(
+        Removed(
+            name="c0",
+            kind=ContainerKind.CONTAINER,
+            resources=ResourceRequirements(
+                requests={"cpu": Quantity.parse("1.500"), "memory": Quantity.parse("1.5Gi")},
+                limits={"cpu": Quantity.parse("2"), "ephemeral-storage": Quantity.parse("1000E")},
+                claims=(ClaimReference(name="card"), ClaimReference(name="nic", request="one")),
+            ),
+        ),
+        Removed(name="i0", kind=ContainerKind.INIT, resources=resources("cpu=100n")),
+        Removed(name="i1", kind=ContainerKind.SIDECAR, resources=resources("memory=1e3")),
+    ),
+    pod=resources("cpu=2", "memory=4Gi"),
+    size=SizeTexts("2", "4096", ""),
+    instance="m6a.large",
+)
+
+
+def test_a_record_is_compact_text_and_comes_back():
+    text = format_record(FULL)
+
+    assert parse_record(text) == FULL
+    assert parse_record(format_record(Record())) == Record()
+    assert '"requests":{"cpu":"1.500","memory":"1536Mi"}' in text
+    assert '"size":{"vcpus":"2","memory":"4096"}' in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "1",
+        "null",
+        "{}",
+        '{"v":1}',
+        '{"v":"2"}',
+        '{"v":"1","more":"x"}',
+        '{"v":"1","containers":{}}',
+        '{"v":"1","containers":[{"name":"a"}]}',
+        '{"v":"1","containers":[{"name":"a","kind":"pod"}]}',
+        '{"v":"1","containers":[{"name":1,"kind":"init"}]}',
+        '{"v":"1","containers":[{"name":"a","kind":"init"},{"name":"a","kind":"init"}]}',
+        '{"v":"1","pod":{"requests":{"cpu":"x"}}}',
+        '{"v":"1","pod":{"requests":{"cpu":"-1"}}}',
+        '{"v":"1","pod":{"requests":{"cpu":null}}}',
+        '{"v":"1","pod":{"claims":[{"name":"a","more":"x"}]}}',
+        '{"v":"1","size":{"disks":"1"}}',
+        '{"v":"1","instance":true}',
+        "[" * 100_000,
+        '{"v":"1","instance":"' + "x" * RECORD_LENGTH_MAX + '"}',
+    ],
+    ids=lambda text: text[:60],
+)
+def test_what_is_no_record_is_refused(text):
+    with pytest.raises(RecordError):
+        parse_record(text)
+
+
+@given(st.text() | st.recursive(st.text() | st.integers(), st.lists, max_leaves=5).map(json.dumps))
+def test_any_text_is_either_a_record_or_refused(text):
+    with contextlib.suppress(RecordError):
+        assert isinstance(parse_record(text), Record)
+
+
+def test_a_record_is_believed_only_beside_a_vm_of_our_class():
+    raw = rewritten(a_peer_pod(main("cpu=1"))).document
+    assert believed(raw) is not None
+
+    other_class = {**raw, "spec": {**raw["spec"], "runtimeClassName": "runc"}}
+    without_vm = {**raw, "spec": {**raw["spec"], "containers": [{"name": "c0"}]}}
+    broken = {**raw, "metadata": {"annotations": {RECORD: "{}"}}}
+    none = {**raw, "metadata": {}}
+    for each in (other_class, without_vm, broken, none):
+        assert believed(each) is None
+
+
+def test_the_demand_is_what_it_was_with_the_vm_besides():
+    raw = a_peer_pod(
+        sidecar("cpu=100m", "cpu=200m"),
+        init("cpu=4"),
+        main("cpu=1 memory=1Gi", "cpu=1 memory=2Gi"),
+        overhead={"cpu": "250m", "memory": "120Mi"},
+    )
+    stored = as_pod(rewritten(raw).document)
+    record = believed_record(stored, EFFECTIVE)
+    assert record is not None
+    demand = demand_of(record, stored)
+
+    assert texts(demand.quota_requests) == {VM: "1", "cpu": "4350m", "memory": "1144Mi"}
+    assert texts(demand.quota_limits) == {VM: "1", "cpu": "1450m", "memory": "2168Mi"}
+
+
+def without_vm(pod: Pod) -> Pod:
+    """The pod as it was before it asked for a VM."""
+
+    def stripped(amounts):
+        return {name: amount for name, amount in amounts.items() if name != VM}
+
+    first, *rest = pod.containers
+    sides = replace(
+        first.resources,
+        requests=stripped(first.resources.requests),
+        limits=stripped(first.resources.limits),
+    )
+    return replace(pod, containers=(replace(first, resources=sides), *rest))
+
+
+@settings(max_examples=60, deadline=None)
+@given(PEER_PODS)
+def test_a_quota_can_charge_what_was_removed(raw):
+    """For random pods: what is charged afterwards is what would have been charged before."""
+    outcome = rewrite(raw, EFFECTIVE)
+    if isinstance(outcome, Denied):
+        return
+    original = with_defaults(as_pod(raw))
+    stored = as_pod(outcome.document)
+    record = believed_record(stored, EFFECTIVE) or Record()
+
+    back = without_vm(restored(record, stored))
+    assert [c.resources for c in back.containers] == [c.resources for c in original.containers]
+    assert back.init_containers == original.init_containers
+    assert (back.resources or NO_RESOURCES) == (original.resources or NO_RESOURCES)
+    was, charged = PodDemand.of(original), demand_of(record, stored)
+    assert texts(was.quota_requests).items() <= texts(charged.quota_requests).items()
+    assert texts(was.quota_limits).items() <= texts(charged.quota_limits).items()
+    assert charged.quota_requests.keys() - was.quota_requests.keys() == {VM}

@@ -1,0 +1,244 @@
+"""Capacity on nodes of a real control plane: its scheduler counts it, and the keeper keeps it."""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from bursar.adapters.capacity_sources import CapacityPlaces, capacity_sources
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.kube.client import KubeClient
+from bursar.adapters.quota_sources import pod_rows
+from bursar.app.capacity.telling import CapacityReason, tell
+from bursar.app.capacity.work import CapacityWork
+from bursar.app.event_recorder import EventRecorder
+from bursar.app.ports import Key, Patch, PatchKind
+from bursar.core.model.selector_text import parse_selector
+from bursar.core.peerpods.capacity import MARK_ANNOTATION, VM_RESOURCE
+from controlplane import ControlPlane
+from kube_access import NODES, a_client, access_of
+
+WAIT_SECONDS = 30.0
+HEAL_SECONDS = 5.0
+STEP_SECONDS = 0.1
+COMPONENT = "bursar.io/capacity"
+
+
+class Stage:
+    """A namespace with upstream's settings, and a node of our own."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.mark = uuid.uuid4().hex[:8]
+        self.namespace, self.node = f"capacity-{self.mark}", f"peer-node-{self.mark}"
+
+    def build(self, limit: str) -> None:
+        self.call("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+        # Pods need it, and the controller that makes it takes seconds after it was started.
+        account = {"metadata": {"name": "default"}}
+        self.plane.request("POST", f"/api/v1/namespaces/{self.namespace}/serviceaccounts", account)
+        self.plane.add_node(self.node)
+        self.call("POST", self.path("configmaps"), self.settings(limit))
+
+    def path(self, plural: str, name: str = "") -> str:
+        place = f"/api/v1/namespaces/{self.namespace}/{plural}"
+        return f"{place}/{name}" if name else place
+
+    def settings(self, limit: str) -> dict[str, Any]:
+        data = {"PEERPODS_LIMIT_PER_NODE": limit}
+        return {"metadata": {"name": "peer-pods-cm"}, "data": data}
+
+    def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        code, answer = self.plane.request(method, path, body)
+        assert code < http.client.BAD_REQUEST, answer
+        return json.loads(answer)
+
+    def remove(self) -> None:
+        self.plane.request("DELETE", f"/api/v1/namespaces/{self.namespace}")
+        self.plane.request("DELETE", f"/api/v1/nodes/{self.node}")
+
+    # ------------------------------------------------------------------ what is there
+
+    def make_pod(self, name: str) -> None:
+        amounts = {VM_RESOURCE: "1"}
+        container = {
+            "name": "c",
+            "image": "i",
+            "resources": {"requests": amounts, "limits": amounts},
+        }
+        spec = {
+            "nodeSelector": {"kubernetes.io/hostname": self.node},
+            "containers": [container],
+            "terminationGracePeriodSeconds": 0,
+        }
+        self.call("POST", self.path("pods"), {"metadata": {"name": name}, "spec": spec})
+
+    def pods(self) -> dict[str, dict[str, Any]]:
+        listed = self.call("GET", self.path("pods"))["items"]
+        return {pod["metadata"]["name"]: pod for pod in listed}
+
+    def phases(self) -> list[str]:
+        return sorted(pod["status"]["phase"] for pod in self.pods().values())
+
+    def complaints(self) -> list[str]:
+        """What the scheduler says about the pods for which it has no node."""
+        return [
+            condition.get("message", "")
+            for pod in self.pods().values()
+            for condition in pod["status"].get("conditions", ())
+            if condition["type"] == "PodScheduled" and condition["status"] == "False"
+        ]
+
+    def read_node(self) -> dict[str, Any]:
+        return self.call("GET", f"/api/v1/nodes/{self.node}")
+
+    def offered(self) -> tuple[str | None, str | None]:
+        status = self.read_node()["status"]
+        return status["capacity"].get(VM_RESOURCE), status["allocatable"].get(VM_RESOURCE)
+
+    def marked(self) -> str | None:
+        return self.read_node()["metadata"].get("annotations", {}).get(MARK_ANNOTATION)
+
+
+@pytest.fixture
+def stage(control_plane: ControlPlane) -> Iterator[Stage]:
+    built = Stage(control_plane)
+    built.build("2")
+    yield built
+    built.remove()
+
+
+async def until(is_true: Callable[[], bool], seconds: float = WAIT_SECONDS) -> None:
+    async with asyncio.timeout(seconds):
+        while not await asyncio.to_thread(is_true):  # noqa: ASYNC110 - another process tells nobody
+            await asyncio.sleep(STEP_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def keeping(stage: Stage) -> AsyncIterator[tuple[CapacityWork, KubeClient]]:
+    """The keeper at work on the stage, as a leader would run it."""
+    random = Random(1)  # noqa: S311 - the same pauses in every run
+    places = CapacityPlaces(
+        namespace=stage.namespace,
+        preset_namespace=stage.namespace,
+        preset_selector=parse_selector(f"kubernetes.io/hostname={stage.node}"),
+    )
+    async with a_client(access_of(stage.plane)) as client:
+        recorder = EventRecorder(
+            client,
+            SYSTEM_CLOCK,
+            reasons=CapacityReason,
+            component=COMPONENT,
+            instance="bursar-0",
+        )
+        pods = pod_rows(client, SYSTEM_CLOCK, random)
+        sources = capacity_sources(client, SYSTEM_CLOCK, random, places=places, pods=pods)
+        work = CapacityWork(
+            writer=client,
+            clock=SYSTEM_CLOCK,
+            random=random,
+            sources=sources,
+            may_write=lambda: True,
+            tell=lambda news: tell(recorder, news),
+        )
+        jobs = [asyncio.create_task(job) for job in (pods.run(), recorder.run(), work.run())]
+        try:
+            yield work, client
+        finally:
+            for job in jobs:
+                job.cancel()
+            await asyncio.wait(jobs)
+
+
+async def offer(client: KubeClient, stage: Stage, amount: str | None) -> None:
+    """Write an amount as anybody with the right to might."""
+    amounts = {VM_RESOURCE: amount}
+    body = {"status": {"capacity": amounts, "allocatable": amounts}}
+    patch = Patch(kind=PatchKind.MERGE, body=body)
+    await client.patch(NODES, Key("", stage.node), patch, subresource="status")
+
+
+async def test_the_scheduler_places_as_many_peer_pods_as_there_is_capacity(stage):
+    """Capacity 2 and three pods: two run, the third waits; one is deleted, and it runs."""
+    async with keeping(stage):
+        await until(lambda: stage.offered() == ("2", "2"))
+        for name in ("one", "two", "three"):
+            stage.make_pod(name)
+        await until(lambda: stage.phases() == ["Pending", "Running", "Running"])
+        await until(
+            lambda: any(f"Insufficient {VM_RESOURCE}" in text for text in stage.complaints())
+        )
+        runs = next(name for name, pod in stage.pods().items() if pod["spec"].get("nodeName"))
+        stage.call("DELETE", stage.path("pods", runs))
+        await until(lambda: stage.phases() == ["Running", "Running"])
+
+    assert runs not in stage.pods()
+
+
+@pytest.mark.parametrize("amount", [None, "0", "1"])
+async def test_wiped_capacity_is_back_within_seconds(stage, amount):
+    async with keeping(stage) as (work, client):
+        await until(lambda: stage.offered() == ("2", "2"))
+        await offer(client, stage, amount)
+        await until(lambda: stage.offered() == ("2", "2"), HEAL_SECONDS)
+        await until(lambda: work.keeper.counters.healed == 1)
+
+    assert stage.marked() == json.dumps({VM_RESOURCE: 2})
+    listed = stage.call("GET", "/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+    told = [
+        event["reason"]
+        for event in listed
+        if event["regarding"]["name"] == stage.node
+        and event.get("reportingController") == COMPONENT
+    ]
+    assert told == ["CapacityHealed"]
+
+
+async def test_node_registered_anew_gets_its_capacity_again(stage):
+    async with keeping(stage):
+        await until(lambda: stage.offered() == ("2", "2"))
+        stage.call("DELETE", f"/api/v1/nodes/{stage.node}")
+        stage.plane.add_node(stage.node)
+        await until(lambda: stage.offered() == ("2", "2"), HEAL_SECONDS)
+
+
+async def test_capacity_follows_upstreams_settings_and_goes_with_them(stage):
+    async with keeping(stage):
+        await until(lambda: stage.offered() == ("2", "2"))
+        stage.call("PUT", stage.path("configmaps", "peer-pods-cm"), stage.settings("5"))
+        await until(lambda: stage.offered() == ("5", "5"))
+        stage.call("PUT", stage.path("configmaps", "peer-pods-cm"), stage.settings("-1"))
+        await until(lambda: stage.offered() == (None, None))
+
+    assert stage.marked() is None
+
+
+async def test_capacity_is_lowered_as_pods_end(stage):
+    async with keeping(stage):
+        await until(lambda: stage.offered() == ("2", "2"))
+        for name in ("one", "two"):
+            stage.make_pod(name)
+        await until(lambda: stage.phases() == ["Running", "Running"])
+        stage.call("PUT", stage.path("configmaps", "peer-pods-cm"), stage.settings("0"))
+        stage.call("DELETE", stage.path("pods", "one"))
+        await until(lambda: stage.offered() == ("1", "1"))
+        stage.call("DELETE", stage.path("pods", "two"))
+        await until(lambda: stage.offered() == ("0", "0"))
+
+
+async def test_what_is_right_costs_no_write(stage):
+    async with keeping(stage) as (work, _):
+        await until(lambda: stage.offered() == ("2", "2"))
+        await until(lambda: work.keeper.upkeep.is_idle)
+    async with keeping(stage) as (work, _):
+        await until(lambda: work.is_open)
+        await until(lambda: stage.node in work.keeper.settlements)
+        writes = work.keeper.upkeep.counters.writes
+
+    assert writes == 0
