@@ -13,7 +13,10 @@ VERBS: Final = {
         "Keep the books of a cluster, and let pods go as there is room.",
     ),
     "describe": ("bursar.cli.describe:describe", "Show what pods, nodes and quotas consume."),
-    "manifests": ("bursar.cli.manifests:manifests", "Print what gates the pods of a cluster."),
+    "manifests": (
+        "bursar.cli.manifests:manifests",
+        "Print what gates the pods of a cluster, or rewrites its peer pods.",
+    ),
     "peerpod": (
         "bursar.cli.peerpod:peerpod",
         "Rewrite peer pods and choose their instance types, offline.",
@@ -25,7 +28,7 @@ VERBS: Final = {
     "up": ("bursar.cli.up:up", "Run a cluster and watch it live."),
     "webhook": (
         "bursar.cli.webhook:webhook",
-        "Gate new pods and check quotas for an API server.",
+        "Gate new pods, rewrite peer pods and check quotas for an API server.",
     ),
 }
 """Each verb, where its command lives, and its line on the front page."""

@@ -134,32 +134,41 @@ class Term:
         )
         self.resizes: Final = ResizeDesk(self.desk, sources.books.informers(), clock=clock)
         self.drift: Final = DriftWatch(self.desk, sources.books, counter, clock)
-        self.statuses: Final = StatusWriter(
-            writer=cluster,
-            clock=clock,
-            random=random,
+        self.statuses: Final = self._status_writer(controller)
+        self.managed: Final = self._managed_writer(controller)
+        self.applied: Final = self._applied_writer(controller)
+
+    def _status_writer(self, controller: "Controller") -> StatusWriter:
+        return StatusWriter(
+            writer=controller.cluster,
+            clock=controller.clock,
+            random=controller.random,
             coverage=self.books.coverage,
             find=self._find_quota,
-            may_write=self._may_write(election),
+            may_write=self._may_write(controller.election),
         )
-        self.managed: Final = ManagedWriter(
-            writer=cluster,
-            clock=clock,
-            random=random,
+
+    def _managed_writer(self, controller: "Controller") -> ManagedWriter:
+        return ManagedWriter(
+            writer=controller.cluster,
+            clock=controller.clock,
+            random=controller.random,
             find=self._find_quota,
             is_ending=self._is_ending,
-            may_write=self._may_write(election),
+            may_write=self._may_write(controller.election),
         )
-        applied_quotas = sources.applied_quotas
-        self.applied: Final = AppliedWriter(
-            writer=cluster,
-            clock=clock,
-            random=random,
+
+    def _applied_writer(self, controller: "Controller") -> AppliedWriter:
+        copies = self.sources.applied_quotas
+        return AppliedWriter(
+            writer=controller.cluster,
+            clock=controller.clock,
+            random=controller.random,
             coverage=self.books.coverage,
-            find=_find_nothing if applied_quotas is None else applied_quotas.find,
+            find=_find_nothing if copies is None else copies.find,
             find_original=self._find_original,
             is_ending=self._is_ending,
-            may_write=self._may_write(election),
+            may_write=self._may_write(controller.election),
         )
 
     async def run(self) -> None:

@@ -142,6 +142,8 @@ class Bill:
 
     def short_items(self) -> list[Item]:
         """The items for which there is no room."""
+        if self.fits():
+            return []
         return [item for item in self.items if item.nanos > item.account.room]
 
     def refusals(self) -> tuple[Refusal, ...]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.account import Account, Bill, Charge
@@ -64,12 +64,14 @@ class Decisions:
 class _Flight:
     """A gate on its way to being lifted."""
 
-    __slots__ = ("is_answered", "is_free", "row", "seen", "uid")
+    __slots__ = ("id", "is_answered", "is_free", "row", "seen", "uid")
 
     def __init__(self, row: PodRow, *, is_free: bool) -> None:
         self.row: Final = row
         self.is_free: Final = is_free
         self.uid: Final = row.stamp.uid
+        self.id: Final = f"release/{self.uid}"
+        """Of its reservation."""
         self.seen = row
         """The latest state of the pod; another than `row` means that the lift must fail."""
         self.is_answered = False
@@ -214,18 +216,18 @@ class Books:
             self._set_alarm(self._fading[pod] + 1, pod)
         else:
             self._fading.pop(pod, None)
+        # The promise becomes a fact. Room that shows in between is given to nobody.
+        self._end_flight(pod)
         if is_counted(row, self._now_s):
             self.ledger.charge(pod, self._running_bill(row))
         else:
             self.ledger.discharge(pod)
-        # Only now: the promise has become a fact, and no room may show in between.
-        self._end_flight(pod)
 
     def _running_bill(self, row: PodRow) -> Bill:
         return self.coverage.bill(row.profile, _charge(self._counter(row)))
 
-    def lose_pod(self, namespace: str, name: str) -> None:
-        """A pod is gone."""
+    def lose_pod(self, namespace: str, name: str, uid: str = "") -> None:
+        """A pod is gone. Another of the same name, known by its uid, keeps what it was promised."""
         pod = PodKey(namespace, name)
         self._step_out(pod)
         self._resting.pop(pod, None)
@@ -233,7 +235,8 @@ class Books:
         self.ledger.discharge(pod)
         self._end_flight(pod)
         for reservation in self.ledger.reservations_of(pod):
-            self.ledger.cancel(reservation.id)
+            if uid in ("", reservation.uid):
+                self.ledger.cancel(reservation.id)
 
     # ------------------------------------------------------------------ quotas and namespaces
 
@@ -378,9 +381,8 @@ class Books:
             self._wake_freed()
             while self.room.restless:
                 party, _ = self.room.restless.popitem()
-                if party.members:
-                    pushes += 1
-                    heappush(heap, (party.rank(), pushes, party))
+                pushes += 1
+                heappush(heap, (party.rank(), pushes, party))
             if not heap:
                 return decisions
             rank, _, party = heappop(heap)
@@ -421,13 +423,13 @@ class Books:
         self, party: Party, row: PodRow, decisions: Decisions, *, is_free: bool = False
     ) -> None:
         pod = PodKey(row.namespace, row.name)
+        flight = self._flights[pod] = _Flight(row, is_free=is_free)
         if not is_free:
             refused = self.ledger.reserve(
-                Reservation(id=_flight_id(row), bill=party.bill, pod=pod, uid=row.stamp.uid)
+                Reservation(id=flight.id, bill=party.bill, pod=pod, uid=flight.uid)
             )
             assert not refused, "there was room a moment ago"
         self.room.leave(pod)
-        self._flights[pod] = _Flight(row, is_free=is_free)
         decisions.releases.append(Release(row=row, is_free=is_free))
 
     def _hold(self, party: Party, row: PodRow, short: list[Account]) -> None:
@@ -475,6 +477,8 @@ class Books:
                 self._rest(pod, detail)
                 self._end_flight(pod)
                 self._line_up(pod, flight.seen)
+            case _:
+                assert_never(answer)
 
     def _rest(self, pod: PodKey, detail: str) -> None:
         before = self._resting.get(pod)
@@ -484,12 +488,8 @@ class Books:
     def _end_flight(self, pod: PodKey) -> None:
         flight = self._flights.pop(pod, None)
         if flight is not None:
-            self.ledger.cancel(_flight_id(flight.row))
+            self.ledger.cancel(flight.id)
 
 
 def _charge(counted: Charge | NotReady) -> Charge:
     return counted.provisional if isinstance(counted, NotReady) else counted
-
-
-def _flight_id(row: PodRow) -> str:
-    return f"release/{row.stamp.uid}"

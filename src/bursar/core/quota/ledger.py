@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
-from bursar.core.quota.account import Account, Bill
+from bursar.core.quota.account import Account, Bill, Item
 from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.refusal import Refusal, refusals_of
 
@@ -47,6 +47,13 @@ class _Promise:
     def __init__(self) -> None:
         self.reservations: dict[str, Reservation] = {}
         self.extra: dict[Account, int] = {}
+
+    def hold(self, bill: Bill) -> None:
+        """Hold all of a bill, for a pod that is charged nothing and was promised nothing."""
+        extra = self.extra
+        for account, nanos, _ in bill.items:
+            account.promised += nanos
+            extra[account] = nanos
 
 
 class Ledger:
@@ -126,15 +133,25 @@ class Ledger:
 
         Under an id that is known already this replaces the promise made before.
         """
-        missing = self._shortfalls(reservation)
-        if missing:
-            return refusals_of(account.shortage(nanos, index) for account, nanos, index in missing)
+        owner = reservation.pod or reservation.id
+        promise = self._promises.get(owner)
+        charged = self._charged(owner)
+        is_first = promise is None and not charged
+        short = (
+            reservation.bill.short_items()
+            if is_first
+            else _shortfalls(reservation.bill, charged, {} if promise is None else promise.extra)
+        )
+        if short:
+            return refusals_of(account.shortage(nanos, index) for account, nanos, index in short)
         self.cancel(reservation.id)
         self._reservations[reservation.id] = reservation
-        owner = reservation.pod or reservation.id
         promise = self._promises.setdefault(owner, _Promise())
         promise.reservations[reservation.id] = reservation
-        self._promise_anew(owner)
+        if is_first:
+            promise.hold(reservation.bill)
+        else:
+            self._promise_anew(owner)
         if reservation.deadline_s is not None:
             heappush(self._deadlines, (reservation.deadline_s, reservation.id))
         return ()
@@ -145,8 +162,15 @@ class Ledger:
         if reservation is None:
             return
         owner = reservation.pod or id
-        del self._promises[owner].reservations[id]
-        self._promise_anew(owner)
+        promise = self._promises[owner]
+        del promise.reservations[id]
+        if promise.reservations:
+            self._promise_anew(owner)
+            return
+        del self._promises[owner]
+        for account, nanos in promise.extra.items():
+            account.promised -= nanos
+            self.freed[account] = None
 
     def expire(self, now_s: int) -> list[Reservation]:
         """Drop what has lapsed, and say what it was."""
@@ -162,21 +186,6 @@ class Ledger:
     def reservations_of(self, pod: PodKey) -> tuple[Reservation, ...]:
         promise = self._promises.get(pod)
         return () if promise is None else tuple(promise.reservations.values())
-
-    def _shortfalls(self, reservation: Reservation) -> list[tuple[Account, int, int]]:
-        """What the reservation would add where there is no room for it."""
-        owner = reservation.pod or reservation.id
-        promise = self._promises.get(owner)
-        charged = self._charged(owner)
-        short: list[tuple[Account, int, int]] = []
-        for account, nanos, index in reservation.bill.items:
-            covered = charged.get(account, 0)
-            if promise is not None:
-                covered += promise.extra.get(account, 0)
-            growth = nanos - covered
-            if growth > 0 and growth > account.room:
-                short.append((account, growth, index))
-        return short
 
     def _charged(self, owner: PodKey | str) -> dict[Account, int]:
         bill = self.bill_of(owner) if isinstance(owner, PodKey) else None
@@ -200,8 +209,6 @@ class Ledger:
         for account, nanos in before.items():
             if nanos > wanted.get(account, 0):
                 self.freed[account] = None
-        if not promise.reservations:
-            del self._promises[owner]
 
     # ------------------------------------------------------------------ when quotas change
 
@@ -216,3 +223,13 @@ class Ledger:
                 owner = changed.pod or changed.id
                 self._promises[owner].reservations[changed.id] = changed
                 self._promise_anew(owner)
+
+
+def _shortfalls(bill: Bill, charged: dict[Account, int], extra: dict[Account, int]) -> list[Item]:
+    """What a bill would add where there is no room for it."""
+    short: list[Item] = []
+    for account, nanos, index in bill.items:
+        growth = nanos - charged.get(account, 0) - extra.get(account, 0)
+        if growth > 0 and growth > account.room:
+            short.append(Item(account, growth, index))
+    return short

@@ -24,7 +24,7 @@ Rank: TypeAlias = tuple[int, int, str, str]
 class Party:
     """Pods that are alike and wait: same bill, same priority."""
 
-    __slots__ = ("_arrivals", "bill", "ignores_priority", "members", "untold")
+    __slots__ = ("_arrivals", "_created_s", "bill", "ignores_priority", "members", "untold")
 
     def __init__(self, bill: Bill, *, ignores_priority: bool) -> None:
         self.bill = bill
@@ -32,44 +32,50 @@ class Party:
         self.members: dict[str, PodRow] = {}
         self.untold: dict[str, None] = {}
         """Members that have not been told yet why they wait."""
+        self._created_s: dict[str, int] = {}
         self._arrivals: list[tuple[int, str]] = []
+        """By age, then name. It may also list members that have left, or were older once."""
 
     @property
     def namespace(self) -> str:
         return self.bill.profile.namespace
 
     def put(self, row: PodRow) -> None:
-        held = self.members.get(row.name)
-        if held is None:
-            self.untold[row.name] = None
-        self.members[row.name] = row
-        created_s = row.stamp.created_s
-        if held is None or held.stamp.created_s != created_s:
-            heappush(self._arrivals, (created_s, row.name))
+        name, created_s = row.name, row.stamp.created_s
+        if name not in self.members:
+            self.untold[name] = None
+        self.members[name] = row
+        if self._created_s.get(name) != created_s:
+            self._created_s[name] = created_s
+            heappush(self._arrivals, (created_s, name))
 
     def take(self, name: str) -> PodRow | None:
         self.untold.pop(name, None)
+        self._created_s.pop(name, None)
         return self.members.pop(name, None)
 
     def head(self) -> PodRow:
         """The member that goes first. There must be one."""
-        while True:
-            created_s, name = self._arrivals[0]
-            row = self.members.get(name)
-            if row is not None and row.stamp.created_s == created_s:
-                return row
-            heappop(self._arrivals)
+        return self.members[self._first()[1]]
 
     def rank(self) -> Rank:
-        return self.rank_of(self.head())
+        """That of the member that goes first."""
+        profile = self.bill.profile
+        priority = 0 if self.ignores_priority else profile.priority or 0
+        created_s, name = self._first()
+        return (-priority, created_s, profile.namespace, name)
 
-    def rank_of(self, row: PodRow) -> Rank:
-        priority = 0 if self.ignores_priority else row.profile.priority or 0
-        return (-priority, row.stamp.created_s, row.namespace, row.name)
+    def _first(self) -> tuple[int, str]:
+        while True:
+            first = created_s, name = self._arrivals[0]
+            if self._created_s.get(name) == created_s:
+                return first
+            heappop(self._arrivals)
 
     def ordered(self) -> list[PodRow]:
         """All members, first to last."""
-        return sorted(self.members.values(), key=self.rank_of)
+        names = sorted(self.members, key=lambda name: (self._created_s[name], name))
+        return [self.members[name] for name in names]
 
 
 class WaitingRoom:
@@ -85,6 +91,7 @@ class WaitingRoom:
         """The first of those who hold a quota, as far as it has been looked for."""
         self._held_by: dict[Party, frozenset[QuotaKey]] = {}
         self._behind: dict[QuotaKey, dict[Party, None]] = {}
+        self._behind_at: dict[Party, QuotaKey] = {}
         self.restless: Final[dict[Party, None]] = {}
         """Parties to be tried: new, changed, or with new hope."""
 
@@ -105,7 +112,7 @@ class WaitingRoom:
 
     def holder_before(self, party: Party, rank: Rank) -> tuple[QuotaKey, Party] | None:
         """Who holds a quota that the party needs, and ranks before it."""
-        for key in party.bill.quotas:
+        for key in party.bill.quotas if self._holds else ():
             if key in self._holds:
                 held_rank, holder = self._first_hold(key)
                 if holder is not party and held_rank < rank:
@@ -138,6 +145,8 @@ class WaitingRoom:
         self._party_of[pod] = party
         if held is not party or party.rank() != before:
             self.restless[party] = None
+        if party.rank() != before:
+            self.hold(party, ())
 
     def leave(self, pod: PodKey) -> PodRow | None:
         """The pod waits no longer. Whoever was behind it may have new hope."""
@@ -150,6 +159,7 @@ class WaitingRoom:
             self._forget(party)
         elif was_head:
             self.restless[party] = None
+            self.hold(party, ())
         return row
 
     def _forget(self, party: Party) -> None:
@@ -174,6 +184,7 @@ class WaitingRoom:
     def park_behind(self, party: Party, quota: QuotaKey) -> None:
         self.unpark(party)
         self._behind.setdefault(quota, {})[party] = None
+        self._behind_at[party] = quota
 
     def unpark(self, party: Party) -> None:
         for account in self._parked_at.pop(party, ()):
@@ -181,12 +192,12 @@ class WaitingRoom:
             del parked[party]
             if not parked:
                 del self._parked[account]
-        for key in party.bill.quotas:
-            behind = self._behind.get(key)
-            if behind is not None:
-                behind.pop(party, None)
-                if not behind:
-                    del self._behind[key]
+        key = self._behind_at.pop(party, None)
+        if key is not None:
+            behind = self._behind[key]
+            del behind[party]
+            if not behind:
+                del self._behind[key]
 
     def wake(self, account: Account) -> None:
         """There is more room: those for whom it is enough are to be tried."""
@@ -200,7 +211,10 @@ class WaitingRoom:
     # ------------------------------------------------------------------ holding
 
     def hold(self, party: Party, quotas: Iterable[QuotaKey]) -> None:
-        """Keep those behind from passing in these quotas, and in no others any more."""
+        """Keep those behind from passing in these quotas, and in no others any more.
+
+        Others are kept from passing its head. With another head it has to be tried anew.
+        """
         before = self._held_by.pop(party, frozenset())
         wanted = frozenset(quotas)
         rank = party.rank() if wanted else None
@@ -214,11 +228,7 @@ class WaitingRoom:
         if rank is None:
             return
         for key in wanted:
-            holds = self._holds.setdefault(key, {})
-            is_worse = party in holds and holds[party] < rank
-            holds[party] = rank
-            if is_worse:
-                self._wake_behind(key)
+            self._holds.setdefault(key, {})[party] = rank
         self._held_by[party] = wanted
 
     def _wake_behind(self, key: QuotaKey) -> None:

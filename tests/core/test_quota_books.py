@@ -1,0 +1,441 @@
+"""The books: what goes in, what is decided, and what every kind of answer does."""
+
+import pytest
+
+from bursar.core.quota.books import (
+    AGAIN_SECONDS,
+    PATIENCE_SECONDS,
+    REST_SECONDS,
+    REST_SECONDS_MAX,
+    Answer,
+    Books,
+)
+from bursar.core.quota.counting import NativeCounter, NotReady
+from bursar.core.quota.refusal import Reason
+from quota_notation import (
+    GATED,
+    UNGATED,
+    a_key,
+    a_namespace,
+    a_quota,
+    a_row,
+    changed,
+    running,
+)
+
+NOW_S = 1_000
+M = 1_000_000
+"""Nanos in a milli."""
+
+
+@pytest.fixture
+def unready():
+    return set()
+
+
+@pytest.fixture
+def books(unready):
+    native = NativeCounter()
+
+    def count(row):
+        charge = native(row)
+        if row.name in unready:
+            return NotReady(detail="its machine", provisional=charge)
+        return charge
+
+    made = Books(count)
+    made.advance(NOW_S)
+    made.see_namespace(a_namespace("a"))
+    made.see_quota(a_quota("a/q", "cpu=1"))
+    return made
+
+
+def releases(books):
+    return [release.row for release in books.decide().releases]
+
+
+def waits(books):
+    """Who is told to wait, and why."""
+    return {wait.row.name: wait.refusals[0].reason for wait in books.decide().waits}
+
+
+def cpu(books, where="a/q"):
+    """Charged and promised, in milli."""
+    account = books.coverage.quota(a_key(where)).accounts["cpu"]
+    return account.charged // M, account.promised // M
+
+
+def flown(books, text="a/web", cpu_text="cpu=600m"):
+    """A pod that is being released."""
+    row = a_row(text, cpu_text)
+    books.see_pod(row)
+    assert releases(books) == [row]
+    return row
+
+
+# ------------------------------------------------------------------ the life of a pod
+
+
+def test_a_pod_is_released_with_its_room_reserved(books):
+    row = flown(books)
+    assert (cpu(books), books.flight_count) == ((0, 600), 1)
+
+    books.settle(row, Answer.LIFTED)
+    assert cpu(books) == (0, 600)
+    books.see_pod(running(row))
+    assert (cpu(books), books.flight_count) == ((600, 0), 0)
+    books.see_pod(changed(running(row), phase="Succeeded"))
+    assert cpu(books) == (0, 0)
+    books.lose_pod("a", "web")
+    assert books.ledger.pod_count == 0
+
+
+def test_a_pod_without_room_is_told_once_and_goes_when_there_is(books):
+    books.see_pod(a_row("a/first", "cpu=700m", gates=UNGATED))
+    books.see_pod(a_row("a/second", "cpu=400m"))
+
+    assert waits(books) == {"second": Reason.QUOTA_EXCEEDED}
+    assert waits(books) == {}
+    books.lose_pod("a", "first")
+    assert [row.name for row in releases(books)] == ["second"]
+
+
+def test_a_pod_is_released_in_its_latest_state(books):
+    books.see_pod(a_row("a/first", "cpu=700m", gates=UNGATED))
+    row = a_row("a/second", "cpu=400m")
+    books.see_pod(row)
+    books.decide()
+    books.see_pod(changed(row))
+    books.lose_pod("a", "first")
+
+    assert releases(books) == [changed(row)]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"gates": ("other", *GATED)},
+        {"gates": ("other",)},
+        {"phase": "Failed"},
+        {"deletion": (NOW_S + 30, 30)},
+    ],
+    ids=["other gates too", "only other gates", "ended", "being deleted"],
+)
+def test_some_gated_pods_do_not_wait_for_room(books, facts):
+    books.see_pod(a_row("a/web", "cpu=1"))
+    books.see_pod(a_row("a/web", "cpu=1", version=2, **facts))
+
+    decisions = books.decide()
+
+    assert (decisions.releases, decisions.waits, cpu(books)) == ([], [], (0, 0))
+
+
+def test_a_pod_past_its_grace_is_charged_no_longer(books):
+    row = a_row("a/web", "cpu=600m", gates=UNGATED, deletion=(NOW_S + 30, 30))
+    books.see_pod(row)
+    books.see_pod(a_row("a/other", "cpu=600m"))
+    assert (cpu(books), releases(books), books.next_due_s) == ((600, 0), [], NOW_S + 61)
+
+    books.advance(NOW_S + 60)
+    assert cpu(books) == (600, 0)
+    books.advance(NOW_S + 61)
+
+    assert cpu(books) == (0, 0)
+    assert [row.name for row in releases(books)] == ["other"]
+
+
+def test_an_alarm_that_rings_too_early_is_set_again(books):
+    row = a_row("a/web", "cpu=600m", gates=UNGATED, deletion=(NOW_S + 10, 0))
+    books.see_pod(row)
+    books.see_pod(changed(row, deletion=row.deletion._replace(due_s=NOW_S + 90)))
+
+    books.advance(NOW_S + 11)
+    assert cpu(books) == (600, 0)
+    books.advance(NOW_S + 91)
+
+    assert cpu(books) == (0, 0)
+
+
+def test_a_deletion_that_says_no_grace_counts_until_the_pod_is_gone(books):
+    books.see_pod(a_row("a/web", "cpu=600m", gates=UNGATED, deletion=(NOW_S, None)))
+    books.advance(NOW_S + 10_000)
+
+    assert cpu(books) == (600, 0)
+
+
+def test_time_never_goes_back(books):
+    books.advance(NOW_S - 500)
+    books.see_pod(a_row("a/web", "cpu=600m", gates=UNGATED, deletion=(NOW_S - 300, 0)))
+
+    assert cpu(books) == (0, 0)
+
+
+def test_another_pod_under_the_same_name_takes_over_nothing(books):
+    flown(books)
+    heir = a_row("a/web", "cpu=900m", uid="heir")
+
+    books.see_pod(heir)
+
+    assert (cpu(books), releases(books)) == ((0, 0), [heir])
+    assert cpu(books) == (0, 900)
+    books.see_pod(running(heir))
+    books.see_pod(a_row("a/web", "cpu=100m", uid="third"))
+    assert cpu(books) == (0, 0)
+
+
+# ------------------------------------------------------------------ answers
+
+
+def test_a_refused_pod_rests_longer_each_time(books):
+    row, rest_s, now_s = flown(books), REST_SECONDS, NOW_S
+    for _ in range(9):
+        books.settle(row, Answer.REFUSED, "no")
+        assert cpu(books) == (0, 0)
+        [aside] = books.asides()
+        assert aside.refusals[0].message().endswith("could not be lifted: no")
+        books.advance(now_s + rest_s - 1)
+        assert releases(books) == []
+        now_s += rest_s
+        books.advance(now_s)
+        assert releases(books) == [row]
+        rest_s = min(rest_s * 2, REST_SECONDS_MAX)
+    assert rest_s == REST_SECONDS_MAX
+
+
+def test_a_resting_pod_that_changes_goes_on_resting(books):
+    row = flown(books)
+    books.settle(row, Answer.REFUSED, "no")
+    assert waits(books) == {"web": Reason.RELEASE_REFUSED}
+
+    books.see_pod(changed(row))
+    assert waits(books) == {}
+    books.advance(NOW_S + 1)
+    books.reconsider_pod("a", "web")
+    assert releases(books) == []
+    books.advance(NOW_S + REST_SECONDS)
+
+    assert releases(books) == [changed(row)]
+
+
+def test_a_pod_that_is_gone_gives_its_room_back(books):
+    row = flown(books)
+
+    books.settle(row, Answer.GONE)
+
+    assert (cpu(books), books.flight_count) == ((0, 0), 0)
+    books.settle(row, Answer.REFUSED)
+    assert not list(books.asides())
+
+
+def test_an_unclear_answer_keeps_the_room_and_is_asked_again(books):
+    row = flown(books)
+    books.settle(row, Answer.CHANGED)
+    books.see_pod(row)
+    assert (cpu(books), releases(books)) == ((0, 600), [])
+
+    books.advance(NOW_S + AGAIN_SECONDS)
+
+    assert releases(books) == [row]
+    assert cpu(books) == (0, 600)
+    assert books.next_due_s == NOW_S + 2 * AGAIN_SECONDS
+
+
+def test_a_refusal_after_an_unclear_answer_frees_nothing(books):
+    """The earlier try may have come through."""
+    row = flown(books)
+    books.settle(row, Answer.CHANGED)
+    books.advance(NOW_S + AGAIN_SECONDS)
+    assert releases(books) == [row]
+
+    books.settle(row, Answer.REFUSED, "no")
+
+    assert (cpu(books), books.flight_count) == ((0, 600), 1)
+    books.see_pod(running(row))
+    assert (cpu(books), books.flight_count) == ((600, 0), 0)
+
+
+@pytest.mark.parametrize("is_seen_first", [True, False])
+def test_a_pod_that_has_changed_is_judged_anew(books, is_seen_first):
+    row = flown(books)
+    later = changed(row)
+    if is_seen_first:
+        books.see_pod(later)
+        assert cpu(books) == (0, 600)
+        books.settle(row, Answer.CHANGED)
+    else:
+        books.settle(row, Answer.CHANGED)
+        books.see_pod(later)
+
+    assert cpu(books) == (0, 0)
+    assert releases(books) == [later]
+
+
+def test_an_alarm_for_what_has_passed_rings_for_nobody(books):
+    row = a_row("a/web", "cpu=800m", created_s=NOW_S)
+    books.see_pod(a_row("a/other", "cpu=700m", gates=UNGATED))
+    books.see_pod(row)
+    assert releases(books) == []
+    books.lose_pod("a", "other")
+    assert releases(books) == [row]
+    books.settle(row, Answer.CHANGED)
+    books.see_pod(running(row))
+
+    books.advance(NOW_S + 2 * PATIENCE_SECONDS)
+
+    assert (releases(books), books.next_due_s) == ([], None)
+
+
+def test_only_a_lifted_gate_is_a_success():
+    assert [answer for answer in Answer if answer.is_success] == [Answer.LIFTED]
+
+
+def test_an_answer_that_comes_too_late_changes_nothing(books):
+    row = flown(books)
+    books.settle(row, Answer.CHANGED)
+    books.see_pod(changed(row))
+    assert releases(books) == [changed(row)]
+
+    books.settle(row, Answer.GONE)
+
+    assert (cpu(books), books.flight_count) == ((0, 600), 1)
+
+
+# ------------------------------------------------------------------ what comes first
+
+
+def test_a_pod_whose_namespace_is_not_known_is_put_aside(books):
+    books.see_quota(a_quota("b/q", "cpu=1"))
+    books.see_pod(a_row("b/web", "cpu=2"))
+    books.see_pod(a_row("b/db", "cpu=300m", gates=UNGATED))
+    assert waits(books) == {"web": Reason.NAMESPACE_UNKNOWN}
+
+    books.see_namespace(a_namespace("b"))
+
+    assert not list(books.asides())
+    assert waits(books) == {"web": Reason.QUOTA_TOO_SMALL}
+    assert cpu(books, "b/q") == (300, 0)
+    books.lose_namespace("b")
+    assert waits(books) == {"web": Reason.NAMESPACE_UNKNOWN}
+    assert cpu(books, "b/q") == (0, 0)
+    books.lose_namespace("b")
+
+
+def test_a_pod_that_cannot_be_counted_waits_until_it_can(books, unready):
+    unready.add("web")
+    books.see_pod(a_row("a/web", "cpu=600m"))
+    books.see_pod(a_row("a/web2", "cpu=900m"))
+    books.decide()
+    [aside] = books.asides()
+    assert aside.refusals[0].message() == "what the pod costs is not known yet: its machine"
+
+    unready.clear()
+    books.lose_pod("a", "web2")
+    books.reconsider_pod("a", "web")
+    books.reconsider_pod("a", "nobody")
+
+    assert [row.name for row in releases(books)] == ["web"]
+
+
+def test_what_a_waiting_pod_costs_may_change(books, unready):
+    books.see_pod(a_row("a/other", "cpu=700m", gates=UNGATED))
+    books.see_pod(a_row("a/web", "cpu=600m"))
+    books.decide()
+    unready.add("web")
+    books.reconsider_pod("a", "web")
+    books.lose_pod("a", "other")
+
+    decisions = books.decide()
+
+    assert decisions.releases == []
+    assert decisions.waits[0].refusals[0].reason is Reason.NOT_COUNTED
+
+
+def test_a_running_pod_that_cannot_be_counted_is_charged_for_the_time_being(books, unready):
+    unready.add("web")
+    books.see_pod(a_row("a/web", "cpu=600m", gates=UNGATED))
+
+    assert cpu(books) == (600, 0)
+
+
+# ------------------------------------------------------------------ namespaces that are not held
+
+
+def test_pods_of_a_namespace_that_is_not_held_are_let_go(books, unready):
+    unready.add("strange")
+    books.see_pod(a_row("a/web", "cpu=2"))
+    books.see_pod(a_row("a/strange", "cpu=2"))
+    assert releases(books) == []
+
+    books.see_namespace(a_namespace("a", is_targeted=False))
+    decisions = books.decide()
+
+    assert sorted(each.row.name for each in decisions.releases) == ["strange", "web"]
+    assert all(each.is_free for each in decisions.releases)
+    assert (cpu(books), books.flight_count) == ((0, 0), 2)
+    for release in decisions.releases:
+        books.settle(release.row, Answer.CHANGED)
+    books.advance(NOW_S + AGAIN_SECONDS)
+    assert all(each.is_free for each in books.decide().releases)
+
+
+def test_a_namespace_that_is_held_again_holds_those_that_were_not_let_go(books, unready):
+    unready.add("web")
+    books.see_namespace(a_namespace("a", is_targeted=False))
+    books.see_pod(a_row("a/web", "cpu=100m"))
+
+    books.see_namespace(a_namespace("a"))
+
+    assert waits(books) == {"web": Reason.NOT_COUNTED}
+
+
+# ------------------------------------------------------------------ quotas that change
+
+
+def test_a_quota_seen_twice_is_seen_once(books):
+    books.ledger.touched.clear()
+    books.see_quota(a_quota("a/q", "cpu=1"))
+    assert not books.ledger.touched
+
+    books.see_quota(a_quota("a/q", "cpu=2"))
+
+    assert books.ledger.touched == {a_key("a/q")}
+
+
+def test_a_raised_limit_lets_pods_go(books):
+    row = a_row("a/web", "cpu=1500m")
+    books.see_pod(row)
+    assert waits(books) == {"web": Reason.QUOTA_TOO_SMALL}
+
+    books.see_quota(a_quota("a/q", "cpu=2"))
+
+    assert releases(books) == [row]
+
+
+def test_a_new_quota_counts_what_runs_and_what_is_being_released(books):
+    row = flown(books)
+    books.see_pod(a_row("a/other", "cpu=200m", gates=UNGATED))
+
+    books.see_quota(a_quota("wide", "cpu=4"))
+
+    assert cpu(books, "wide") == (200, 600)
+    books.see_pod(running(row))
+    assert cpu(books, "wide") == (800, 0)
+    books.lose_quota(a_key("wide"))
+    assert (cpu(books), books.coverage.quota(a_key("wide"))) == ((800, 0), None)
+
+
+def test_a_quota_is_to_be_reported_when_a_namespace_leaves_it(books):
+    books.see_quota(a_quota("wide", "cpu=4"))
+    books.see_quota(a_quota("red", "cpu=4", selector="team=red"))
+    books.ledger.touched.clear()
+
+    books.see_namespace(a_namespace("a", "team=red"))
+    assert a_key("red") in books.ledger.touched
+    books.ledger.touched.clear()
+    books.see_namespace(a_namespace("a"))
+
+    assert a_key("red") in books.ledger.touched
+
+
+def test_nothing_is_due_in_empty_books():
+    assert Books(NativeCounter()).next_due_s is None

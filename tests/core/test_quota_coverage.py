@@ -1,0 +1,205 @@
+"""Coverage: which quotas a pod is billed for, and that bills are worked out once."""
+
+from dataclasses import replace
+
+import pytest
+
+from bursar.core.quota import counting, coverage
+from bursar.core.quota.account import Charge
+from bursar.core.quota.counting import NativeCounter
+from bursar.core.quota.coverage import Coverage, Namespace
+from bursar.core.quota.quota import NamespaceSelector, Quota, QuotaKey, QuotaKind
+from pod_notation import parsed
+from quota_notation import a_key, a_namespace, a_profile, a_quota, a_row
+
+CPU = Charge(parsed("cpu=1 pods=1"))
+
+
+@pytest.fixture
+def covering():
+    made = Coverage()
+    made.put_namespace(a_namespace("a", "team=red"))
+    made.put_namespace(a_namespace("b"))
+    return made
+
+
+def billed(covering, namespace="a", charge=CPU, **facts):
+    """What a pod is billed for, as `quota:resource`."""
+    bill = covering.bill(a_profile(namespace, **facts), charge)
+    return [f"{item.account.quota.name}:{item.account.resource}" for item in bill.items]
+
+
+def test_a_pod_is_billed_by_the_quotas_of_its_namespace_then_by_those_of_the_cluster(covering):
+    covering.put_quota(a_quota("all", "pods=9"))
+    covering.put_quota(a_quota("red", "pods=9", selector="team=red"))
+    covering.put_quota(a_quota("a/two", "pods=1"))
+    covering.put_quota(a_quota("a/one", "pods=1 cpu=4 memory=1 services=1"))
+
+    assert billed(covering) == ["one:cpu", "one:pods", "two:pods", "all:pods", "red:pods"]
+    assert billed(covering, "b") == ["all:pods"]
+    assert billed(covering, "unknown") == []
+    assert [each.quota.key.name for each in covering.quotas()] == ["all", "red", "two", "one"]
+
+
+def test_a_quota_that_was_there_first_covers_a_namespace_that_comes_later(covering):
+    assert covering.put_quota(a_quota("c/q", "pods=1")) == []
+    assert covering.put_namespace(a_namespace("c"))
+
+    assert billed(covering, "c") == ["q:pods"]
+    assert not covering.put_namespace(a_namespace("c", "team=blue"))
+    assert covering.namespace("c") == a_namespace("c", "team=blue")
+
+
+def test_annotations_select_to_the_letter(covering):
+    key = QuotaKey(QuotaKind.CLUSTER, "", "noted")
+    selector = NamespaceSelector(annotations={"unit": "7"})
+    covering.put_quota(Quota(key=key, hard=parsed("pods=1"), selector=selector))
+    assert billed(covering) == []
+
+    assert covering.put_namespace(Namespace(name="a", annotations={"unit": "7"}))
+
+    assert billed(covering) == ["noted:pods"]
+
+
+def test_scopes_leave_pods_out(covering):
+    covering.put_quota(a_quota("a/jobs", "pods=1", scopes="Terminating"))
+    covering.put_quota(a_quota("wide", "pods=1", scopes="Terminating"))
+
+    assert billed(covering) == []
+    assert billed(covering, deadline_s=5) == ["jobs:pods", "wide:pods"]
+    assert covering.bill(a_profile("a"), CPU).shares == ()
+
+
+def test_only_cluster_wide_quotas_have_shares(covering):
+    covering.put_quota(a_quota("a/own", "pods=1"))
+    covering.put_quota(a_quota("wide", "pods=5 cpu=9"))
+
+    bill = covering.bill(a_profile("a"), CPU)
+
+    assert [item.account.resource for item in bill.shares] == ["cpu", "pods"]
+    assert covering.quota(a_key("wide")).shares.keys() == {"a"}
+
+
+def test_alike_pods_share_a_bill(covering):
+    covering.put_quota(a_quota("a/q", "pods=1"))
+    profile = a_profile("a")
+
+    assert covering.bill(profile, CPU) is covering.bill(profile, CPU)
+    assert covering.bill(profile, Charge({})) is not covering.bill(profile, CPU)
+
+
+def test_new_limits_change_no_bill(covering):
+    covering.put_quota(a_quota("a/q", "pods=1"))
+    bill = covering.bill(a_profile("a"), CPU)
+
+    assert covering.put_quota(a_quota("a/q", "pods=7")) == []
+    assert covering.bill(a_profile("a"), CPU) is bill
+    assert bill.items[0].account.hard == 7 * 10**9
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        a_quota("wide", "pods=1 cpu=1", selector="team"),
+        a_quota("wide", "pods=1", selector="team", order="fifo"),
+        a_quota("wide", "pods=1", selector="team", scopes="NotTerminating"),
+        a_quota("wide", "pods=1"),
+        a_quota("wide", "pods=1", selector="tier"),
+    ],
+    ids=["names", "order", "scopes", "wider", "elsewhere"],
+)
+def test_other_names_scopes_orders_and_selectors_change_bills(covering, changed):
+    covering.put_quota(a_quota("wide", "pods=1", selector="team"))
+    bill = covering.bill(a_profile("a"), CPU)
+
+    assert "a" in covering.put_quota(changed)
+    assert covering.bill(a_profile("a"), CPU) is not bill
+
+
+def test_an_account_that_stays_keeps_what_is_charged(covering):
+    covering.put_quota(a_quota("wide", "pods=1 cpu=2"))
+    bill = covering.bill(a_profile("a"), CPU)
+    bill.charge_once()
+    covered = covering.quota(a_key("wide"))
+    pods = covered.accounts["pods"]
+
+    covering.put_quota(a_quota("wide", "pods=4"))
+
+    assert covered.accounts == {"pods": pods}
+    assert pods.charged == 10**9
+    assert covered.shares["a"].keys() == {"pods"}
+
+
+def test_a_quota_that_is_dropped_covers_nothing(covering):
+    covering.put_quota(a_quota("wide", "pods=1"))
+    covering.put_quota(a_quota("a/own", "pods=1"))
+
+    assert sorted(covering.drop_quota(a_key("wide"))) == ["a", "b"]
+    assert covering.drop_quota(a_key("wide")) == []
+    assert covering.quota(a_key("wide")) is None
+    assert billed(covering) == ["own:pods"]
+    assert covering.drop_quota(a_key("a/own")) == ["a"]
+
+
+def test_a_namespace_that_is_dropped_is_covered_by_nothing(covering):
+    covering.put_quota(a_quota("wide", "pods=1", selector="team"))
+    covering.bill(a_profile("a"), CPU)
+
+    assert covering.drop_namespace("a")
+    assert not covering.drop_namespace("a")
+    assert not covering.drop_namespace("b")
+    assert covering.covering("a") == ()
+    assert billed(covering) == []
+    covered = covering.quota(a_key("wide"))
+    assert (covered.namespaces, covered.shares) == (set(), {})
+
+
+def test_a_namespace_that_leaves_takes_its_share_along(covering):
+    covering.put_quota(a_quota("wide", "pods=1", selector="team"))
+    covering.bill(a_profile("a"), CPU)
+
+    assert covering.put_namespace(a_namespace("a"))
+
+    covered = covering.quota(a_key("wide"))
+    assert (covered.namespaces, covered.shares) == (set(), {})
+
+
+def test_no_more_bills_are_kept_than_there_is_room_for(covering):
+    covering.put_quota(a_quota("a/q", "pods=1"))
+    profile = a_profile("a")
+    first = covering.bill(profile, CPU)
+
+    charges = [Charge({}) for _ in range(coverage.BILLS_MAX)]
+    for charge in charges:
+        covering.bill(profile, charge)
+
+    assert covering.bill(profile, CPU) is not first
+
+
+# ------------------------------------------------------------------ the native counter
+
+
+def test_pods_that_ask_for_the_same_have_one_charge():
+    count = NativeCounter()
+    row = a_row("a/web", "cpu=1", "cpu=2")
+
+    assert count(row) is count(a_row("b/db", "cpu=1", "cpu=2"))
+    assert {name: str(count(row).quantity(name)) for name in count(row).amounts} == {
+        "count/pods": "1",
+        "pods": "1",
+        "cpu": "1",
+        "requests.cpu": "1",
+        "limits.cpu": "2",
+    }
+
+
+def test_the_counter_does_not_grow_for_ever():
+    count = NativeCounter()
+    row = a_row("a/web", "cpu=1")
+    first, profile = count(row), row.profile
+    count._charges |= dict.fromkeys(range(counting.CHARGES_MAX), (profile.demand, first))
+
+    count(row._replace(profile=replace(profile, demand=replace(profile.demand))))
+
+    assert len(count._charges) == 1
+    assert count(row) is not first
