@@ -4,7 +4,7 @@ import importlib
 import sys
 from pathlib import Path
 
-NAMES = ["quantity", "cold_start", "watch", "sync", "informer"]
+NAMES = ["quantity", "cold_start", "watch", "sync", "informer", "ledger"]
 
 
 def main() -> None:

@@ -12,9 +12,9 @@ import aiohttp
 
 from bursar.adapters.admission.reviewing import Reviewer
 from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
+from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.serving.server import HttpsServer, Route, ServerLimits
 from bursar.adapters.serving.serving_pair import ServingPair
-from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.admission import Installation, Reply, ResizeRequest, Unreachable, WhenUnreachable
 from bursar.app.admission_quotas import QuotaCheck
 from bursar.app.ports import Clock, ClusterError, Json, Key, Patch, Preconditions, Resource

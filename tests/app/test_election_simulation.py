@@ -19,6 +19,8 @@ from bursar.app.ports import BusyError, Key, UnavailableError
 from machine_time import MachineClock, run
 from small_cluster import Line, SmallCluster, Travel
 
+pytestmark = pytest.mark.slow
+
 LEASE = Key("bursar", "controller")
 TROUBLE_SECONDS = 40
 RECOVERY_SECONDS = 90

@@ -13,6 +13,8 @@ from informer_session import following
 from machine_time import run
 from scripted_cluster import CALM, ScriptedCluster, Weather, seeded
 
+pytestmark = pytest.mark.slow
+
 NAMES = [f"{namespace}/{name}" for namespace in "ab" for name in "12345"]
 BATCHES = 10
 SCRIPTS_PER_BATCH = 60

@@ -31,6 +31,8 @@ from quota_notation import (
 )
 from quota_world import HANDOVER_S, LANDING_S, RESIZE_S, REST_S, World
 
+pytestmark = pytest.mark.slow
+
 FIXED_SEED = 20_260_417
 FRESH_SEED = int(os.environ.get("BURSAR_SEED") or int.from_bytes(os.urandom(4), "big"))
 BATCHES = 10

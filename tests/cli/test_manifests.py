@@ -112,6 +112,28 @@ def test_certificates_and_address_go_into_the_webhooks(tmp_path):
     }
 
 
+def test_peer_pods_are_a_part_of_their_own():
+    runtime_class, webhook = documents(
+        *("peerpods", "--runtime-class", "kata-gpu", "--node-label", "gpu=yes"),
+        *("--url", "https://127.0.0.1:9443", "-n", "home"),
+    )
+
+    assert runtime_class["metadata"]["name"] == "kata-gpu"
+    assert runtime_class["scheduling"]["nodeSelector"] == {"gpu": "yes"}
+    assert webhook["webhooks"][0]["clientConfig"] == {"url": "https://127.0.0.1:9443/mutate-v1-pod"}
+    assert "home" in json.dumps(webhook["webhooks"][0]["namespaceSelector"])
+    assert "['kata-gpu']" in json.dumps(webhook["webhooks"][0]["matchConditions"])
+
+
+def test_peer_pods_are_sent_all_together_or_left_to_a_policy():
+    _, webhook = documents("peerpods", "--all-pods")
+    _, policy, _ = documents("peerpods", "--without-webhook", "--vm-resource", "example.com/vm")
+
+    assert "matchConditions" not in webhook["webhooks"][0]
+    assert policy["kind"] == "MutatingAdmissionPolicy"
+    assert "example.com/vm" in json.dumps(policy["spec"]["mutations"])
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
@@ -139,6 +161,9 @@ def test_a_bundle_that_is_none_is_bad_input(tmp_path, content, complaint):
         (["policies", "-l", "a in"], "unable to parse requirement"),
         (["policies", "-l", "cores > 5"], "cannot be selected by greater or less"),
         (["webhooks", "--url", "http://127.0.0.1"], "--url must start with https://"),
+        (["peerpods", "--node-label", "gpu"], "KEY=VALUE is expected, not gpu"),
+        (["peerpods", "--runtime-class", "a'b"], "is not the name of a runtime class"),
+        (["peerpods", "--vm-resource", "vm"], "is not the name of an extended resource"),
         (["deployments"], "is not one of"),
         (["policies", "-o", "table"], "is not one of"),
     ],

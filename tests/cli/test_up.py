@@ -13,6 +13,8 @@ import pytest
 
 from command_line import COMMAND, run_bursar
 
+pytestmark = pytest.mark.slow
+
 
 def ended_state(*arguments: str, stdin: bytes = b"", **environment: str) -> dict:
     ran = run_bursar("up", *arguments, "-o", "json", stdin=stdin, **environment)

@@ -11,6 +11,8 @@ import pytest
 
 from fault_scene import Scene, Stage
 
+pytestmark = pytest.mark.slow
+
 STORM_SECONDS = 60
 POD_COUNT = 20_000
 WRITERS = 32

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from admission_notation import a_pod, a_review
+from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.serving.server import HttpsServer, Incoming, Outgoing
 from bursar.adapters.serving.serving_pair import ServingPair
-from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.cli.ending import BadInputError
 from bursar.cli.webhook import webhook as verb
 from certificates import Authority, _draft, _write_key

@@ -1,4 +1,4 @@
-"""`bursar manifests`: what to apply to a cluster so that its pods are gated."""
+"""`bursar manifests`: what to apply to a cluster so that its pods are gated or rewritten."""
 
 import json
 import sys
@@ -10,22 +10,33 @@ import click
 
 import bursar
 from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
+from bursar.app.access_manifests import access_documents
 from bursar.app.admission_manifests import (
     Document,
     Endpoint,
     GatingSettings,
-    access_documents,
     policy_documents,
     webhook_documents,
+)
+from bursar.app.peerpod_manifests import (
+    PeerPodInstallation,
+    peer_pod_documents,
+    peer_pod_documents_without_webhook,
 )
 from bursar.cli.ending import OK, BadInputError
 from bursar.core.model.selector import LabelExpression, LabelSelector, Operator, SelectorError
 from bursar.core.model.selector_text import parse_selector
+from bursar.core.peerpods.capacity import VM_RESOURCE
+from bursar.core.peerpods.settings import RUNTIME_CLASS
 
 DEFINITIONS: Final = "api/crds"
 WITHOUT_WEBHOOK: Final = ("crds", "rbac", "policies")
 """What is printed where no part is named: all that gating needs, and nothing that must answer."""
+PARTS: Final = ("crds", "rbac", "policies", "webhooks", "peerpods")
 CA_BYTES_MAX: Final = 1 << 20
+
+_Chosen = Mapping[str, str | bool | tuple[str, ...] | None]
+"""Values of options by name, as click hands them over."""
 
 _WRITTEN_OPERATORS: Final = {
     Operator.IN: "In",
@@ -38,13 +49,8 @@ _WRITTEN_OPERATORS: Final = {
 }
 
 
-@click.command(short_help="Print what gates the pods of a cluster.")
-@click.argument(
-    "parts",
-    nargs=-1,
-    metavar="[crds|rbac|policies|webhooks]...",
-    type=click.Choice(["crds", "rbac", "policies", "webhooks"]),
-)
+@click.command(short_help="Print what gates the pods of a cluster, or rewrites its peer pods.")
+@click.argument("parts", nargs=-1, metavar=f"[{'|'.join(PARTS)}]...", type=click.Choice(PARTS))
 @click.option("-n", "--namespace", default="aaq", show_default=True, help="Where Bursar runs.")
 @click.option(
     "-l",
@@ -64,6 +70,28 @@ _WRITTEN_OPERATORS: Final = {
 )
 @click.option("--url", default="", help="Webhooks: where they are, if not behind a Service.")
 @click.option(
+    "--runtime-class",
+    "runtime_classes",
+    multiple=True,
+    help=f"Peer pods: whose pods. Repeatable. Default: {RUNTIME_CLASS}",
+)
+@click.option(
+    "--vm-resource", default=VM_RESOURCE, show_default=True, help="Peer pods: what asks for a VM."
+)
+@click.option(
+    "--node-label",
+    "node_labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Peer pods: nodes that can run them. Repeatable.",
+)
+@click.option(
+    "--all-pods", is_flag=True, help="Peer pods: send all pods, as others may set the class."
+)
+@click.option(
+    "--without-webhook", is_flag=True, help="Peer pods: a policy that only asks for the VM."
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["yaml", "json"]),
@@ -76,11 +104,12 @@ def manifests(
     output: str,
     ca_bundle: str | None,
     url: str,
-    **chosen: str | bool | None,
+    **chosen: str | bool | tuple[str, ...] | None,
 ) -> int:
     """Print manifests for kubectl apply. Nothing is sent anywhere.
 
     Without a part: crds, rbac and policies, which gate pods without a webhook.
+    Peer pods need the part peerpods only.
     """
     if url and not url.startswith("https://"):
         raise click.UsageError("--url must start with https://")
@@ -91,13 +120,14 @@ def manifests(
         "rbac": lambda: access_documents(settings),
         "policies": lambda: policy_documents(settings),
         "webhooks": lambda: webhook_documents(settings, endpoint),
+        "peerpods": lambda: _peer_pods(chosen, endpoint),
     }
     wanted = dict.fromkeys(parts or WITHOUT_WEBHOOK)
     _emit([document for part in wanted for document in documents_of[part]()], output)
     return OK
 
 
-def _settings(chosen: Mapping[str, str | bool | None]) -> GatingSettings:
+def _settings(chosen: _Chosen) -> GatingSettings:
     selector = chosen["selector"]
     try:
         return GatingSettings(
@@ -109,6 +139,36 @@ def _settings(chosen: Mapping[str, str | bool | None]) -> GatingSettings:
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+
+
+def _peer_pods(chosen: _Chosen, endpoint: Endpoint) -> tuple[Document, ...]:
+    try:
+        installation = PeerPodInstallation(
+            namespace=str(chosen["namespace"]),
+            runtime_classes=_listed(chosen["runtime_classes"]) or (RUNTIME_CLASS,),
+            vm_resource=str(chosen["vm_resource"]),
+            node_selector=_labels(_listed(chosen["node_labels"])),
+            asks_about_all_pods=bool(chosen["all_pods"]),
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if chosen["without_webhook"]:
+        return peer_pod_documents_without_webhook(installation)
+    return peer_pod_documents(installation, endpoint)
+
+
+def _listed(values: str | bool | tuple[str, ...] | None) -> tuple[str, ...]:  # noqa: FBT001 - as click has it
+    return tuple(dict.fromkeys(values)) if isinstance(values, tuple) else ()
+
+
+def _labels(texts: tuple[str, ...]) -> Mapping[str, str]:
+    labels = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise click.UsageError(f"--node-label: KEY=VALUE is expected, not {text}")
+        labels[key] = value
+    return labels
 
 
 def _label_selector(text: str) -> LabelSelector:

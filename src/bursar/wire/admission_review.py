@@ -7,10 +7,11 @@ wanted. No error text quotes a body: a webhook may be shown any object, secrets 
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypedDict, TypeVar, cast
 
 import msgspec
 
+from bursar.core.peerpods.json_document import JsonObject
 from bursar.core.quota.quota import ORDER_ANNOTATION, QuotaKind
 from bursar.wire.fields import printable
 
@@ -163,9 +164,9 @@ class Verdict(Protocol):
         """Steps of a JSON patch; none to leave the object alone."""
 
 
-class _Status(_Struct):
+class _Status(_Struct, omit_defaults=True):
     code: int
-    message: str
+    message: str = ""
 
 
 class _Response(_Struct, omit_defaults=True):
@@ -183,18 +184,28 @@ class _Answer(_Struct):
     response: _Response
 
 
-def encode_answer(review: Review, verdict: Verdict) -> bytes:
-    """The answer, in the version that was spoken."""
+class Asked(Protocol):
+    """What of a review comes back in its answer."""
+
+    @property
+    def api_version(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+
+
+def encode_answer(review: Asked | None, verdict: Verdict) -> bytes:
+    """The answer, in the version that was spoken; None for what could not be read as a review."""
     patch = base64.b64encode(msgspec.json.encode(verdict.patch)).decode() if verdict.patch else ""
     response = _Response(
-        uid=review.uid,
+        uid="" if review is None else review.uid,
         allowed=verdict.is_allowed,
         status=_Status(code=verdict.code, message=verdict.message),
         patch=patch,
         patch_type="JSONPatch" if patch else "",
         warnings=tuple(verdict.warnings),
     )
-    answer = _Answer(kind="AdmissionReview", api_version=review.api_version, response=response)
+    spoken = API_VERSION if review is None else review.api_version
+    answer = _Answer(kind="AdmissionReview", api_version=spoken, response=response)
     return msgspec.json.encode(answer)
 
 
@@ -237,6 +248,75 @@ def decode_pod_facts(body: bytes) -> PodFacts:
         uid=meta.uid or "",
         gates=tuple([gate.name or "" for gate in spec.scheduling_gates or ()]),
         node_name=spec.node_name or "",
+    )
+
+
+# ------------------------------------------------------------------ peer pods
+
+
+class _PeerMeta(TypedDict, total=False):
+    annotations: dict[str, object] | None
+
+
+class _PeerContainer(TypedDict, total=False):
+    name: str | None
+    restartPolicy: str | None
+    resources: dict[str, object] | None
+
+
+class _PeerSpec(TypedDict, total=False):
+    runtimeClassName: str | None
+    containers: list[_PeerContainer] | None
+    initContainers: list[_PeerContainer] | None
+    resources: dict[str, object] | None
+    resourceClaims: list[object] | None
+
+
+class _PeerPod(TypedDict, total=False):
+    metadata: _PeerMeta | None
+    spec: _PeerSpec | None
+
+
+def decode_peer_pod(body: bytes) -> JsonObject:
+    """The branches of a pod that rewriting looks at, each in its place. Raises `ObjectError`.
+
+    A patch made from them holds for the whole pod: what is left out here cannot be changed
+    by it. A number with a fraction keeps its digits, as text. Nothing of it tells pods of
+    one workload from each other.
+    """
+    return cast("JsonObject", _decoded(_PEER_PODS, body))
+
+
+class _PeerRequest(_Struct):
+    uid: str
+    object: _PeerPod
+
+
+class _PeerReview(_Struct):
+    api_version: str
+    request: _PeerRequest
+
+
+@dataclass(frozen=True, slots=True)
+class PeerReview:
+    api_version: str
+    uid: str
+    pod: JsonObject
+
+
+def decode_peer_review(body: bytes) -> PeerReview | None:
+    """A review and the branches of its pod in one go, which for a large pod is half the work.
+
+    None if anything is not as it should be; `decode_review` can say what.
+    """
+    try:
+        review = _PEER_REVIEWS.decode(body)
+    except _UNREADABLE:
+        return None
+    if review.api_version not in API_VERSIONS:
+        return None
+    return PeerReview(
+        review.api_version, review.request.uid, cast("JsonObject", review.request.object)
     )
 
 
@@ -328,5 +408,7 @@ def _decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
 
 _REVIEWS: Final = msgspec.json.Decoder(_Review | None)
 _PODS: Final = msgspec.json.Decoder(_Pod)
+_PEER_PODS: Final = msgspec.json.Decoder(_PeerPod, float_hook=str)
+_PEER_REVIEWS: Final = msgspec.json.Decoder(_PeerReview, float_hook=str)
 _QUOTAS: Final = msgspec.json.Decoder(_Quota)
 _TEXTS: Final = msgspec.json.Decoder(str)

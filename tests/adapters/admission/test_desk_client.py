@@ -12,9 +12,9 @@ import pytest
 from admission_notation import RunningServer, running
 from bursar.adapters.admission import desk_client
 from bursar.adapters.admission.desk_client import DeskClient, DeskSettings
-from bursar.adapters.serving.server import Incoming, Outgoing, ServerLimits
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.adapters.serving.server import Incoming, Outgoing, ServerLimits
 from bursar.app.admission import Denied, Granted, Reply, ResizeRequest, Unreachable
 from bursar.app.lease_record import LEASES
 from bursar.app.ports import Key, Patch, PatchKind

@@ -60,7 +60,7 @@ def everything_shown(path, folder):
     try:
         access = load_kubeconfig([path], clock=HandClock(), environment={})
     except ConfigError as error:
-        return f"{error} {error!r}"
+        return f"{error} {error!r}".replace(str(folder), "")
     assert isinstance(access, ClusterAccess)
     shown = [str(access), repr(access), repr(access.credentials), repr(access.tls)]
     try:

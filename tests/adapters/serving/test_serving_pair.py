@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from admission_notation import put_pair, running
+from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.serving.server import Incoming, Outgoing, ServerLimits
 from bursar.adapters.serving.serving_pair import ServingPair
-from bursar.adapters.memory.simulation.clock import VirtualClock
 from certificates import Authority, Pair, _draft, _write_key
 
 LIMITS = ServerLimits(linger_seconds=0.01)

@@ -6,7 +6,14 @@ from http import HTTPStatus
 from typing import Final
 
 from bursar.adapters.admission.reviewing import UnanswerableError
-from bursar.adapters.serving.server import JSON, READY_PATH, Incoming, Outgoing, Route
+from bursar.adapters.serving.server import (
+    BODY_BYTES_MAX,
+    JSON,
+    READY_PATH,
+    Incoming,
+    Outgoing,
+    Route,
+)
 from bursar.app.admission import Verdict
 from bursar.wire.admission_review import ReviewError
 
@@ -37,9 +44,18 @@ class ReviewCounts:
 
 
 def webhook_routes(
-    answer: Answer, *, counts: ReviewCounts, metrics: Callable[[], bytes]
+    answer: Answer,
+    *,
+    counts: ReviewCounts,
+    metrics: Callable[[], bytes],
+    body_bytes_max: int = BODY_BYTES_MAX,
 ) -> Mapping[str, Route]:
+    """Reviews have a limit of their own here: the server may let more pass, for other paths."""
+
     async def review(incoming: Incoming) -> Outgoing:
+        if len(incoming.body) > body_bytes_max:
+            problem = f"the body is larger than {body_bytes_max} bytes"
+            return Outgoing(problem.encode(), HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         outgoing, end = await _reviewed(incoming, answer)
         counts.add(end)
         return outgoing

@@ -1,0 +1,180 @@
+"""Rewriting a peer pod, against a handler that reads the same review and answers with fixed bytes.
+
+As `admission.py` does it for the gate: both are routes of one HTTPS server in another process
+on loopback, asked turn and turn about over the same connections, with a review of an ordinary
+pod and with one of a hundred kilobytes. Pods of one workload are alike, and a pod's like is
+remembered; so the same is measured with pods of which no two are alike.
+"""
+
+import itertools
+import json
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+
+from admission import connect, read_answer
+from certificates import Authority
+from ratio import Ratio
+
+ROUNDS = 12
+AT_ONCE = 8
+REQUESTS = {3_500: 1_600, 100_000: 400}
+"""How many to send in a round, by the size of the review in bytes."""
+UNLIKE = 1_000
+"""More than are remembered."""
+PATH = "/mutate-v1-pod"
+
+SERVER = """
+import asyncio, sys
+from bursar.adapters.admission.peerpods import PeerPodCounts, peer_pod_routes
+from bursar.adapters.serving.server import JSON, HttpsServer, Outgoing
+from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.core.peerpods.settings import PeerPodSettings
+
+async def main():
+    routes = dict(peer_pod_routes(PeerPodSettings(), PeerPodCounts()))
+    fixed = Outgoing(b"x" * 1000, content_type=JSON)
+    async def noop(_):
+        return fixed
+    routes["/noop"] = noop
+    pair = ServingPair(sys.argv[1], clock=SYSTEM_CLOCK, report=lambda _: None)
+    server = HttpsServer(routes, clock=SYSTEM_CLOCK)
+    print(await server.start("127.0.0.1", 0, await pair.listening_context()), flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+def a_review(size: int, mark: str = "") -> bytes:
+    """A pod of two containers and an init container; environment makes it as large as wanted."""
+    resources = {
+        "requests": {"cpu": "500m", "memory": "1Gi"},
+        "limits": {"cpu": "1", "memory": "2Gi"},
+    }
+    container = {"image": "example.com/i", "imagePullPolicy": "Always", "resources": resources}
+    spec = {
+        "runtimeClassName": "kata-remote",
+        "initContainers": [{"name": "init", **container}],
+        "containers": [{"name": "web", **container, "env": []}, {"name": "log", **container}],
+        "restartPolicy": "Always",
+        "overhead": {"cpu": "250m", "memory": "120Mi"},
+    }
+    labels = {"app": "web", "pod-template-hash": "5d59d67564"}
+    request = {
+        "uid": "0b1c9f3e-7d1a-4a55-9a43-3f0a53a8f8a1",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "operation": "CREATE",
+        "namespace": "team-a",
+        "userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller"},
+        "object": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "generateName": "web-5d59d67564-",
+                "labels": labels,
+                "annotations": {"mark": mark},
+            },
+            "spec": spec,
+        },
+        "oldObject": None,
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    environment = spec["containers"][0]["env"]
+    while len(json.dumps(review)) < size:
+        missing = size - len(json.dumps(review))
+        more = range(max(1, missing // 64))
+        environment += [{"name": f"NAME_{len(environment) + n}", "value": "v" * 30} for n in more]
+    return json.dumps(review).encode()
+
+
+def a_request(path: str, body: bytes) -> bytes:
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Accept: application/json, */*\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def latencies(peers: list[ssl.SSLSocket], requests: list[bytes], count: int) -> list[float]:
+    """Seconds until each answer, with one request under way on each connection."""
+    taken = []
+    wanted = itertools.cycle(requests)
+    for _ in range(count // AT_ONCE):
+        started = time.perf_counter()
+        for peer in peers:
+            peer.sendall(next(wanted))
+        for peer in peers:
+            read_answer(peer)
+            taken.append(time.perf_counter() - started)
+    return taken
+
+
+Key = tuple[int, str, bool]
+"""Size, path, and whether all pods are alike."""
+Rounds = dict[Key, list[tuple[float, float]]]
+
+
+def all_requests() -> dict[Key, list[bytes]]:
+    return {
+        (size, path, alike): [
+            a_request(path, a_review(size, f"{number:05}"))
+            for number in range(1 if alike else UNLIKE)
+        ]
+        for size, alike in ((3_500, True), (3_500, False), (100_000, True))
+        for path in (PATH, "/noop")
+    }
+
+
+def measured(folder: str) -> Rounds:
+    """By size, path and likeness, requests a second and the 99th percentile of every round."""
+    authority = Authority(Path(folder))
+    pair = authority.server("server")
+    for source, name in ((pair.certificate, "tls.crt"), (pair.key, "tls.key")):
+        Path(folder, name).write_bytes(source.read_bytes())
+    requests = all_requests()
+    found: Rounds = {key: [] for key in requests}
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER, folder], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        peers = [connect(port, authority) for _ in range(AT_ONCE)]
+        for key, bodies in requests.items():
+            latencies(peers, bodies, REQUESTS[key[0]])  # to warm up
+        for _ in range(ROUNDS):
+            for key, bodies in requests.items():
+                count = REQUESTS[key[0]]
+                started = time.perf_counter()
+                taken = sorted(latencies(peers, bodies, count))
+                elapsed = time.perf_counter() - started
+                found[key].append((count / elapsed, taken[len(taken) * 99 // 100]))
+        for peer in peers:
+            peer.close()
+        server.terminate()
+    return found
+
+
+def measure() -> Iterator[Ratio]:
+    with tempfile.TemporaryDirectory() as folder:
+        found = measured(folder)
+    rate = {key: statistics.median(each[0] for each in rounds) for key, rounds in found.items()}
+    late = {key: statistics.median(each[1] for each in rounds) for key, rounds in found.items()}
+    for size, path, alike in found:
+        if path != PATH:
+            continue
+        ours, noop = (size, PATH, alike), (size, "/noop", alike)
+        what = f"{size / 1000:g} KB {'alike' if alike else 'unlike'}"
+        goal = ">= 0.6" if alike else ""
+        yield Ratio(f"rewrite {what}", rate[ours], "no-op handler", rate[noop], "reviews/s", goal)
+        yield Ratio(
+            f"rewrite {what}, p99 of 8", late[ours] * 1e3, "no-op handler", late[noop] * 1e3, "ms"
+        )

@@ -1,0 +1,499 @@
+"""The path of peer pods: upstream's manners over HTTP, and what is counted."""
+
+import asyncio
+import base64
+import io
+import json
+import ssl
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admission_notation import a_review, a_reviewer, put_pair, running
+from bursar.adapters.admission.peerpods import (
+    BODY_BYTES_MAX,
+    PeerPodCounts,
+    peer_pod_routes,
+)
+from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.memory.patches import json_patched
+from bursar.adapters.serving.server import JSON, HttpsServer, Incoming, ServerLimits
+from bursar.cli import webhook as verb
+from bursar.cli.ending import BadInputError
+from bursar.cli.peerpod_options import catalogue_options, sizing_options
+from bursar.core.peerpods.rewriting import Rewritten, rewrite
+from bursar.core.peerpods.settings import PeerPodSettings
+from bursar.wire.admission_review import decode_peer_pod
+from certificates import Authority
+from peerpod_notation import (
+    EFFECTIVE,
+    KATA,
+    ONE_VM,
+    RECORD,
+    UPSTREAM,
+    a_peer_pod,
+    init,
+    main,
+    sidecar,
+)
+
+PATH = "/mutate-v1-pod"
+SEED = main("cpu=1 memory=1Gi", "cpu=1 memory=2Gi")
+REVIEW = json.dumps(a_review("Pod", "CREATE", a_peer_pod(SEED))).encode()
+
+
+async def told(
+    body: bytes,
+    *,
+    settings: PeerPodSettings = EFFECTIVE,
+    counts: PeerPodCounts | None = None,
+    content_type: str = JSON,
+) -> dict[str, Any]:
+    route = peer_pod_routes(settings, counts or PeerPodCounts())[PATH]
+    incoming = Incoming(method="POST", path=PATH, content_type=content_type, body=body)
+    outgoing = await route(incoming)
+    assert (outgoing.code, outgoing.content_type) == (200, JSON)
+    return json.loads(outgoing.body)
+
+
+async def told_about(pod: object, **more: Any) -> dict[str, Any]:
+    answer = await told(json.dumps(a_review("Pod", "CREATE", pod)).encode(), **more)
+    assert answer["response"]["uid"] == "review-1"
+    return answer["response"]
+
+
+def patch_in(response: dict[str, Any]) -> list[dict[str, Any]]:
+    assert response["patchType"] == "JSONPatch"
+    return json.loads(base64.b64decode(response["patch"]))
+
+
+# ------------------------------------------------------------------ answers
+
+
+async def test_the_pod_of_the_walk_through_gets_the_patch_upstream_would_make():
+    response = await told_about(a_peer_pod(SEED), settings=UPSTREAM)
+    resources = "/spec/containers/0/resources"
+
+    assert (response["allowed"], response["status"]) == (True, {"code": 200})
+    assert sorted(patch_in(response), key=lambda step: (step["path"], step["op"])) == [
+        {
+            "op": "add",
+            "path": "/metadata/annotations",
+            "value": {f"{KATA}default_vcpus": "1", f"{KATA}default_memory": "2048"},
+        },
+        *(
+            step
+            for side in ("limits", "requests")
+            for step in (
+                {"op": "remove", "path": f"{resources}/{side}/cpu"},
+                {"op": "add", "path": f"{resources}/{side}/kata.peerpods.io~1vm", "value": "1"},
+                {"op": "remove", "path": f"{resources}/{side}/memory"},
+            )
+        ),
+    ]
+
+
+async def test_in_the_effective_mode_what_was_removed_is_on_the_pod_as_well():
+    pod = a_peer_pod(SEED)
+    after = json_patched(pod, patch_in(await told_about(pod)))
+
+    assert after["spec"]["containers"][0]["resources"] == ONE_VM
+    assert after["metadata"]["annotations"][f"{KATA}default_memory"] == "2048"
+    assert '"memory":"2Gi"' in after["metadata"]["annotations"][RECORD]
+
+
+async def test_a_pod_of_another_class_is_allowed_without_a_patch():
+    response = await told_about(a_peer_pod(SEED, runtimeClassName="gvisor"))
+
+    assert response == {"uid": "review-1", "allowed": True, "status": {"code": 200}}
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+async def test_both_versions_are_answered_in_kind(version):
+    review = a_review("Pod", "CREATE", a_peer_pod(SEED))
+    review["apiVersion"] = f"admission.k8s.io/{version}"
+    answer = await told(json.dumps(review).encode())
+
+    assert answer["apiVersion"] == f"admission.k8s.io/{version}"
+    assert answer["kind"] == "AdmissionReview"
+    assert answer["response"]["allowed"]
+
+
+async def test_warnings_go_into_the_review():
+    response = await told_about(a_peer_pod(main("cpu=1 example.com/fpga=1")))
+
+    assert response["warnings"] == ["removed, and not passed on to the VM: example.com/fpga"]
+
+
+async def test_what_cannot_be_met_is_denied_with_the_reason():
+    response = await told_about(a_peer_pod(main("memory=9E")))
+
+    assert (response["allowed"], response["status"]["code"]) == (False, 403)
+    assert "a VM can have at most" in response["status"]["message"]
+    assert "patch" not in response
+
+
+async def test_the_operation_and_the_old_object_are_not_looked_at():
+    review = a_review("Pod", "UPDATE", a_peer_pod(SEED), {"spec": 7}, dryRun=True)
+    answer = await told(json.dumps(review).encode())
+
+    assert patch_in(answer["response"])
+
+
+# ------------------------------------------------------------------ failures
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "code", "message"),
+    [
+        (b"", "application/json", 400, "request body is empty"),
+        (b"{}", "text/plain", 400, "contentType=text/plain, expected application/json"),
+        (
+            b"{}",
+            "application/json; charset=utf-8",
+            400,
+            "contentType=application/json; charset=utf-8, expected application/json",
+        ),
+        (
+            b" " * BODY_BYTES_MAX,
+            "text/plain",
+            413,
+            "request entity is too large; limit is 7340032 bytes",
+        ),
+    ],
+    ids=["empty", "another type", "a type with a parameter", "too large"],
+)
+async def test_failures_before_the_review_have_upstreams_texts(body, content_type, code, message):
+    answer = await told(body, content_type=content_type)
+
+    assert answer["response"] == {
+        "uid": "",
+        "allowed": False,
+        "status": {"code": code, "message": message},
+    }
+
+
+async def test_a_body_just_below_the_limit_is_read():
+    assert (await told(REVIEW.ljust(BODY_BYTES_MAX - 1)))["response"]["allowed"]
+
+
+DEEP = b"[" * 200_000 + b"]" * 200_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"null",
+        b"[]",
+        b"7",
+        b"{",
+        b"\xff\xfe",
+        b'{"request": null}',
+        b'{"request": []}',
+        b'{"request": {"object": ' + DEEP + b"}}",
+        b'{"request": {"uid": "u", "object": {"metadata": ' + DEEP + b"}}}",
+        b'{"request": {"uid": 7}}',
+    ],
+)
+async def test_what_is_no_review_is_refused_with_400(body):
+    response = (await told(body))["response"]
+
+    assert (response["allowed"], response["status"]["code"]) == (False, 400)
+    assert response["status"]["message"]
+
+
+def reviewed(pod: bytes) -> bytes:
+    review = json.dumps(a_review("Pod", "CREATE", "<pod>")).encode()
+    return review.replace(b'"<pod>"', pod)
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        b"null",
+        b"[]",
+        b'"text"',
+        b'{"spec": []}',
+        b'{"spec": {"containers": {}}}',
+        b'{"spec": {"containers": [7]}}',
+        b'{"spec": {"runtimeClassName": 7}}',
+        b'{"spec": {"containers": [{"resources": []}]}}',
+        b'{"metadata": {"annotations": {"a": ' + b"9" * 10_000 + b"}}}",
+        b'{"metadata": {"annotations": {"a": "\xff"}}}',
+    ],
+)
+async def test_what_is_no_pod_is_refused_with_400_under_its_uid(pod):
+    response = (await told(reviewed(pod)))["response"]
+
+    assert (response["uid"], response["allowed"]) == ("review-1", False)
+    assert response["status"]["code"] == 400
+
+
+async def test_a_review_without_an_object_says_that_there_is_none():
+    response = await told_about(None)
+
+    assert response["status"] == {"code": 400, "message": "there is no content to decode"}
+
+
+@pytest.mark.parametrize(
+    "amount", ["1e999999999", "9" * 3000, "-1", "NaN", "", "1Zi", {}, [], True, 1e300]
+)
+async def test_an_amount_that_is_none_is_denied_in_one_line(amount):
+    pod = a_peer_pod(main())
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": amount}}
+    response = await told_about(pod)
+
+    assert (response["allowed"], response["status"]["code"]) == (False, 403)
+    assert response["status"]["message"].isprintable()
+
+
+async def test_a_number_with_a_fraction_counts_by_its_digits():
+    pod = a_peer_pod(main())
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": 1.5, "memory": 1048576}}
+    after = json_patched(pod, patch_in(await told_about(pod)))
+
+    assert after["metadata"]["annotations"][f"{KATA}default_vcpus"] == "2"
+    assert '"cpu":"1500m"' in after["metadata"]["annotations"][RECORD]
+
+
+# ------------------------------------------------------------------ the patch
+
+UNKNOWN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(-1e9, 1e9) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5).map("x{}".format), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+SIDES = st.sampled_from(["", "cpu=1", "cpu=250m memory=1Gi", "nvidia.com/gpu=1"])
+
+
+@given(st.data())
+def test_the_branches_that_are_read_give_the_patch_of_the_whole_pod(data):
+    """Fields that nobody knows, anywhere on the way, are neither read nor changed."""
+    makers = st.sampled_from([main, init, sidecar])
+    drawn = st.builds(
+        lambda maker, requests, unknown: maker(requests, requests, xNewer=unknown),
+        makers,
+        SIDES,
+        UNKNOWN,
+    )
+    containers = data.draw(st.lists(drawn, min_size=1, max_size=4))
+    pod = a_peer_pod(main("cpu=1"), *containers, xNewer=data.draw(UNKNOWN))
+    pod["metadata"]["xNewer"] = pod["status"] = data.draw(UNKNOWN)
+    for container in pod["spec"]["containers"]:
+        container["resources"]["xNewer"] = data.draw(UNKNOWN)
+    read = decode_peer_pod(json.dumps(pod).encode())
+
+    for settings in (EFFECTIVE, UPSTREAM):
+        whole, part = rewrite(pod, settings), rewrite(read, settings)
+        assert isinstance(whole, Rewritten)
+        assert isinstance(part, Rewritten)
+        assert (part.steps, part.warnings) == (whole.steps, whole.warnings)
+
+
+@pytest.mark.parametrize("more", [{}, {"big": 10**30}, {"long": "x" * 20_000}])
+async def test_pods_that_are_alike_get_the_same_answer_each_under_its_own_uid(more):
+    route = peer_pod_routes(EFFECTIVE, PeerPodCounts())[PATH]
+    pod = a_peer_pod(SEED)
+    pod["spec"]["containers"][0]["resources"].update(more)
+    answers = []
+    for uid in ("one", "other"):
+        body = json.dumps(a_review("Pod", "CREATE", pod, uid=uid)).encode()
+        outgoing = await route(Incoming(method="POST", path=PATH, content_type=JSON, body=body))
+        answers.append(json.loads(outgoing.body)["response"])
+
+    assert [each.pop("uid") for each in answers] == ["one", "other"]
+    assert answers[0] == answers[1]
+    assert patch_in(answers[0])
+
+
+# ------------------------------------------------------------------ counting
+
+
+def counted(counts: PeerPodCounts) -> dict[str, int]:
+    lines = [line for line in counts.exposition().decode().splitlines() if line[0] != "#"]
+    return {name: int(count) for name, _, count in (line.rpartition(" ") for line in lines)}
+
+
+async def test_pods_are_counted_by_how_they_ended():
+    counts = PeerPodCounts()
+    pod = a_peer_pod(SEED)
+    after = json_patched(pod, patch_in(await told_about(pod, counts=counts)))
+    for each in (after, {"spec": {}}, {"spec": {}}, a_peer_pod(main("cpu=-1"))):
+        await told_about(each, counts=counts)
+    await told(b"", counts=counts)
+    name = "bursar_peerpods_reviewed_total"
+
+    assert counted(counts) == {
+        f'{name}{{end="rewritten"}}': 1,
+        f'{name}{{end="unchanged"}}': 1,
+        f'{name}{{end="untouched"}}': 2,
+        f'{name}{{end="denied"}}': 1,
+        f'{name}{{end="error"}}': 1,
+        "bursar_peerpods_annotations_overwritten_total": 0,
+    }
+
+
+async def test_sizes_of_the_author_that_were_replaced_are_counted():
+    counts = PeerPodCounts()
+    own = {f"{KATA}default_vcpus": "8", f"{KATA}default_memory": "1"}
+    pod = a_peer_pod(SEED, annotations=own)
+    after = json_patched(pod, patch_in(await told_about(pod, counts=counts)))
+    # A container that came later makes the VM larger: what is replaced is our own.
+    after["spec"]["containers"].append({"name": "late", **main("memory=8Gi")})
+    await told_about(after, counts=counts)
+
+    assert counted(counts)["bursar_peerpods_annotations_overwritten_total"] == 1
+
+
+# ------------------------------------------------------------------ on the server
+
+
+async def test_each_path_has_its_own_limit(tmp_path):
+    counts = ReviewCounts()
+    routes = {
+        **webhook_routes(
+            a_reviewer().answer, counts=counts, metrics=counts.exposition, body_bytes_max=1024
+        ),
+        **peer_pod_routes(EFFECTIVE, PeerPodCounts()),
+    }
+    body = REVIEW.ljust(2048)
+    limits = ServerLimits(body_bytes_max=BODY_BYTES_MAX + 4096)
+    async with running(tmp_path, routes, limits) as server:
+        gate, _ = await server.ask("/gate", body)
+        status, text = await server.ask(PATH, body)
+        large = io.BytesIO(b" " * (BODY_BYTES_MAX + 1))
+        async with server.session.post(server.url(PATH), data=large) as response:
+            refused = await response.json()
+
+    assert (gate, status, response.status) == (413, 200, 200)
+    assert json.loads(text)["response"]["allowed"]
+    assert refused["response"]["status"]["code"] == 413
+
+
+# ------------------------------------------------------------------ what upstream is told
+
+GCM, CBC = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"
+T12, T13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+
+
+@pytest.mark.parametrize(
+    ("version", "suites", "least", "count"),
+    [
+        pytest.param("", "", None, 0, id="T1 both empty"),
+        pytest.param("VersionTLS12", "", T12, 0, id="T2 1.2"),
+        pytest.param("VersionTLS13", "", T13, 0, id="T3 1.3"),
+        pytest.param("VersionTLS12", f"{GCM},{CBC}", T12, 2, id="T7 two suites"),
+        pytest.param("", GCM, T12, 1, id="T10 no version and one suite"),
+        pytest.param("VersionTLS12", f" {GCM} , {CBC} ", T12, 2, id="T11 suites with spaces"),
+        pytest.param("VersionTLS12", f",{GCM},,", T12, 1, id="T12 empty suites"),
+        pytest.param("  VersionTLS12 ", "", T12, 0, id="T13 version with spaces"),
+        pytest.param("", "TLS_AES_128_GCM_SHA256", T12, 0, id="a suite of 1.3 has no effect"),
+        pytest.param("", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", T12, 1, id="a legacy name"),
+    ],
+)
+def test_tls_settings_are_read_as_upstream_reads_them(version, suites, least, count):
+    profile = verb.tls_profile(version, suites)
+
+    assert (profile.least, len(profile.suites)) == (least, count)
+
+
+@pytest.mark.parametrize(
+    ("version", "suites", "complaint"),
+    [
+        pytest.param("VersionTLS10", "", "TLS 1.0 and 1.1 are not supported", id="T4 1.0"),
+        pytest.param("VersionTLS11", "", "TLS 1.0 and 1.1 are not supported", id="T5 1.1"),
+        pytest.param("VersionTLS99", "", 'invalid minVersion "VersionTLS99"', id="T6 unknown"),
+        pytest.param("VersionTLS12", "X", "invalid cipherSuites: Cipher suite X", id="T8 bad"),
+        pytest.param("VersionTLS13", GCM, "may not be specified when minVersion is", id="T9"),
+        pytest.param("", "TLS_RSA_WITH_RC4_128_SHA", "not supported", id="gone from OpenSSL"),
+    ],
+)
+def test_tls_settings_that_are_wrong_are_refused_in_upstreams_words(version, suites, complaint):
+    with pytest.raises(BadInputError) as raised:
+        verb.tls_profile(version, suites)
+
+    assert complaint in str(raised.value)
+
+
+def test_every_suite_is_one_that_openssl_has():
+    for name in verb.SUITES:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        profile = verb.tls_profile("", name)
+        profile.apply(context)
+
+        assert set(profile.suites) < {each["name"] for each in context.get_ciphers()}
+
+
+async def shaken(folder: Path, profile: verb.TlsProfile, most: ssl.TLSVersion) -> tuple[str, str]:
+    """Version and suite of a connection, after the certificate was replaced."""
+    authority = Authority(folder)
+    put_pair(folder, authority.server("webhook"))
+    pair = verb.ProfiledPair(str(folder), profile)
+    server = HttpsServer({}, clock=SYSTEM_CLOCK)
+    port = await server.start("127.0.0.1", 0, await pair.listening_context())
+    put_pair(folder, authority.server("webhook"))
+    pair.look()
+    trust = ssl.create_default_context(cafile=str(authority.certificate))
+    trust.maximum_version = most
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
+        connection = writer.get_extra_info("ssl_object")
+        found = connection.version(), connection.cipher()[0]
+        writer.close()
+        await writer.wait_closed()
+        return found
+    finally:
+        await server.stop()
+
+
+async def test_the_least_version_and_the_suites_hold_on_every_connection(tmp_path):
+    only = verb.tls_profile("", "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256")
+
+    assert await shaken(tmp_path, only, T12) == ("TLSv1.2", "ECDHE-ECDSA-AES128-SHA256")
+    assert (await shaken(tmp_path, verb.tls_profile("VersionTLS13", ""), T13))[0] == "TLSv1.3"
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        await shaken(tmp_path, verb.tls_profile("VersionTLS13", ""), T12)
+
+
+@pytest.mark.parametrize(
+    ("environment", "complaint"),
+    [
+        ({"POD_VM_EXTENDED_RESOURCE": "vm"}, "'vm' is not the name of an extended resource"),
+        ({"TLS_MIN_VERSION": "VersionTLS10"}, "TLS 1.0 and 1.1 are not supported"),
+    ],
+)
+def test_a_wrong_environment_is_said_before_anything_starts(environment, complaint):
+    ran = CliRunner().invoke(verb.webhook, [], env=environment)
+
+    assert complaint in f"{ran.output}{ran.exception}"
+
+
+@pytest.mark.parametrize(
+    ("named", "classes"),
+    [
+        ("", {"kata-remote"}),
+        (" , ", {"kata-remote"}),
+        ("kata-gpu", {"kata-gpu"}),
+        ("kata-gpu, kata-remote,", {"kata-gpu", "kata-remote"}),
+    ],
+)
+def test_classes_are_named_by_the_environment_one_or_a_list(named, classes):
+    @click.command()
+    @sizing_options
+    @catalogue_options
+    def show(**chosen):
+        options = {"vm_resource": None, "mode": "upstream", **chosen}
+        click.echo(",".join(sorted(verb.peer_pod_settings(options).runtime_classes)))
+
+    ran = CliRunner().invoke(show, [], env={"TARGET_RUNTIMECLASS": named})
+
+    assert set(ran.output.strip().split(",")) == classes

@@ -1,0 +1,129 @@
+"""What the manifests for peer pods say, before any API server has read them."""
+
+import base64
+import json
+
+import pytest
+
+from bursar.app.admission_manifests import Endpoint
+from bursar.app.peerpod_manifests import (
+    PeerPodInstallation,
+    peer_pod_documents,
+    peer_pod_documents_without_webhook,
+)
+from bursar.core.model.quantity import Quantity
+
+DEFAULT = PeerPodInstallation()
+
+
+def webhook_of(installation=DEFAULT, endpoint=None):
+    *_, configuration = peer_pod_documents(installation, endpoint)
+    assert configuration["kind"] == "MutatingWebhookConfiguration"
+    (webhook,) = configuration["webhooks"]
+    return webhook
+
+
+def test_the_webhook_has_upstreams_names_rules_and_manners():
+    *_, configuration = peer_pod_documents(DEFAULT)
+    webhook = webhook_of()
+
+    assert configuration["metadata"]["name"] == "peer-pods-webhook-mutating-webhook-configuration"
+    assert webhook["name"] == "mwebhook.peerpods.io"
+    assert webhook["rules"] == [
+        {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE"],
+            "resources": ["pods"],
+            "scope": "Namespaced",
+        }
+    ]
+    assert (webhook["failurePolicy"], webhook["reinvocationPolicy"]) == ("Fail", "IfNeeded")
+    assert (webhook["sideEffects"], webhook["timeoutSeconds"]) == ("None", 5)
+
+
+def test_only_peer_pods_are_sent_and_none_from_the_systems_namespaces():
+    webhook = webhook_of(PeerPodInstallation(namespace="home", runtime_classes=("a", "b.c")))
+
+    assert webhook["matchConditions"] == [
+        {
+            "name": "peer-pod",
+            "expression": "object.spec.?runtimeClassName.orValue('') in ['a', 'b.c']",
+        }
+    ]
+    assert webhook["namespaceSelector"] == {
+        "matchExpressions": [
+            {
+                "key": "kubernetes.io/metadata.name",
+                "operator": "NotIn",
+                "values": ["home", "kube-system"],
+            }
+        ]
+    }
+
+
+def test_all_pods_are_sent_where_others_set_the_class():
+    assert "matchConditions" not in webhook_of(PeerPodInstallation(asks_about_all_pods=True))
+
+
+def test_the_webhook_is_behind_the_service_or_at_an_address():
+    there = Endpoint(url="https://127.0.0.1:9443/", ca_bundle=b"pem")
+
+    assert webhook_of()["clientConfig"] == {
+        "service": {
+            "namespace": "aaq",
+            "name": "aaq-server",
+            "path": "/mutate-v1-pod",
+            "port": 443,
+        }
+    }
+    assert webhook_of(endpoint=there)["clientConfig"] == {
+        "url": "https://127.0.0.1:9443/mutate-v1-pod",
+        "caBundle": base64.b64encode(b"pem").decode(),
+    }
+
+
+def test_each_class_charges_the_worker_for_what_stays_there():
+    installation = PeerPodInstallation(
+        runtime_classes=("kata-remote", "kata-gpu"),
+        node_selector={"katacontainers.io/kata-runtime": "true"},
+        overhead_memory=Quantity.parse("64Mi"),
+    )
+    first, second, _ = peer_pod_documents(installation)
+
+    assert [first["metadata"]["name"], first["handler"]] == ["kata-remote", "kata-remote"]
+    assert second["handler"] == "kata-gpu"
+    assert first["overhead"] == {"podFixed": {"cpu": "250m", "memory": "64Mi"}}
+    assert first["scheduling"] == {"nodeSelector": {"katacontainers.io/kata-runtime": "true"}}
+    assert peer_pod_documents(DEFAULT)[0]["overhead"]["podFixed"]["memory"] == "120Mi"
+    assert "scheduling" not in peer_pod_documents(DEFAULT)[0]
+
+
+def test_without_a_webhook_a_policy_asks_for_the_vm_and_touches_nothing_else():
+    installation = PeerPodInstallation(vm_resource="example.com/vm")
+    runtime_class, policy, binding = peer_pod_documents_without_webhook(installation)
+    (mutation,) = policy["spec"]["mutations"]
+
+    assert runtime_class["kind"] == "RuntimeClass"
+    assert mutation["patchType"] == "ApplyConfiguration"
+    assert mutation["applyConfiguration"]["expression"].count("{'example.com/vm': '1'}") == 2
+    assert "annotations" not in json.dumps(policy["spec"])
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+    assert binding["spec"]["matchResources"]["namespaceSelector"] == DEFAULT.namespace_selector
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"namespace": "a'b"},
+        {"runtime_classes": ()},
+        {"runtime_classes": ("kata'] || true",)},
+        {"runtime_classes": ("",)},
+        {"runtime_classes": ("Kata",)},
+        {"vm_resource": "vm"},
+        {"vm_resource": "example.com/v'm"},
+    ],
+)
+def test_names_that_would_end_up_in_expressions_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"name of|at least one"):
+        PeerPodInstallation(**wrong)
