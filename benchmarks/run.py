@@ -4,7 +4,10 @@ import importlib
 import sys
 from pathlib import Path
 
-NAMES = ["quantity", "cold_start", "watch", "sync", "informer", "ledger"]
+NAMES = [
+    *("quantity", "cold_start", "watch", "sync", "informer"),
+    *("ledger", "release", "admission", "admission_peerpods"),
+]
 
 
 def main() -> None:

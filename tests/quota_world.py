@@ -242,6 +242,9 @@ class World:
         totals = self.all_used()
         for quota in self.quotas.values():
             self.check_accounts(leader, quota, totals[quota.key])
+        for row in self.waiting():
+            namespace = self.namespaces.get(row.namespace)
+            assert namespace is None or namespace.is_targeted, f"nothing holds {row}"
         waiting = [row for row in self.waiting() if self.can_be_counted(row)]
         for row in waiting:
             assert leader.books.room.party_of(PodKey(row.namespace, row.name)), f"lost: {row}"
@@ -278,7 +281,6 @@ class World:
         patience_s: int,
     ) -> None:
         """Whoever fits ranks behind one who does not, and who may not be passed."""
-        assert self.namespaces[row.namespace].is_targeted, f"nothing holds {row}"
         mine = self.quotas_of(row)
         if any(is_short(quota, row, totals[quota.key]) for quota in mine):
             self.met["waits for room"] += 1

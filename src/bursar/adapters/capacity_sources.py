@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 from bursar.adapters.identity import locate
 from bursar.adapters.observed import NODES, PODS, Cluster, observe
+from bursar.app.access_manifests import CAPACITY_CONFIG, PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.capacity.work import CapacitySources
 from bursar.app.informer import Informer
 from bursar.app.informer_store import Sighting
@@ -19,9 +20,6 @@ from bursar.wire.capacity import decode_capacity_node, decode_declarations, pres
 from bursar.wire.pod_row import PodRowDecoder
 
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
-DECLARATIONS_NAME: Final = "bursar-capacity"
-PRESET_NAME: Final = "peer-pods-cm"
-PRESET_NAMESPACE: Final = "confidential-containers-system"
 PRESET_SELECTOR: Final = parse_selector("katacontainers.io/kata-runtime=true")
 """The label that upstream's runtime class asks of nodes."""
 PAGE_SIZE: Final = 500
@@ -37,7 +35,7 @@ class CapacityPlaces:
     namespace: str
     """Where Bursar is installed."""
     preset_namespace: str = PRESET_NAMESPACE
-    preset_name: str = PRESET_NAME
+    preset_name: str = PRESET_CONFIG
     preset_selector: Selector = PRESET_SELECTOR
     preset_resource: str = VM_RESOURCE
     """What pods are made to ask for; both sides have to agree on it."""
@@ -62,7 +60,7 @@ def capacity_sources(
     return CapacitySources(
         nodes=observe(cluster, clock, random, NODES, decode_capacity_node),
         declarations=(
-            declarations(places.namespace, DECLARATIONS_NAME, decode_declarations),
+            declarations(places.namespace, CAPACITY_CONFIG, decode_declarations),
             declarations(
                 places.preset_namespace,
                 places.preset_name,

@@ -20,6 +20,8 @@ from bursar.app.admission_manifests import (
 CAPACITY: Final = "aaq-controller-capacity"
 CAPACITY_CONFIG: Final = "bursar-capacity"
 PRESET_CONFIG: Final = "peer-pods-cm"
+PRESET_NAMESPACE: Final = "confidential-containers-system"
+"""Where upstream is usually installed, and its configuration with it."""
 READ: Final = ("get", "list", "watch")
 WRITE: Final = ("create", "update", "patch", "delete")
 

@@ -9,12 +9,7 @@ from typing import Final
 
 import click
 
-from bursar.adapters.capacity_sources import (
-    PRESET_NAME,
-    PRESET_NAMESPACE,
-    PRESET_SELECTOR,
-    CapacityPlaces,
-)
+from bursar.adapters.capacity_sources import PRESET_SELECTOR, CapacityPlaces
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
 from bursar.adapters.controller_http.routes import controller_routes
@@ -26,6 +21,7 @@ from bursar.adapters.quota_sources import EVERY_KIND, pod_row_decode, term_sourc
 from bursar.adapters.serving.server import HttpsServer
 from bursar.adapters.serving.serving_pair import ServingPair
 from bursar.adapters.telemetry.controller_metrics import CONTENT_TYPE, controller_metrics
+from bursar.app.access_manifests import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.election_timing import DEFAULT_TIMING, Timing
 from bursar.app.quota.controller import Controller, ControllerSettings
 from bursar.app.quota.resizing import staleness_problem
@@ -96,7 +92,7 @@ class Settings:
     "--peerpods-namespace",
     default=PRESET_NAMESPACE,
     show_default=True,
-    help=f"Where {PRESET_NAME} says how many peer pods a node may have.",
+    help=f"Where {PRESET_CONFIG} says how many peer pods a node may have.",
 )
 @click.option(
     "--peerpods-nodes",

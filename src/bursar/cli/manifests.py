@@ -10,7 +10,12 @@ import click
 
 import bursar
 from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
-from bursar.app.access_manifests import access_documents
+from bursar.app.access_manifests import (
+    PRESET_CONFIG,
+    PRESET_NAMESPACE,
+    access_documents,
+    capacity_documents,
+)
 from bursar.app.admission_manifests import (
     Document,
     Endpoint,
@@ -32,7 +37,7 @@ from bursar.core.peerpods.settings import RUNTIME_CLASS
 DEFINITIONS: Final = "api/crds"
 WITHOUT_WEBHOOK: Final = ("crds", "rbac", "policies")
 """What is printed where no part is named: all that gating needs, and nothing that must answer."""
-PARTS: Final = ("crds", "rbac", "policies", "webhooks", "peerpods")
+PARTS: Final = ("crds", "rbac", "policies", "webhooks", "peerpods", "capacity")
 CA_BYTES_MAX: Final = 1 << 20
 
 _Chosen = Mapping[str, str | bool | tuple[str, ...] | None]
@@ -92,6 +97,12 @@ _WRITTEN_OPERATORS: Final = {
     "--without-webhook", is_flag=True, help="Peer pods: a policy that only asks for the VM."
 )
 @click.option(
+    "--peerpods-namespace",
+    default=PRESET_NAMESPACE,
+    show_default=True,
+    help=f"Capacity: where {PRESET_CONFIG} is.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["yaml", "json"]),
@@ -109,7 +120,8 @@ def manifests(
     """Print manifests for kubectl apply. Nothing is sent anywhere.
 
     Without a part: crds, rbac and policies, which gate pods without a webhook.
-    Peer pods need the part peerpods only.
+    Peer pods need the part peerpods only; capacity lets the controller keep
+    what nodes offer (bursar controller --keep-capacity).
     """
     if url and not url.startswith("https://"):
         raise click.UsageError("--url must start with https://")
@@ -121,6 +133,7 @@ def manifests(
         "policies": lambda: policy_documents(settings),
         "webhooks": lambda: webhook_documents(settings, endpoint),
         "peerpods": lambda: _peer_pods(chosen, endpoint),
+        "capacity": lambda: capacity_documents(settings, str(chosen["peerpods_namespace"])),
     }
     wanted = dict.fromkeys(parts or WITHOUT_WEBHOOK)
     _emit([document for part in wanted for document in documents_of[part]()], output)
