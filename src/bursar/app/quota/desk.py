@@ -172,7 +172,7 @@ class Desk:
         if exists:
             self.books.see_pod(row)
         else:
-            self.books.lose_pod(row.namespace, row.name)
+            self.books.lose_pod(row.namespace, row.name, row.stamp.uid)
 
     def _see_quota(self, seen: Sighting[QuotaObject], exists: bool) -> None:  # noqa: FBT001 - likewise
         if exists:
