@@ -1,13 +1,14 @@
 """The controller's own families: read from the books and counters as they are."""
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from assets import ROOT
 from bursar.adapters.kube.limiter import Limiter
 from bursar.adapters.kube.rows import PODS
+from bursar.adapters.telemetry.capacity_families import capacity_families
 from bursar.adapters.telemetry.controller_families import (
     ControllerView,
     TermView,
@@ -18,12 +19,15 @@ from bursar.adapters.telemetry.controller_families import (
 from bursar.adapters.telemetry.exposition import Family, exposition
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.quota_families import quota_families
+from bursar.app.capacity.keeper import CapacityCounters
+from bursar.app.capacity.use import UseBook
 from bursar.app.event_recorder import Drop
 from bursar.app.informer import InformerCounters
 from bursar.app.quota.desk import RELEASE_BOUNDS, DeskCounters
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
 from bursar.core.model.quantity import Quantity
+from bursar.core.peerpods.capacity import CapacityNode
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.names import Unit
@@ -249,11 +253,34 @@ def test_names_follow_the_rules_of_prometheus():
 
 def test_the_documentation_lists_every_family_and_reason():
     page = METRICS_PAGE.read_text()
-    names = {family.name for family in (*every_family(), *quota_families(()))}
+    kept = capacity_families((), UseBook(), CapacityCounters())
+    names = {family.name for family in (*every_family(), *quota_families(()), *kept)}
     listed = set(re.findall(r"`((?:bursar|process|kube)_[a-z_]+)`", page))
 
     assert listed - {"bursar_metrics_omitted_samples"} == names
     assert [reason.value for reason in Reason if f"`{reason.value}`" not in page] == []
+
+
+def test_capacity_that_we_keep_is_shown_with_its_use():
+    node = CapacityNode(
+        name="n",
+        capacity={"example.com/a": Quantity.parse("4"), "example.com/theirs": Quantity.parse("9")},
+        marked={"example.com/a": 4},
+    )
+    use = UseBook()
+    requests = {"example.com/a": Quantity.parse("3")}
+    row = running(a_row("a/p"))
+    demand = replace(row.demand, assigned_requests=requests)
+    use.see(row._replace(node_name="n", profile=replace(row.profile, demand=demand)))
+
+    shown = samples(capacity_families([node], use, CapacityCounters(healed=2)))
+
+    labels = '{node="n",resource="example.com/a"}'
+    assert shown == {
+        f"bursar_node_capacity{labels}": "4",
+        f"bursar_node_capacity_used{labels}": "3",
+        "bursar_capacity_healed_total": "2",
+    }
 
 
 def test_the_process_is_shown_under_the_usual_names():

@@ -1,15 +1,18 @@
 """All metrics of a controller, as they are when somebody asks."""
 
+from collections.abc import Iterator
 from itertools import chain
 
+from bursar.adapters.telemetry.capacity_families import capacity_families
 from bursar.adapters.telemetry.controller_families import (
     ControllerView,
     Limited,
     TermView,
     controller_families,
 )
-from bursar.adapters.telemetry.exposition import CONTENT_TYPE, exposition
+from bursar.adapters.telemetry.exposition import CONTENT_TYPE, Family, exposition
 from bursar.adapters.telemetry.process import process_families
+from bursar.app.capacity.work import CapacityWork
 from bursar.app.quota.controller import Controller, Term
 
 __all__ = ["CONTENT_TYPE", "controller_metrics"]
@@ -26,7 +29,13 @@ def controller_metrics(controller: Controller, limiter: Limited) -> bytes:
         waiting_events=recorder.waiting,
         term=None if term is None else _term_view(term),
     )
-    return exposition(chain(controller_families(view), process_families()))
+    kept = () if term is None or term.capacity is None else _capacity(term.capacity)
+    return exposition(chain(controller_families(view), kept, process_families()))
+
+
+def _capacity(work: CapacityWork) -> Iterator[Family]:
+    nodes = (seen.item for seen in work.sources.nodes.snapshot().objects())
+    return capacity_families(nodes, work.use, work.keeper.counters)
 
 
 def _term_view(term: Term) -> TermView:
