@@ -320,6 +320,18 @@ def test_a_pod_whose_namespace_is_not_known_is_put_aside(books):
     books.lose_namespace("b")
 
 
+def test_what_could_go_uncounted_waits_again_when_its_namespace_is_gone(books, unready):
+    unready.add("web")
+    books.see_namespace(a_namespace("a", is_targeted=False))
+    books.see_pod(a_row("a/web", "cpu=600m"))
+
+    books.lose_namespace("a")
+
+    decisions = books.decide()
+    assert decisions.releases == []
+    assert [wait.refusals[0].reason for wait in decisions.waits] == [Reason.NAMESPACE_UNKNOWN]
+
+
 def test_a_pod_that_cannot_be_counted_waits_until_it_can(books, unready):
     unready.add("web")
     books.see_pod(a_row("a/web", "cpu=600m"))

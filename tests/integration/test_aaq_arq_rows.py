@@ -1,7 +1,9 @@
 """AAQ's own tests of quotas of a namespace (E-ARQ), on a real cluster; scopes are elsewhere."""
 
 import json
+import time
 from http.client import CREATED, FORBIDDEN, OK, UNPROCESSABLE_ENTITY
+from itertools import count
 
 import pytest
 import yaml
@@ -243,13 +245,33 @@ def test_e_arq_09_claims_are_counted_for_their_class_too(place):
     come_and_go(place, "persistentvolumeclaims", {**CLAIM, "storageClassName": "gold"}, used)
 
 
+def wait_until_kubernetes_counts_quotas(place):
+    """Its controller notices a new kind within half a minute, and counts it in later quotas."""
+    place.quota({"pods": "1"}, "counted")
+    numbers = count()
+
+    def is_counted():
+        name = f"probe-{next(numbers)}"
+        kubectl = place.system.kubectl
+        kubectl("-n", place.name, "create", "quota", name, f"--hard={COUNT_ARQ}=9")
+        time.sleep(2)
+        used = kubectl("-n", place.name, "get", "quota", name, "-o", "jsonpath={.status.used}")
+        kubectl("-n", place.name, "delete", "quota", name)
+        return '"1"' in used.out
+
+    until(is_counted, lambda: "Kubernetes does not count application-aware quotas")
+    place.system.run("-n", place.name, "delete", "arq", "counted")
+
+
 def test_e_arq_01_a_quota_counts_itself(place):
+    wait_until_kubernetes_counts_quotas(place)
     place.quota(TEST_QUOTA)
 
     place.wait_used(f"{COUNT_ARQ}=1")
 
 
 def test_e_arq_10_quotas_can_be_limited_by_a_quota(place):
+    wait_until_kubernetes_counts_quotas(place)
     place.quota({COUNT_ARQ: "1"})
     place.wait_used(f"{COUNT_ARQ}=1")
 

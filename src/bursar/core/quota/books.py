@@ -3,8 +3,7 @@
 What happened goes in as plain calls: a pod, quota or namespace was seen or is gone, time
 has passed, a gate was lifted or could not be. What to do comes out of `decide`: which
 gates to lift, each with its room reserved already, and which pods to tell why they wait.
-There is no clock, no cluster and no task in here, so that every order of events can be
-tried in a test.
+There is no clock, cluster or task in here, so that a test can try every order of events.
 
 A gate that is being lifted is a *flight*. Its reservation is kept until the watch shows
 what became of the pod, because an answer that is lost, late or doubled must not free
@@ -264,16 +263,21 @@ class Books:
         if self.coverage.put_namespace(namespace):
             self._bill_anew(namespace.name, covering)
         if before is None or before.is_targeted != namespace.is_targeted:
-            for name in list(self._asides.get(namespace.name, {})):
-                self.reconsider_pod(namespace.name, name)
-            for party in self.room.parties_in(namespace.name):
-                for name in list(party.members):
-                    self.reconsider_pod(namespace.name, name)
+            self._reconsider_pods(namespace.name)
 
     def lose_namespace(self, name: str) -> None:
         covering = self.coverage.covering(name)
         if self.coverage.drop_namespace(name):
             self._bill_anew(name, covering)
+        # What is not known is not let go, be it on its way out.
+        self._reconsider_pods(name)
+
+    def _reconsider_pods(self, namespace: str) -> None:
+        for name in list(self._asides.get(namespace, {})):
+            self.reconsider_pod(namespace, name)
+        for party in self.room.parties_in(namespace):
+            for name in list(party.members):
+                self.reconsider_pod(namespace, name)
 
     def _bill_anew(self, namespace: str, left: tuple[CoveredQuota, ...] = ()) -> None:
         coverage = self.coverage
