@@ -5,24 +5,13 @@ the same connections, so the ratio is what judging costs beyond TLS and HTTP.
 """
 
 import json
-import socket
-import ssl
 import statistics
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-
-from certificates import Authority
 from ratio import Ratio
+from review_load import a_request, measured
 
-ROUNDS = 12
 REQUESTS = 1_600
-AT_ONCE = 8
 
 SERVER = """
 import asyncio, sys
@@ -80,77 +69,9 @@ def a_review() -> bytes:
     return json.dumps(review).encode()
 
 
-def a_request(path: str) -> bytes:
-    body = a_review()
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"Accept: application/json, */*\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-def read_answer(peer: ssl.SSLSocket) -> None:
-    got = b""
-    while b"\r\n\r\n" not in got:
-        got += peer.recv(65_536)
-    head, _, body = got.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 200 "), head
-    length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-    while len(body) < length:
-        body += peer.recv(65_536)
-
-
-def latencies(peers: list[ssl.SSLSocket], request: bytes) -> list[float]:
-    """Seconds until each answer, with one request under way on each connection."""
-    taken = []
-    for _ in range(REQUESTS // AT_ONCE):
-        started = time.perf_counter()
-        for peer in peers:
-            peer.sendall(request)
-        for peer in peers:
-            read_answer(peer)
-            taken.append(time.perf_counter() - started)
-    return taken
-
-
-def connect(port: int, authority: Authority) -> ssl.SSLSocket:
-    context = ssl.create_default_context(cafile=str(authority.certificate))
-    plain = socket.create_connection(("127.0.0.1", port))
-    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return context.wrap_socket(plain, server_hostname="localhost")
-
-
-def measured(folder: str) -> dict[str, list[tuple[float, float]]]:
-    """For each path, requests a second and the 99th percentile of every round."""
-    authority = Authority(Path(folder))
-    pair = authority.server("server")
-    for source, name in ((pair.certificate, "tls.crt"), (pair.key, "tls.key")):
-        Path(folder, name).write_bytes(source.read_bytes())
-    found: dict[str, list[tuple[float, float]]] = {"/gate": [], "/noop": []}
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER, folder], stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        port = int(server.stdout.readline())
-        peers = [connect(port, authority) for _ in range(AT_ONCE)]
-        for path in found:
-            latencies(peers, a_request(path))  # to warm up
-        for _ in range(ROUNDS):
-            for path, rounds in found.items():
-                request = a_request(path)
-                started = time.perf_counter()
-                taken = sorted(latencies(peers, request))
-                elapsed = time.perf_counter() - started
-                rounds.append((REQUESTS / elapsed, taken[len(taken) * 99 // 100]))
-        for peer in peers:
-            peer.close()
-        server.terminate()
-    return found
-
-
 def measure() -> Iterator[Ratio]:
-    with tempfile.TemporaryDirectory() as folder:
-        found = measured(folder)
+    requests = {path: [a_request(path, a_review())] for path in ("/gate", "/noop")}
+    found = measured(SERVER, requests, lambda _: REQUESTS)
     rate = {path: statistics.median(each[0] for each in rounds) for path, rounds in found.items()}
     late = {path: statistics.median(each[1] for each in rounds) for path, rounds in found.items()}
     yield Ratio(

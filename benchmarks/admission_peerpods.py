@@ -6,25 +6,13 @@ pod and with one of a hundred kilobytes. Pods of one workload are alike, and a p
 remembered; so the same is measured with pods of which no two are alike.
 """
 
-import itertools
 import json
-import ssl
 import statistics
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-
-from admission import connect, read_answer
-from certificates import Authority
 from ratio import Ratio
+from review_load import a_request, measured
 
-ROUNDS = 12
-AT_ONCE = 8
 REQUESTS = {3_500: 1_600, 100_000: 400}
 """How many to send in a round, by the size of the review in bytes."""
 UNLIKE = 1_000
@@ -96,31 +84,8 @@ def a_review(size: int, mark: str = "") -> bytes:
     return json.dumps(review).encode()
 
 
-def a_request(path: str, body: bytes) -> bytes:
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"Accept: application/json, */*\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-def latencies(peers: list[ssl.SSLSocket], requests: list[bytes], count: int) -> list[float]:
-    """Seconds until each answer, with one request under way on each connection."""
-    taken = []
-    wanted = itertools.cycle(requests)
-    for _ in range(count // AT_ONCE):
-        started = time.perf_counter()
-        for peer in peers:
-            peer.sendall(next(wanted))
-        for peer in peers:
-            read_answer(peer)
-            taken.append(time.perf_counter() - started)
-    return taken
-
-
 Key = tuple[int, str, bool]
 """Size, path, and whether all pods are alike."""
-Rounds = dict[Key, list[tuple[float, float]]]
 
 
 def all_requests() -> dict[Key, list[bytes]]:
@@ -134,38 +99,8 @@ def all_requests() -> dict[Key, list[bytes]]:
     }
 
 
-def measured(folder: str) -> Rounds:
-    """By size, path and likeness, requests a second and the 99th percentile of every round."""
-    authority = Authority(Path(folder))
-    pair = authority.server("server")
-    for source, name in ((pair.certificate, "tls.crt"), (pair.key, "tls.key")):
-        Path(folder, name).write_bytes(source.read_bytes())
-    requests = all_requests()
-    found: Rounds = {key: [] for key in requests}
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER, folder], stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        port = int(server.stdout.readline())
-        peers = [connect(port, authority) for _ in range(AT_ONCE)]
-        for key, bodies in requests.items():
-            latencies(peers, bodies, REQUESTS[key[0]])  # to warm up
-        for _ in range(ROUNDS):
-            for key, bodies in requests.items():
-                count = REQUESTS[key[0]]
-                started = time.perf_counter()
-                taken = sorted(latencies(peers, bodies, count))
-                elapsed = time.perf_counter() - started
-                found[key].append((count / elapsed, taken[len(taken) * 99 // 100]))
-        for peer in peers:
-            peer.close()
-        server.terminate()
-    return found
-
-
 def measure() -> Iterator[Ratio]:
-    with tempfile.TemporaryDirectory() as folder:
-        found = measured(folder)
+    found = measured(SERVER, all_requests(), lambda key: REQUESTS[key[0]])
     rate = {key: statistics.median(each[0] for each in rounds) for key, rounds in found.items()}
     late = {key: statistics.median(each[1] for each in rounds) for key, rounds in found.items()}
     for size, path, alike in found:
