@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import ssl
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import SERVICE_ACCOUNT_FOLDER, ClusterAccess
 from bursar.adapters.serving.server import BODY_BYTES_MAX, HttpsServer, ServerLimits
 from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.adapters.serving.tls_profile import TlsProfile, tls_profile
 from bursar.app.admission import CONTROLLER, Installation, WhenUnreachable
 from bursar.app.admission_quotas import QuotaCheck
 from bursar.cli.ending import OK, BadInputError
@@ -54,7 +54,7 @@ class Settings:
     body_bytes_max: int
     desk: DeskSettings
     peer_pods: PeerPodSettings
-    tls: "TlsProfile"
+    tls: TlsProfile
 
 
 @click.command(short_help="Gate new pods, rewrite peer pods and check quotas for an API server.")
@@ -134,12 +134,19 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
             server_name=f"{CONTROLLER}.{home.namespace}.svc",
         ),
         peer_pods=peer_pod_settings(chosen),
-        tls=tls_profile(os.environ.get(TLS_VERSION, ""), os.environ.get(TLS_SUITES, "")),
+        tls=_tls_profile(),
     )
     access = cluster_access(kubeconfig, context)
     asyncio.run(until_told(_serve(settings, access)))
     _say("ended")
     return OK
+
+
+def _tls_profile() -> TlsProfile:
+    try:
+        return tls_profile(os.environ.get(TLS_VERSION, ""), os.environ.get(TLS_SUITES, ""))
+    except ValueError as error:
+        raise BadInputError(str(error)) from None
 
 
 def peer_pod_settings(chosen: Mapping[str, Any]) -> PeerPodSettings:
@@ -159,7 +166,7 @@ def _say(line: str) -> None:
 
 
 async def _serve(settings: Settings, access: ClusterAccess) -> None:
-    pair = ProfiledPair(settings.tls_folder, settings.tls)
+    pair = ServingPair(settings.tls_folder, clock=SYSTEM_CLOCK, report=_say, profile=settings.tls)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(
             KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom())
@@ -188,99 +195,3 @@ def _server(settings: Settings, client: KubeClient, desk: DeskClient) -> HttpsSe
         clock=SYSTEM_CLOCK,
         limits=ServerLimits(body_bytes_max=largest),
     )
-
-
-# ------------------------------------------------------------------ TLS as upstream is told
-
-_RULED_OUT: Final = ("VersionTLS10", "VersionTLS11")
-_VERSIONS: Final = {
-    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
-    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
-}
-SUITES: Final = {
-    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
-    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
-    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
-    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
-    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": "ECDHE-ECDSA-CHACHA20-POLY1305",
-    "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
-    "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
-    "TLS_RSA_WITH_AES_128_CBC_SHA256": "AES128-SHA256",
-    "TLS_RSA_WITH_AES_128_GCM_SHA256": "AES128-GCM-SHA256",
-    "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
-    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256": "ECDHE-RSA-AES128-SHA256",
-}
-"""Names that Go knows, and what OpenSSL calls them. RC4 and 3DES are not in OpenSSL any more."""
-SUITES_OF_13: Final = frozenset(
-    {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
-)
-"""Taken and without effect, as upstream: neither Go nor Python lets anybody choose among them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TlsProfile:
-    """What is asked of connections beyond what is usual."""
-
-    least: ssl.TLSVersion | None = None
-    suites: tuple[str, ...] = ()
-    """Names by OpenSSL, for TLS 1.2; none for the usual ones."""
-
-    def apply(self, context: ssl.SSLContext) -> None:
-        if self.least is not None:
-            context.minimum_version = self.least
-        if self.suites:
-            context.set_ciphers(":".join(self.suites))
-
-
-def tls_profile(version: str, suites: str) -> TlsProfile:
-    """Read upstream's two settings; what is wrong is said in its words."""
-    version = version.strip()
-    wanted = [name for each in suites.split(",") if (name := each.strip())]
-    if not version and not wanted:
-        return TlsProfile()
-    if version in _RULED_OUT:
-        raise BadInputError(
-            f'invalid minVersion "{version}": TLS 1.0 and 1.1 are not supported, use VersionTLS12 '
-            "or VersionTLS13"
-        )
-    least = _VERSIONS.get(version or "VersionTLS12")
-    if least is None:
-        raise BadInputError(f'invalid minVersion "{version}": unknown tls version "{version}"')
-    if least is ssl.TLSVersion.TLSv1_3 and wanted:
-        raise BadInputError(
-            "cipherSuites may not be specified when minVersion is VersionTLS13: its suites cannot "
-            "be chosen"
-        )
-    return TlsProfile(least=least, suites=_suites(wanted))
-
-
-def _suites(wanted: list[str]) -> tuple[str, ...]:
-    valid = sorted({*SUITES, *SUITES_OF_13})
-    for name in wanted:
-        if name not in valid:
-            raise BadInputError(
-                f"invalid cipherSuites: Cipher suite {name} not supported or doesn't exist; "
-                f"valid names: [{' '.join(valid)}]"
-            )
-    return tuple(SUITES[name] for name in wanted if name in SUITES)
-
-
-class ProfiledPair(ServingPair):
-    """A certificate that is shown on connections of a profile, also after it was replaced."""
-
-    def __init__(self, folder: str, profile: TlsProfile) -> None:
-        super().__init__(folder, clock=SYSTEM_CLOCK, report=_say)
-        self._profile = profile
-
-    def _load(self) -> ssl.SSLContext:
-        context = super()._load()
-        self._profile.apply(context)
-        return context

@@ -1,11 +1,8 @@
 """The path of peer pods: upstream's manners over HTTP, and what is counted."""
 
-import asyncio
 import base64
 import io
 import json
-import ssl
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,23 +11,20 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admission_notation import a_review, a_reviewer, put_pair, running
+from admission_notation import a_review, a_reviewer, running
 from bursar.adapters.admission.peerpods import (
     BODY_BYTES_MAX,
     PeerPodCounts,
     peer_pod_routes,
 )
 from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
-from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.patches import json_patched
-from bursar.adapters.serving.server import JSON, HttpsServer, Incoming, ServerLimits
+from bursar.adapters.serving.server import JSON, Incoming, ServerLimits
 from bursar.cli import webhook as verb
-from bursar.cli.ending import BadInputError
 from bursar.cli.peerpod_options import catalogue_options, sizing_options
 from bursar.core.peerpods.rewriting import Rewritten, rewrite
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.wire.admission_review import decode_peer_pod
-from certificates import Authority
 from peerpod_notation import (
     EFFECTIVE,
     KATA,
@@ -380,88 +374,6 @@ async def test_each_path_has_its_own_limit(tmp_path):
 
 
 # ------------------------------------------------------------------ what upstream is told
-
-GCM, CBC = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"
-T12, T13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
-
-
-@pytest.mark.parametrize(
-    ("version", "suites", "least", "count"),
-    [
-        pytest.param("", "", None, 0, id="T1 both empty"),
-        pytest.param("VersionTLS12", "", T12, 0, id="T2 1.2"),
-        pytest.param("VersionTLS13", "", T13, 0, id="T3 1.3"),
-        pytest.param("VersionTLS12", f"{GCM},{CBC}", T12, 2, id="T7 two suites"),
-        pytest.param("", GCM, T12, 1, id="T10 no version and one suite"),
-        pytest.param("VersionTLS12", f" {GCM} , {CBC} ", T12, 2, id="T11 suites with spaces"),
-        pytest.param("VersionTLS12", f",{GCM},,", T12, 1, id="T12 empty suites"),
-        pytest.param("  VersionTLS12 ", "", T12, 0, id="T13 version with spaces"),
-        pytest.param("", "TLS_AES_128_GCM_SHA256", T12, 0, id="a suite of 1.3 has no effect"),
-        pytest.param("", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", T12, 1, id="a legacy name"),
-    ],
-)
-def test_tls_settings_are_read_as_upstream_reads_them(version, suites, least, count):
-    profile = verb.tls_profile(version, suites)
-
-    assert (profile.least, len(profile.suites)) == (least, count)
-
-
-@pytest.mark.parametrize(
-    ("version", "suites", "complaint"),
-    [
-        pytest.param("VersionTLS10", "", "TLS 1.0 and 1.1 are not supported", id="T4 1.0"),
-        pytest.param("VersionTLS11", "", "TLS 1.0 and 1.1 are not supported", id="T5 1.1"),
-        pytest.param("VersionTLS99", "", 'invalid minVersion "VersionTLS99"', id="T6 unknown"),
-        pytest.param("VersionTLS12", "X", "invalid cipherSuites: Cipher suite X", id="T8 bad"),
-        pytest.param("VersionTLS13", GCM, "may not be specified when minVersion is", id="T9"),
-        pytest.param("", "TLS_RSA_WITH_RC4_128_SHA", "not supported", id="gone from OpenSSL"),
-    ],
-)
-def test_tls_settings_that_are_wrong_are_refused_in_upstreams_words(version, suites, complaint):
-    with pytest.raises(BadInputError) as raised:
-        verb.tls_profile(version, suites)
-
-    assert complaint in str(raised.value)
-
-
-def test_every_suite_is_one_that_openssl_has():
-    for name in verb.SUITES:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        profile = verb.tls_profile("", name)
-        profile.apply(context)
-
-        assert set(profile.suites) < {each["name"] for each in context.get_ciphers()}
-
-
-async def shaken(folder: Path, profile: verb.TlsProfile, most: ssl.TLSVersion) -> tuple[str, str]:
-    """Version and suite of a connection, after the certificate was replaced."""
-    authority = Authority(folder)
-    put_pair(folder, authority.server("webhook"))
-    pair = verb.ProfiledPair(str(folder), profile)
-    server = HttpsServer({}, clock=SYSTEM_CLOCK)
-    port = await server.start("127.0.0.1", 0, await pair.listening_context())
-    put_pair(folder, authority.server("webhook"))
-    pair.look()
-    trust = ssl.create_default_context(cafile=str(authority.certificate))
-    trust.maximum_version = most
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
-        connection = writer.get_extra_info("ssl_object")
-        found = connection.version(), connection.cipher()[0]
-        writer.close()
-        await writer.wait_closed()
-        return found
-    finally:
-        await server.stop()
-
-
-async def test_the_least_version_and_the_suites_hold_on_every_connection(tmp_path):
-    only = verb.tls_profile("", "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256")
-
-    assert await shaken(tmp_path, only, T12) == ("TLSv1.2", "ECDHE-ECDSA-AES128-SHA256")
-    assert (await shaken(tmp_path, verb.tls_profile("VersionTLS13", ""), T13))[0] == "TLSv1.3"
-    with pytest.raises((ssl.SSLError, ConnectionError)):
-        await shaken(tmp_path, verb.tls_profile("VersionTLS13", ""), T12)
 
 
 @pytest.mark.parametrize(

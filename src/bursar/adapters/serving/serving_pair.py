@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from bursar.adapters.serving.tls_profile import USUAL, TlsProfile
 from bursar.app.ports import Clock
 
 CERTIFICATE: Final = "tls.crt"
@@ -25,10 +26,18 @@ _Stamp: TypeAlias = tuple[int, int, int] | None
 class ServingPair:
     """Certificate and key in a folder, named as in a Secret of type `kubernetes.io/tls`."""
 
-    def __init__(self, folder: str, *, clock: Clock, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        folder: str,
+        *,
+        clock: Clock,
+        report: Callable[[str], None],
+        profile: TlsProfile = USUAL,
+    ) -> None:
         self._files = (Path(folder, CERTIFICATE), Path(folder, KEY))
         self._clock = clock
         self._report = report
+        self._profile = profile
         self._stamps: tuple[_Stamp, ...] = ()
         self._newest: ssl.SSLContext | None = None
         self.reloads = 0
@@ -70,6 +79,7 @@ class ServingPair:
         certificate, key = self._files
         # With an encrypted key OpenSSL would ask on the terminal; an empty password fails.
         context.load_cert_chain(certificate, key, password="")
+        self._profile.apply(context)
         return context
 
     def _show_newest(
