@@ -20,10 +20,11 @@ import msgspec
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.identity import locate
-from bursar.adapters.kube.rows import PODS, identify_pod
+from bursar.adapters.pod_rows import identify_pod
 from bursar.app.informer import Informer
 from bursar.app.informer_changes import Upserted
 from bursar.app.informer_store import Store
+from bursar.app.kinds import PODS
 from bursar.app.ports import EVERYTHING, EventKind, Key, Page, Query, Resource, WatchEvent
 from bursar.wire import pod as wire_pod
 from bursar.wire.pod_row import PodRowDecoder

@@ -24,11 +24,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import load_kubeconfig
-from bursar.adapters.kube.rows import PODS
 from bursar.adapters.kube.transport import Limits
-from bursar.adapters.quota_kinds import APPLICATION_QUOTAS, crd_documents
+from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_sources import quota_sources
 from bursar.app.informer_store import Store
+from bursar.app.kinds import APPLICATION_QUOTAS, PODS
 from bursar.app.ports import Key, NotFoundError, Patch, PatchKind, Query
 from bursar.app.quota.desk import LIFTS_MAX, Desk
 from bursar.app.quota.lifting import GateLifter

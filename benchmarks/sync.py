@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.identity import locate
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.rows import PODS, identify_pod
+from bursar.adapters.pod_rows import identify_pod
 from bursar.app.informer import Informer
+from bursar.app.kinds import PODS
 from bursar.wire.pod_row import PodRowDecoder
 from ratio import Ratio
 from watch import Access, NoCredentials, read_bare, streaming

@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
-from bursar.adapters.capacity_sources import CONFIG_MAPS, CapacityPlaces, capacity_sources
+from bursar.adapters.capacity_sources import CapacityPlaces, capacity_sources
 from bursar.adapters.memory.kinds import NAMESPACES, NODES, PODS
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.quota_sources import pod_rows
+from bursar.adapters.pod_rows import pod_rows
 from bursar.app.capacity.telling import CapacityNews, CapacityReason
 from bursar.app.capacity.work import CapacityWork
+from bursar.app.kinds import CONFIG_MAPS
 from bursar.app.ports import AlreadyExistsError, Key, Patch, PatchKind
 from bursar.core.peerpods.capacity import MARK_ANNOTATION
 from machine_time import MachineClock, run

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
-from bursar.adapters.kube.rows import PODS
 from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.quota_kinds import APPLICATION_QUOTAS, NAMESPACES, crd_documents
+from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_sources import quota_sources
+from bursar.app.kinds import APPLICATION_QUOTAS, NAMESPACES, PODS
 from bursar.app.ports import Key, Patch, PatchKind
 from bursar.app.quota.desk import Desk
 from bursar.app.quota.lifting import GateLifter

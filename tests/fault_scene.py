@@ -15,11 +15,12 @@ from random import Random
 from typing import Any, Protocol
 
 from bursar.adapters.identity import locate
-from bursar.adapters.kube.rows import PODS, identify_pod
+from bursar.adapters.pod_rows import identify_pod
 from bursar.app.informer import Informer, InformerRules
 from bursar.app.informer_backoff import BackoffRules
 from bursar.app.informer_changes import Deleted, Upserted
 from bursar.app.informer_store import Identity
+from bursar.app.kinds import PODS
 from bursar.app.ports import Clock, ClusterError, Key, NotFoundError, Patch, PatchKind, Query
 from bursar.core.model.pod_row import PodRow
 from bursar.wire.pod_row import PodRowDecoder

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
-from bursar.adapters.kube.rows import PODS
 from bursar.adapters.memory.kinds import NAMESPACES
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.kinds import PODS
 from bursar.app.ports import (
     EVERYTHING,
     BusyError,

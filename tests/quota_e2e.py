@@ -6,7 +6,6 @@ to wait until the API server has noticed.
 """
 
 import json
-import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -18,13 +17,14 @@ from typing import Any
 
 import yaml
 
-from assets import ensure
-from bursar.adapters.quota_kinds import CUSTOM_KINDS, crd_folder
+from bursar.adapters.quota_kinds import crd_folder
+from bursar.app.kinds import CUSTOM_KINDS
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from command_line import COMMAND, Ran, run_bursar
 from controlplane import ControlPlane
+from kubectl import try_kubectl
 from program import Program
 from webhook_process import Webhook
 
@@ -98,16 +98,7 @@ class System:
         return code, json.loads(answer)
 
     def kubectl(self, *arguments: str, stdin: str = "") -> Ran:
-        done = subprocess.run(
-            [str(ensure("kubectl")), "--kubeconfig", str(self.plane.kubeconfig), *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env={"HOME": str(self.plane.folder)},
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return try_kubectl(self.plane, *arguments, stdin=stdin)
 
     def run(self, *arguments: str, stdin: str = "") -> str:
         ran = self.kubectl(*arguments, stdin=stdin)

@@ -7,7 +7,6 @@ that are not held back. So these tests have a cluster of their own: `own_cluster
 import asyncio
 import contextlib
 import json
-import subprocess
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -21,10 +20,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from assets import AssetError, ensure
+from assets import AssetError
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.rows import PODS
-from bursar.adapters.quota_kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, NAMESPACES
+from bursar.app.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, NAMESPACES, PODS
 from bursar.app.lease_record import LEASES
 from bursar.app.ports import (
     ClusterError,
@@ -40,9 +38,10 @@ from bursar.cli.manifests import manifests
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from certificates import Authority, _draft, _write_key
-from command_line import COMMAND, Ran
+from command_line import COMMAND
 from controlplane import ControlPlane
 from kube_access import SERVICE_ACCOUNTS, a_client, access_of
+from kubectl import try_kubectl
 from program import Program, ProgramError
 
 Raw = dict[str, Any]
@@ -70,19 +69,6 @@ def own_cluster(*, nodes: int = 0) -> Iterator[ControlPlane]:
     plane.stop()
 
 
-def kubectl(plane: ControlPlane, *arguments: str, stdin: str = "") -> Ran:
-    done = subprocess.run(
-        [str(ensure("kubectl")), "--kubeconfig", str(plane.kubeconfig), *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={"HOME": str(plane.folder)},
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
-
-
 def printed(*arguments: str) -> str:
     """What `bursar manifests` prints."""
     ran = CliRunner().invoke(manifests, arguments, standalone_mode=False)
@@ -92,10 +78,10 @@ def printed(*arguments: str) -> str:
 
 def install(plane: ControlPlane) -> None:
     """The kinds, and what the accounts may do. How pods are gated is left to the tests."""
-    ran = kubectl(plane, "apply", "--server-side", "-f", "-", stdin=printed("crds", "rbac"))
+    ran = try_kubectl(plane, "apply", "--server-side", "-f", "-", stdin=printed("crds", "rbac"))
     assert ran.code == 0, ran.err
     kinds = [f"crd/{each}" for each in (APPLICATION_QUOTAS, CLUSTER_QUOTAS)]
-    ran = kubectl(plane, "wait", "--for=condition=Established", "--timeout=30s", *kinds)
+    ran = try_kubectl(plane, "wait", "--for=condition=Established", "--timeout=30s", *kinds)
     assert ran.code == 0, ran.err
 
 

@@ -12,21 +12,20 @@ from random import Random
 from typing import Any
 
 from bursar.adapters.identity import locate
-from bursar.adapters.kube.rows import PODS, identify_pod
 from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.observed import observe
-from bursar.adapters.quota_kinds import (
+from bursar.adapters.pod_rows import identify_pod
+from bursar.adapters.quota_kinds import crd_documents, observe_namespaces, observe_quotas
+from bursar.app.informer import Informer
+from bursar.app.informer_changes import Deleted, Synced, Upserted
+from bursar.app.kinds import (
     APPLICATION_QUOTAS,
     APPLIED_CLUSTER_QUOTAS,
     CLUSTER_QUOTAS,
     NAMESPACES,
-    crd_documents,
-    observe_namespaces,
-    observe_quotas,
+    PODS,
 )
-from bursar.app.informer import Informer
-from bursar.app.informer_changes import Deleted, Synced, Upserted
 from bursar.app.ports import (
     EVERYTHING,
     ClusterError,

@@ -7,12 +7,7 @@ first status of a quota at once, so the rows about queues are about that.
 import pytest
 
 from aaq_scene import TEAM, AaqScene, listed
-from bursar.adapters.quota_kinds import (
-    APPLICATION_QUOTAS,
-    CLUSTER_QUOTAS,
-    NAMESPACES,
-    RESOURCE_QUOTAS,
-)
+from bursar.app.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.ports import Key, Patch, PatchKind
 from bursar.core.quota.quota import GATE
 

@@ -8,9 +8,8 @@ of the pods is the same.
 import pytest
 
 from aaq_scene import AaqScene
-from bursar.adapters.quota_kinds import JOB_QUEUE_CONFIGS, NAMESPACES
+from bursar.app.kinds import JOB_QUEUE_CONFIGS, NAMESPACES, PODS
 from bursar.app.ports import Key
-from bursar.app.quota.lifting import PODS
 from bursar.core.quota.quota import GATE
 
 FOREIGN = "example.com/licence"

@@ -7,7 +7,6 @@ import pytest
 
 from bursar.app.access_manifests import access_documents, capacity_documents
 from bursar.app.admission_manifests import (
-    GATING_LABEL,
     Endpoint,
     GatingSettings,
     policy_documents,
@@ -15,6 +14,7 @@ from bursar.app.admission_manifests import (
 )
 from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
 from bursar.core.quota.quota import GATE
+from bursar.core.quota.targeting import GATING_LABEL
 
 DEFAULT = GatingSettings()
 TEAMS = LabelSelector(

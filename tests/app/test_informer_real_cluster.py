@@ -9,10 +9,11 @@ import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.identity import locate
-from bursar.adapters.kube.rows import PODS, identify_pod
+from bursar.adapters.pod_rows import identify_pod
 from bursar.app.informer import Informer, InformerRules
 from bursar.app.informer_backoff import BackoffRules
 from bursar.app.informer_changes import Deleted, Upserted
+from bursar.app.kinds import PODS
 from bursar.app.ports import InvalidError, Key, Query, UnavailableError
 from bursar.wire.pod_row import PodRowDecoder
 from kube_access import a_client, access_of

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bursar.adapters.kube.rows import PODS
-from bursar.adapters.quota_kinds import APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS, NAMESPACES
+from bursar.app.kinds import APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS, NAMESPACES, PODS
 from bursar.app.ports import Key, UnavailableError
 from machine_time import run
 from quota_scene import a_scene, on_scene

@@ -11,18 +11,12 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
-from bursar.adapters.kube.rows import PODS
 from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.quota_kinds import (
-    APPLICATION_QUOTAS,
-    CLUSTER_QUOTAS,
-    NAMESPACES,
-    RESOURCE_QUOTAS,
-    crd_documents,
-)
+from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_sources import term_sources
 from bursar.app.event_document import EVENTS
+from bursar.app.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, NAMESPACES, PODS, RESOURCE_QUOTAS
 from bursar.app.lease_record import LEASES
 from bursar.app.ports import (
     ForbiddenError,

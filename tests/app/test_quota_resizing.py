@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bursar.adapters.kube.rows import PODS
+from bursar.app.kinds import PODS
 from bursar.app.ports import Key, UnavailableError
 from bursar.app.quota.resizing import FRESH_SECONDS_MAX, ResizeDesk, staleness_problem
 from bursar.core.quota.refusal import Reason, explanation

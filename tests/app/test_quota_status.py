@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from bursar.adapters.quota_kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, NAMESPACES
+from bursar.app.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, NAMESPACES
 from bursar.app.ports import (
     BusyError,
     ForbiddenError,

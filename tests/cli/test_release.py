@@ -6,10 +6,9 @@ from random import Random
 
 import pytest
 
-from bursar.adapters.kube.rows import PODS
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.quota_kinds import NAMESPACES
-from bursar.adapters.quota_sources import pod_row_decode
+from bursar.adapters.pod_rows import pod_row_decode
+from bursar.app.kinds import NAMESPACES, PODS
 from bursar.app.ports import (
     ConflictError,
     ForbiddenError,

@@ -14,7 +14,7 @@ import pytest
 from bursar.adapters.capacity_sources import CapacityPlaces, capacity_sources
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.quota_sources import pod_rows
+from bursar.adapters.pod_rows import pod_rows
 from bursar.app.capacity.telling import CapacityReason, tell
 from bursar.app.capacity.work import CapacityWork
 from bursar.app.event_recorder import EventRecorder

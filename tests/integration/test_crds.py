@@ -4,50 +4,39 @@ import asyncio
 import contextlib
 import json
 import re
-import subprocess
 import uuid
 from io import BytesIO
 
 import pytest
 
-from assets import ROOT, ensure
+from assets import ROOT
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.manifests import read_manifests, read_objects_as_written
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.quota_kinds import (
+    crd_documents,
+    crd_folder,
+    observe_namespaces,
+    observe_quotas,
+)
+from bursar.app.kinds import (
     AAQS,
     APPLICATION_QUOTAS,
     APPLIED_CLUSTER_QUOTAS,
     CLUSTER_QUOTAS,
     CUSTOM_KINDS,
     NAMESPACES,
-    crd_documents,
-    crd_folder,
-    observe_namespaces,
-    observe_quotas,
 )
 from bursar.app.ports import InvalidError, Key, NotFoundError, Patch, PatchKind
 from bursar.core.quota.quota import Order, QuotaKind
 from kube_access import a_client, access_of
+from kubectl import kubectl
 from scripted_cluster import seeded
 
 EXAMPLES = ROOT / "examples" / "quota"
 DEADLINE_S = 30
 MOMENT = "2026-01-02T12:00:00Z"
-
-
-def kubectl(plane, *arguments, stdin=""):
-    done = subprocess.run(
-        [str(ensure("kubectl")), "--kubeconfig", str(plane.kubeconfig), *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def columns(table):

@@ -2,15 +2,14 @@
 
 import difflib
 import re
-import subprocess
 import time
 import uuid
 
 import pytest
 
-from assets import ensure
 from command_line import run_bursar
 from controlplane import ControlPlane
+from kubectl import kubectl
 
 MANIFESTS = """
 apiVersion: v1
@@ -36,18 +35,6 @@ spec:
 """
 LEASE = ("Lease:", "  HolderIdentity:", "  AcquireTime:", "  RenewTime:")
 """Lines of kubectl's text that only a live cluster has; the events, at the end, are the others."""
-
-
-def kubectl(plane: ControlPlane, *arguments: str, stdin: str = "") -> str:
-    done = subprocess.run(
-        [str(ensure("kubectl")), "--kubeconfig", str(plane.kubeconfig), *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"TZ": "UTC", "HOME": str(plane.folder)},
-    )
-    return done.stdout
 
 
 @pytest.fixture

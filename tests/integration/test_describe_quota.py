@@ -7,22 +7,20 @@ with our recount, over pods and quotas of every shape that quotas tell apart.
 import asyncio
 import contextlib
 import json
-import subprocess
 import uuid
 from collections.abc import AsyncIterator
 from random import Random
 
 import pytest
 
-from assets import ensure
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.quota_kinds import (
+from bursar.adapters.quota_kinds import crd_folder
+from bursar.app.kinds import (
     APPLICATION_QUOTAS,
     CLUSTER_QUOTAS,
     CUSTOM_KINDS,
     NAMESPACES,
     RESOURCE_QUOTAS,
-    crd_folder,
 )
 from bursar.app.ports import AlreadyExistsError, Key, Patch, PatchKind, Query, Resource
 from bursar.core.model.quantity import Quantity
@@ -30,6 +28,7 @@ from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from command_line import run_bursar
 from kube_access import PODS, SERVICE_ACCOUNTS, a_client, access_of
+from kubectl import kubectl
 
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
@@ -279,15 +278,6 @@ async def test_the_recount_equals_what_kubernetes_counts(control_plane, client, 
 
 
 # ------------------------------------------------------------------ the queue
-
-
-def kubectl(plane, *arguments):
-    subprocess.run(
-        [str(ensure("kubectl")), "--kubeconfig", str(plane.kubeconfig), *arguments],
-        capture_output=True,
-        check=True,
-        timeout=60,
-    )
 
 
 @pytest.fixture

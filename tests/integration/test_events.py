@@ -4,17 +4,16 @@ import asyncio
 import contextlib
 import http.client
 import json
-import subprocess
 import uuid
 from collections.abc import AsyncIterator
 from enum import Enum
 
-from assets import ensure
 from bursar.adapters.clock import RealClock
 from bursar.app.event_document import EventType, ObjectReference
 from bursar.app.event_recorder import Drop, EventRecorder
 from controlplane import ControlPlane
 from kube_access import a_client, access_of
+from kubectl import kubectl
 
 
 class Reason(Enum):
@@ -70,17 +69,6 @@ def a_pod(plane: ControlPlane, namespace: str) -> ObjectReference:
         name="web",
         uid=made["metadata"]["uid"],
     )
-
-
-def kubectl(plane: ControlPlane, *arguments: str) -> str:
-    done = subprocess.run(
-        [str(ensure("kubectl")), "--kubeconfig", str(plane.kubeconfig), *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=30,
-    )
-    return done.stdout
 
 
 def rows(text: str) -> list[list[str]]:

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import contextlib
 import json
-import subprocess
 import time
 import urllib.request
 import uuid
@@ -18,11 +17,11 @@ import yaml
 from click.testing import CliRunner
 
 from admission_notation import running
-from assets import ensure
 from bursar.adapters.serving.server import JSON, Incoming, Outgoing
 from bursar.app.peerpod_manifests import CONFIGURATION, POLICY
 from bursar.cli.manifests import manifests
 from controlplane import LOOPBACK, NODE_CAPACITY, ControlPlane
+from kubectl import try_kubectl
 from peerpod_notation import KATA, ONE_VM, RECORD, VM, main, sized
 from webhook_process import Webhook
 
@@ -61,17 +60,10 @@ class Scene:
         return json.loads(answer)
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        ran = subprocess.run(
-            [str(ensure("kubectl")), "--kubeconfig", str(self.plane.kubeconfig), *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env={"HOME": str(self.plane.folder)},
-        )
-        assert ran.returncode == 0, ran.stderr
-        return ran.stdout + ran.stderr
+        """All that it prints, warnings included."""
+        ran = try_kubectl(self.plane, *arguments, stdin=stdin)
+        assert ran.code == 0, ran.err
+        return ran.out + ran.err
 
     @property
     def pods(self) -> str:

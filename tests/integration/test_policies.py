@@ -1,7 +1,6 @@
 """Pods are gated by policies of the API server alone: no webhook of ours runs in this module."""
 
 import json
-import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -12,12 +11,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from assets import ensure
-from bursar.app.admission_manifests import GATING_LABEL, MAY_NOT_GROW, MAY_NOT_NAME_A_NODE
+from bursar.app.admission_manifests import MAY_NOT_GROW, MAY_NOT_NAME_A_NODE
 from bursar.cli.manifests import manifests
 from bursar.core.quota.quota import GATE
+from bursar.core.quota.targeting import GATING_LABEL
 from command_line import Ran
 from controlplane import ControlPlane
+from kubectl import try_kubectl
 
 REMOVAL_DENIED = "Only AAQ controller has permission to remove ApplicationAwareQuotaGate gate"
 FOREIGN = "example.com/licence"
@@ -40,16 +40,7 @@ class Installation:
         return f"system:serviceaccount:{self.home}:aaq-controller"
 
     def kubectl(self, *arguments: str, stdin: str = "") -> Ran:
-        done = subprocess.run(
-            [str(ensure("kubectl")), "--kubeconfig", str(self.plane.kubeconfig), *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env={"HOME": str(self.plane.folder)},
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return try_kubectl(self.plane, *arguments, stdin=stdin)
 
     def run(self, *arguments: str, stdin: str = "") -> str:
         ran = self.kubectl(*arguments, stdin=stdin)

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from bursar.adapters.kube.rows import PODS
-from bursar.adapters.quota_kinds import APPLICATION_QUOTAS, NAMESPACES, RESOURCE_QUOTAS
+from bursar.app.kinds import APPLICATION_QUOTAS, NAMESPACES, PODS, RESOURCE_QUOTAS
 from bursar.app.ports import ClusterError, Key, NotFoundError, Patch, PatchKind
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from certificates import Authority
 from controlplane import LOOPBACK, ControlPlane
+from kubectl import try_kubectl
 from program import free_port
 from quota_processes import (
     PATIENCE_S,
@@ -26,7 +26,6 @@ from quota_processes import (
     Lane,
     a_pod,
     administering,
-    kubectl,
     own_cluster,
     printed,
     until,
@@ -132,11 +131,11 @@ def dead_webhooks(plane: ControlPlane, authority: Authority) -> Iterator[None]:
     """Registered, and nobody answers."""
     url = f"https://{LOOPBACK}:{free_port()}"
     hooks = printed("webhooks", f"--url={url}", f"--ca-bundle={authority.certificate}")
-    assert kubectl(plane, "apply", "-f", "-", stdin=hooks).code == 0
+    assert try_kubectl(plane, "apply", "-f", "-", stdin=hooks).code == 0
     try:
         yield
     finally:
-        assert kubectl(plane, "delete", "-f", "-", stdin=hooks).code == 0
+        assert try_kubectl(plane, "delete", "-f", "-", stdin=hooks).code == 0
 
 
 async def test_9_1_8_while_no_webhook_answers_no_pod_gets_past_the_gate(control_plane, tmp_path):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bursar.adapters.kube.rows import PODS
+from bursar.app.kinds import PODS
 from bursar.app.ports import Key, Query
 from quota_processes import Controllers, Lane, administering, own_cluster, until, watched
 

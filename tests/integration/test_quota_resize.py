@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from bursar.adapters.kube.rows import PODS
 from bursar.adapters.kube.transport import Limits
+from bursar.app.kinds import PODS
 from bursar.app.ports import ClusterError, Key, Patch, PatchKind, Query
 from command_line import Ran
 from controlplane import LOOPBACK, ControlPlane
 from kube_access import a_client, access_of
+from kubectl import try_kubectl
 from program import free_port
 from quota_processes import (
     HOME,
@@ -21,7 +22,6 @@ from quota_processes import (
     Controllers,
     Lane,
     administering,
-    kubectl,
     millicores,
     own_cluster,
     printed,
@@ -58,7 +58,7 @@ class Scene:
     controllers: Controllers
 
     def resize(self, key: Key, cpu: str) -> Ran:
-        return kubectl(
+        return try_kubectl(
             self.plane,
             *("patch", "pod", "-n", key.namespace, key.name, "--subresource=resize"),
             *("--type=json", "-p", json.dumps(to(cpu))),
@@ -100,7 +100,7 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     webhook.program.wait_ready()
     authority = webhook.authority.certificate
     hooks = printed("webhooks", f"--url={webhook.url}", f"--ca-bundle={authority}")
-    assert kubectl(control_plane, "apply", "-f", "-", stdin=hooks).code == 0
+    assert try_kubectl(control_plane, "apply", "-f", "-", stdin=hooks).code == 0
     with controllers:
         yield made
         webhook.program.stop()

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bursar.adapters.kube.rows import PODS
+from bursar.app.kinds import PODS
 from bursar.app.ports import ClusterError, Key, Patch, PatchKind
 from bursar.core.quota.quota import GATE
 from command_line import Ran, run_bursar
 from controlplane import ControlPlane
+from kubectl import try_kubectl
 from quota_processes import (
     ACCOUNT,
     HOME,
@@ -20,7 +21,6 @@ from quota_processes import (
     Administrator,
     a_pod,
     administering,
-    kubectl,
     own_cluster,
     printed,
 )
@@ -52,13 +52,13 @@ class Protected:
 @pytest.fixture
 def protected(control_plane) -> Iterator[Protected]:
     policies = printed("policies")
-    assert kubectl(control_plane, "apply", "-f", "-", stdin=policies).code == 0
+    assert try_kubectl(control_plane, "apply", "-f", "-", stdin=policies).code == 0
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{HOME}", "system:authenticated")
     pair = control_plane.client(ACCOUNT, *groups)
     try:
         yield Protected(control_plane, control_plane.write_kubeconfig("controller", pair))
     finally:
-        kubectl(control_plane, "delete", "--ignore-not-found", "-f", "-", stdin=policies)
+        try_kubectl(control_plane, "delete", "--ignore-not-found", "-f", "-", stdin=policies)
 
 
 async def waiting_pods(people: Administrator, *names: str) -> str:
@@ -151,7 +151,7 @@ async def test_9_1_18_before_bursar_goes_all_pods_are_let_go_and_foreign_gates_s
 async def test_9_1_18_once_the_policies_are_gone_an_administrator_lets_go(protected):
     async with administering(protected.plane) as people:
         namespace = await waiting_pods(people, "web")
-        removed = kubectl(protected.plane, "delete", "-f", "-", stdin=printed("policies"))
+        removed = try_kubectl(protected.plane, "delete", "-f", "-", stdin=printed("policies"))
         assert removed.code == 0, removed.err
         for _ in range(TRIES):
             if not await is_refused(people, namespace):

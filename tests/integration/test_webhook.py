@@ -12,9 +12,11 @@ import aiohttp
 import pytest
 
 from admission_notation import ACRQ, ARQ, GATE, a_pod, put_pair
-from assets import ROOT, ensure
+from assets import ROOT
 from bursar.app.admission import MAY_NOT_NAME_A_NODE, MAY_NOT_REMOVE
+from command_line import Ran
 from controlplane import ControlPlane
+from kubectl import try_kubectl
 from webhook_process import Webhook, gate_once, shown_certificate
 
 GROUP = "aaq.kubevirt.io"
@@ -39,16 +41,9 @@ class Scene:
     def controller(self) -> str:
         return f"system:serviceaccount:{self.home}:aaq-controller"
 
-    def kubectl(self, *arguments: str, stdin: object = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(ensure("kubectl")), "--kubeconfig", str(self.plane.kubeconfig), *arguments],
-            input=json.dumps(stdin) if stdin is not None else "",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env={"HOME": str(self.plane.folder)},
-        )
+    def kubectl(self, *arguments: str, stdin: object = None) -> Ran:
+        text = json.dumps(stdin) if stdin is not None else ""
+        return try_kubectl(self.plane, *arguments, stdin=text)
 
     def post(self, path: str, body: object) -> tuple[int, dict]:
         code, answer = self.plane.request("POST", path, body)
@@ -156,18 +151,18 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     webhook = Webhook(control_plane, tmp_path_factory.mktemp("webhook"), home)
     made = Scene(control_plane, webhook, home, namespace, ending)
     applied = made.kubectl("apply", "--server-side", "-f", str(ROOT / "api" / "crds"))
-    assert applied.returncode == 0, applied.stderr
+    assert applied.code == 0, applied.err
     names = [f"crd/{plural}.{GROUP}" for plural in PLURALS.values()]
     made.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
     for each in (home, namespace, ending):
-        assert made.kubectl("create", "namespace", each).returncode == 0
+        assert made.kubectl("create", "namespace", each).code == 0
         wait_for_account(made, each)
     webhook.program.start()
     registered = {"apiVersion": "v1", "kind": "List"}
     registered["items"] = configurations(webhook, namespace, home, ending)
     try:
         webhook.program.wait_ready()
-        assert made.kubectl("create", "-f", "-", stdin=registered).returncode == 0
+        assert made.kubectl("create", "-f", "-", stdin=registered).code == 0
         wait_until_gated(made)
         yield made
     finally:
@@ -274,7 +269,7 @@ def test_a_quota_in_a_namespace_that_is_being_deleted_can_be_let_go(scene):
 
     assert (refused, accepted) == (403, 200)
     gone = scene.kubectl("wait", "--for=delete", f"namespace/{scene.ending}", "--timeout=60s")
-    assert gone.returncode == 0, gone.stderr
+    assert gone.code == 0, gone.err
 
 
 def test_nothing_is_left_of_the_checks(scene):
@@ -291,8 +286,8 @@ def test_an_unknown_order_is_accepted_with_a_warning(scene):
 
     created = scene.kubectl("create", "-n", scene.namespace, "-f", "-", stdin=quota)
 
-    assert created.returncode == 0
-    assert "Warning: annotation bursar.io/order has an unknown value" in created.stderr
+    assert created.code == 0
+    assert "Warning: annotation bursar.io/order has an unknown value" in created.err
 
 
 def test_a_cluster_wide_quota_cannot_limit_services(scene):
@@ -359,9 +354,9 @@ def test_e_arq_20_a_user_may_remove_foreign_gates_but_not_ours(scene):
     removed_all = scene.set_gates(pod)
     removed_foreign = scene.set_gates(pod, GATE)
 
-    assert removed_all.returncode == 1
-    assert f"denied the request: {MAY_NOT_REMOVE}" in removed_all.stderr
-    assert removed_foreign.returncode == 0
+    assert removed_all.code == 1
+    assert f"denied the request: {MAY_NOT_REMOVE}" in removed_all.err
+    assert removed_foreign.code == 0
 
 
 def test_u_hnd_03_another_service_account_does_not_lift_the_gate(scene):
@@ -369,14 +364,14 @@ def test_u_hnd_03_another_service_account_does_not_lift_the_gate(scene):
 
     removed = scene.set_gates(pod, user=f"system:serviceaccount:{scene.home}:default")
 
-    assert removed.returncode == 1
-    assert MAY_NOT_REMOVE in removed.stderr
+    assert removed.code == 1
+    assert MAY_NOT_REMOVE in removed.err
 
 
 def test_u_hnd_02_the_controller_lifts_the_gate(scene):
     _, pod = scene.create_pod()
 
-    assert scene.set_gates(pod, user=scene.controller).returncode == 0
+    assert scene.set_gates(pod, user=scene.controller).code == 0
 
 
 # ------------------------------------------------------------------ resizes
@@ -384,13 +379,13 @@ def test_u_hnd_02_the_controller_lifts_the_gate(scene):
 
 def test_a_pod_may_shrink_but_not_grow_while_nobody_leads(scene):
     _, pod = scene.create_pod(cpu="2")
-    assert scene.set_gates(pod, user=scene.controller).returncode == 0
+    assert scene.set_gates(pod, user=scene.controller).code == 0
 
     shrunk, grown = scene.resize(pod, "1"), scene.resize(pod, "3")
 
-    assert shrunk.returncode == 0, shrunk.stderr
-    assert grown.returncode == 1
-    assert "Pod resize could not be checked against quotas: the lease" in grown.stderr
+    assert shrunk.code == 0, shrunk.err
+    assert grown.code == 1
+    assert "Pod resize could not be checked against quotas: the lease" in grown.err
 
 
 # ------------------------------------------------------------------ certificates

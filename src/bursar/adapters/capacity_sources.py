@@ -6,11 +6,12 @@ from random import Random
 from typing import Final, TypeVar
 
 from bursar.adapters.identity import locate
-from bursar.adapters.observed import NODES, PODS, Cluster, observe
+from bursar.adapters.observed import Cluster, observe
 from bursar.app.access_manifests import CAPACITY_CONFIG, PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.capacity.work import CapacitySources
 from bursar.app.informer import Informer
 from bursar.app.informer_store import Sighting
+from bursar.app.kinds import CONFIG_MAPS, NODES, PODS
 from bursar.app.ports import Clock, ExpiredError, Key, Query, Reader, Resource
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.selector import Selector
@@ -19,7 +20,6 @@ from bursar.core.peerpods.capacity import VM_RESOURCE, CapacityNode, Declared
 from bursar.wire.capacity import decode_capacity_node, decode_declarations, preset_decoder
 from bursar.wire.pod_row import PodRowDecoder
 
-CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 PRESET_SELECTOR: Final = parse_selector("katacontainers.io/kata-runtime=true")
 """The label that upstream's runtime class asks of nodes."""
 PAGE_SIZE: Final = 500

@@ -9,14 +9,12 @@ import msgspec
 from bursar.adapters.identity import locate
 from bursar.app.informer import Informer
 from bursar.app.informer_store import Identity, Sighting
+from bursar.app.kinds import NODES, PODS
 from bursar.app.ports import EVERYTHING, Clock, Query, Reader, Resource, Watcher
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.wire import node as wire_node
 from bursar.wire import pod as wire_pod
-
-PODS = Resource("", "v1", "pods", "Pod")
-NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
 
 T = TypeVar("T")
 

@@ -1,8 +1,7 @@
-"""Where a cluster keeps quotas and namespaces, how they are followed, and who brings the kinds.
+"""How quotas and namespaces are followed, and who brings their kinds.
 
-Five of the kinds are AAQ's own: the same group, names and fields, so that manifests and
-programs made for it go on working. Their definitions are packaged with Bursar, to be
-installed on a real cluster or given to an embedded one.
+The definitions of AAQ's kinds are packaged with Bursar, to be installed on a real cluster
+or given to an embedded one.
 """
 
 from pathlib import Path
@@ -15,46 +14,16 @@ import bursar
 from bursar.adapters.observed import Cluster, observe
 from bursar.app.informer import Informer
 from bursar.app.informer_store import Sighting
-from bursar.app.ports import Clock, Json, Resource
+from bursar.app.kinds import NAMESPACES, QUOTAS
+from bursar.app.ports import Clock, Json
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.reported import QuotaObject
 from bursar.wire.namespace import decode_namespace
 from bursar.wire.quota_objects import decode_quota
 
-GROUP: Final = "aaq.kubevirt.io"
-_VERSION: Final = "v1alpha1"
 _CRDS: Final = "api/crds"
 
-
-def _custom(kind: str, *, is_namespaced: bool) -> Resource:
-    return Resource(GROUP, _VERSION, f"{kind.lower()}s", kind, is_namespaced)
-
-
-NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
-RESOURCE_QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota")
-AAQS: Final = _custom("AAQ", is_namespaced=False)
-APPLICATION_QUOTAS: Final = _custom(QuotaKind.NAMESPACED.value, is_namespaced=True)
-CLUSTER_QUOTAS: Final = _custom(QuotaKind.CLUSTER.value, is_namespaced=False)
-APPLIED_CLUSTER_QUOTAS: Final = _custom(
-    "ApplicationAwareAppliedClusterResourceQuota", is_namespaced=True
-)
-JOB_QUEUE_CONFIGS: Final = _custom("AAQJobQueueConfig", is_namespaced=True)
-
-CUSTOM_KINDS: Final = (
-    AAQS,
-    APPLICATION_QUOTAS,
-    CLUSTER_QUOTAS,
-    APPLIED_CLUSTER_QUOTAS,
-    JOB_QUEUE_CONFIGS,
-)
-"""The kinds that the packaged definitions bring."""
-
-RESOURCE_OF: Final = {
-    QuotaKind.NATIVE: RESOURCE_QUOTAS,
-    QuotaKind.NAMESPACED: APPLICATION_QUOTAS,
-    QuotaKind.CLUSTER: CLUSTER_QUOTAS,
-}
 
 ObservedQuota: TypeAlias = Sighting[QuotaObject]
 ObservedNamespace: TypeAlias = Sighting[NamespaceObject]
@@ -68,7 +37,7 @@ def observe_quotas(
     def decode(body: bytes) -> QuotaObject:
         return decode_quota(kind, body)
 
-    return observe(cluster, clock, random, RESOURCE_OF[kind], decode)
+    return observe(cluster, clock, random, QUOTAS[kind], decode)
 
 
 def observe_namespaces(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from bursar.adapters.identity import locate
-from bursar.adapters.quota_kinds import NAMESPACES, RESOURCE_OF
+from bursar.app.kinds import NAMESPACES, PODS, QUOTAS
 from bursar.app.ports import (
     ExpiredError,
     ForbiddenError,
@@ -20,7 +20,6 @@ from bursar.wire.namespace import decode_namespace
 from bursar.wire.pod_row import PodRowDecoder
 from bursar.wire.quota_objects import decode_quota
 
-PODS: Final = Resource("", "v1", "pods", "Pod")
 PAGE_SIZE: Final = 500
 ATTEMPTS_MAX: Final = 3
 """How often a list is begun that takes longer than the server remembers its moment."""
@@ -77,7 +76,7 @@ class _Reading:
         """All quotas of a kind; none where the kind is not installed."""
         try:
             return await self.objects(
-                RESOURCE_OF[kind], lambda body: decode_quota(kind, body), namespace
+                QUOTAS[kind], lambda body: decode_quota(kind, body), namespace
             )
         except NotFoundError:
             return []

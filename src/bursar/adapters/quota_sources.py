@@ -1,29 +1,22 @@
 """What the books are fed from: informers of pods, namespaces and quotas on one cluster."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Final, cast
 
 import msgspec
 
 from bursar.adapters.capacity_sources import CapacityPlaces, capacity_sources
-from bursar.adapters.identity import locate
-from bursar.adapters.kube.rows import PODS, identify_pod
 from bursar.adapters.observed import Cluster, observe
-from bursar.adapters.quota_kinds import (
-    APPLIED_CLUSTER_QUOTAS,
-    observe_namespaces,
-    observe_quotas,
-)
-from bursar.app.informer import Informer
+from bursar.adapters.pod_rows import pod_rows
+from bursar.adapters.quota_kinds import observe_namespaces, observe_quotas
+from bursar.app.kinds import APPLIED_CLUSTER_QUOTAS
 from bursar.app.ports import Clock, Json
 from bursar.app.quota.applied import AppliedQuota
 from bursar.app.quota.controller import TermSources
 from bursar.app.quota.desk import Sources
-from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.targeting import Targeting
-from bursar.wire.pod_row import PodRowDecoder
 
 EVERY_KIND: Final = (QuotaKind.NAMESPACED, QuotaKind.CLUSTER)
 """The kinds of quota that hold pods back."""
@@ -42,25 +35,6 @@ def quota_sources(
         namespaces=observe_namespaces(cluster, clock, random),
         quotas=tuple(observe_quotas(cluster, clock, random, kind) for kind in kinds),
         targeting=targeting,
-    )
-
-
-def pod_row_decode() -> Callable[[bytes], PodRow]:
-    """Bodies to rows; pods that are alike share what they have in common."""
-    return PodRowDecoder().decode
-
-
-def pod_rows(cluster: Cluster, clock: Clock, random: Random) -> Informer[PodRow]:
-    """All pods of a cluster, as rows."""
-    return Informer(
-        cluster,
-        cluster,
-        clock=clock,
-        random=random,
-        resource=PODS,
-        decode=pod_row_decode(),
-        identify=identify_pod,
-        locate=locate,
     )
 
 

@@ -8,14 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from bursar.app.admission import CONTROLLER
-from bursar.app.admission_manifests import (
-    GROUP,
-    RBAC,
-    SERVER,
-    Document,
-    GatingSettings,
-    document,
-)
+from bursar.app.admission_manifests import RBAC, SERVER, Document, GatingSettings, document
+from bursar.app.kinds import GROUP
 
 CAPACITY: Final = "aaq-controller-capacity"
 CAPACITY_CONFIG: Final = "bursar-capacity"

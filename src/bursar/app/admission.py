@@ -17,12 +17,11 @@ from bursar.core.model.pod_row import PodDemand
 from bursar.core.model.quantity import ZERO
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.quota import GATE
+from bursar.core.quota.targeting import is_spared
 
 DEFAULT_NAMESPACE: Final = "aaq"
 CONTROLLER: Final = "aaq-controller"
 """Service account of the process that lifts gates, and the Lease by which one of them leads."""
-
-KUBE_SYSTEM: Final = "kube-system"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +35,8 @@ class Installation:
         return f"system:serviceaccount:{self.namespace}:{CONTROLLER}"
 
     def spares(self, namespace: str) -> bool:
-        """Whether pods there are never gated: what keeps the cluster and Bursar itself alive.
-
-        A gate on the controller's own pod would have nobody left to lift it.
-        """
-        return namespace in (KUBE_SYSTEM, self.namespace)
+        """Whether pods there are never gated."""
+        return is_spared(namespace, self.namespace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,22 +18,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.admission import (
-    DEFAULT_NAMESPACE,
-    KUBE_SYSTEM,
-    MAY_NOT_REMOVE,
-    ONLY_ONE_AAQ,
-    Installation,
-)
+from bursar.app.admission import DEFAULT_NAMESPACE, MAY_NOT_REMOVE, ONLY_ONE_AAQ, Installation
+from bursar.app.kinds import AAQS, GROUP
 from bursar.app.ports import Json
 from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
 from bursar.core.quota.quota import GATE
+from bursar.core.quota.targeting import GATING_LABEL, KUBE_SYSTEM
 
-GROUP: Final = "aaq.kubevirt.io"
-API_VERSION: Final = f"{GROUP}/v1alpha1"
 SERVER: Final = "aaq-server"
 """The admission server's service account, and its Service."""
-GATING_LABEL: Final = "application-aware-quota/enable-gating"
 """Namespaces with this label, whatever its value, are gated where no selector was given."""
 
 MAY_NOT_NAME_A_NODE: Final = (
@@ -223,7 +216,7 @@ def _bound_pods(settings: GatingSettings) -> Pair:
 def _single_configuration() -> Pair:
     """Every AAQ object is a parameter, and each of them says no; without one nobody does."""
     spec: Document = {
-        "paramKind": {"apiVersion": API_VERSION, "kind": "AAQ"},
+        "paramKind": {"apiVersion": AAQS.api_version, "kind": AAQS.kind},
         "matchConstraints": {"resourceRules": [_CONFIGURATION]},
         "validations": [_validation("params == null", ONLY_ONE_AAQ.message)],
     }

@@ -14,12 +14,12 @@ from random import Random
 from typing import Final
 
 from bursar.app.admission import Verdict, allow, deny
+from bursar.app.kinds import RESOURCE_QUOTAS
 from bursar.app.ports import (
     BusyError,
     Clock,
     ClusterError,
     Json,
-    Resource,
     UnauthorizedError,
     UnavailableError,
     Writer,
@@ -28,7 +28,6 @@ from bursar.app.time_limit import within
 from bursar.core.quota.names import is_schedulable
 from bursar.core.quota.quota import ORDER_ANNOTATION, Order, QuotaKind
 
-RESOURCE_QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota")
 NAME_PREFIX: Final = "aaq-validating-rq-"
 NAME_BYTES: Final = 10
 CLUSTER_WIDE_NAMESPACE: Final = "default"

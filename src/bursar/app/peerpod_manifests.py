@@ -16,13 +16,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from bursar.app.admission import DEFAULT_NAMESPACE, KUBE_SYSTEM
+from bursar.app.admission import DEFAULT_NAMESPACE
 from bursar.app.admission_manifests import ADMISSION, SERVER, Document, Endpoint
 from bursar.core.model.names import is_extended
 from bursar.core.model.pod import no_labels
 from bursar.core.model.quantity import Quantity
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import RUNTIME_CLASS
+from bursar.core.quota.targeting import KUBE_SYSTEM
 
 CONFIGURATION: Final = "peer-pods-webhook-mutating-webhook-configuration"
 WEBHOOK: Final = "mwebhook.peerpods.io"

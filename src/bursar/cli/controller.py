@@ -17,7 +17,8 @@ from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import ClusterAccess
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.kube.transport import Limits
-from bursar.adapters.quota_sources import EVERY_KIND, pod_row_decode, term_sources
+from bursar.adapters.pod_rows import pod_row_decode
+from bursar.adapters.quota_sources import EVERY_KIND, term_sources
 from bursar.adapters.serving.server import HttpsServer
 from bursar.adapters.serving.serving_pair import ServingPair
 from bursar.adapters.telemetry.controller_metrics import CONTENT_TYPE, controller_metrics

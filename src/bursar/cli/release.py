@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from bursar.adapters.quota_sources import pod_row_decode
+from bursar.adapters.pod_rows import pod_row_decode
 from bursar.app.ports import ClusterError
 from bursar.app.quota.letting_go import LetGo, gated_pods, let_go
 from bursar.cli.ending import NO, OK, BadInputError

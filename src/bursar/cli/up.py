@@ -1,7 +1,6 @@
 """`bursar up`: a cluster to look at, embedded or real, live until told to stop."""
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from bursar.app.ports import ClusterError
 from bursar.cli import overview_view
 from bursar.cli.durations import Duration
 from bursar.cli.ending import OK, BadInputError
+from bursar.cli.live_cluster import kubeconfigs
 from bursar.cli.output import Output, emit_document, output_option
 from bursar.cli.up_cluster import Shown, embedded_cluster, real_cluster
 
@@ -73,7 +73,7 @@ def up(  # noqa: PLR0913 - one for each option
         raise click.UsageError(f"-f is for a new cluster, and {state} already holds one")
     title = "real cluster, read only" if is_real else "embedded cluster"
     cluster = (
-        real_cluster(_kubeconfigs(kubeconfig), context)
+        real_cluster(kubeconfigs(kubeconfig), context)
         if is_real
         else embedded_cluster(files, seed, state)
     )
@@ -86,14 +86,6 @@ def up(  # noqa: PLR0913 - one for each option
     else:
         emit_document({"cluster": title, **overview_view.as_dict(last)}, output)
     return OK
-
-
-def _kubeconfigs(named: str | None) -> list[str]:
-    """The file that was named; with --context alone, where kubectl would look."""
-    if named is not None:
-        return [named]
-    listed = [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
-    return listed or [str(Path.home() / ".kube" / "config")]
 
 
 async def _watch(

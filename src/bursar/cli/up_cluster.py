@@ -22,8 +22,9 @@ from bursar.adapters.memory.simulation.life import Simulation
 from bursar.adapters.memory.simulation.nodes import SIMULATED
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.observed import Cluster
+from bursar.adapters.pod_rows import pod_row_decode
 from bursar.adapters.quota_kinds import crd_documents
-from bursar.adapters.quota_sources import pod_row_decode, term_sources
+from bursar.adapters.quota_sources import term_sources
 from bursar.app.admission import DEFAULT_NAMESPACE
 from bursar.app.ports import ClusterError, Json
 from bursar.app.quota.controller import Controller, ControllerSettings

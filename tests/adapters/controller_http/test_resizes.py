@@ -5,8 +5,8 @@ import json
 import pytest
 
 from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
-from bursar.adapters.kube.rows import PODS
 from bursar.adapters.serving.server import Incoming
+from bursar.app.kinds import PODS
 from bursar.app.ports import Key, UnavailableError
 from bursar.app.quota.resizing import ResizeDesk
 from desk_scene import HOME, DeskScene, a_desk

@@ -9,11 +9,10 @@ from bursar.adapters.admission.desk_client import DeskClient, DeskSettings
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
 from bursar.adapters.controller_http.routes import RESIZES_PATH
-from bursar.adapters.kube.rows import PODS
 from bursar.adapters.kube.token_review import TokenReviewer
-from bursar.adapters.quota_kinds import NAMESPACES
 from bursar.adapters.serving.server import ServerLimits
 from bursar.app.admission import Denied, Granted, ResizeRequest, Unreachable
+from bursar.app.kinds import NAMESPACES, PODS
 from bursar.app.lease_record import LEASES
 from bursar.app.ports import Json, Key, Resource
 from bursar.app.quota.resizing import ResizeDesk

@@ -17,7 +17,7 @@ from assets import ensure
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import load_in_cluster, load_kubeconfig
-from bursar.adapters.kube.rows import PODS
+from bursar.app.kinds import PODS
 from kubeconfig_notation import V1, V1BETA1, HandClock, PluginScript, write
 
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}

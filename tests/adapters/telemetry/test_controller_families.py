@@ -7,7 +7,6 @@ import pytest
 
 from assets import ROOT
 from bursar.adapters.kube.limiter import Limiter
-from bursar.adapters.kube.rows import PODS
 from bursar.adapters.telemetry.capacity_families import capacity_families
 from bursar.adapters.telemetry.controller_families import (
     ControllerView,
@@ -23,6 +22,7 @@ from bursar.app.capacity.keeper import CapacityCounters
 from bursar.app.capacity.use import UseBook
 from bursar.app.event_recorder import Drop
 from bursar.app.informer import InformerCounters
+from bursar.app.kinds import PODS
 from bursar.app.quota.desk import RELEASE_BOUNDS, DeskCounters
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters

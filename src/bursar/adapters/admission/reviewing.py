@@ -19,6 +19,7 @@ from bursar.app.admission import (
     may_grow,
 )
 from bursar.app.admission_quotas import QuotaCheck, QuotaWriting
+from bursar.app.kinds import GROUP
 from bursar.core.model.pod import Pod
 from bursar.core.quota.quota import QuotaKind
 from bursar.wire import pod as wire_pod
@@ -32,7 +33,6 @@ from bursar.wire.admission_review import (
 )
 from bursar.wire.fields import FieldError
 
-GROUP: Final = "aaq.kubevirt.io"
 CREATE: Final = "CREATE"
 UPDATE: Final = "UPDATE"
 RESIZE: Final = "resize"

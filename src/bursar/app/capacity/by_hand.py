@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.capacity.node_patch import NODES, STATUS, node_patch
+from bursar.app.capacity.node_patch import STATUS, node_patch
 from bursar.app.informer_store import Sighting
+from bursar.app.kinds import NODES
 from bursar.app.ports import ConflictError, Writer
 from bursar.core.peerpods.capacity import (
     RESOURCES_MAX,

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from bursar.app.capacity.node_patch import NODES, STATUS, node_patch
+from bursar.app.capacity.node_patch import STATUS, node_patch
 from bursar.app.capacity.telling import CapacityNews, CapacityReason, news_of
 from bursar.app.informer_store import Identity, Sighting
+from bursar.app.kinds import NODES
 from bursar.app.ports import Clock, Key, Writer
 from bursar.app.quota.upkeep import Upkeep
 from bursar.core.peerpods.capacity import (

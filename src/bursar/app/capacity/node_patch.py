@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from bursar.app.informer_store import Identity
-from bursar.app.ports import Json, Patch, PatchKind, Resource
+from bursar.app.ports import Json, Patch, PatchKind
 from bursar.core.model.resources import ResourceList
 from bursar.core.peerpods.capacity import (
     MARK_ANNOTATION,
@@ -24,7 +24,6 @@ from bursar.core.peerpods.capacity import (
     Verdict,
 )
 
-NODES: Final = Resource("", "v1", "nodes", "Node", is_namespaced=False)
 STATUS: Final = "status"
 
 Override = Mapping[str, int | None]

@@ -12,6 +12,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from bursar.app.informer_store import Identity, Sighting
+from bursar.app.kinds import APPLIED_CLUSTER_QUOTAS
 from bursar.app.ports import (
     Clock,
     Json,
@@ -19,12 +20,9 @@ from bursar.app.ports import (
     Patch,
     PatchKind,
     Preconditions,
-    Resource,
     Writer,
 )
 from bursar.app.quota.status_document import (
-    GROUP,
-    VERSION,
     JsonObject,
     conditions_in,
     fenced,
@@ -39,8 +37,6 @@ from bursar.core.quota.coverage import Coverage, CoveredQuota
 from bursar.core.quota.quota import QuotaKey, QuotaKind
 from bursar.core.quota.statement import statement_of
 
-_KIND: Final = "ApplicationAwareAppliedClusterResourceQuota"
-APPLIED_QUOTAS: Final = Resource(GROUP, VERSION, f"{_KIND.lower()}s", _KIND)
 APPLIED_SECONDS: Final = 5.0
 """Each is written no more often than this; after a calm, at once."""
 NOT_SHOWN: Final[JsonObject] = {}
@@ -161,13 +157,13 @@ class AppliedWriter:
 
     async def _create(self, key: Key, covered: CoveredQuota, original: Original) -> None:
         body: Json = {
-            "apiVersion": APPLIED_QUOTAS.api_version,
-            "kind": APPLIED_QUOTAS.kind,
+            "apiVersion": APPLIED_CLUSTER_QUOTAS.api_version,
+            "kind": APPLIED_CLUSTER_QUOTAS.kind,
             "metadata": kept_metadata(key.name, covered.quota),
             "spec": original.spec,
             "status": self._status(covered, key.namespace, NOT_SHOWN),
         }
-        await self.writer.create(APPLIED_QUOTAS, body, namespace=key.namespace)
+        await self.writer.create(APPLIED_CLUSTER_QUOTAS, body, namespace=key.namespace)
 
     async def _amend(
         self, seen: Sighting[AppliedQuota], covered: CoveredQuota, original: Original
@@ -200,11 +196,13 @@ class AppliedWriter:
     async def _patch(self, identity: Identity, operations: list[Json]) -> None:
         # No subresource: of this kind the status is a part of the object like any other.
         patch = Patch(kind=PatchKind.JSON, body=fenced(identity, operations))
-        await self.writer.patch(APPLIED_QUOTAS, identity.key, patch)
+        await self.writer.patch(APPLIED_CLUSTER_QUOTAS, identity.key, patch)
 
     async def _delete(self, seen: Sighting[AppliedQuota] | None) -> bool:
         if seen is None:
             return False
         preconditions = Preconditions(uid=seen.identity.uid)
-        await self.writer.delete(APPLIED_QUOTAS, seen.identity.key, preconditions=preconditions)
+        await self.writer.delete(
+            APPLIED_CLUSTER_QUOTAS, seen.identity.key, preconditions=preconditions
+        )
         return True

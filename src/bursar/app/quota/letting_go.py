@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from bursar.app.kinds import PODS
 from bursar.app.ports import (
     ClusterError,
     ConflictError,
@@ -19,13 +20,11 @@ from bursar.app.ports import (
     PatchKind,
     Query,
     Reader,
-    Resource,
     Writer,
 )
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.quota import GATE
 
-PODS: Final = Resource("", "v1", "pods", "Pod")
 PAGE: Final = 500
 IN_FLIGHT_MAX: Final = 32
 TRIES: Final = 5

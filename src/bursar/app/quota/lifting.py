@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from bursar.app.kinds import PODS
 from bursar.app.ports import (
     BusyError,
     Clock,
@@ -28,14 +29,12 @@ from bursar.app.ports import (
     NotFoundError,
     Patch,
     PatchKind,
-    Resource,
     Writer,
 )
 from bursar.app.time_limit import end
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import Answer
 
-PODS: Final = Resource("", "v1", "pods", "Pod")
 RETRY_SECONDS: Final = 0.2
 RETRY_SECONDS_MAX: Final = 5.0
 

@@ -13,6 +13,7 @@ from random import Random
 from typing import Final
 
 from bursar.app.informer_store import Sighting
+from bursar.app.kinds import QUOTAS
 from bursar.app.ports import (
     Clock,
     Json,
@@ -25,7 +26,6 @@ from bursar.app.quota.status import FindQuota, keeper_key, managed_key
 from bursar.app.quota.status_document import (
     LABEL,
     LABEL_VALUE,
-    RESOURCES,
     fenced,
     is_kept,
     keeping,
@@ -41,7 +41,7 @@ from bursar.core.quota.statement import delegated
 MANAGED_SECONDS: Final = 0.5
 """Each is written no more often than this."""
 
-_RESOURCE: Final = RESOURCES[QuotaKind.NATIVE]
+_RESOURCE: Final = QUOTAS[QuotaKind.NATIVE]
 
 
 class Measure(Enum):

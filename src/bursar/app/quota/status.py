@@ -12,6 +12,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from bursar.app.informer_store import Identity, Sighting
+from bursar.app.kinds import QUOTAS
 from bursar.app.ports import (
     Clock,
     Json,
@@ -20,7 +21,6 @@ from bursar.app.ports import (
     Writer,
 )
 from bursar.app.quota.status_document import (
-    RESOURCES,
     conditions_in,
     fenced,
     shown_status,
@@ -142,7 +142,7 @@ class StatusWriter:
     async def _write(self, key: QuotaKey, identity: Identity, status: dict[str, Json]) -> None:
         body = fenced(identity, [{"op": "add", "path": "/status", "value": status}])
         await self.writer.patch(
-            RESOURCES[key.kind],
+            QUOTAS[key.kind],
             identity.key,
             Patch(kind=PatchKind.JSON, body=body),
             subresource="status",

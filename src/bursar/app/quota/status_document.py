@@ -10,15 +10,14 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from bursar.app.informer_store import Identity
-from bursar.app.ports import Json, Resource
+from bursar.app.kinds import GROUP, QUOTAS
+from bursar.app.ports import Json
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.quota import Quota, QuotaKind
 from bursar.core.quota.reported import QuotaObject, Reported, ReportedCondition
 from bursar.core.quota.statement import Statement
 
-GROUP: Final = "aaq.kubevirt.io"
-VERSION: Final = "v1alpha1"
-LABEL: Final = "aaq.kubevirt.io"
+LABEL: Final = GROUP
 LABEL_VALUE: Final = "true"
 """The label, and its value, on every object that is kept on behalf of a quota."""
 
@@ -26,18 +25,6 @@ READY: Final = "Ready"
 EXCEEDED: Final = "Exceeded"
 
 JsonObject: TypeAlias = Mapping[str, Json]
-
-
-def _quotas(kind: QuotaKind, *, is_namespaced: bool) -> Resource:
-    return Resource(GROUP, VERSION, kind.plural, kind.value, is_namespaced)
-
-
-RESOURCES: Final = {
-    QuotaKind.NATIVE: Resource("", "v1", QuotaKind.NATIVE.plural, QuotaKind.NATIVE.value),
-    QuotaKind.NAMESPACED: _quotas(QuotaKind.NAMESPACED, is_namespaced=True),
-    QuotaKind.CLUSTER: _quotas(QuotaKind.CLUSTER, is_namespaced=False),
-}
-"""Where the objects of each kind are kept."""
 
 
 class ConditionReason(Enum):
@@ -219,7 +206,7 @@ def keeping(identity: Identity, labels: Mapping[str, str], quota: Quota) -> list
 
 
 def _controller_reference(quota: Quota) -> Json:
-    resource = RESOURCES[quota.key.kind]
+    resource = QUOTAS[quota.key.kind]
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,

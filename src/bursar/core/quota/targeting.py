@@ -9,18 +9,26 @@ from bursar.core.quota.coverage import Namespace
 
 GATING_LABEL: Final = "application-aware-quota/enable-gating"
 DEFAULT_SELECTOR: Final = all_of((requirement(GATING_LABEL, Operator.EXISTS),))
-SYSTEM_NAMESPACE: Final = "kube-system"
+KUBE_SYSTEM: Final = "kube-system"
+
+
+def is_spared(namespace: str, own_namespace: str) -> bool:
+    """Whether pods there are never held back: what keeps the cluster and Bursar itself alive.
+
+    A gate on the controller's own pod would have nobody left to lift it.
+    """
+    return namespace in (KUBE_SYSTEM, own_namespace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targeting:
-    """Which namespaces are meant. Ours and the system's never are: nothing could start there."""
+    """Which namespaces are meant."""
 
     own_namespace: str
     selector: Selector = field(default=DEFAULT_SELECTOR)
 
     def is_targeted(self, namespace: NamespaceObject) -> bool:
-        if namespace.name in (self.own_namespace, SYSTEM_NAMESPACE):
+        if is_spared(namespace.name, self.own_namespace):
             return False
         return self.selector.matches(namespace.labels)
 
