@@ -1,13 +1,11 @@
 """The page that compares us with AAQ names every row once, and tests that exist."""
 
-import ast
 import re
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
+from named_tests import TESTS, all_tests, is_there, named_in
+
 PAGE = TESTS.parent / "docs" / "reference" / "aaq-compatibility.md"
 SIZES = {
     sort: int(size)
@@ -31,15 +29,7 @@ def lines():
     for sort, first, last, rest in LINE.findall(PAGE.read_text()):
         numbers = range(int(first), int(last or first) + 1)
         _, tests, verdict, reason = (cell.strip() for cell in rest.split(" | "))
-        named = re.findall(r"`([^`]+)::(\w+)`", tests)
-        yield [f"{sort}-{number:02d}" for number in numbers], named, verdict, reason
-
-
-@cache
-def names_in(path: Path) -> frozenset[str]:
-    tree = ast.parse(path.read_text())
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, functions))
+        yield [f"{sort}-{number:02d}" for number in numbers], named_in(tests), verdict, reason
 
 
 LINES = [*lines()]
@@ -54,9 +44,8 @@ def test_every_row_is_there_once():
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[0][0])
 def test_a_row_is_proven_or_explained(line):
     _, named, verdict, reason = line
-    missing = [(path, name) for path, name in named if name not in names_in(TESTS / path)]
 
-    assert missing == []
+    assert [each for each in named if not is_there(*each)] == []
     assert verdict in TESTED | REASONED
     assert named or verdict not in TESTED
     assert reason or verdict not in REASONED
@@ -64,15 +53,12 @@ def test_a_row_is_proven_or_explained(line):
 
 def test_a_test_that_bears_the_number_of_a_row_is_listed_there():
     listed = {
-        (row, path, name) for rows, named, *_ in LINES for path, name in named for row in rows
+        (row, path, name) for rows, named, *_ in LINES for path, name, _ in named for row in rows
     }
     bearers = set()
-    for path in TESTS.rglob("test_*.py"):
-        for name in names_in(path):
-            if found := NAMED.match(name):
-                sort, group, number = found.groups()
-                row = f"{sort}-{group}-{number}".upper()
-                bearers.add((row, str(path.relative_to(TESTS)), name))
+    for path, name in all_tests():
+        if found := NAMED.match(name):
+            bearers.add(("-".join(found.groups()).upper(), path, name))
 
     assert bearers - listed == set()
     assert len(bearers) > 60

@@ -119,17 +119,20 @@ def _asks(files: Sequence[str], mode: str, chosen: Chosen) -> list[Ask]:
         if isinstance(each.rewriting, Denied):
             raise BadInputError(printable(f"{each.subject}: {each.rewriting.message}"))
         if isinstance(each.rewriting, Rewritten):
-            named = _annotation(each.rewriting, MACHINE_TYPE_ANNOTATION)
-            asks.append(Ask(pod=each.subject, size=machine_size(each.rewriting.size), named=named))
+            size, named = machine_size(each.rewriting.size), _named_by_author(each.rewriting)
+            asks.append(Ask(pod=each.subject, size=size, named=named))
     if not asks:
         raise BadInputError("no peer pod in these files")
     return asks
 
 
-def _annotation(rewriting: Rewritten, key: str) -> str:
+def _named_by_author(rewriting: Rewritten) -> str:
+    """The type that a pod names; what an earlier rewrite has written is chosen anew."""
+    if rewriting.instance:
+        return ""
     metadata = rewriting.document.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    text = annotations.get(key) if isinstance(annotations, dict) else None
+    text = annotations.get(MACHINE_TYPE_ANNOTATION) if isinstance(annotations, dict) else None
     return text if isinstance(text, str) else ""
 
 
