@@ -65,6 +65,10 @@ class Asset:
         return " ".join(["-s -w", *values])
 
 
+def _ours(name: str) -> Asset:
+    return Asset(name=name, package=f"./{name}", pinned_by=KUBERNETES, sources=f"{name}/*.go")
+
+
 def _kubernetes(name: str) -> Asset:
     return Asset(name=name, package=f"{KUBERNETES}/cmd/{name}", pinned_by=KUBERNETES)
 
@@ -76,7 +80,9 @@ def _pinned(name: str, module: str, package: str) -> Asset:
 ASSETS = {
     asset.name: asset
     for asset in (
-        Asset(name="oracle", package="./oracle", pinned_by=KUBERNETES, sources="oracle/*.go"),
+        _ours("oracle"),
+        _ours("podresources"),
+        _ours("kubelet-http"),
         _kubernetes("kube-apiserver"),
         _kubernetes("kube-scheduler"),
         _kubernetes("kube-controller-manager"),
