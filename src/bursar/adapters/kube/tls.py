@@ -10,7 +10,7 @@ import os
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn, TypeAlias
 
 from bursar.adapters.kube.config_error import ConfigError
@@ -138,6 +138,16 @@ class ClusterTls:
         self._looked_at = clock.monotonic()
         self._pair = settings.pair()
         self.context = settings.context(self._pair)
+
+    @property
+    def authority(self) -> Pem:
+        """Who vouches for the server; nothing is given where the system's authorities do."""
+        return self._settings.authority
+
+    def trusting(self, authority: Pem, *, is_insecure: bool) -> "ClusterTls":
+        """The same client, for a server that somebody else vouches for. Raises `ConfigError`."""
+        settings = replace(self._settings, authority=authority, is_insecure=is_insecure)
+        return ClusterTls(settings, clock=self._clock, pair_source=self._pair_source)
 
     async def refresh(self) -> None:
         """Follow changes of the files, and of what the source of the client certificate gives.

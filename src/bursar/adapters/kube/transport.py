@@ -170,7 +170,7 @@ class Transport:
         try:
             yield response
         finally:
-            _drop(response)
+            drop(response)
 
     async def _persist(
         self, request: Request, attempt: Callable[[Request, float], Awaitable[T]]
@@ -220,7 +220,7 @@ class Transport:
                     answer = await _read(response, request.subject, self._limits.answer_bytes_max)
                 finally:
                     # A complete answer has given its connection back; anything else ends it.
-                    _drop(response)
+                    drop(response)
                 turn.succeeded()
                 return answer
 
@@ -233,7 +233,7 @@ class Transport:
                 try:
                     await self._require_success(response, request, turn)
                 except BaseException:
-                    _drop(response)
+                    drop(response)
                     raise
                 turn.succeeded()
                 return response
@@ -318,7 +318,7 @@ class Transport:
         header = response.headers.get("Retry-After")
         answer = Answer(
             code=response.status,
-            body=await _read_start(response, ERROR_BYTES_MAX),
+            body=await read_start(response, ERROR_BYTES_MAX),
             retry_after=retry_after_seconds(header, self._clock.now()),
         )
         raise error_of_answer(
@@ -326,7 +326,7 @@ class Transport:
         )
 
 
-def _drop(response: aiohttp.ClientResponse) -> None:
+def drop(response: aiohttp.ClientResponse) -> None:
     """End the connection of an answer that is not wanted any more; a complete one has none.
 
     At once, and not by a farewell that would go on after everything else has ended.
@@ -364,13 +364,13 @@ class _PunctualBody(aiohttp.BytesPayload):
 
 
 async def _read(response: aiohttp.ClientResponse, subject: Subject, bytes_max: int) -> bytes:
-    body = await _read_start(response, bytes_max)
+    body = await read_start(response, bytes_max)
     if len(body) > bytes_max:
         raise subject.unavailable(f"the answer is larger than {bytes_max} bytes")
     return body
 
 
-async def _read_start(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
+async def read_start(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
     """The body; of one that is too large, a little more than may be taken."""
     pieces: list[bytes] = []
     size = 0

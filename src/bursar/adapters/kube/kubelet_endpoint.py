@@ -1,0 +1,157 @@
+"""Where a node's kubelet listens: as somebody says, or as the Node object does.
+
+A node may come back with another address, and kubelet with another port. So what the Node
+object said is doubted as soon as kubelet cannot be asked there; but while the API server
+cannot be asked either, the last answer is the best there is.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from bursar.app.devices.ports import SourceError
+from bursar.app.kinds import NODES
+from bursar.app.ports import Clock, ClusterError, Key, Reader
+from bursar.wire.fields import printable
+
+SECURE_PORT: Final = 10250
+READ_ONLY_PORT: Final = 10255
+ADDRESS_TYPES: Final = ("InternalIP", "Hostname", "InternalDNS", "ExternalIP", "ExternalDNS")
+"""Which address of a node is taken, the first that it has."""
+DOUBT_SECONDS: Final = 10.0
+"""How often a Node is read again, at most, for a kubelet that cannot be asked."""
+READ_SECONDS: Final = 3.0
+_LINE_LENGTH_MAX: Final = 512
+
+
+class Endpoint(NamedTuple):
+    host: str
+    port: int
+
+
+class EndpointSource(Protocol):
+    async def find(self) -> Endpoint:
+        """Where to ask kubelet. Raises `SourceError`."""
+
+    def doubt(self) -> None:
+        """Kubelet could not be asked there: find out again."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedEndpoint:
+    """Where somebody said that it is."""
+
+    endpoint: Endpoint
+
+    async def find(self) -> Endpoint:
+        return self.endpoint
+
+    def doubt(self) -> None:
+        """There is nobody else to ask."""
+
+
+class NodeEndpoint:
+    """Where the Node object says that its kubelet is; a port that is given goes first."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        node: str,
+        *,
+        clock: Clock,
+        address_types: Sequence[str] = ADDRESS_TYPES,
+        port: int = 0,
+    ) -> None:
+        self._reader = reader
+        self._node = node
+        self._clock = clock
+        self._address_types = address_types
+        self._port = port
+        self._last: Endpoint | None = None
+        self._read_at = float("-inf")
+        self._is_doubted = False
+
+    async def find(self) -> Endpoint:
+        if self._last is not None and not self._is_due():
+            return self._last
+        try:
+            found = await self._read()
+        except SourceError:
+            if self._last is None:
+                raise
+            return self._last
+        self._last, self._is_doubted = found, False
+        return found
+
+    def doubt(self) -> None:
+        self._is_doubted = True
+
+    def _is_due(self) -> bool:
+        return self._is_doubted and self._clock.monotonic() - self._read_at >= DOUBT_SECONDS
+
+    async def _read(self) -> Endpoint:
+        self._read_at = self._clock.monotonic()
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                body = await self._reader.get(NODES, Key("", self._node))
+        except TimeoutError:
+            raise self._fault(f"not told within {READ_SECONDS:g} s") from None
+        except ClusterError as error:
+            raise self._fault(str(error)) from None
+        try:
+            status = _NODES.decode(body).status or _Status()
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise self._fault("the Node object cannot be read") from None
+        host = _preferred(status, self._address_types)
+        if not host:
+            wanted = ", ".join(self._address_types)
+            raise self._fault(f"the Node object has no address of these types: {wanted}")
+        return Endpoint(host, self._port or _port(status))
+
+    def _fault(self, problem: str) -> SourceError:
+        line = f"where kubelet of node {self._node} listens is not known: {problem}"
+        return SourceError(printable(line, _LINE_LENGTH_MAX))
+
+
+# ------------------------------------------------------------------ the Node object
+
+
+class _Address(msgspec.Struct):
+    type: str | None = None
+    address: str | None = None
+
+
+class _DaemonEndpoint(msgspec.Struct):
+    port: int | None = msgspec.field(name="Port", default=None)
+
+
+class _DaemonEndpoints(msgspec.Struct, rename="camel"):
+    kubelet_endpoint: _DaemonEndpoint | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    addresses: list[_Address] | None = None
+    daemon_endpoints: _DaemonEndpoints | None = None
+
+
+class _Node(msgspec.Struct):
+    status: _Status | None = None
+
+
+_NODES: Final = msgspec.json.Decoder(_Node)
+
+
+def _preferred(status: _Status, types: Sequence[str]) -> str:
+    by_type: Mapping[str, str] = {
+        each.type or "": each.address or "" for each in reversed(status.addresses or ())
+    }
+    return next((by_type[each] for each in types if by_type.get(each)), "")
+
+
+def _port(status: _Status) -> int:
+    daemons = status.daemon_endpoints
+    kubelet = daemons.kubelet_endpoint if daemons else None
+    return (kubelet.port if kubelet else None) or SECURE_PORT

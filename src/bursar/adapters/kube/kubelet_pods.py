@@ -1,0 +1,215 @@
+"""The pods of a node, from kubelet's own `/pods`: what it runs, static pods among them.
+
+Kubelet answers from memory, so there is no version to ask for and nothing to watch; each read
+is one request on a connection that is kept. Whatever goes wrong is a `SourceError` of one line,
+for those who wait for an answer have a network to set up and cannot be kept waiting.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from types import TracebackType
+from typing import Final, Self
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from bursar.adapters.kube.client import USER_AGENT
+from bursar.adapters.kube.errors import transport_cause
+from bursar.adapters.kube.kubelet_access import KubeletAccess
+from bursar.adapters.kube.kubelet_endpoint import Endpoint, EndpointSource
+from bursar.adapters.kube.transport import (
+    JSON,
+    KEEPALIVE_SECONDS,
+    READ_BUFFER_BYTES,
+    TURNS_TO_DROP,
+    drop,
+    read_start,
+)
+from bursar.app.devices.ports import SourceError
+from bursar.app.ports import ClusterError
+from bursar.core.devices.pod import DevicePod
+from bursar.wire.fields import printable
+
+PATH: Final = "/pods"
+REFUSAL_BYTES_MAX: Final = 4096
+LINE_LENGTH_MAX: Final = 512
+_USER: Final = re.compile(rb"user=([\w.:@/-]{1,253})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeletLimits:
+    seconds: float = 3.0
+    """For a whole request, from the connection to the last byte."""
+    answer_bytes_max: int = 64 * 2**20
+    """Largest answer taken. 250 pods with long annotations are a few MiB."""
+
+
+DEFAULT_LIMITS: Final = KubeletLimits()
+
+
+class KubeletPods:
+    """A `PodSource`. Use it as a context manager, for it keeps a connection."""
+
+    def __init__(
+        self,
+        endpoint: EndpointSource,
+        access: KubeletAccess,
+        *,
+        decode: Callable[[bytes], Sequence[DevicePod]],
+        limits: KubeletLimits = DEFAULT_LIMITS,
+    ) -> None:
+        """`decode` raises `ValueError` for what is no list of pods."""
+        self._endpoint = endpoint
+        self._access = access
+        self._decode = decode
+        self._limits = limits
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        assert self._session is None, "entered once"
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=1, keepalive_timeout=KEEPALIVE_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=READ_BUFFER_BYTES,
+            # A small body must not become a large one behind the back of whoever counts bytes.
+            auto_decompress=False,
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._session is not None
+        await self._session.close()
+        for _ in range(TURNS_TO_DROP):
+            await asyncio.sleep(0)
+
+    async def read(self) -> Sequence[DevicePod]:
+        """All pods that kubelet knows, as of a moment after the call. Raises `SourceError`."""
+        endpoint = await self._endpoint.find()
+        try:
+            return self._decoded(await self._ask(endpoint))
+        except _KubeletError as error:
+            self._endpoint.doubt()
+            line = f"kubelet at {_shown(endpoint)}: {error}"
+            raise SourceError(printable(line, LINE_LENGTH_MAX)) from None
+
+    def _decoded(self, body: bytes) -> Sequence[DevicePod]:
+        try:
+            return self._decode(body)
+        except ValueError:
+            # Without its text, which may repeat what was sent.
+            raise _KubeletError("the answer is not a list of pods") from None
+
+    async def _ask(self, endpoint: Endpoint) -> bytes:
+        """The body. Someone whose token is not accepted tries once with what is valid by now."""
+        try:
+            return await self._attempt(endpoint)
+        except _UnknownToKubeletError:
+            self._access.credentials.reject()
+            return await self._attempt(endpoint)
+
+    async def _attempt(self, endpoint: Endpoint) -> bytes:
+        try:
+            # Bounded by itself: a program that hands out tokens may take longer than kubelet.
+            given = await self._access.credentials.headers()
+        except ClusterError as error:
+            raise _KubeletError(str(error)) from None
+        headers = CIMultiDict(
+            {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": USER_AGENT}
+        )
+        headers.extend(given)
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                return await self._exchange(endpoint, headers)
+        except TimeoutError:
+            raise _KubeletError(f"no answer within {self._limits.seconds:g} s") from None
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise _KubeletError(f"{transport_cause(error)} ({_CERTIFICATE_HINT})") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise _KubeletError(transport_cause(error)) from None
+
+    async def _exchange(self, endpoint: Endpoint, headers: CIMultiDict[str]) -> bytes:
+        assert self._session is not None, "used inside `async with`"
+        response = await self._session.get(
+            self._url(endpoint),
+            headers=headers,
+            # A redirect would carry our token to somebody else.
+            allow_redirects=False,
+            # Read after the credentials were asked, who may have renewed a certificate.
+            ssl=self._access.ssl_context or True,
+            server_hostname=self._access.tls_server_name or None,
+            timeout=aiohttp.ClientTimeout(total=None),
+        )
+        try:
+            if response.status != HTTPStatus.OK:
+                raise _refusal(response.status, await read_start(response, REFUSAL_BYTES_MAX))
+            if response.content_type != JSON:
+                raise _KubeletError("not JSON: something else than kubelet answered")
+            return await self._body(response)
+        finally:
+            # A complete answer has given its connection back; anything else ends it.
+            drop(response)
+
+    def _url(self, endpoint: Endpoint) -> URL:
+        scheme = self._access.scheme
+        try:
+            return URL.build(scheme=scheme, host=endpoint.host, port=endpoint.port, path=PATH)
+        except ValueError:
+            raise _KubeletError("not an address") from None
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        bytes_max = self._limits.answer_bytes_max
+        announced = response.content_length or 0
+        body = b"" if announced > bytes_max else await read_start(response, bytes_max)
+        if max(announced, len(body)) > bytes_max:
+            raise _KubeletError(f"the answer is larger than {bytes_max} bytes")
+        return body
+
+
+# ------------------------------------------------------------------ what can go wrong
+
+
+class _KubeletError(Exception):
+    """Kubelet could not be asked; why, in words that hold nothing secret."""
+
+
+class _UnknownToKubeletError(_KubeletError):
+    """It does not know who we are."""
+
+
+_CERTIFICATE_HINT: Final = (
+    "kubelet's certificate may be its own work: name the authority that signed it, "
+    "or the name that it is for"
+)
+_UNKNOWN: Final = (
+    "401: it does not know us; our token or client certificate is missing, has ended, "
+    "or is another cluster's"
+)
+_FORBIDDEN: Final = (
+    "403: {who} may not read its pods; that takes `get` on `nodes/pods`, "
+    "or on `nodes/proxy` for a kubelet before 1.33"
+)
+
+
+def _refusal(status: int, body: bytes) -> _KubeletError:
+    if status == HTTPStatus.UNAUTHORIZED:
+        return _UnknownToKubeletError(_UNKNOWN)
+    if status == HTTPStatus.FORBIDDEN:
+        found = _USER.search(body)
+        return _KubeletError(_FORBIDDEN.format(who=found[1].decode() if found else "this account"))
+    if 300 <= status < 400:
+        return _KubeletError(f"{status}: it sends us elsewhere, where we do not follow")
+    return _KubeletError(f"the answer was {status}")
+
+
+def _shown(endpoint: Endpoint) -> str:
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{host}:{endpoint.port}"
