@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help setup run test check fmt lint types imports pure coverage bench cluster lock clean
+.PHONY: help setup run test check fmt lint types imports pure coverage bench cluster protocol lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
@@ -50,6 +50,9 @@ bench: $(STAMPS)/dev ## Ratios measured in one run
 
 cluster: $(STAMPS)/dev ## Start a real control plane on loopback (Ctrl-C stops it)
 	$(BIN)/python tools/cluster.py
+
+protocol: $(STAMPS)/dev ## Compile api/podresources afresh into src/bursar/wire/pod_resources
+	$(BIN)/python tools/generate_protocol.py
 
 lock: $(STAMPS)/dev ## Resolve requirements/*.in afresh into hashed requirements/*.txt
 	$(PIP) install uv

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from assets import AssetError
 from controlplane import ControlPlane
@@ -16,6 +17,10 @@ NEEDS_GO = {"oracle": "oracle", "control_plane": "integration"}
 """Fixtures whose programs are built from Go modules, and the mark of the tests that use them."""
 
 ABSENCE: list[str] = []
+
+# Machines are noisy: how long an example takes says nothing about whether it is right.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

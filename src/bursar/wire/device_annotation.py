@@ -1,0 +1,282 @@
+"""What an annotation says about devices, read the way its writer's own language would.
+
+Whoever may create a pod writes these texts, so everything has a bound, and whatever is not
+as it should be refuses the whole annotation with one line. Writers are Go programs: keys of a
+device match in any case, a later key wins over an earlier one, null is no value, and
+a number with a point is no whole number.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NoReturn, TypeAlias
+
+from bursar.core.devices.claim import NO_AMOUNTS, Claim, Claims
+from bursar.core.devices.source import Fields, Layout, Shape, Source
+from bursar.wire.device_values import decode_amount, require_word
+from bursar.wire.fields import quoted
+from bursar.wire.tree import Number
+
+TEXT_LENGTH_MAX: Final = 64 * 1024
+"""Room for 250 devices as Koordinator writes them. Kubernetes itself takes four times as much,
+which would keep a node's agent busy for a tenth of a second with each such pod."""
+
+CLAIMS_MAX: Final = 1024
+FUNCTIONS_MAX: Final = 256
+"""Of one device; the PCI specification allows no more on one bus number."""
+
+AMOUNTS_MAX: Final = 16
+"""Of one device."""
+
+MINOR_MAX: Final = 2**31 - 1
+
+_INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
+
+
+@dataclass(slots=True)
+class _Object:
+    """An object of JSON as it was written: a key may stand there twice."""
+
+    pairs: "list[tuple[str, _Json]]"
+
+
+_Json: TypeAlias = "str | bool | Number | list[_Json] | _Object | None"
+
+
+def decode_claims(text: str, source: Source) -> Claims | None:
+    """Read an annotation of a source; None if it is null, which says nothing.
+
+    Raises `ValueError` with one line that is safe to print.
+    """
+    if len(text) > TEXT_LENGTH_MAX:
+        raise ValueError(f"longer than {TEXT_LENGTH_MAX} characters")
+    if source.layout.shape is Shape.DELIMITED:
+        claims = _bounded(_delimited(text, source.layout))
+        return Claims(source=source.name, claims=claims, kinds=_kinds_of(claims))
+    value = _parsed(text)
+    if value is None:
+        return None
+    if source.layout.shape is Shape.BY_TYPE:
+        by_type = dict(_object(value, "the text").pairs)
+        claims = _bounded(_by_type(by_type, source.layout.fields))
+        kinds = tuple(_word(kind, "a kind") for kind in by_type)
+        return Claims(source=source.name, claims=claims, kinds=kinds)
+    if source.layout.shape is Shape.BY_CONTAINER:
+        claims = _bounded(_by_container(dict(_object(value, "the text").pairs), source.layout))
+    else:
+        claims = _bounded(_listed(_list(value, "the text"), source.layout, container=""))
+    return Claims(source=source.name, claims=claims, kinds=_kinds_of(claims))
+
+
+def _bounded(claims: Iterable[Claim]) -> tuple[Claim, ...]:
+    found: list[Claim] = []
+    for claim in claims:
+        if len(found) == CLAIMS_MAX:
+            raise ValueError(f"more than {CLAIMS_MAX} devices")
+        found.append(claim)
+    return tuple(found)
+
+
+def _kinds_of(claims: tuple[Claim, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(claim.kind for claim in claims))
+
+
+# ------------------------------------------------------------------ layouts
+
+
+def _by_type(by_type: Mapping[str, _Json], fields: Fields) -> Iterator[Claim]:
+    if len(by_type) > CLAIMS_MAX:
+        raise ValueError(f"more than {CLAIMS_MAX} kinds of devices")
+    for kind, devices in by_type.items():
+        for index, raw in enumerate(_list(devices, quoted(kind))):
+            yield _Device(raw, f"{quoted(kind)}[{index}]", fields).claim(kind=kind)
+
+
+def _by_container(by_container: Mapping[str, _Json], layout: Layout) -> Iterator[Claim]:
+    for container, devices in by_container.items():
+        yield from _listed(_list(devices, quoted(container)), layout, container=container)
+
+
+def _listed(devices: list[_Json], layout: Layout, *, container: str) -> Iterator[Claim]:
+    for index, raw in enumerate(devices):
+        where = f"{quoted(container)}[{index}]" if container else f"[{index}]"
+        device = _Device(raw, where, layout.fields)
+        yield device.claim(
+            kind=device.word(layout.fields.kind) or layout.kind,
+            container=container or device.word(layout.fields.container),
+        )
+
+
+def _delimited(text: str, layout: Layout) -> Iterator[Claim]:
+    cut = layout.delimiters
+    by_container = text.split(cut.containers) if cut.containers else [text]
+    for index, devices in enumerate(by_container):
+        for raw in devices.split(cut.devices) if cut.devices else [devices]:
+            if raw.strip():
+                words = [each.strip() for each in raw.split(cut.fields)]
+                yield _delimited_claim(words, layout, index if cut.containers else None)
+
+
+def _delimited_claim(words: list[str], layout: Layout, container_index: int | None) -> Claim:
+    order = layout.delimiters.order
+    if len(words) < len(order):
+        raise ValueError(f"a device has {len(words)} fields; at least {len(order)} are expected")
+    named = {name: word for name, word in zip(order, words, strict=False) if name}
+    amounts = {name: _amount(word, name) for name, word in named.items() if "/" in name}
+    return Claim(
+        kind=_word(named.get("kind", "") or layout.kind, "kind"),
+        device=_word(named.get("device", ""), "device"),
+        minor=_minor(Number(named["minor"]), "minor") if named.get("minor") else None,
+        template=_word(named.get("template", ""), "template"),
+        amounts=amounts or NO_AMOUNTS,
+        container=_word(named.get("container", ""), "container"),
+        container_index=None if named.get("container") else container_index,
+        vendor=_word(named.get("vendor", ""), "vendor"),
+    )
+
+
+# ------------------------------------------------------------------ one device in JSON
+
+
+@dataclass(slots=True)
+class _Device:
+    """An object that stands for a device, under the names that its source uses."""
+
+    values: Mapping[str, _Json]
+    where: str
+    fields: Fields
+
+    def __init__(self, raw: _Json, where: str, fields: Fields) -> None:
+        self.values = _folded(_object(raw, where))
+        self.where = where
+        self.fields = fields
+
+    def word(self, name: str) -> str:
+        return _word(self._value(self.values, name), f"{self.where}.{name}")
+
+    def claim(self, *, kind: str, container: str = "") -> Claim:
+        fields = self.fields
+        extension = self._value(self.values, fields.extension)
+        extended = {} if extension is None else self._extended(extension)
+        template = self._value(extended, fields.template)
+        return Claim(
+            kind=_word(kind, "a kind"),
+            device=self.word(fields.device),
+            minor=_minor(self._value(self.values, fields.minor), f"{self.where}.{fields.minor}"),
+            functions=self._functions(extended),
+            is_extended=extension is not None,
+            template=_word(template, f"{self.where}.{fields.template}"),
+            amounts=self._amounts(),
+            container=_word(container, "a container"),
+            vendor=self.word(fields.vendor),
+        )
+
+    def _value(self, values: Mapping[str, _Json], name: str) -> _Json:
+        return values.get(name.casefold()) if name else None
+
+    def _extended(self, extension: _Json) -> Mapping[str, _Json]:
+        return _folded(_object(extension, f"{self.where}.{self.fields.extension}"))
+
+    def _functions(self, extended: Mapping[str, _Json]) -> tuple[str, ...]:
+        name, address = self.fields.functions, self.fields.function_address
+        where = f"{self.where}.{name}"
+        functions = _list(self._value(extended, name), where)
+        if len(functions) > FUNCTIONS_MAX:
+            raise ValueError(f"{where}: more than {FUNCTIONS_MAX} functions")
+        found = []
+        for index, raw in enumerate(functions):
+            each = {} if raw is None else _folded(_object(raw, f"{where}[{index}]"))
+            _integer(self._value(each, self.fields.minor), f"{where}[{index}].{self.fields.minor}")
+            found.append(_word(self._value(each, address), f"{where}[{index}].{address}"))
+        return tuple(found)
+
+    def _amounts(self) -> Mapping[str, int]:
+        raw = self._value(self.values, self.fields.amounts)
+        if raw is None:
+            return NO_AMOUNTS
+        where = f"{self.where}.{self.fields.amounts}"
+        amounts = dict(_object(raw, where).pairs)
+        if len(amounts) > AMOUNTS_MAX:
+            raise ValueError(f"{where}: more than {AMOUNTS_MAX} amounts")
+        return {_word(name, where): _amount(amount, where) for name, amount in amounts.items()}
+
+
+def _folded(raw: _Object) -> dict[str, _Json]:
+    """The fields of a struct. Objects met again are read into the one before, as Go does."""
+    found: dict[str, _Json] = {}
+    for key, value in raw.pairs:
+        name = key.casefold()
+        known = found.get(name)
+        if isinstance(value, _Object) and isinstance(known, _Object):
+            known.pairs.extend(value.pairs)
+        elif value is not None or not isinstance(known, str | Number):
+            found[name] = value
+    return found
+
+
+# ------------------------------------------------------------------ values
+
+
+def _parsed(text: str) -> _Json:
+    try:
+        value: _Json = json.loads(
+            text,
+            object_pairs_hook=_Object,
+            parse_int=Number,
+            parse_float=Number,
+            parse_constant=_refuse_constant,
+        )
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg} (character {error.pos})") from None
+    except RecursionError:
+        raise ValueError("nested too deeply to be read") from None
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"not JSON: {name} is no number there")
+
+
+def _object(value: _Json, where: str) -> _Object:
+    if not isinstance(value, _Object):
+        raise ValueError(f"{where}: an object is expected")  # noqa: TRY004 - one kind of error for whoever wrote it
+    return value
+
+
+def _list(value: _Json, where: str) -> list[_Json]:
+    """A list; none there is an empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise ValueError(f"{where}: a list is expected")  # noqa: TRY004 - one kind of error for whoever wrote it
+    return value
+
+
+def _word(value: _Json, where: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"{where}: a string is expected")  # noqa: TRY004 - one kind of error for whoever wrote it
+    return require_word(value, where)
+
+
+def _integer(value: _Json, where: str) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, Number) or not _INTEGER.fullmatch(value.text):
+        raise ValueError(f"{where}: a whole number is expected")
+    return int(value.text)
+
+
+def _minor(value: _Json, where: str) -> int | None:
+    minor = _integer(value, where)
+    if minor is not None and not -MINOR_MAX - 1 <= minor <= MINOR_MAX:
+        raise ValueError(f"{where}: {minor} does not fit in 32 bits")
+    return minor
+
+
+def _amount(value: _Json, where: str) -> int:
+    if isinstance(value, list | _Object):
+        raise ValueError(f"{where}: a quantity is expected")  # noqa: TRY004 - one kind of error for whoever wrote it
+    return decode_amount(value.text if isinstance(value, Number) else value, where)

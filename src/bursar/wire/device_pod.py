@@ -1,0 +1,225 @@
+"""Pods as far as their devices go, from the API server or from kubelet's own list.
+
+Only the fields that matter are decoded. What sources wrote to a pod's annotations is read here
+too, once per text: a pod is listed every second, and its annotation stays the same.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from bursar.core.devices.claim import NO_AMOUNTS, Claims
+from bursar.core.devices.pod import DeviceContainer, DevicePod, KnownDevice
+from bursar.core.devices.source import Source
+from bursar.core.model.int64 import INT64_MAX
+from bursar.wire.body import decode_body
+from bursar.wire.device_annotation import decode_claims
+from bursar.wire.fields import FieldError, RawResourceList, RawTexts, decode_quantity, printable
+from bursar.wire.interning import Generations
+from bursar.wire.pod import Struct
+
+ITEMS_MAX: Final = 10_000
+"""Pods in one list. Kubelet runs 110 unless told otherwise, and knows some that ended."""
+
+STATED_MAX: Final = 1024
+"""Devices of one pod's status."""
+
+TEXTS_MAX: Final = 512
+LONG_TEXTS_MAX: Final = 16
+LONG_LENGTH: Final = 4096
+"""Of longer annotations fewer are remembered, for hostile ones hold a thousand devices each."""
+
+PROBLEM_LENGTH_MAX: Final = 512
+
+_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+
+
+class _Meta(Struct):
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    annotations: RawTexts | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+class _Requirements(Struct):
+    requests: RawResourceList | None = None
+    limits: RawResourceList | None = None
+
+
+class _Container(Struct):
+    name: str | None = None
+    restart_policy: str | None = None
+    resources: _Requirements | None = None
+
+
+class _Spec(Struct):
+    node_name: str | None = None
+    scheduler_name: str | None = None
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+
+
+class _Health(Struct):
+    resource_id: str | None = msgspec.field(name="resourceID", default=None)
+    health: str | None = None
+
+
+class _ResourceStatus(Struct):
+    name: str | None = None
+    resources: list[_Health] | None = None
+
+
+class _ContainerStatus(Struct):
+    name: str | None = None
+    allocated_resources_status: list[_ResourceStatus] | None = None
+
+
+class _Status(Struct):
+    phase: str | None = None
+    container_statuses: list[_ContainerStatus] | None = None
+    init_container_statuses: list[_ContainerStatus] | None = None
+
+
+class _Pod(Struct):
+    metadata: _Meta | None = None
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+class _PodList(Struct):
+    items: list[_Pod] | None = None
+
+
+class _RawList(Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+_LISTS: Final = msgspec.json.Decoder(_PodList)
+
+
+class DevicePodDecoder:
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self._sources = tuple(sources)
+        self._known: Generations[tuple[str, str], Claims] = Generations(TEXTS_MAX)
+        self._known_long: Generations[tuple[str, str], Claims] = Generations(LONG_TEXTS_MAX)
+
+    def decode(self, body: bytes) -> DevicePod:
+        """Read one pod. Raises `ValueError`.
+
+        What one of its annotations says may be unreadable; that is told in its claims.
+        """
+        return self._pod(decode_body(body, _Pod))
+
+    def decode_list(self, body: bytes) -> list[DevicePod]:
+        """Read kubelet's list, without what in it is no pod. Raises `ValueError`."""
+        try:
+            items = _LISTS.decode(body).items or []
+        except (msgspec.ValidationError, RecursionError):
+            items = list(_readable(body))
+        if len(items) > ITEMS_MAX:
+            raise ValueError(f"a list of more than {ITEMS_MAX} pods")
+        return [self._pod(item) for item in items]
+
+    def _pod(self, raw: _Pod) -> DevicePod:
+        meta, spec = raw.metadata or _Meta(), raw.spec or _Spec()
+        status = raw.status or _Status()
+        starting = spec.init_containers or ()
+        return DevicePod(
+            namespace=meta.namespace or "",
+            name=meta.name or "",
+            uid=meta.uid or "",
+            node=spec.node_name or "",
+            created=meta.creation_timestamp or "",
+            scheduler=spec.scheduler_name or "",
+            sidecars=_containers(each for each in starting if each.restart_policy == "Always"),
+            containers=_containers(spec.containers or ()),
+            claims=self._claims(meta.annotations) if meta.annotations else (),
+            stated=_stated(status),
+            is_terminal=status.phase in _TERMINAL,
+            is_terminating=meta.deletion_timestamp is not None,
+        )
+
+    def _claims(self, annotations: RawTexts) -> tuple[Claims, ...]:
+        found = (
+            self._claims_of(source, annotations[source.annotation] or "")
+            for source in self._sources
+            if source.annotation in annotations
+        )
+        return tuple(claims for claims in found if claims is not None)
+
+    def _claims_of(self, source: Source, text: str) -> Claims | None:
+        place = source.name, text
+        known = self._known_long if len(text) > LONG_LENGTH else self._known
+        claims = known.find(place)
+        if claims is not None:
+            return claims
+        try:
+            claims = decode_claims(text, source)
+        except ValueError as error:
+            problem = printable(str(error), PROBLEM_LENGTH_MAX)
+            claims = Claims(source=source.name, problem=problem)
+        if claims is not None:
+            known.keep(place, claims)
+        return claims
+
+
+def _readable(body: bytes) -> Iterator[_Pod]:
+    """Read pods one by one, and leave out what is none.
+
+    Kubelet wrote the list, so that is a kubelet we do not understand. The other pods must not
+    go without their devices for it.
+    """
+    for item in decode_body(body, _RawList).items or ():
+        try:
+            pod = decode_body(bytes(item), _Pod)
+        except ValueError:
+            continue
+        yield pod
+
+
+def _containers(raw: Iterable[_Container]) -> tuple[DeviceContainer, ...]:
+    return tuple(
+        [
+            DeviceContainer(
+                name=each.name or "",
+                asks=NO_AMOUNTS if each.resources is None else _asks(each.resources) or NO_AMOUNTS,
+            )
+            for each in raw
+        ]
+    )
+
+
+def _asks(raw: _Requirements) -> dict[str, int]:
+    asks: dict[str, int] = {}
+    for amounts in (raw.requests, raw.limits):
+        for name, raw_amount in (amounts or {}).items():
+            # Devices are asked for by names of somebody's domain.
+            if "/" not in name:
+                continue
+            try:
+                amount = decode_quantity(raw_amount, name).whole_units
+            except FieldError:
+                continue
+            asks[name] = max(asks.get(name, 0), min(amount, INT64_MAX))
+    return asks
+
+
+def _stated(status: _Status) -> tuple[KnownDevice, ...]:
+    found = [
+        KnownDevice(
+            container=container.name or "",
+            resource=resource.name or "",
+            device=device.resource_id or "",
+            health=device.health or "",
+        )
+        for container in (
+            *(status.init_container_statuses or ()),
+            *(status.container_statuses or ()),
+        )
+        for resource in container.allocated_resources_status or ()
+        for device in resource.resources or ()
+    ]
+    return tuple(found[:STATED_MAX])

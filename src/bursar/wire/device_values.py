@@ -1,0 +1,35 @@
+"""Single values that speak of devices, from people nobody vouches for."""
+
+from typing import Final
+
+from bursar.core.model.int64 import INT64_MAX
+from bursar.wire.fields import FieldError, Scalar, decode_quantity, quoted
+
+WORD_LENGTH_MAX: Final = 256
+"""Of ids, kinds, names and vendors. Those of device plugins are rarely longer than 64."""
+
+
+def require_word(text: str, where: str) -> str:
+    """An id or a name: short, and of characters that are safe wherever it ends up.
+
+    Raises `ValueError`.
+    """
+    if len(text) > WORD_LENGTH_MAX:
+        raise ValueError(f"{where}: longer than {WORD_LENGTH_MAX} characters")
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError(f"{where}: {quoted(text)} has other than printable ASCII characters")
+    return text
+
+
+def decode_amount(raw: Scalar, where: str) -> int:
+    """Whole units, rounded up; what no int64 could hold is as much as one can.
+
+    Raises `ValueError`, also for an amount below zero.
+    """
+    try:
+        amount = decode_quantity(raw, where)
+    except FieldError as error:
+        raise ValueError(str(error)) from None
+    if amount.is_negative:
+        raise ValueError(f"{where}: an amount below zero")
+    return min(amount.whole_units, INT64_MAX)

@@ -1,0 +1,1 @@
+"""Kubelet's pod-resources API as it goes over the socket."""

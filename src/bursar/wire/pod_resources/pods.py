@@ -1,0 +1,97 @@
+"""One pod of kubelet's answer: what it says, and the same pod with devices added.
+
+Kubelet is asked again and again, and most pods are in its answer as they were before, to
+the byte. What was found out about such bytes is remembered.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from bursar.core.devices.allocation import Additions, ReportedContainer, ReportedPod
+from bursar.wire.interning import Generations
+from bursar.wire.pod_resources import outline_pb2 as outline
+from bursar.wire.pod_resources.lines import Lines
+
+PODS_MAX: Final = 512
+"""Pods remembered at least; twice that at most. A node may have 250."""
+
+POD_BYTES_MAX: Final = 8192
+"""Longer ones are read each time, so that what is remembered has a bound."""
+
+
+@dataclass(slots=True)
+class SeenPod:
+    """What is known of a pod's bytes; the rest is found out when somebody asks."""
+
+    name: tuple[str, str]
+    """Its namespace and name."""
+    has_devices: bool
+    reported: ReportedPod | None = None
+    additions: Additions | None = None
+    """What was added last, to give `enlarged`."""
+    enlarged: bytes = b""
+
+
+class Pods:
+    """Reads and enlarges pods of one version of the API, and remembers them."""
+
+    def __init__(self, *, has_topology: bool) -> None:
+        self.lines: Final = Lines(has_topology=has_topology)
+        self._seen: Generations[bytes, SeenPod] = Generations(PODS_MAX)
+
+    def find(self, body: bytes) -> SeenPod | None:
+        return self._seen.find(body)
+
+    def meet(self, body: bytes, pod: outline.Pod) -> SeenPod:
+        """Remember a pod that was opened for the first time."""
+        seen = SeenPod(name=(pod.namespace, pod.name), has_devices=has_devices(pod))
+        if len(body) <= POD_BYTES_MAX:
+            self._seen.keep(body, seen)
+        return seen
+
+    def report(self, pod: outline.Pod) -> ReportedPod:
+        """What kubelet says of it. Raises `ValueError` for lines that cannot be read."""
+        decode = self.lines.decode
+        containers = [
+            ReportedContainer(
+                name=each.name, entries=tuple([decode(line) for line in each.devices])
+            )
+            for each in pod.containers
+        ]
+        return ReportedPod(namespace=pod.namespace, name=pod.name, containers=tuple(containers))
+
+    def enlarge(self, pod: outline.Pod, additions: Additions) -> bytes:
+        """Add lines to the pod itself. Names of containers it does not have are passed over.
+
+        Raises `ValueError` if its lines are to be put in order and cannot be read.
+        """
+        encode = self.lines.encode
+        for container in pod.containers:
+            entries = additions.entries.get(container.name)
+            if entries is None:
+                continue
+            container.devices.extend([encode(entry) for entry in entries])
+            if additions.sorts:
+                ordered = sorted(container.devices, key=self._resource)
+                del container.devices[:]
+                container.devices.extend(ordered)
+        return pod.SerializeToString()
+
+    def _resource(self, line: bytes) -> bytes:
+        # Go compares texts by their bytes.
+        return self.lines.decode(line).resource.encode()
+
+
+def open_pod(body: bytes) -> outline.Pod:
+    """Raises `ValueError` for bytes that are no pod."""
+    try:
+        return outline.Pod.FromString(body)
+    except DecodeError:
+        raise ValueError("not the resources of a pod") from None
+
+
+def has_devices(pod: outline.Pod) -> bool:
+    """Whether it has any, be they of a device plugin or of a claim."""
+    return any(each.devices or each.dynamic_resources for each in pod.containers)
