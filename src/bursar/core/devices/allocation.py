@@ -1,5 +1,6 @@
 """What a pod was given, once checked; and what clients of kubelet are told of it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -10,6 +11,17 @@ PodKey: TypeAlias = tuple[str, str]
 """Namespace and name: kubelet's API knows no uid."""
 SHARE_MARK: Final = "::"
 """Between a device's id and the number of a share, as NVIDIA's plugin writes it."""
+_SHARE: Final = re.compile(rf"(.+){SHARE_MARK}[0-9]+", re.DOTALL)
+
+
+def bare_id(device: str) -> str:
+    """The id without the number of a share.
+
+    >>> bare_id("GPU-1::3")
+    'GPU-1'
+    """
+    match = _SHARE.fullmatch(device) if SHARE_MARK in device else None
+    return device if match is None else match[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from bursar.core.devices.allocation import (
     Problem,
     ProblemKind,
     ReportedPod,
+    bare_id,
 )
-from bursar.core.devices.filling import bare_id
 from bursar.core.devices.resolving import shown
 
 KUBELET: Final = "kubelet"

@@ -3,25 +3,13 @@
 Kubelet's lines are never changed, moved or repeated.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
-from bursar.core.devices.allocation import SHARE_MARK, Additions, Entry, Holdings, ReportedPod
+from bursar.core.devices.allocation import Additions, Entry, Holdings, ReportedPod, bare_id
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.source import Source
 
-_SHARE: Final = re.compile(rf"(.+){SHARE_MARK}[0-9]+", re.DOTALL)
-
-
-def bare_id(device: str) -> str:
-    """The id without the number of a share.
-
-    >>> bare_id("GPU-1::3")
-    'GPU-1'
-    """
-    match = _SHARE.fullmatch(device) if SHARE_MARK in device else None
-    return device if match is None else match[1]
+__all__ = ["additions", "allocatable_entries", "bare_id"]
 
 
 def additions(holdings: Holdings, reported: ReportedPod) -> Additions | None:

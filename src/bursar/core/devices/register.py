@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.core.devices.allocation import Holdings, PodKey, ReportedPod
+from bursar.core.devices.allocation import Holdings, PodKey, ReportedPod, bare_id
 from bursar.core.devices.choosing import live_pods
 from bursar.core.devices.conflicts import KUBELET, contested, other_holders
-from bursar.core.devices.filling import bare_id
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.pod import DevicePod
 from bursar.core.devices.resolving import shown

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain, repeat
 
-from bursar.core.devices.allocation import Allocation, Holdings, Problem, ProblemKind
+from bursar.core.devices.allocation import Allocation, Holdings, Problem, ProblemKind, bare_id
 from bursar.core.devices.claim import Claim, Claims
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.pod import DeviceContainer, DevicePod
@@ -238,18 +238,19 @@ def _identities(
 
 
 def _meant(claim: Claim, source: Source, known: Inventory) -> Iterator[_Identity | _Objection]:
-    kind = claim.kind
+    # The number of a share is not for an annotation to say: it would pass for another device.
+    kind, device = claim.kind, bare_id(claim.device)
     by_minor = None
     if source.is_inventoried and claim.minor is not None:
         by_minor = known.by_minor.get((kind, claim.minor))
     if claim.functions:
-        for address in claim.functions:
+        for address in (bare_id(each) for each in claim.functions):
             yield _Identity(address, known.by_function.get((kind, address)), is_part=True)
-    elif claim.device.startswith(PARTITION_PREFIXES):
-        itself = known.by_id.get((kind, claim.device))
-        yield _Identity(claim.device, itself or by_minor, is_part=itself is None)
-    elif claim.device:
-        yield _Identity(claim.device, known.by_id.get((kind, claim.device)))
+    elif device.startswith(PARTITION_PREFIXES):
+        itself = known.by_id.get((kind, device))
+        yield _Identity(device, itself or by_minor, is_part=itself is None)
+    elif device:
+        yield _Identity(device, known.by_id.get((kind, device)))
     elif by_minor is not None:
         yield _Identity(by_minor.id, by_minor)
     else:
@@ -297,4 +298,4 @@ def _share(claim: Claim, rule: KindRule, record: Device | None) -> int:
         ]
     if percents:
         return min(100, max(0, *percents))
-    return 0 if claim.template else 100
+    return 0 if claim.template or bare_id(claim.device) != claim.device else 100
