@@ -6,9 +6,12 @@ from hypothesis import strategies as st
 
 from bursar.adapters.memory.patches import json_patched
 from bursar.adapters.peerpod_files import as_sent
+from bursar.app.peerpod_protection import BIND, KEEP
+from bursar.app.peerpod_protection import RECORD as CHECK_RECORD
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.peerpods.rewriting import Rewritten, rewrite
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
+from controlplane import ControlPlane
 from pod_notation import listed, texts
 from raw_objects import as_pod, pods
 
@@ -74,6 +77,14 @@ def sizes(outcome: Rewritten) -> str:
 def resources_of(outcome: Rewritten) -> list[Any]:
     spec = outcome.document["spec"]
     return [each["resources"] for each in [*spec["containers"], *spec.get("initContainers", [])]]
+
+
+def remove_protection(plane: ControlPlane) -> None:
+    """Take away the policies that keep what is written on peer pods; they have one name each."""
+    for name in (KEEP, BIND, CHECK_RECORD):
+        for kind in ("policybindings", "policies"):
+            path = f"/apis/admissionregistration.k8s.io/v1/validatingadmission{kind}/{name}"
+            plane.request("DELETE", path)
 
 
 def sent(raw: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,8 @@
 """How much there is, what is used of it and what waits, per node and altogether."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from bursar.app.capacity.lines import capacity_lines
 from bursar.app.capacity.use import UseBook, use_of
 from bursar.core.model.node import Node
@@ -104,3 +107,47 @@ def test_pod_without_a_node_uses_nothing_yet():
     assert book.see(a_row("1", "a")) == {"a"}
     assert book.see(a_row("1", "b")) == {"a", "b"}
     assert (book.used("a", VM), book.used("b", VM)) == (0, 1)
+
+
+def test_what_waits_is_counted_as_in_the_lines_and_follows_every_change():
+    book = use_of(ROWS)
+    lines = capacity_lines(NODES, ROWS, VM)
+
+    assert book.waiting(VM) == (2, 2, 1) == (int(str(lines.waiting)), 2, lines.gated_pods)
+    assert book.see(a_row("gated")) == set()
+    assert book.waiting(VM) == (2, 2, 0)
+    assert book.see(a_row("waits", "a")) == {"a"}
+    assert book.waiting(VM) == (1, 1, 0)
+    assert book.lose(a_row("gated")) == set()
+    assert book.waiting(VM) == book.waiting("example.com/foo") == (0, 0, 0)
+
+
+STAGES = st.sampled_from(
+    [
+        {},
+        {"scheduling_gates": ("g",)},
+        {"node": "a"},
+        {"node": "b"},
+        {"node": "a", "phase": "Failed"},
+        {"phase": "Failed"},
+        {"amounts": "cpu=1"},
+        {"amounts": f"{VM}=3"},
+    ]
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from("xyz"), STAGES | st.none()), max_size=20))
+def test_after_any_history_the_book_says_what_the_lines_say(history):
+    book, rows = UseBook(), {}
+    for name, stage in history:
+        if stage is None:
+            book.lose(rows.pop(name, a_row(name)))
+        else:
+            rows[name] = a_row(name, **stage)
+            book.see(rows[name])
+    lines = capacity_lines(NODES, rows.values(), VM)
+
+    expected = (int(str(lines.waiting)), lines.waiting_pods, lines.gated_pods)
+    assert book.waiting(VM) == expected
+    for line in lines.nodes:
+        assert book.used(line.node, VM) == int(str(line.used))

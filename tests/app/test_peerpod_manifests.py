@@ -11,6 +11,7 @@ from bursar.app.peerpod_manifests import (
     peer_pod_documents,
     peer_pod_documents_without_webhook,
 )
+from bursar.app.peerpod_protection import BIND, KEEP, PROTECTED, RECORD
 from bursar.core.model.quantity import Quantity
 
 DEFAULT = PeerPodInstallation()
@@ -89,7 +90,7 @@ def test_each_class_charges_the_worker_for_what_stays_there():
         node_selector={"katacontainers.io/kata-runtime": "true"},
         overhead_memory=Quantity.parse("64Mi"),
     )
-    first, second, _ = peer_pod_documents(installation)
+    first, second, *_ = peer_pod_documents(installation)
 
     assert [first["metadata"]["name"], first["handler"]] == ["kata-remote", "kata-remote"]
     assert second["handler"] == "kata-gpu"
@@ -101,7 +102,7 @@ def test_each_class_charges_the_worker_for_what_stays_there():
 
 def test_without_a_webhook_a_policy_asks_for_the_vm_and_touches_nothing_else():
     installation = PeerPodInstallation(vm_resource="example.com/vm")
-    runtime_class, policy, binding = peer_pod_documents_without_webhook(installation)
+    runtime_class, *_, policy, binding = peer_pod_documents_without_webhook(installation)
     (mutation,) = policy["spec"]["mutations"]
 
     assert runtime_class["kind"] == "RuntimeClass"
@@ -127,3 +128,47 @@ def test_without_a_webhook_a_policy_asks_for_the_vm_and_touches_nothing_else():
 def test_names_that_would_end_up_in_expressions_are_refused(wrong):
     with pytest.raises(ValueError, match=r"name of|at least one"):
         PeerPodInstallation(**wrong)
+
+
+# ------------------------------------------------------------------ what is written stays
+
+
+def policies_of(documents):
+    found = [each for each in documents if each["kind"] == "ValidatingAdmissionPolicy"]
+    return {each["metadata"]["name"]: each["spec"] for each in found}
+
+
+@pytest.mark.parametrize("made_of", [peer_pod_documents, peer_pod_documents_without_webhook])
+def test_what_was_written_is_protected_on_every_way_to_it_before_anybody_writes(made_of):
+    documents = made_of(PeerPodInstallation(runtime_classes=("a", "b")))
+    policies = policies_of(documents)
+    resources = {
+        name: spec["matchConstraints"]["resourceRules"][0]["resources"]
+        for name, spec in policies.items()
+    }
+    bindings = [each["spec"] for each in documents if "PolicyBinding" in each["kind"]]
+
+    assert resources == {
+        KEEP: ["pods", "pods/status", "pods/resize", "pods/ephemeralcontainers"],
+        BIND: ["pods/binding", "bindings"],
+        RECORD: ["pods"],
+    }
+    assert {spec["failurePolicy"] for spec in policies.values()} == {"Fail"}
+    assert [each["policyName"] for each in bindings][:3] == [KEEP, BIND, RECORD]
+    for each in bindings:
+        assert each["matchResources"]["namespaceSelector"] == DEFAULT.namespace_selector
+    writers = [n for n, each in enumerate(documents) if each["kind"].startswith("Mutating")]
+    assert min(writers) == 1 + 1 + 6
+
+
+def test_the_policies_know_the_name_of_the_vm_and_every_annotation():
+    text = json.dumps(policies_of(peer_pod_documents(PeerPodInstallation(vm_resource="a.b/vm"))))
+
+    assert "a.b/vm" in text
+    assert [key for key in PROTECTED if key not in text] == []
+
+
+def test_where_nothing_is_removed_no_record_is_taken():
+    (validation,) = policies_of(peer_pod_documents_without_webhook(DEFAULT))[RECORD]["validations"]
+
+    assert validation["expression"] == "false"

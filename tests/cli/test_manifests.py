@@ -113,7 +113,7 @@ def test_certificates_and_address_go_into_the_webhooks(tmp_path):
 
 
 def test_peer_pods_are_a_part_of_their_own():
-    runtime_class, webhook = documents(
+    runtime_class, *_, webhook = documents(
         *("peerpods", "--runtime-class", "kata-gpu", "--node-label", "gpu=yes"),
         *("--url", "https://127.0.0.1:9443", "-n", "home"),
     )
@@ -126,8 +126,8 @@ def test_peer_pods_are_a_part_of_their_own():
 
 
 def test_peer_pods_are_sent_all_together_or_left_to_a_policy():
-    _, webhook = documents("peerpods", "--all-pods")
-    _, policy, _ = documents("peerpods", "--without-webhook", "--vm-resource", "example.com/vm")
+    *_, webhook = documents("peerpods", "--all-pods")
+    *_, policy, _ = documents("peerpods", "--without-webhook", "--vm-resource", "example.com/vm")
 
     assert "matchConditions" not in webhook["webhooks"][0]
     assert policy["kind"] == "MutatingAdmissionPolicy"

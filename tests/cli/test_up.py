@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -125,11 +126,22 @@ def _read_until(terminal: int, wanted: bytes) -> bytes:
     return read
 
 
+def _wait_until_listening(pid: int, number: int) -> None:
+    """Until the process has its own answer to a signal, which would simply end it before."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        status = Path(f"/proc/{pid}/status").read_text()
+        if int(status.split("SigCgt:")[1].split()[0], 16) >> (number - 1) & 1:
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never listened")
+
+
 def test_it_ends_when_asked_to_terminate():
     with subprocess.Popen(
         [str(COMMAND), "up", "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        time.sleep(1.5)
+        _wait_until_listening(process.pid, signal.SIGTERM)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
 

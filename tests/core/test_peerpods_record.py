@@ -14,22 +14,23 @@ from bursar.core.model.pod_row import PodDemand
 from bursar.core.model.quantity import Quantity
 from bursar.core.peerpods.record import (
     RECORD_LENGTH_MAX,
-    ContainerKind,
     Record,
     RecordError,
-    Removed,
     believed_record,
     demand_of,
     format_record,
     parse_record,
     restored,
 )
+from bursar.core.peerpods.removed import ContainerKind, Removed
 from bursar.core.peerpods.rewriting import Denied, rewrite
 from bursar.core.peerpods.sizing import SizeTexts
 from peerpod_notation import (
     EFFECTIVE,
+    KATA,
     PEER_PODS,
     RECORD,
+    UPSTREAM,
     VM,
     a_peer_pod,
     init,
@@ -174,3 +175,36 @@ def test_a_quota_can_charge_what_was_removed(raw):
     assert texts(was.quota_requests).items() <= texts(charged.quota_requests).items()
     assert texts(was.quota_limits).items() <= texts(charged.quota_limits).items()
     assert charged.quota_requests.keys() - was.quota_requests.keys() == {VM}
+
+
+# ------------------------------------------------------------------ whoever forges it
+
+FORGED = json.dumps(
+    {"v": "1", "containers": [{"name": "c0", "kind": "container", "requests": {"cpu": "1m"}}]}
+)
+
+
+def test_no_record_makes_less_of_what_is_still_in_the_containers():
+    """As on a pod that was never rewritten, for want of a webhook."""
+    raw = a_peer_pod(main(f"cpu=64 {VM}=1", f"cpu=64 {VM}=1"), annotations={RECORD: FORGED})
+    record = believed(raw)
+    demand = demand_of(record, as_pod(raw))
+
+    assert texts(demand.quota_requests) == texts(demand.quota_limits) == {"cpu": "64", VM: "1"}
+
+
+def test_in_upstreams_mode_nobody_keeps_a_record_and_none_is_kept():
+    raw = a_peer_pod(main(f"cpu=64 {VM}=1", f"cpu=64 {VM}=1"), annotations={RECORD: FORGED})
+    outcome = rewritten(raw, UPSTREAM)
+
+    assert outcome.document["metadata"]["annotations"] == {f"{KATA}default_vcpus": "64"}
+    assert outcome.warnings == (f"annotation {RECORD} is not for users: what it said is ignored",)
+    assert rewritten(outcome.document, UPSTREAM).warnings == ()
+
+
+def test_what_a_forged_record_says_is_what_the_vm_gets():
+    raw = a_peer_pod(main(f"cpu=64 {VM}=1", f"{VM}=1"), annotations={RECORD: FORGED})
+    after = rewritten(raw).document
+
+    assert after["metadata"]["annotations"][f"{KATA}default_vcpus"] == "1"
+    assert texts(demand_of(believed(after), as_pod(after)).quota_requests) == {"cpu": "1m", VM: "1"}

@@ -1,11 +1,18 @@
 """`bursar controller --keep-capacity` as a process, with no more rights than its account has."""
 
 import json
+import ssl
 import time
+import urllib.request
+from typing import Any
 
 import pytest
 
+from admission_notation import put_pair
+from certificates import Authority
+from controlplane import LOOPBACK
 from kubectl import kubectl, try_kubectl
+from program import free_port
 from quota_processes import Controllers, own_cluster, printed
 
 PLACE = "peer-pods"
@@ -34,6 +41,36 @@ def wait_offered(plane, amount: str | None, seconds: float = PATIENCE_S) -> None
         time.sleep(0.1)
 
 
+def a_pod(name: str) -> dict[str, Any]:
+    amounts = {VM: "1"}
+    container = {
+        "name": "c",
+        "image": "example.com/app",
+        "resources": {"requests": amounts, "limits": amounts},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": PLACE},
+        "spec": {"containers": [container]},
+    }
+
+
+def wait_shown(authority: Authority, port: int, wanted: dict[str, str]) -> None:
+    """Until the metrics of the only node and of the cluster have these numbers."""
+    trust = ssl.create_default_context(cafile=str(authority.certificate))
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        url = f"https://{LOOPBACK}:{port}/metrics"
+        with urllib.request.urlopen(url, context=trust, timeout=10) as answer:
+            lines = [line.rpartition(" ") for line in answer.read().decode().splitlines()]
+        shown = {name.partition("{")[0]: value for name, _, value in lines if VM in name}
+        if shown.items() >= wanted.items():
+            return
+        assert time.monotonic() < deadline, shown
+        time.sleep(0.2)
+
+
 def test_the_preset_is_kept_healed_and_withdrawn(control_plane, tmp_path):
     plane = control_plane
     applied = [
@@ -47,8 +84,19 @@ def test_the_preset_is_kept_healed_and_withdrawn(control_plane, tmp_path):
     limit = ("create", "configmap", "peer-pods-cm", "-n", PLACE)
     kubectl(plane, *limit, "--from-literal=PEERPODS_LIMIT_PER_NODE=2")
 
-    with Controllers(plane, tmp_path, "--keep-capacity", f"--peerpods-namespace={PLACE}"):
+    authority, port = Authority(tmp_path), free_port()
+    put_pair(tmp_path, authority.server("controller"))
+    options = ("--keep-capacity", f"--peerpods-namespace={PLACE}")
+    served = (f"--tls-dir={tmp_path}", f"--bind={LOOPBACK}:{port}")
+    with Controllers(plane, tmp_path, *options, *served):
         wait_offered(plane, "2")
+        account = ("serviceaccount/default", "-n", PLACE, f"--timeout={PATIENCE_S}s")
+        kubectl(plane, "wait", "--for=create", *account)
+        for number in range(3):
+            kubectl(plane, "create", "-f", "-", stdin=json.dumps(a_pod(f"peer-{number}")))
+        wait_shown(authority, port, {"bursar_capacity_waiting": "1", "bursar_node_capacity": "2"})
+        kubectl(plane, "delete", "pod", "-n", PLACE, "--all", "--force")
+        wait_shown(authority, port, {"bursar_capacity_waiting": "0"})
         (name,) = kubectl(plane, "get", "nodes", "-o", "name").split()
         wiped = json.dumps([{"op": "remove", "path": "/status/capacity/kata.peerpods.io~1vm"}])
         patched = try_kubectl(

@@ -22,7 +22,7 @@ from bursar.app.peerpod_manifests import CONFIGURATION, POLICY
 from bursar.cli.manifests import manifests
 from controlplane import LOOPBACK, NODE_CAPACITY, ControlPlane
 from kubectl import try_kubectl
-from peerpod_notation import KATA, ONE_VM, RECORD, VM, main, sized
+from peerpod_notation import KATA, ONE_VM, RECORD, VM, main, remove_protection, sized
 from webhook_process import Webhook
 
 PATIENCE_S = 60
@@ -144,6 +144,7 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     until(scene.is_rewriting, "the API server asks the webhook")
     yield scene
     control_plane.request("DELETE", f"{WEBHOOKS}/{CONFIGURATION}")
+    remove_protection(control_plane)
     for name in ("kata-remote", extra):
         control_plane.request("DELETE", f"{RUNTIME_CLASSES}/{name}")
     for name in (home, namespace):
@@ -334,7 +335,7 @@ async def another_webhook(
 
     async with running(folder, {"/inject": review}) as server:
         name = f"z-injector-{uuid.uuid4().hex[:6]}"
-        (_, document) = printed(
+        *_, document = printed(
             *("peerpods", "--url", f"https://{LOOPBACK}:{server.port}"),
             *("--ca-bundle", str(folder / "ca.crt"), "--all-pods"),
         )

@@ -18,6 +18,12 @@ from typing import Final
 
 from bursar.app.admission import DEFAULT_NAMESPACE
 from bursar.app.admission_manifests import ADMISSION, SERVER, Document, Endpoint
+from bursar.app.peerpod_protection import (
+    LABELS,
+    has_class,
+    protection_documents,
+    protection_documents_without_webhook,
+)
 from bursar.core.model.names import is_extended
 from bursar.core.model.pod import no_labels
 from bursar.core.model.quantity import Quantity
@@ -31,7 +37,6 @@ PATH: Final = "/mutate-v1-pod"
 POLICY: Final = "ask-for-vm.bursar.io"
 TIMEOUT_S: Final = 5
 """The rewrite asks nobody else, so whoever waits longer waits in vain."""
-LABELS: Final = {"app.kubernetes.io/part-of": "bursar"}
 
 OVERHEAD_CPU: Final = Quantity.parse("250m")
 OVERHEAD_MEMORY: Final = Quantity.parse("120Mi")
@@ -73,8 +78,7 @@ class PeerPodInstallation:
 
     @property
     def is_peer_pod(self) -> str:
-        listed = ", ".join(f"'{name}'" for name in self.runtime_classes)
-        return f"object.spec.?runtimeClassName.orValue('') in [{listed}]"
+        return has_class("object", self.runtime_classes)
 
     @property
     def namespace_selector(self) -> Document:
@@ -99,14 +103,24 @@ _NEW_PODS: Final[Document] = {
 def peer_pod_documents(
     installation: PeerPodInstallation, endpoint: Endpoint | None = None
 ) -> tuple[Document, ...]:
-    """Classes, and the webhook that rewrites their pods; a class before who knows it by name."""
+    """Classes, and the webhook that rewrites their pods; a class before who knows it by name.
+
+    Protection comes before the webhook, so that nothing it writes is ever without it.
+    """
     webhook = webhook_document(installation, endpoint or Endpoint())
-    return (*runtime_class_documents(installation), webhook)
+    protection = protection_documents(
+        installation.runtime_classes, installation.vm_resource, installation.namespace_selector
+    )
+    return (*runtime_class_documents(installation), *protection, webhook)
 
 
 def peer_pod_documents_without_webhook(installation: PeerPodInstallation) -> tuple[Document, ...]:
-    """Classes, and the policy that asks for the VM. Sizes are nobody's business then."""
-    return (*runtime_class_documents(installation), *_policy_documents(installation))
+    """Classes, and the policy that asks for the VM. Sizes are their authors' business then."""
+    protection = protection_documents_without_webhook(
+        installation.runtime_classes, installation.namespace_selector
+    )
+    classes = runtime_class_documents(installation)
+    return (*classes, *protection, *_policy_documents(installation))
 
 
 # ------------------------------------------------------------------ classes

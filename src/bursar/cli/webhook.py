@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import click
 
-from bursar.adapters.admission import peerpods
 from bursar.adapters.admission.desk_client import DeskClient, DeskSettings
 from bursar.adapters.admission.peerpods import PeerPodCounts, peer_pod_routes
 from bursar.adapters.admission.reviewing import Reviewer
@@ -19,7 +18,7 @@ from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import SERVICE_ACCOUNT_FOLDER, ClusterAccess
-from bursar.adapters.serving.server import BODY_BYTES_MAX, HttpsServer, ServerLimits
+from bursar.adapters.serving.server import BODY_BYTES_MAX, HttpsServer
 from bursar.adapters.serving.serving_pair import ServingPair
 from bursar.adapters.serving.tls_profile import TlsProfile, tls_profile
 from bursar.app.admission import CONTROLLER, Installation, WhenUnreachable
@@ -41,8 +40,6 @@ TARGET_CLASSES: Final = "TARGET_RUNTIMECLASS"
 TARGET_RESOURCE: Final = "POD_VM_EXTENDED_RESOURCE"
 TLS_VERSION: Final = "TLS_MIN_VERSION"
 TLS_SUITES: Final = "TLS_CIPHER_SUITES"
-REFUSAL_BYTES: Final = 2**20
-"""Beyond the limit, how much is read so that a review can say that it is too much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,9 +186,5 @@ def _server(settings: Settings, client: KubeClient, desk: DeskClient) -> HttpsSe
         metrics=lambda: counts.exposition() + peer_counts.exposition(),
         body_bytes_max=settings.body_bytes_max,
     )
-    largest = max(settings.body_bytes_max, peerpods.BODY_BYTES_MAX + REFUSAL_BYTES)
-    return HttpsServer(
-        {**routes, **peer_pod_routes(settings.peer_pods, peer_counts)},
-        clock=SYSTEM_CLOCK,
-        limits=ServerLimits(body_bytes_max=largest),
-    )
+    every = {**routes, **peer_pod_routes(settings.peer_pods, peer_counts)}
+    return HttpsServer(every, clock=SYSTEM_CLOCK)

@@ -209,6 +209,29 @@ def encode_answer(review: Asked | None, verdict: Verdict) -> bytes:
     return msgspec.json.encode(answer)
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerToMany:
+    """An answer to all reviews of one version that ask the same: only their uids differ."""
+
+    before: bytes
+    after: bytes
+
+    def to(self, uid: str) -> bytes:
+        return b"".join((self.before, msgspec.json.encode(uid), self.after))
+
+
+@dataclass(frozen=True, slots=True)
+class _Anybody:
+    api_version: str
+    uid: str = ""
+
+
+def encode_answer_to_many(api_version: str, verdict: Verdict) -> AnswerToMany:
+    # Nothing but constants stands before the uid, so the first empty one is it.
+    before, key, after = encode_answer(_Anybody(api_version), verdict).partition(b'"uid":')
+    return AnswerToMany(before + key, after.removeprefix(b'""'))
+
+
 # ------------------------------------------------------------------ pods
 
 
@@ -264,12 +287,15 @@ class _PeerContainer(TypedDict, total=False):
     resources: dict[str, object] | None
 
 
-class _PeerSpec(TypedDict, total=False):
+class _PeerSpecOnly(TypedDict, total=False):
     runtimeClassName: str | None
-    containers: list[_PeerContainer] | None
-    initContainers: list[_PeerContainer] | None
     resources: dict[str, object] | None
     resourceClaims: list[object] | None
+
+
+class _PeerSpec(_PeerSpecOnly, total=False):
+    containers: list[_PeerContainer] | None
+    initContainers: list[_PeerContainer] | None
 
 
 class _PeerPod(TypedDict, total=False):
@@ -277,13 +303,58 @@ class _PeerPod(TypedDict, total=False):
     spec: _PeerSpec | None
 
 
+class _ShownField(TypedDict, total=False):
+    resourceFieldRef: dict[str, object] | None
+
+
+class _ShownEntry(TypedDict, total=False):
+    valueFrom: _ShownField | None
+
+
+class _ShownItems(TypedDict, total=False):
+    items: list[_ShownField] | None
+
+
+class _ShownSource(TypedDict, total=False):
+    downwardAPI: _ShownItems | None
+
+
+class _ShownSources(TypedDict, total=False):
+    sources: list[_ShownSource] | None
+
+
+class _ShownVolume(_ShownSource, total=False):
+    projected: _ShownSources | None
+
+
+class _ShowingContainer(_PeerContainer, total=False):
+    env: list[_ShownEntry] | None
+
+
+class _ShowingSpec(_PeerSpecOnly, total=False):
+    containers: list[_ShowingContainer] | None
+    initContainers: list[_ShowingContainer] | None
+    volumes: list[_ShownVolume] | None
+
+
+class _ShowingPod(TypedDict, total=False):
+    metadata: _PeerMeta | None
+    spec: _ShowingSpec | None
+
+
+SHOWING: Final = b'"resourceFieldRef"'
+"""Few pods show containers their own resources, and environments are long: others are spared."""
+
+
 def decode_peer_pod(body: bytes) -> JsonObject:
     """The branches of a pod that rewriting looks at, each in its place. Raises `ObjectError`.
 
     A patch made from them holds for the whole pod: what is left out here cannot be changed
-    by it. A number with a fraction keeps its digits, as text. Nothing of it tells pods of
-    one workload from each other.
+    by it. A number with a fraction keeps its digits, as text. Nothing of it but annotations
+    tells pods of one workload from each other.
     """
+    if SHOWING in body:
+        return cast("JsonObject", _decoded(_SHOWING_PODS, body))
     return cast("JsonObject", _decoded(_PEER_PODS, body))
 
 
@@ -295,6 +366,16 @@ class _PeerRequest(_Struct):
 class _PeerReview(_Struct):
     api_version: str
     request: _PeerRequest
+
+
+class _ShowingRequest(_Struct):
+    uid: str
+    object: _ShowingPod
+
+
+class _ShowingReview(_Struct):
+    api_version: str
+    request: _ShowingRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +391,7 @@ def decode_peer_review(body: bytes) -> PeerReview | None:
     None if anything is not as it should be; `decode_review` can say what.
     """
     try:
-        review = _PEER_REVIEWS.decode(body)
+        review = (_SHOWING_REVIEWS if SHOWING in body else _PEER_REVIEWS).decode(body)
     except _UNREADABLE:
         return None
     if review.api_version not in API_VERSIONS:
@@ -410,5 +491,7 @@ _REVIEWS: Final = msgspec.json.Decoder(_Review | None)
 _PODS: Final = msgspec.json.Decoder(_Pod)
 _PEER_PODS: Final = msgspec.json.Decoder(_PeerPod, float_hook=str)
 _PEER_REVIEWS: Final = msgspec.json.Decoder(_PeerReview, float_hook=str)
+_SHOWING_PODS: Final = msgspec.json.Decoder(_ShowingPod, float_hook=str)
+_SHOWING_REVIEWS: Final = msgspec.json.Decoder(_ShowingReview, float_hook=str)
 _QUOTAS: Final = msgspec.json.Decoder(_Quota)
 _TEXTS: Final = msgspec.json.Decoder(str)

@@ -1,5 +1,6 @@
 """The path of peer pods: upstream's manners over HTTP, and what is counted."""
 
+import asyncio
 import base64
 import io
 import json
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from admission_notation import a_review, a_reviewer, running
 from bursar.adapters.admission.peerpods import (
     BODY_BYTES_MAX,
+    KNOWN_PODS_MAX,
     PeerPodCounts,
     peer_pod_routes,
 )
@@ -22,7 +24,7 @@ from bursar.adapters.memory.patches import json_patched
 from bursar.adapters.serving.server import JSON, Incoming, ServerLimits
 from bursar.cli import webhook as verb
 from bursar.cli.peerpod_options import catalogue_options, sizing_options
-from bursar.core.peerpods.rewriting import Rewritten, rewrite
+from bursar.core.peerpods.rewriting import ANNOTATIONS_READ, Rewritten, rewrite
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.wire.admission_review import decode_peer_pod
 from peerpod_notation import (
@@ -309,6 +311,57 @@ async def test_pods_that_are_alike_get_the_same_answer_each_under_its_own_uid(mo
     assert patch_in(answers[0])
 
 
+OTHERS = st.dictionaries(
+    st.text(max_size=8).map("example.com/{}".format),
+    st.none() | st.text(max_size=8) | st.just("x" * 200_000),
+    max_size=3,
+)
+READ = st.dictionaries(
+    st.sampled_from(ANNOTATIONS_READ), st.sampled_from(["", "1", "64", "many", "{}"]), max_size=3
+)
+
+
+@given(st.lists(st.tuples(READ, OTHERS), min_size=2, max_size=4))
+def test_pods_that_differ_in_other_annotations_get_the_answer_each_would_get_alone(drawn):
+    remembering = peer_pod_routes(EFFECTIVE, PeerPodCounts())[PATH]
+    for read, others in [*drawn, *((read, {}) for read, _ in drawn)]:
+        pod = a_peer_pod(SEED, annotations={**read, **others})
+        body = json.dumps(a_review("Pod", "CREATE", pod)).encode()
+        incoming = Incoming(method="POST", path=PATH, content_type=JSON, body=body)
+        fresh = peer_pod_routes(EFFECTIVE, PeerPodCounts())[PATH]
+
+        assert asyncio.run(remembering(incoming)) == asyncio.run(fresh(incoming))
+
+
+async def test_no_more_pods_are_remembered_than_there_is_room_for():
+    counts = PeerPodCounts()
+    route = peer_pod_routes(EFFECTIVE, counts)[PATH]
+    answers: list[list[bytes]] = []
+    for _ in range(2):
+        answers.append([])
+        for memory in range(KNOWN_PODS_MAX + 2):
+            pod = a_peer_pod(main(f"memory={memory + 1}Mi"))
+            body = json.dumps(a_review("Pod", "CREATE", pod)).encode()
+            incoming = Incoming(method="POST", path=PATH, content_type=JSON, body=body)
+            answers[-1].append((await route(incoming)).body)
+
+    assert answers[0] == answers[1]
+    assert len(set(answers[0])) == KNOWN_PODS_MAX + 2
+    assert counted(counts)['bursar_peerpods_reviewed_total{end="rewritten"}'] == 2 * len(answers[0])
+
+
+async def test_w16_the_author_is_told_that_containers_do_not_see_the_vm():
+    shown = {"name": "CPUS", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}
+    pod = a_peer_pod(main("cpu=1", "cpu=1", env=[shown, {"name": "A", "value": "1"}]))
+    response = await told_about(pod)
+    plain = await told_about(a_peer_pod(main("cpu=1", "cpu=1")))
+
+    assert response["warnings"] == [
+        "resourceFieldRef does not see the VM: limits.cpu of container c0 shows what the worker has"
+    ]
+    assert response["patch"] == plain["patch"]
+
+
 # ------------------------------------------------------------------ counting
 
 
@@ -360,8 +413,7 @@ async def test_each_path_has_its_own_limit(tmp_path):
         **peer_pod_routes(EFFECTIVE, PeerPodCounts()),
     }
     body = REVIEW.ljust(2048)
-    limits = ServerLimits(body_bytes_max=BODY_BYTES_MAX + 4096)
-    async with running(tmp_path, routes, limits) as server:
+    async with running(tmp_path, routes, ServerLimits(body_bytes_max=100)) as server:
         gate, _ = await server.ask("/gate", body)
         status, text = await server.ask(PATH, body)
         large = io.BytesIO(b" " * (BODY_BYTES_MAX + 1))

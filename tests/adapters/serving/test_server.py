@@ -91,7 +91,7 @@ async def test_other_paths_are_not_found_and_nobody_else_is_invited(webhook):
 
 
 async def test_a_body_that_says_it_is_too_large_is_not_read(webhook):
-    code, text = await webhook.ask("/serve-path", b"x" * 100_001)
+    code, text = await webhook.ask("/healthz", b"x" * 100_001)
 
     assert (code, text) == (413, "the body is larger than 100000 bytes")
 
@@ -103,7 +103,7 @@ async def test_a_body_that_does_not_say_how_large_it_is_is_bounded_too(webhook):
 
     headers = {"Content-Type": "application/json"}
     async with webhook.session.post(
-        webhook.url("/serve-path"), data=pieces(), headers=headers
+        webhook.url("/healthz"), data=pieces(), headers=headers
     ) as response:
         assert response.status == 413
 

@@ -7,7 +7,7 @@ import pytest
 
 from assets import ROOT
 from bursar.adapters.kube.limiter import Limiter
-from bursar.adapters.telemetry.capacity_families import capacity_families
+from bursar.adapters.telemetry.capacity_families import CapacityView, capacity_families
 from bursar.adapters.telemetry.controller_families import (
     ControllerView,
     TermView,
@@ -19,13 +19,14 @@ from bursar.adapters.telemetry.exposition import Family, exposition
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.quota_families import quota_families
 from bursar.app.capacity.keeper import CapacityCounters
-from bursar.app.capacity.use import UseBook
+from bursar.app.capacity.use import UseBook, use_of
 from bursar.app.event_recorder import Drop
 from bursar.app.informer import InformerCounters
 from bursar.app.kinds import PODS
 from bursar.app.quota.desk import RELEASE_BOUNDS, DeskCounters
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
+from bursar.core.model.pod_row import PodRow
 from bursar.core.model.quantity import Quantity
 from bursar.core.peerpods.capacity import CapacityNode
 from bursar.core.quota.books import Books
@@ -253,7 +254,7 @@ def test_names_follow_the_rules_of_prometheus():
 
 def test_the_documentation_lists_every_family_and_reason():
     page = METRICS_PAGE.read_text()
-    kept = capacity_families((), UseBook(), CapacityCounters())
+    kept = capacity_families(CapacityView(use=UseBook(), counters=CapacityCounters()))
     names = {family.name for family in (*every_family(), *quota_families(()), *kept)}
     listed = set(re.findall(r"`((?:bursar|process|kube)_[a-z_]+)`", page))
 
@@ -261,24 +262,40 @@ def test_the_documentation_lists_every_family_and_reason():
     assert [reason.value for reason in Reason if f"`{reason.value}`" not in page] == []
 
 
-def test_capacity_that_we_keep_is_shown_with_its_use():
+def asking(key: str, amount: str, **fields: object) -> PodRow:
+    requests = {"example.com/a": Quantity.parse(amount)}
+    row = a_row(key)
+    demand = replace(row.demand, assigned_requests=requests, quota_requests=requests)
+    return row._replace(profile=replace(row.profile, demand=demand, gates=()), **fields)
+
+
+def test_capacity_that_we_keep_is_shown_with_its_use_and_what_waits_for_it():
     node = CapacityNode(
         name="n",
         capacity={"example.com/a": Quantity.parse("4"), "example.com/theirs": Quantity.parse("9")},
         marked={"example.com/a": 4},
     )
-    use = UseBook()
-    requests = {"example.com/a": Quantity.parse("3")}
-    row = running(a_row("a/p"))
-    demand = replace(row.demand, assigned_requests=requests)
-    use.see(row._replace(node_name="n", profile=replace(row.profile, demand=demand)))
+    behind = asking("a/gated", "3")
+    gated = behind._replace(profile=replace(behind.profile, gates=("example.com/gate",)))
+    use = use_of([asking("a/p", "3", node_name="n"), asking("a/waits", "2"), gated])
 
-    shown = samples(capacity_families([node], use, CapacityCounters(healed=2)))
+    declared = frozenset({"example.com/none-yet"})
+    counters = CapacityCounters(healed=2)
+    view = CapacityView(nodes=[node], declared=declared, use=use, counters=counters)
+
+    shown = samples(capacity_families(view))
 
     labels = '{node="n",resource="example.com/a"}'
+    kept, none_yet = '{resource="example.com/a"}', '{resource="example.com/none-yet"}'
     assert shown == {
         f"bursar_node_capacity{labels}": "4",
         f"bursar_node_capacity_used{labels}": "3",
+        f"bursar_capacity_waiting{kept}": "5",
+        f"bursar_capacity_waiting{none_yet}": "0",
+        f"bursar_capacity_waiting_pods{kept}": "2",
+        f"bursar_capacity_waiting_pods{none_yet}": "0",
+        f"bursar_capacity_gated_pods{kept}": "1",
+        f"bursar_capacity_gated_pods{none_yet}": "0",
         "bursar_capacity_healed_total": "2",
     }
 

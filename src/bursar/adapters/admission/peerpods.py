@@ -5,19 +5,18 @@ webhook of peer pods speaks, and an API server shows such a text to the pod's au
 where it keeps the body of any other answer to itself.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from http import HTTPStatus
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
-from bursar.adapters.serving.server import JSON, Incoming, Outgoing, Route
+from bursar.adapters.serving.server import JSON, Bounded, Incoming, Outgoing, Route
 from bursar.core.peerpods.json_document import JsonObject
 from bursar.core.peerpods.record import RECORD_ANNOTATION
-from bursar.core.peerpods.rewriting import Denied, Rewritten, rewrite
+from bursar.core.peerpods.rewriting import ANNOTATIONS_READ, Denied, Rewritten, rewrite
 from bursar.core.peerpods.settings import (
     GPUS_ANNOTATION,
     MEMORY_ALIAS_ANNOTATION,
@@ -26,23 +25,30 @@ from bursar.core.peerpods.settings import (
     PeerPodSettings,
 )
 from bursar.wire.admission_review import (
+    AnswerToMany,
     Asked,
     ObjectError,
+    PeerReview,
     ReviewError,
     decode_peer_pod,
     decode_peer_review,
     decode_review,
     encode_answer,
+    encode_answer_to_many,
 )
 from bursar.wire.fields import printable
 
 PEER_PODS_PATH: Final = "/mutate-v1-pod"
 BODY_BYTES_MAX: Final = 7 * 2**20
 """As upstream has it, which refuses a body of exactly this size as well."""
+REFUSED_BYTES_MAX: Final = 2**20
+"""What is larger by so much is still read, to be refused in upstream's words."""
 MESSAGE_LENGTH_MAX: Final = 2048
 KNOWN_PODS_MAX: Final = 512
 KNOWN_BYTES_MAX: Final = 16 * 2**10
 """Of what is read of a pod, to be remembered. All together stay below 40 MiB, answers included."""
+ANNOTATIONS_IGNORED_BYTES_MAX: Final = 128 * 2**10
+"""Of a review. With all that is written for a pod of the size above they have room on it."""
 
 NOTHING_TO_DECODE: Final = "there is no content to decode"
 """Upstream's words for a review without an object."""
@@ -66,9 +72,6 @@ class _Outcome:
     """Under which name it is counted."""
     overwritten: int = 0
     """How many sizes of the pod's author were replaced."""
-
-
-_Outcomes: TypeAlias = Callable[[JsonObject], _Outcome]
 
 
 class PeerPodCounts:
@@ -97,42 +100,87 @@ class PeerPodCounts:
 
 
 def peer_pod_routes(settings: PeerPodSettings, counts: PeerPodCounts) -> Mapping[str, Route]:
-    outcome_of = _outcomes(settings)
+    known = _KnownPods(settings)
 
     async def review(incoming: Incoming) -> Outgoing:
-        asked, outcome = _judged(incoming, outcome_of)
+        asked = decode_peer_review(incoming.body) if _problem(incoming) is None else None
+        if asked is not None:
+            ending = known.ending_of(asked, len(incoming.body))
+            counts.add(ending.end, ending.overwritten)
+            return Outgoing(ending.answer.to(asked.uid), content_type=JSON)
+        # Something is wrong with it; now it matters what.
+        spoken, outcome = _judged(incoming, settings)
         counts.add(outcome.end, outcome.overwritten)
-        return Outgoing(encode_answer(asked, outcome.verdict), content_type=JSON)
+        return Outgoing(encode_answer(spoken, outcome.verdict), content_type=JSON)
 
-    return {PEER_PODS_PATH: review}
+    return {PEER_PODS_PATH: Bounded(review, BODY_BYTES_MAX + REFUSED_BYTES_MAX)}
 
 
-def _outcomes(settings: PeerPodSettings) -> _Outcomes:
+# ------------------------------------------------------------------ pods that are alike
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """An outcome as bytes, so that many can be kept and none costs more than its length."""
+
+    answer: AnswerToMany
+    end: str
+    overwritten: int
+
+
+class _KnownPods:
     """What becomes of pods. Those of one workload are alike, so a pod's like is remembered."""
 
-    @lru_cache(maxsize=KNOWN_PODS_MAX)
-    def known(pod: bytes) -> _Outcome:
-        return _outcome(decode_peer_pod(pod), settings)
+    def __init__(self, settings: PeerPodSettings) -> None:
+        self._settings = settings
+        self._endings: OrderedDict[bytes, _Ending] = OrderedDict()
 
-    def outcome_of(pod: JsonObject) -> _Outcome:
-        try:
-            key = msgspec.json.encode(pod)
-        except (OverflowError, RecursionError):
-            return _outcome(pod, settings)
-        return known(key) if len(key) <= KNOWN_BYTES_MAX else _outcome(pod, settings)
+    def ending_of(self, asked: PeerReview, review_bytes: int) -> _Ending:
+        likeness = _likeness(asked, review_bytes)
+        if likeness is None:
+            return self._ending(asked)
+        ending = self._endings.get(likeness)
+        if ending is not None:
+            self._endings.move_to_end(likeness)
+            return ending
+        ending = self._endings[likeness] = self._ending(asked)
+        if len(self._endings) > KNOWN_PODS_MAX:
+            self._endings.popitem(last=False)
+        return ending
 
-    return outcome_of
+    def _ending(self, asked: PeerReview) -> _Ending:
+        outcome = _outcome(asked.pod, self._settings)
+        answer = encode_answer_to_many(asked.api_version, outcome.verdict)
+        return _Ending(answer, outcome.end, outcome.overwritten)
 
 
-def _judged(incoming: Incoming, outcome_of: _Outcomes) -> tuple[Asked | None, _Outcome]:
+def _likeness(asked: PeerReview, review_bytes: int) -> bytes | None:
+    """All that decides about the answer to a review; None if it is too much to remember.
+
+    Of annotations that are not read it matters whether there are any, since then one is
+    added to them, and how large they are: too large only in a review that is large itself.
+    """
+    pod, has_others = asked.pod, False
+    annotations = _annotations(pod)
+    if annotations and review_bytes <= ANNOTATIONS_IGNORED_BYTES_MAX:
+        read: JsonObject = {key: annotations[key] for key in ANNOTATIONS_READ if key in annotations}
+        has_others = len(read) < len(annotations)
+        pod = {**pod, "metadata": {"annotations": read}}
+    try:
+        likeness = msgspec.json.encode((asked.api_version, has_others, pod))
+    except (OverflowError, RecursionError):
+        return None
+    return likeness if len(likeness) <= KNOWN_BYTES_MAX else None
+
+
+# ------------------------------------------------------------------ one pod
+
+
+def _judged(incoming: Incoming, settings: PeerPodSettings) -> tuple[Asked | None, _Outcome]:
     """What was asked, as far as it could be read, and what is answered."""
     problem = _problem(incoming)
     if problem is not None:
         return None, problem
-    asked = decode_peer_review(incoming.body)
-    if asked is not None:
-        return asked, outcome_of(asked.pod)
-    # Something is wrong with it; now it matters what.
     try:
         review = decode_review(incoming.body)
     except ReviewError as error:
@@ -140,7 +188,7 @@ def _judged(incoming: Incoming, outcome_of: _Outcomes) -> tuple[Asked | None, _O
     if not review.object:
         return review, _failure(HTTPStatus.BAD_REQUEST, NOTHING_TO_DECODE)
     try:
-        return review, outcome_of(decode_peer_pod(review.object))
+        return review, _outcome(decode_peer_pod(review.object), settings)
     except ObjectError as error:
         return review, _failure(HTTPStatus.BAD_REQUEST, str(error))
 

@@ -10,6 +10,7 @@ from bursar.adapters.serving.server import (
     BODY_BYTES_MAX,
     JSON,
     READY_PATH,
+    Bounded,
     Incoming,
     Outgoing,
     Route,
@@ -50,12 +51,7 @@ def webhook_routes(
     metrics: Callable[[], bytes],
     body_bytes_max: int = BODY_BYTES_MAX,
 ) -> Mapping[str, Route]:
-    """Reviews have a limit of their own here: the server may let more pass, for other paths."""
-
     async def review(incoming: Incoming) -> Outgoing:
-        if len(incoming.body) > body_bytes_max:
-            problem = f"the body is larger than {body_bytes_max} bytes"
-            return Outgoing(problem.encode(), HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         outgoing, end = await _reviewed(incoming, answer)
         counts.add(end)
         return outgoing
@@ -67,7 +63,7 @@ def webhook_routes(
         return Outgoing(metrics(), content_type=METRICS_TYPE)
 
     return {
-        **dict.fromkeys(REVIEW_PATHS, review),
+        **dict.fromkeys(REVIEW_PATHS, Bounded(review, body_bytes_max)),
         "/healthz": health,
         READY_PATH: health,
         "/metrics": exposition,

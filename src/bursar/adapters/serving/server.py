@@ -44,9 +44,21 @@ class Outgoing:
 Route: TypeAlias = Callable[[Incoming], Awaitable[Outgoing]]
 
 
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A route that takes bodies of another size than the rest of the server."""
+
+    route: Route
+    body_bytes_max: int
+
+    async def __call__(self, incoming: Incoming) -> Outgoing:
+        return await self.route(incoming)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
     body_bytes_max: int = BODY_BYTES_MAX
+    """On routes that do not say themselves."""
     body_seconds: float = 10
     """For a body to arrive in; an API server gives up after ten seconds, too."""
     handshake_seconds: float = 10
@@ -132,13 +144,16 @@ class HttpsServer:
             return Outgoing(b"404 page not found", HTTPStatus.NOT_FOUND)
         if self.is_ending and request.path == READY_PATH:
             return Outgoing(b"shutting down", HTTPStatus.SERVICE_UNAVAILABLE)
+        bytes_max = self._limits.body_bytes_max
+        if isinstance(route, Bounded):
+            bytes_max = route.body_bytes_max
         try:
             async with asyncio.timeout(self._limits.body_seconds):
-                body = await self._body(request)
+                body = await _body(request, bytes_max)
         except TimeoutError:
             return Outgoing(b"the body did not arrive in time", HTTPStatus.REQUEST_TIMEOUT)
         if body is None:
-            problem = f"the body is larger than {self._limits.body_bytes_max} bytes"
+            problem = f"the body is larger than {bytes_max} bytes"
             return Outgoing(problem.encode(), HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         headers = request.headers
         return await route(
@@ -151,14 +166,14 @@ class HttpsServer:
             )
         )
 
-    async def _body(self, request: web.BaseRequest) -> bytes | None:
-        """None if it is too large, which often its length tells before it is read."""
-        bytes_max = self._limits.body_bytes_max
-        if (request.content_length or 0) > bytes_max:
+
+async def _body(request: web.BaseRequest, bytes_max: int) -> bytes | None:
+    """None if it is too large, which often its length tells before it is read."""
+    if (request.content_length or 0) > bytes_max:
+        return None
+    body = bytearray()
+    async for piece in request.content.iter_any():
+        body += piece
+        if len(body) > bytes_max:
             return None
-        body = bytearray()
-        async for piece in request.content.iter_any():
-            body += piece
-            if len(body) > bytes_max:
-                return None
-        return bytes(body)
+    return bytes(body)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from bursar.adapters.telemetry.capacity_families import capacity_families
+from bursar.adapters.telemetry.capacity_families import CapacityView, capacity_families
 from bursar.adapters.telemetry.controller_families import (
     ControllerView,
     Limited,
@@ -34,8 +34,13 @@ def controller_metrics(controller: Controller, limiter: Limited) -> bytes:
 
 
 def _capacity(work: CapacityWork) -> Iterator[Family]:
-    nodes = (seen.item for seen in work.sources.nodes.snapshot().objects())
-    return capacity_families(nodes, work.use, work.keeper.counters)
+    view = CapacityView(
+        nodes=(seen.item for seen in work.sources.nodes.snapshot().objects()),
+        declared=work.keeper.resources,
+        use=work.use,
+        counters=work.keeper.counters,
+    )
+    return capacity_families(view)
 
 
 def _term_view(term: Term) -> TermView:

@@ -103,6 +103,11 @@ class CapacityKeeper:
         return self._settled
 
     @property
+    def resources(self) -> frozenset[str]:
+        """What is declared, for whichever nodes, whether or not there are any."""
+        return frozenset(each.resource for each in self._declarations)
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """What of the declarations cannot be read. While there is any, nothing is withdrawn."""
         return tuple(

@@ -24,6 +24,10 @@ from bursar.core.peerpods.sizing import SizeTexts
 ANNOTATIONS_BYTES_MAX: Final = 1 << 18
 """Keys and values together; the API server accepts no more."""
 
+NOT_FOR_USERS: Final = f"annotation {RECORD_ANNOTATION} is not for users: what it said is ignored"
+UTF8_BYTES_MAX: Final = 4
+"""Of one character."""
+
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
@@ -43,9 +47,15 @@ class Annotated:
 def annotate_as_upstream(
     held: Mapping[str, str], size: SizeTexts, settings: PeerPodSettings
 ) -> Annotated:
-    """What was computed replaces what is there; where nothing was, what is there stays."""
+    """What was computed replaces what is there; where nothing was, what is there stays.
+
+    Nobody keeps a record in this mode. One that came with the pod would be believed by those
+    who charge for it, though the VM is not made of it.
+    """
     after = {**held, **_size_annotations(size, settings)}
+    is_forged = after.pop(RECORD_ANNOTATION, None) is not None
     return Annotated(
+        warnings=(NOT_FOR_USERS,) if is_forged else (),
         annotations=after,
         size=SizeTexts(
             after.get(VCPUS_ANNOTATION, ""),
@@ -90,6 +100,9 @@ def _size_annotations(size: SizeTexts, settings: PeerPodSettings) -> dict[str, s
 
 
 def _require_room(annotations: Mapping[str, str]) -> None:
+    length = sum(map(len, annotations)) + sum(map(len, annotations.values()))
+    if length * UTF8_BYTES_MAX <= ANNOTATIONS_BYTES_MAX:
+        return  # whatever the characters are
     total = sum(
         len(text.encode(errors="surrogatepass")) for pair in annotations.items() for text in pair
     )

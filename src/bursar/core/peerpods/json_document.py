@@ -40,15 +40,20 @@ def _compare(before: Json, after: Json, path: str, steps: list[PatchStep]) -> No
 def _compare_objects(
     before: JsonObject, after: JsonObject, path: str, steps: list[PatchStep]
 ) -> None:
+    in_both = 0
     for key, old in before.items():
         if key not in after:
             steps.append({"op": "remove", "path": f"{path}/{_escaped(key)}"})
-        elif old is not after[key]:
-            _compare(old, after[key], f"{path}/{_escaped(key)}", steps)
-    for key, new in after.items():
-        if key not in before:
-            steps.append({"op": "add", "path": f"{path}/{_escaped(key)}", "value": new})
+            continue
+        in_both += 1
+        new = after[key]
+        if old is not new:
+            _compare(old, new, f"{path}/{_escaped(key)}", steps)
+    if in_both < len(after):
+        for key, new in after.items():
+            if key not in before:
+                steps.append({"op": "add", "path": f"{path}/{_escaped(key)}", "value": new})
 
 
 def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
+    return key.replace("~", "~0").replace("/", "~1") if "/" in key or "~" in key else key

@@ -69,10 +69,14 @@ def pod_in(document: JsonObject) -> Pod:
 
 
 def _containers(spec: JsonObject, key: str) -> tuple[Container, ...]:
+    if spec.get(key) is None:
+        return ()
     field = f"spec.{key}"
     return tuple(
-        _container(raw, f"{field}[{index}].resources")
-        for index, raw in enumerate(objects_in(spec, key, field))
+        [
+            _container(raw, f"{field}[{index}].resources")
+            for index, raw in enumerate(objects_in(spec, key, field))
+        ]
     )
 
 
@@ -89,28 +93,38 @@ def _requirements(raw: JsonObject, field: str) -> ResourceRequirements:
     return ResourceRequirements(
         requests=_amounts(raw, "requests", field),
         limits=_amounts(raw, "limits", field),
-        claims=tuple(
-            ClaimReference(name=_text(claim, "name"), request=_text(claim, "request"))
-            for claim in objects_in(raw, "claims", f"{field}.claims")
-        ),
+        claims=_claims(raw, field) if "claims" in raw else (),
+    )
+
+
+def _claims(raw: JsonObject, field: str) -> tuple[ClaimReference, ...]:
+    return tuple(
+        ClaimReference(name=_text(claim, "name"), request=_text(claim, "request"))
+        for claim in objects_in(raw, "claims", f"{field}.claims")
     )
 
 
 def _amounts(raw: JsonObject, side: str, field: str) -> dict[str, Quantity]:
-    listed = object_in(raw, side, f"{field}.{side}")
-    return {name: _amount(text, f"{field}.{side}[{name}]") for name, text in listed.items()}
+    listed = raw.get(side)
+    if not isinstance(listed, dict):
+        # Where the fault is takes longer to spell out than to look for, so only if there is one.
+        listed = object_in(raw, side, f"{field}.{side}")
+    amounts: dict[str, Quantity] = {}
+    for name, text in listed.items():
+        try:
+            amounts[name] = Quantity.parse(text) if isinstance(text, str) else _amount(text)
+        except (ShapeError, QuantityError) as error:
+            raise ShapeError(f"{field}.{side}[{name}]: {error}") from None
+    return amounts
 
 
-def _amount(value: Json, field: str) -> Quantity:
+def _amount(value: Json) -> Quantity:
     """An API server writes amounts as texts; in a file they may be numbers."""
     if value is None:
         return ZERO
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ShapeError(f"{field}: a quantity is expected")
-    try:
-        return Quantity.parse(str(value))
-    except QuantityError as error:
-        raise ShapeError(f"{field}: {error}") from None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ShapeError("a quantity is expected")
+    return Quantity.parse(str(value))
 
 
 def _text(holder: JsonObject, key: str) -> str:

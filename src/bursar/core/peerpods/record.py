@@ -4,15 +4,16 @@ Rewriting empties the containers, so without a record nobody could say afterward
 pod asked for: neither a quota, nor a second rewrite after others have changed the pod.
 
 Whoever may create a pod can write this annotation, too. It is believed only on a pod of our
-runtime class that asks for a VM, and nothing is gained by forging it: the size of the VM
-and what a quota charges follow from the same record. It is not read as a promise either:
-every part is checked, and if one is wrong the whole is as good as absent.
+runtime class that asks for a VM, and nothing is gained by forging it there: the rewrite
+makes the VM of the same record that a quota charges, so it is as if the author had asked for
+that in the first place. What is still in the containers counts in any case. Afterwards
+nobody can change it (`app/peerpod_protection`). It is not read as a promise either: every
+part is checked, and if one is wrong the whole is as good as absent.
 """
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Final
 
 from bursar.core.model.pod import (
@@ -24,7 +25,8 @@ from bursar.core.model.pod import (
 )
 from bursar.core.model.pod_row import PodDemand
 from bursar.core.model.quantity import Format, Quantity, QuantityError
-from bursar.core.model.resources import ResourceList
+from bursar.core.model.resources import ResourceList, maximum
+from bursar.core.peerpods.removed import ContainerKind, Removed
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.peerpods.sizing import NO_SIZE, SizeTexts
 
@@ -32,21 +34,7 @@ RECORD_ANNOTATION: Final = "bursar.io/peerpod-removed"
 VERSION: Final = "1"
 RECORD_LENGTH_MAX: Final = 1 << 18
 """All annotations of an object together may not be larger, so no record is."""
-
-
-class ContainerKind(Enum):
-    CONTAINER = "container"
-    INIT = "init"
-    SIDECAR = "sidecar"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removed:
-    """What one container asked for."""
-
-    name: str
-    kind: ContainerKind
-    resources: ResourceRequirements
+SIZE_KEYS: Final = SizeTexts._fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +57,6 @@ class Record:
 
 
 NO_RECORD: Final = Record()
-
-
-def kind_of(container: Container, *, is_init: bool) -> ContainerKind:
-    if not is_init:
-        return ContainerKind.CONTAINER
-    return ContainerKind.SIDECAR if container.is_sidecar else ContainerKind.INIT
 
 
 # ------------------------------------------------------------------ what it tells
@@ -138,10 +120,10 @@ def _restored(record: Record, containers: Iterable[Container]) -> tuple[Containe
 
 
 def _together(removed: ResourceRequirements, left: ResourceRequirements) -> ResourceRequirements:
-    """What was removed comes first: what is there now may be a default of the namespace."""
+    """Where a name is in both, nothing was removed, and no record makes less of what is there."""
     return ResourceRequirements(
-        requests={**left.requests, **removed.requests},
-        limits={**left.limits, **removed.limits},
+        requests=maximum(removed.requests, left.requests),
+        limits=maximum(removed.limits, left.limits),
         claims=removed.claims or left.claims,
     )
 
@@ -155,40 +137,47 @@ class RecordError(ValueError):
 
 def format_record(record: Record) -> str:
     """Compact JSON; what is empty is left out."""
-    size = {key: text for key, text in record.size._asdict().items() if text}
-    parts: dict[str, object] = {
-        "v": VERSION,
-        "containers": [
+    parts: dict[str, object] = {"v": VERSION}
+    if record.containers:
+        parts["containers"] = [
             {"name": each.name, "kind": each.kind.value, **_sides(each.resources)}
             for each in record.containers
-        ],
-        "pod": _sides(record.pod),
-        "size": size,
-        "instance": record.instance,
-    }
-    filled = {key: part for key, part in parts.items() if part}
-    return json.dumps(filled, separators=(",", ":"))
+        ]
+    if record.pod is not NO_RESOURCES and (stated := _sides(record.pod)):
+        parts["pod"] = stated
+    if size := {key: text for key, text in zip(SIZE_KEYS, record.size, strict=True) if text}:
+        parts["size"] = size
+    if record.instance:
+        parts["instance"] = record.instance
+    return _encoded(parts)
+
+
+_encoded: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 def _sides(resources: ResourceRequirements) -> dict[str, object]:
-    sides: dict[str, object] = {
-        "requests": _texts(resources.requests),
-        "limits": _texts(resources.limits),
-        "claims": [
-            {"name": claim.name, **({"request": claim.request} if claim.request else {})}
+    sides: dict[str, object] = {}
+    if resources.requests:
+        sides["requests"] = _texts(resources.requests)
+    if resources.limits:
+        sides["limits"] = _texts(resources.limits)
+    if resources.claims:
+        sides["claims"] = [
+            {"name": claim.name, "request": claim.request}
+            if claim.request
+            else {"name": claim.name}
             for claim in resources.claims
-        ],
-    }
-    return {key: side for key, side in sides.items() if side}
+        ]
+    return sides
 
 
 def _texts(amounts: ResourceList) -> dict[str, str]:
-    return {name: _amount_text(amount) for name, amount in amounts.items()}
+    return {name: amount.verbatim or _amount_text(amount) for name, amount in amounts.items()}
 
 
 def _amount_text(amount: Quantity) -> str:
     # Beyond 999E Kubernetes prints no suffix, and the number would come back smaller.
-    text = str(amount)
+    text = amount.canonical
     if Quantity.parse(text) == amount:
         return text
     return replace(amount, format=Format.DECIMAL_EXPONENT, verbatim=None).canonical
@@ -207,7 +196,7 @@ def parse_record(text: str) -> Record:
     parts = _object(tree, {"v", "containers", "pod", "size", "instance"})
     if parts.get("v") != VERSION:
         raise RecordError("of another version")
-    size = _object(parts.get("size", {}), set(SizeTexts._fields))
+    size = _object(parts.get("size", {}), set(SIZE_KEYS))
     containers = tuple(_removed(each) for each in _list(parts.get("containers", [])))
     if len({each.name for each in containers}) < len(containers):
         raise RecordError("a container twice")
@@ -232,7 +221,7 @@ def _removed(tree: object) -> Removed:
     kind = _KINDS.get(_string(parts.get("kind")))
     if kind is None:
         raise RecordError("an unknown kind of container")
-    return Removed(name=_string(parts.get("name")), kind=kind, resources=_resources(parts))
+    return Removed(_string(parts.get("name")), kind, _resources(parts))
 
 
 def _resources(parts: Mapping[str, object]) -> ResourceRequirements:

@@ -10,15 +10,13 @@ it lists; what is new is added to it. So sizes grow and never shrink. Upstream's
 no record, and has upstream's result.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from bursar.core.model.names import CPU, MEMORY
-from bursar.core.model.pod import NO_RESOURCES, Container, Pod, ResourceRequirements
+from bursar.core.model.pod import NO_RESOURCES, Pod, ResourceRequirements
 from bursar.core.model.problem import ProblemKind
-from bursar.core.model.quantity import Quantity
-from bursar.core.model.validation import validate_pod_spec
+from bursar.core.model.validation import MIRROR_ANNOTATION, validate_pod_spec
 from bursar.core.peerpods.annotating import (
     Annotated,
     AnnotationsTooLargeError,
@@ -26,20 +24,34 @@ from bursar.core.peerpods.annotating import (
     annotate_as_upstream,
 )
 from bursar.core.peerpods.json_document import JsonObject, PatchStep, patch_between
+from bursar.core.peerpods.plain import is_plain
 from bursar.core.peerpods.reading import ShapeError, object_in, pod_in
 from bursar.core.peerpods.record import (
     NO_RECORD,
     RECORD_ANNOTATION,
     Record,
-    Removed,
     believed_record,
-    kind_of,
 )
-from bursar.core.peerpods.settings import Mode, PeerPodSettings
+from bursar.core.peerpods.removed import Removed, kind_of
+from bursar.core.peerpods.settings import (
+    GPUS_ANNOTATION,
+    MACHINE_TYPE_ANNOTATION,
+    MEMORY_ALIAS_ANNOTATION,
+    MEMORY_ANNOTATION,
+    VCPUS_ANNOTATION,
+    Mode,
+    PeerPodSettings,
+)
 from bursar.core.peerpods.sizing import SizeError, SizeTexts, effective_size, upstream_size
 from bursar.core.peerpods.stripping import stripped
+from bursar.core.peerpods.telling import News, warnings_about
 
 PROBLEMS_TOLD_MAX: Final = 5
+ANNOTATIONS_READ: Final = (
+    *(VCPUS_ANNOTATION, MEMORY_ANNOTATION, MEMORY_ALIAS_ANNOTATION, GPUS_ANNOTATION),
+    *(MACHINE_TYPE_ANNOTATION, RECORD_ANNOTATION, MIRROR_ANNOTATION),
+)
+"""The rest has no say in what becomes of a pod, unless all together grow too large."""
 
 _TOLERATED: Final = frozenset({ProblemKind.REQUIRED, ProblemKind.FORBIDDEN})
 """That something is lacking beside an amount, such as a limit, does not matter to a VM."""
@@ -83,7 +95,7 @@ def rewrite(document: JsonObject, settings: PeerPodSettings) -> Rewriting:
             return Untouched()
         if settings.mode is Mode.UPSTREAM:
             annotated = annotate_as_upstream(pod.annotations, upstream_size(pod), settings)
-            return _rewritten(document, pod, annotated, settings)
+            return _rewritten(document, pod, annotated, settings, annotated.warnings)
         return _effectively(document, pod, settings)
     except (ShapeError, SizeError, AnnotationsTooLargeError) as error:
         return Denied(str(error))
@@ -98,20 +110,26 @@ def is_peer_pod(document: JsonObject, settings: PeerPodSettings) -> bool:
 
 def _effectively(document: JsonObject, pod: Pod, settings: PeerPodSettings) -> Rewriting:
     # Once the resources are gone, the API server can no longer refuse what is wrong with them.
-    problems = [each for each in validate_pod_spec(pod) if each.kind not in _TOLERATED]
-    if problems:
-        return Denied("; ".join(map(str, problems[:PROBLEMS_TOLD_MAX])))
+    if not is_plain(pod):
+        problems = [each for each in validate_pod_spec(pod) if each.kind not in _TOLERATED]
+        if problems:
+            return Denied("; ".join(map(str, problems[:PROBLEMS_TOLD_MAX])))
     known = believed_record(pod, settings)
     found = _found(pod, settings)
     record = _grown(known or NO_RECORD, pod, found)
-    size = effective_size(_as_recorded(pod, record), settings)
+    size = effective_size(record.containers, record.pod, settings)
     annotated = annotate(pod.annotations, record, size, settings)
-    warnings = (*_warnings(pod, known, found, settings), *annotated.warnings)
-    return _rewritten(document, pod, replace(annotated, warnings=warnings), settings)
+    news = News(document, pod, known, found)
+    warnings = (*warnings_about(news, settings), *annotated.warnings)
+    return _rewritten(document, pod, annotated, settings, warnings)
 
 
 def _rewritten(
-    document: JsonObject, pod: Pod, annotated: Annotated, settings: PeerPodSettings
+    document: JsonObject,
+    pod: Pod,
+    annotated: Annotated,
+    settings: PeerPodSettings,
+    warnings: tuple[str, ...],
 ) -> Rewritten:
     after = stripped(document, settings)
     if annotated.annotations != pod.annotations:
@@ -122,7 +140,7 @@ def _rewritten(
         }
     return Rewritten(
         steps=patch_between(document, after),
-        warnings=annotated.warnings,
+        warnings=warnings,
         document=after,
         size=annotated.size,
         instance=annotated.instance,
@@ -141,26 +159,21 @@ def _changed(
 # ------------------------------------------------------------------ what is removed
 
 
-Found: TypeAlias = tuple[Removed, ...]
-"""What there is to remove now, of every container."""
-
-
-def _found(pod: Pod, settings: PeerPodSettings) -> Found:
+def _found(pod: Pod, settings: PeerPodSettings) -> tuple[Removed, ...]:
+    """What there is to remove now, of every container."""
     left = {settings.vm_resource, *settings.kept}
     return tuple(
-        Removed(
-            name=container.name,
-            kind=kind_of(container, is_init=is_init),
-            resources=_without(container.resources, left),
-        )
-        for is_init, containers in ((True, pod.init_containers), (False, pod.containers))
-        for container in containers
+        [
+            Removed(each.name, kind_of(each, is_init=is_init), _without(each.resources, left))
+            for is_init, containers in ((True, pod.init_containers), (False, pod.containers))
+            for each in containers
+        ]
     )
 
 
 def _without(resources: ResourceRequirements, left: set[str]) -> ResourceRequirements:
-    if not resources.requests and not resources.limits and not resources.claims:
-        return NO_RESOURCES
+    if left.isdisjoint(resources.requests) and left.isdisjoint(resources.limits):
+        return resources
     return ResourceRequirements(
         requests={name: each for name, each in resources.requests.items() if name not in left},
         limits={name: each for name, each in resources.limits.items() if name not in left},
@@ -168,19 +181,22 @@ def _without(resources: ResourceRequirements, left: set[str]) -> ResourceRequire
     )
 
 
-def _grown(known: Record, pod: Pod, found: Found) -> Record:
+def _grown(known: Record, pod: Pod, found: tuple[Removed, ...]) -> Record:
     """The record with what is new since: other containers, and names it does not have."""
     before = known.by_name()
     grown = (
-        replace(each, resources=_merged(before[each.name], each.resources))
+        Removed(each.name, each.kind, _merged(before[each.name], each.resources))
         if each.name in before
         else each
         for each in found
     )
-    return replace(
-        known,
-        containers=tuple(each for each in grown if each.resources != NO_RESOURCES),
-        pod=_merged(known.pod, pod.resources or NO_RESOURCES),
+    return Record(
+        containers=tuple([each for each in grown if each.resources != NO_RESOURCES]),
+        pod=NO_RESOURCES
+        if known.pod is NO_RESOURCES and pod.resources is None
+        else _merged(known.pod, pod.resources or NO_RESOURCES),
+        size=known.size,
+        instance=known.instance,
     )
 
 
@@ -191,60 +207,3 @@ def _merged(known: ResourceRequirements, new: ResourceRequirements) -> ResourceR
         limits={**new.limits, **known.limits},
         claims=tuple(dict.fromkeys((*known.claims, *new.claims))),
     )
-
-
-def _as_recorded(pod: Pod, record: Record) -> Pod:
-    """The pod with the resources on record, and no others."""
-    removed = record.by_name()
-    return Pod(
-        namespace=pod.namespace,
-        name=pod.name,
-        containers=_sized(pod.containers, removed),
-        init_containers=_sized(pod.init_containers, removed),
-        resources=record.pod,
-    )
-
-
-def _sized(
-    containers: tuple[Container, ...], removed: Mapping[str, ResourceRequirements]
-) -> tuple[Container, ...]:
-    return tuple(
-        Container(
-            name=each.name,
-            restart_policy=each.restart_policy,
-            resources=removed.get(each.name, NO_RESOURCES),
-        )
-        for each in containers
-    )
-
-
-# ------------------------------------------------------------------ what to say about it
-
-
-def _warnings(
-    pod: Pod, known: Record | None, found: Found, settings: PeerPodSettings
-) -> Iterator[str]:
-    """What the author should know, once: nothing that is on record was said before."""
-    if known is None and RECORD_ANNOTATION in pod.annotations:
-        yield f"annotation {RECORD_ANNOTATION} is not for users: what it said is ignored"
-    for container in (*pod.init_containers, *pod.containers):
-        vms = container.resources.requests.get(settings.vm_resource, _ONE)
-        if vms != _ONE:
-            yield f"{settings.vm_resource}: a peer pod has exactly one, not {vms}"
-    before = (known or NO_RECORD).by_name()
-    passed_on = {CPU, MEMORY, *settings.gpu_resources}
-    lost: dict[str, None] = {}
-    claims: dict[str, None] = {}
-    for each in found:
-        told = before.get(each.name, NO_RESOURCES)
-        names = {**each.resources.requests, **each.resources.limits}
-        known_names = {*told.requests, *told.limits, *passed_on}
-        lost |= dict.fromkeys(name for name in names if name not in known_names)
-        claims |= dict.fromkeys(c.name for c in each.resources.claims if c not in told.claims)
-    if lost:
-        yield f"removed, and not passed on to the VM: {', '.join(lost)}"
-    if claims:
-        yield f"claims are not passed on to the VM: {', '.join(claims)}"
-
-
-_ONE: Final = Quantity.of(1)

@@ -3,21 +3,22 @@
 In upstream's mode everything is added up, init containers included, and either all limits
 or all requests are taken. In the effective mode each container counts with the greater of
 its request and its limit, for a VM has nobody to borrow from, and the pod with what is
-needed at any one time: the rule of `core/model/demand`. Overhead is left out in both, since
-it is spent on the worker.
+needed at any one time: the rule of `core/model/demand`, here for the few numbers that make a
+size and not for every resource with its text. Overhead is left out in both, since it is
+spent on the worker.
 
 Both want a pod that has its defaults, as an API server has put them in.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from bursar.core.model.demand import pod_requests
 from bursar.core.model.int64 import INT64_MAX, quotient
 from bursar.core.model.names import CPU, MEMORY, is_pod_level
-from bursar.core.model.pod import NO_RESOURCES, Container, Pod, ResourceRequirements
+from bursar.core.model.pod import Pod, ResourceRequirements
 from bursar.core.model.quantity import NANOS_PER_UNIT, ZERO, ZERO_BINARY, Quantity
-from bursar.core.model.resources import maximum
 from bursar.core.peerpods.instances import MachineSize
+from bursar.core.peerpods.removed import ContainerKind, Removed
 from bursar.core.peerpods.settings import GPU_RESOURCE, PeerPodSettings
 
 MIB: Final = 1 << 20
@@ -84,62 +85,54 @@ def _upstream_mib(amount: Quantity) -> str:
 # ------------------------------------------------------------------ what is needed
 
 
-def effective_size(pod: Pod, settings: PeerPodSettings) -> MachineSize:
+def effective_size(
+    containers: Sequence[Removed], stated_by_pod: ResourceRequirements, settings: PeerPodSettings
+) -> MachineSize:
     """The VM that is enough for the pod at any one time. Raises `SizeError`.
 
     A resource nobody asks for is not asked for either, unless another one is and there is
     a floor for it: the provider's default is for pods that ask for nothing at all.
     """
-    amounts = effective_amounts(pod)
-    cpu, memory = amounts.get(CPU, ZERO), amounts.get(MEMORY, ZERO)
-    gpus = sum((amounts.get(name, ZERO) for name in settings.gpu_resources), start=ZERO)
-    if cpu.is_zero and memory.is_zero and gpus.is_zero:
+    cpu = _at_once(CPU, containers, stated_by_pod)
+    memory = _at_once(MEMORY, containers, stated_by_pod)
+    gpus = sum(_at_once(name, containers, stated_by_pod) for name in settings.gpu_resources)
+    if not cpu and not memory and not gpus:
         return MachineSize()
-    vcpus = max(_with_headroom(cpu, settings.headroom_cpu).whole_units, settings.floor_vcpus)
-    memory = max(_with_headroom(memory, settings.headroom_memory), settings.floor_memory)
+    cpu += settings.headroom_cpu.nanos if cpu else 0
+    memory += settings.headroom_memory.nanos if memory else 0
+    memory = max(memory, settings.floor_memory.nanos)
     return MachineSize(
-        vcpus=_bounded(vcpus, "vCPUs"),
-        memory_mib=_bounded(-(-memory.nanos // (MIB * NANOS_PER_UNIT)), "MiB of memory"),
-        gpus=_bounded(gpus.whole_units, "GPUs"),
+        vcpus=_bounded(max(-(-cpu // NANOS_PER_UNIT), settings.floor_vcpus), "vCPUs"),
+        memory_mib=_bounded(-(-memory // (MIB * NANOS_PER_UNIT)), "MiB of memory"),
+        gpus=_bounded(-(-gpus // NANOS_PER_UNIT), "GPUs"),
     )
 
 
-def effective_amounts(pod: Pod) -> dict[str, Quantity]:
-    """What the VM has to have of each resource, exactly.
+def _at_once(name: str, containers: Sequence[Removed], stated_by_pod: ResourceRequirements) -> int:
+    """How many nanos of a resource the VM has to have, exactly.
 
     A limit that the pod states for itself holds all containers, so it decides. A request
     that the pod states for itself does not hold them, so it counts only if it is more.
     """
-    greatest = Pod(
-        namespace=pod.namespace,
-        name=pod.name,
-        containers=_at_their_greatest(pod.containers),
-        init_containers=_at_their_greatest(pod.init_containers),
-    )
-    amounts = pod_requests(greatest)
-    stated_by_pod = pod.resources or NO_RESOURCES
-    requests, limits = stated_by_pod.requests, stated_by_pod.limits
-    for name in (name for name in {**requests, **limits} if is_pod_level(name)):
-        stated = max(requests.get(name, ZERO), limits.get(name, ZERO))
-        amounts[name] = stated if name in limits else max(stated, amounts.get(name, ZERO))
-    return amounts
+    running = sidecars = peak = 0
+    for each in containers:
+        amount = _greater(each.resources, name)
+        if each.kind is ContainerKind.CONTAINER:
+            running += amount
+        elif each.kind is ContainerKind.SIDECAR:
+            sidecars += amount
+        else:
+            peak = max(peak, amount + sidecars)
+    needed = max(running + sidecars, peak)
+    if not is_pod_level(name):
+        return needed
+    stated = _greater(stated_by_pod, name)
+    return stated if name in stated_by_pod.limits else max(stated, needed)
 
 
-def _at_their_greatest(containers: tuple[Container, ...]) -> tuple[Container, ...]:
-    return tuple(
-        Container(
-            name=container.name,
-            restart_policy=container.restart_policy,
-            resources=ResourceRequirements(
-                requests=maximum(container.resources.requests, container.resources.limits)
-            ),
-        )
-        for container in containers
-    )
-
-
-def _with_headroom(amount: Quantity, headroom: Quantity) -> Quantity:
-    return amount if amount.is_zero else amount + headroom
+def _greater(resources: ResourceRequirements, name: str) -> int:
+    request, limit = resources.requests.get(name, ZERO), resources.limits.get(name, ZERO)
+    return max(request.nanos, limit.nanos)
 
 
 def _bounded(count: int, unit: str) -> int:

@@ -1,0 +1,50 @@
+"""Pods with whose resources nothing can be wrong, told at a glance.
+
+Most pods are of that kind, and judging each of them by every rule of the API server would
+take as long as all the rest of a rewrite.
+"""
+
+from typing import Final
+
+from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended
+from bursar.core.model.pod import Pod, ResourceRequirements
+from bursar.core.model.quantity import NANOS_PER_UNIT, Quantity
+
+COUNT_NANOS_MAX: Final = 2**40 * NANOS_PER_UNIT
+"""Beyond lie the numbers whose 64-bit views have to be looked at."""
+
+_MAY_BE_LESS_THAN_LIMIT: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+
+
+def is_plain(pod: Pod) -> bool:
+    """Whether `validate_pod_spec` has nothing to say about the resources of containers.
+
+    The opposite means no more than that it has to be asked.
+    """
+    if pod.claim_names or pod.resources is not None:
+        return False
+    return all(_is_plain(each.resources) for each in (*pod.init_containers, *pod.containers))
+
+
+def _is_plain(resources: ResourceRequirements) -> bool:
+    requests, limits = resources.requests, resources.limits
+    if resources.claims:
+        return False
+    for name, limit in limits.items():
+        if limit.nanos < 0 or not (name in _MAY_BE_LESS_THAN_LIMIT or _is_count(name, limit)):
+            return False
+    for name, request in requests.items():
+        bound = limits.get(name)
+        if name not in _MAY_BE_LESS_THAN_LIMIT:
+            if bound != request:
+                return False
+        elif request.nanos < 0 or (bound is not None and bound < request):
+            return False
+    return True
+
+
+def _is_count(name: str, amount: Quantity) -> bool:
+    """Of a vendor's resource, whole."""
+    return (
+        amount.nanos <= COUNT_NANOS_MAX and amount.nanos % NANOS_PER_UNIT == 0 and is_extended(name)
+    )

@@ -1,0 +1,89 @@
+"""Pods that need no second look: the first one is never wrong about them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bursar.core.model.pod import Container, Pod, ResourceRequirements
+from bursar.core.model.quantity import Quantity
+from bursar.core.model.validation import validate_pod_spec
+from bursar.core.peerpods.plain import COUNT_NANOS_MAX, is_plain
+from bursar.core.peerpods.reading import pod_in
+from peerpod_notation import PEER_PODS, VM, a_peer_pod, init, main
+
+GPU = "nvidia.com/gpu"
+
+
+@pytest.mark.parametrize(
+    "containers",
+    [
+        [main()],
+        [main("cpu=1 memory=1Gi", "cpu=2 memory=1Gi"), init("ephemeral-storage=1", "cpu=1")],
+        [main(f"cpu=1 {GPU}=2", f"{GPU}=2")],
+        [main(f"{VM}=1", f"{VM}=1")],
+    ],
+)
+def test_ordinary_pods_are_plain(containers):
+    assert is_plain(pod_in(a_peer_pod(*containers)))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"requests": "cpu=-1"},
+        {"limits": "memory=-1"},
+        {"requests": "cpu=2", "limits": "cpu=1"},
+        {"requests": f"{GPU}=1"},
+        {"requests": f"{GPU}=1", "limits": f"{GPU}=2"},
+        {"limits": f"{GPU}=1500m"},
+        {"limits": f"{GPU}=-1"},
+        {"limits": f"{GPU}=10E"},
+        {"limits": "hugepages-2Mi=2Mi"},
+        {"requests": "unknown=1"},
+    ],
+)
+def test_what_may_be_wrong_is_looked_at_properly(fields):
+    assert not is_plain(pod_in(a_peer_pod(main(**fields))))
+
+
+def test_claims_and_resources_of_the_pod_itself_are_looked_at_properly():
+    with_claim = a_peer_pod(main("cpu=1"))
+    with_claim["spec"]["containers"][0]["resources"]["claims"] = [{"name": "card"}]
+
+    assert not is_plain(pod_in(with_claim))
+    assert not is_plain(pod_in(a_peer_pod(main(), resourceClaims=[{"name": "card"}])))
+    assert not is_plain(pod_in(a_peer_pod(main(), resources={})))
+
+
+NAMES = st.sampled_from(
+    ["cpu", "memory", "ephemeral-storage", GPU, "pods", "hugepages-2Mi", "-bad.com/x", "a/b/c", "x"]
+) | st.from_regex(r"[-a-zA-Z0-9_./]{1,12}", fullmatch=True)
+AMOUNTS = (
+    st.sampled_from(["0", "1", "1.000", "1500m", "-1", "1Ki", "1e3", "1099511627776", "9E", "1e99"])
+    | st.integers(-2, 2 * COUNT_NANOS_MAX).map(lambda nanos: f"{nanos}n")
+).map(Quantity.parse)
+SIDES = st.dictionaries(NAMES, AMOUNTS, max_size=3)
+
+
+@st.composite
+def blocks(draw):
+    requests = draw(SIDES)
+    limits = draw(st.just(requests) | SIDES)
+    return ResourceRequirements(requests=requests, limits=limits)
+
+
+@given(st.lists(blocks(), min_size=1, max_size=3))
+def test_nothing_is_wrong_with_a_plain_pod(drawn):
+    containers = tuple(
+        Container(name=f"c{number}", resources=each) for number, each in enumerate(drawn)
+    )
+    pod = Pod(namespace="shop", name="web", containers=containers, init_containers=containers)
+
+    assert not is_plain(pod) or validate_pod_spec(pod) == ()
+
+
+@given(PEER_PODS)
+def test_nothing_is_wrong_with_a_plain_pod_of_an_api_server(raw):
+    pod = pod_in(raw)
+
+    assert not is_plain(pod) or validate_pod_spec(pod) == ()
