@@ -1,0 +1,107 @@
+"""Kubelet's PodResources socket as a client sees it: bytes there, bytes back.
+
+A kubelet that restarts leaves the old socket behind and makes a new one of the same name. gRPC
+connects by name, and is told here not to be patient: while it waits to try again, calls fail at
+once, and clients of ours would rather wait a moment than be told of yesterday's failure.
+"""
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self, TypeAlias
+from urllib.parse import quote
+
+import grpc
+
+from bursar.app.devices.counters import Method
+from bursar.app.devices.ports import CallError, Version
+
+WINDOW_BYTES: Final = 4 * 2**20
+FRAME_BYTES: Final = 2**20
+READ_BYTES: Final = 2**16
+
+_Call: TypeAlias = "grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]"
+
+
+def address(path: str) -> str:
+    """As gRPC writes the name of a unix socket."""
+    return "unix:" + quote(path)
+
+
+def full_name(version: Version, method: Method) -> str:
+    return f"/{version.value}.PodResourcesLister/{method.value}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeletLimits:
+    answer_bytes_max: int = 64 * 2**20
+    """Multus takes 16 MiB at most."""
+    call_s: float = 10.0
+    """For a call whose client sets no deadline of its own."""
+    retry_ms: int = 100
+    """After a failed connection, when the next one may be tried."""
+    retry_ms_max: int = 500
+
+
+class KubeletSocket:
+    """The port `Kubelet`. An async context manager; the socket need not be there yet."""
+
+    def __init__(self, path: str, *, limits: KubeletLimits | None = None) -> None:
+        self._path = path
+        self._limits = limits or KubeletLimits()
+        self._channel: grpc.aio.Channel | None = None
+        self._calls: dict[tuple[Version, Method], _Call] = {}
+
+    async def __aenter__(self) -> Self:
+        limits = self._limits
+        self._channel = grpc.aio.insecure_channel(
+            address(self._path),
+            options=(
+                # Otherwise the path is sent, percent-encoded, which some servers refuse.
+                ("grpc.default_authority", "localhost"),
+                ("grpc.enable_http_proxy", 0),
+                ("grpc.use_local_subchannel_pool", 1),
+                # Clients decide whether to try again; the machinery for it costs every call.
+                ("grpc.enable_retries", 0),
+                # A long answer arrives in one go, without waiting for leave to send more.
+                ("grpc.http2.lookahead_bytes", WINDOW_BYTES),
+                ("grpc.http2.max_frame_size", FRAME_BYTES),
+                ("grpc.experimental.tcp_min_read_chunk_size", READ_BYTES),
+                ("grpc.max_receive_message_length", limits.answer_bytes_max),
+                ("grpc.initial_reconnect_backoff_ms", limits.retry_ms),
+                ("grpc.min_reconnect_backoff_ms", limits.retry_ms),
+                ("grpc.max_reconnect_backoff_ms", limits.retry_ms_max),
+            ),
+        )
+        self._calls = {
+            (version, method): self._channel.unary_unary(full_name(version, method))
+            for version in Version
+            for method in Method
+        }
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._channel is not None
+        await self._channel.close()
+
+    async def list(self, version: Version, request: bytes, within_s: float | None) -> bytes:
+        return await self._call(version, Method.LIST, request, within_s)
+
+    async def get(self, request: bytes, within_s: float | None) -> bytes:
+        return await self._call(Version.V1, Method.GET, request, within_s)
+
+    async def allocatable(self, request: bytes, within_s: float | None) -> bytes:
+        return await self._call(Version.V1, Method.ALLOCATABLE, request, within_s)
+
+    async def _call(
+        self, version: Version, method: Method, request: bytes, within_s: float | None
+    ) -> bytes:
+        seconds = self._limits.call_s if within_s is None else within_s
+        try:
+            return await self._calls[version, method](request, timeout=seconds)
+        except grpc.aio.AioRpcError as error:
+            raise CallError(error.code().value[0], error.details() or "") from error

@@ -1,0 +1,162 @@
+"""Our own PodResources socket: gRPC in, the port `Kubelet` behind it, every call accounted for.
+
+Messages stay bytes here. What is asked of services or methods that kubelet does not have is
+refused in the words of kubelet's own server.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import grpc
+
+from bursar.adapters.node.kubelet_socket import address, full_name
+from bursar.adapters.node.socket_file import SocketFileError, SocketPlace, publish
+from bursar.app.devices.counters import CallCounts, Method
+from bursar.app.devices.ports import CallError, Kubelet, Version
+from bursar.app.ports import Clock
+
+OK: Final = 0
+CANCELLED: Final = 1
+UNKNOWN: Final = 2
+DEADLINE_EXCEEDED: Final = 4
+SERVICES: Final = {f"{version.value}.PodResourcesLister" for version in Version}
+_CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
+
+_Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
+_Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+_Answer: TypeAlias = Callable[[bytes, float | None], Awaitable[bytes]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingLimits:
+    request_bytes_max: int = 4 * 2**20
+    """As kubelet's server takes."""
+    calls_max: int = 1000
+    """Under way at once; more are refused."""
+    finish_s: float = 5.0
+    """For what is under way at the end."""
+
+
+class PodResourcesServer:
+    """Build it, `start` it, `stop` it. It is not to be started twice."""
+
+    def __init__(
+        self,
+        kubelet: Kubelet,
+        *,
+        clock: Clock,
+        counts: CallCounts,
+        limits: ServingLimits | None = None,
+    ) -> None:
+        self._clock = clock
+        self._counts = counts
+        self._limits = limits or ServingLimits()
+        self._server: grpc.aio.Server | None = None
+        self._handlers = self._routes(kubelet)
+
+    async def start(self, place: SocketPlace) -> None:
+        """Listen and answer. The caller holds the place. Raises `SocketFileError`."""
+        assert self._server is None, "a server is started once"
+        self._server = server = grpc.aio.server(
+            handlers=(_Router(self._handlers),),
+            maximum_concurrent_rpcs=self._limits.calls_max,
+            options=(
+                ("grpc.max_send_message_length", -1),
+                ("grpc.max_receive_message_length", self._limits.request_bytes_max),
+            ),
+        )
+
+        def listen(path: str) -> None:
+            try:
+                server.add_insecure_port(address(path))
+            except RuntimeError as error:
+                raise SocketFileError(f"{place.path}: cannot listen: {error}") from error
+
+        publish(place, listen)
+        await server.start()
+
+    async def stop(self) -> None:
+        """Accept nothing more, answer what was asked, then close. The file stays."""
+        assert self._server is not None
+        await self._server.stop(self._limits.finish_s)
+
+    def _routes(self, kubelet: Kubelet) -> dict[str, _Handler]:
+        async def list_v1(request: bytes, within_s: float | None) -> bytes:
+            return await kubelet.list(Version.V1, request, within_s)
+
+        async def list_v1alpha1(request: bytes, within_s: float | None) -> bytes:
+            return await kubelet.list(Version.V1ALPHA1, request, within_s)
+
+        answers: tuple[tuple[Version, Method, _Answer], ...] = (
+            (Version.V1, Method.LIST, list_v1),
+            (Version.V1, Method.GET, kubelet.get),
+            (Version.V1, Method.ALLOCATABLE, kubelet.allocatable),
+            (Version.V1ALPHA1, Method.LIST, list_v1alpha1),
+        )
+        return {
+            full_name(version, method): grpc.unary_unary_rpc_method_handler(
+                self._accounted(version, method, answer)
+            )
+            for version, method, answer in answers
+        }
+
+    def _accounted(
+        self, version: Version, method: Method, answer: _Answer
+    ) -> Callable[[bytes, _Context], Awaitable[bytes]]:
+        async def serve(request: bytes, context: _Context) -> bytes:
+            began, within_s = self._clock.monotonic(), context.time_remaining()
+            code, size = UNKNOWN, 0
+            self._counts.under_way += 1
+            try:
+                reply = await answer(request, within_s)
+                code, size = OK, len(reply)
+            except CallError as error:
+                code = error.code
+                await context.abort(_CODES.get(code, grpc.StatusCode.UNKNOWN), error.text)
+            except asyncio.CancelledError:
+                code = _ended_by(within_s, context.time_remaining())
+                raise
+            finally:
+                self._counts.under_way -= 1
+                nanos = round((self._clock.monotonic() - began) * 1e9)
+                self._counts.end(version, method, code, nanos=nanos, size=size)
+            return reply
+
+        return serve
+
+
+class _Router(grpc.GenericRpcHandler):
+    def __init__(self, handlers: dict[str, _Handler]) -> None:
+        self._handlers = handlers
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> _Handler:
+        name: str = handler_call_details.method
+        return self._handlers.get(name) or _refusal(name)
+
+
+def _ended_by(within_s: float | None, left_s: float | None) -> int:
+    """A client that gives up at its deadline cancels the call, and so is often first.
+
+    On the way to us a deadline is rounded up, by less than a fiftieth.
+    """
+    if within_s is None or left_s is None:
+        return CANCELLED
+    return DEADLINE_EXCEEDED if left_s <= within_s / 50 + 0.01 else CANCELLED
+
+
+def _refusal(name: str) -> _Handler:
+    service, slash, method = name.removeprefix("/").rpartition("/")
+    if not slash:
+        text = f'malformed method name: "{name}"'
+    elif service in SERVICES:
+        text = f"unknown method {method} for service {service}"
+    else:
+        text = f"unknown service {service}"
+
+    async def refuse(_: AsyncIterator[bytes], context: _Context) -> None:
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
+
+    # Refused whether or not a message follows.
+    return grpc.stream_stream_rpc_method_handler(refuse)

@@ -1,0 +1,178 @@
+"""What is to be added to kubelet's answers, from what is known of the node's pods and devices.
+
+Two ways to do it: ours, and Koordinator's own for those who compare answers. Deciding what a pod
+holds costs more than adding it to an answer, so it is done again only for pods that have changed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeAlias
+
+from bursar.app.devices.freshness import PodsView
+from bursar.app.ports import Key
+from bursar.core.devices.allocation import Additions, Entry, Holdings, PodKey, ReportedPod
+from bursar.core.devices.compat import compat_additions
+from bursar.core.devices.filling import additions, allocatable_entries
+from bursar.core.devices.inventory import Inventory
+from bursar.core.devices.pod import DevicePod
+from bursar.core.devices.resolving import Rules, resolve
+from bursar.core.devices.sharing import numbered
+from bursar.core.devices.source import KOORDINATOR, Source
+
+PLANNED_SPARE: Final = 16
+
+
+class Plans(Protocol):
+    """What to add, as of one moment."""
+
+    @property
+    def holdings(self) -> Mapping[PodKey, Holdings]: ...
+
+    def wants(self, key: Key) -> bool:
+        """Whether there may be something to add about this pod."""
+
+    def plan(self, reported: ReportedPod) -> Additions | None: ...
+
+    def allocatable(self, already: Sequence[Entry]) -> Sequence[Entry]: ...
+
+
+class Planning(Protocol):
+    def plans(self, view: PodsView, inventory: Inventory | None) -> Plans:
+        """The same object as long as nothing has changed."""
+
+
+# ------------------------------------------------------------------ ours
+
+
+@dataclass(frozen=True, eq=False)
+class HoldingPlans:
+    holdings: Mapping[PodKey, Holdings]
+    sources: Mapping[str, Source]
+    inventory: Inventory | None
+    _planned: dict[int, tuple[ReportedPod, Additions | None]] = field(default_factory=dict)
+    """What was planned, by the identity of what kubelet says: the codec gives the same object for
+    the same bytes, and hashing names would cost more than all the rest."""
+
+    def wants(self, key: Key) -> bool:
+        return (key.namespace, key.name) in self.holdings
+
+    def plan(self, reported: ReportedPod) -> Additions | None:
+        planned = self._planned.get(id(reported))
+        if planned is not None:
+            return planned[1]
+        held = self.holdings.get(reported.key)
+        if held is None:
+            return None
+        plan = additions(held, reported)
+        if len(self._planned) >= 2 * len(self.holdings) + PLANNED_SPARE:
+            self._planned.clear()
+        # While it is kept here, nothing else can have its identity.
+        self._planned[id(reported)] = reported, plan
+        return plan
+
+    def follow(self, before: "HoldingPlans") -> None:
+        """Take over what was planned for pods that hold what they held."""
+        for reported, plan in before._planned.values():  # noqa: SLF001 - of its own kind
+            key = reported.key
+            if self.holdings.get(key) is before.holdings.get(key):
+                self._planned[id(reported)] = reported, plan
+
+    def allocatable(self, already: Sequence[Entry]) -> Sequence[Entry]:
+        if self.inventory is None:
+            return ()
+        return allocatable_entries(self.inventory, self.sources, self.holdings.values(), already)
+
+
+@dataclass(slots=True, eq=False)
+class HoldingPlanning:
+    """Every device that a source gave to a pod, checked, in the container that asks for it."""
+
+    sources: Mapping[str, Source]
+    rules: Rules = field(default_factory=Rules)
+    resolved: int = field(default=0, init=False)
+    """How often a pod was looked at closely."""
+    _plans: HoldingPlans | None = field(default=None, init=False)
+    _view: PodsView | None = field(default=None, init=False)
+    _known: "_Known" = field(default_factory=dict, init=False)
+
+    def plans(self, view: PodsView, inventory: Inventory | None) -> Plans:
+        plans = self._plans
+        if plans is not None and view is self._view and inventory is plans.inventory:
+            return plans
+        before = self._known
+        if plans is not None and inventory != plans.inventory:
+            self._known = {}
+        self._known = {
+            key: self._look(key, pod, inventory) for key, pod in view.pods.items() if pod.claims
+        }
+        self._view = view
+        if plans is not None and inventory is plans.inventory and _are_same(before, self._known):
+            return plans
+        found = [holdings for _, holdings in self._known.values()]
+        named = numbered(found, self.sources) if self.rules.numbers_shares else found
+        self._plans = HoldingPlans({each.key: each for each in named}, self.sources, inventory)
+        if plans is not None:
+            self._plans.follow(plans)
+        return self._plans
+
+    def _look(
+        self, key: PodKey, pod: DevicePod, inventory: Inventory | None
+    ) -> tuple[DevicePod, Holdings]:
+        before = self._known.get(key)
+        if before is not None and (before[0] is pod or before[0] == pod):
+            return before
+        self.resolved += 1
+        return pod, resolve(pod, self.sources, inventory, self.rules)
+
+
+_Known: TypeAlias = dict[PodKey, tuple[DevicePod, Holdings]]
+
+
+def _are_same(some: _Known, others: _Known) -> bool:
+    return len(some) == len(others) and all(some.get(key) is each for key, each in others.items())
+
+
+# ------------------------------------------------------------------ Koordinator's
+
+
+def latest_pods(pods: Sequence[DevicePod]) -> Mapping[PodKey, DevicePod]:
+    """Of pods that share a name, the last one listed: Koordinator looks no closer."""
+    return {(pod.namespace, pod.name): pod for pod in pods}
+
+
+@dataclass(frozen=True, eq=False)
+class CompatPlans:
+    pods: Mapping[PodKey, DevicePod]
+
+    @property
+    def holdings(self) -> Mapping[PodKey, Holdings]:
+        """Nothing is checked, so nothing can be said of who holds what."""
+        return {}
+
+    def wants(self, key: Key) -> bool:
+        pod = self.pods.get((key.namespace, key.name))
+        return pod is not None and bool(pod.claims)
+
+    def plan(self, reported: ReportedPod) -> Additions | None:
+        pod = self.pods.get(reported.key)
+        for claims in pod.claims if pod is not None else ():
+            if claims.source == KOORDINATOR.name:
+                return compat_additions(claims, reported)
+        return None
+
+    def allocatable(self, already: Sequence[Entry]) -> Sequence[Entry]:  # noqa: ARG002 - never any
+        return ()
+
+
+class CompatPlanning:
+    def __init__(self) -> None:
+        self._plans = CompatPlans({})
+
+    def plans(
+        self,
+        view: PodsView,
+        inventory: Inventory | None,  # noqa: ARG002 - Koordinator's proxy does not know it
+    ) -> Plans:
+        if self._plans.pods is not view.pods:
+            self._plans = CompatPlans(view.pods)
+        return self._plans

@@ -1,0 +1,75 @@
+"""How often kubelet lets itself be asked: one bucket of tokens for everybody, and no waiting.
+
+Clients that were written for kubelet know this limit; those that run away must not take ours
+for a way around it.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from bursar.app.devices.ports import CallError, Kubelet, Version
+from bursar.app.ports import Clock
+
+RESOURCE_EXHAUSTED: Final = 8
+_NANOS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateRules:
+    """The defaults are kubelet's."""
+
+    per_second: int = 100
+    """0 for no limit."""
+    burst: int = 10
+
+
+class CallBucket:
+    """Full at first. Amounts are billionths of a token, so nothing is rounded away."""
+
+    def __init__(self, rules: RateRules, now_ns: int) -> None:
+        self._rules = rules
+        self._full = rules.burst * _NANOS
+        self._amount = self._full
+        self._as_of_ns = now_ns
+
+    def take(self, now_ns: int) -> bool:
+        """Whether there was a token. A refusal costs nothing."""
+        if not self._rules.per_second:
+            return True
+        elapsed = max(now_ns - self._as_of_ns, 0)
+        self._amount = min(self._amount + elapsed * self._rules.per_second, self._full)
+        self._as_of_ns = now_ns
+        if self._amount < _NANOS:
+            return False
+        self._amount -= _NANOS
+        return True
+
+
+class RateLimited:
+    """A `Kubelet` that refuses what is too much, in kubelet's words."""
+
+    def __init__(self, inner: Kubelet, *, clock: Clock, rules: RateRules) -> None:
+        self._inner = inner
+        self._clock = clock
+        self._bucket = CallBucket(rules, self._now_ns())
+        self.refused = 0
+
+    async def list(self, version: Version, request: bytes, within_s: float | None) -> bytes:
+        self._admit()
+        return await self._inner.list(version, request, within_s)
+
+    async def get(self, request: bytes, within_s: float | None) -> bytes:
+        self._admit()
+        return await self._inner.get(request, within_s)
+
+    async def allocatable(self, request: bytes, within_s: float | None) -> bytes:
+        self._admit()
+        return await self._inner.allocatable(request, within_s)
+
+    def _admit(self) -> None:
+        if not self._bucket.take(self._now_ns()):
+            self.refused += 1
+            raise CallError(RESOURCE_EXHAUSTED, "rejected by rate limit")
+
+    def _now_ns(self) -> int:
+        return round(self._clock.monotonic() * _NANOS)

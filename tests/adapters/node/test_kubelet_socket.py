@@ -1,0 +1,125 @@
+"""Kubelet's socket as a client sees it: bytes pass, failures are quick, restarts are survived."""
+
+import asyncio
+import socket
+
+import pytest
+
+from bursar.adapters.node.kubelet_socket import KubeletLimits, KubeletSocket
+from bursar.app.devices.ports import CallError, Version
+from node_sockets import Echo, serving, until
+
+
+async def failure(call):
+    with pytest.raises(CallError) as raised:
+        await call
+    return raised.value
+
+
+async def test_bytes_pass_both_ways_on_every_method(tmp_path):
+    path = tmp_path / "kubelet.sock"
+    async with serving(Echo(), path), KubeletSocket(str(path)) as kubelet:
+        answers = [
+            await kubelet.list(Version.V1, b"\x01", None),
+            await kubelet.list(Version.V1ALPHA1, b"\x02", None),
+            await kubelet.get(b"\xff\x00", None),
+            await kubelet.allocatable(b"", None),
+        ]
+
+    assert answers == [
+        b"v1 List:\x01",
+        b"v1alpha1 List:\x02",
+        b"v1 Get:\xff\x00",
+        b"v1 Allocatable:",
+    ]
+
+
+async def test_code_and_text_of_failures_are_kept(tmp_path):
+    path, echo = tmp_path / "kubelet.sock", Echo()
+    async with serving(echo, path), KubeletSocket(str(path)) as kubelet:
+        for code, text in ((2, "pod a in namespace b not found"), (8, "rejected by rate limit")):
+            echo.error = CallError(code, text)
+            error = await failure(kubelet.get(b"", None))
+            assert (error.code, error.text) == (code, text)
+
+
+async def test_missing_or_dead_socket_is_unavailable_at_once(tmp_path):
+    path = tmp_path / "kubelet.sock"
+    async with KubeletSocket(str(path)) as kubelet, asyncio.timeout(5):
+        missing = await failure(kubelet.list(Version.V1, b"", None))
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+        dead = await failure(kubelet.list(Version.V1, b"", None))
+
+    assert (missing.code, dead.code) == (14, 14)
+
+
+async def test_kubelet_may_come_later_and_go_and_come_again(tmp_path):
+    """Each time it is another socket of the same name."""
+    path = tmp_path / "kubelet.sock"
+    async with KubeletSocket(str(path)) as kubelet:
+        for _ in range(3):
+            await failure(kubelet.list(Version.V1, b"", None))
+            async with serving(Echo(), path):
+                async with asyncio.timeout(3):
+                    while True:
+                        try:
+                            assert await kubelet.list(Version.V1, b"", None) == b"v1 List:"
+                            break
+                        except CallError:
+                            await asyncio.sleep(0.02)
+
+
+async def test_deadline_is_passed_on_and_kept(tmp_path):
+    path, echo = tmp_path / "kubelet.sock", Echo()
+    echo.hold = asyncio.Event()
+    async with serving(echo, path), KubeletSocket(str(path)) as kubelet:
+        late = await failure(kubelet.list(Version.V1, b"", 0.05))
+        await until(lambda: echo.left == 1)
+
+    assert late.code == 4
+    assert echo.within_s[0] is not None
+    assert echo.within_s[0] < 1
+
+
+async def test_calls_without_a_deadline_get_one(tmp_path):
+    path, echo = tmp_path / "kubelet.sock", Echo()
+    echo.hold = asyncio.Event()
+    limits = KubeletLimits(call_s=0.05)
+    async with serving(echo, path), KubeletSocket(str(path), limits=limits) as kubelet:
+        late = await failure(kubelet.get(b"", None))
+
+    assert late.code == 4
+
+
+async def test_caller_that_leaves_ends_the_call_at_kubelet(tmp_path):
+    path, echo = tmp_path / "kubelet.sock", Echo()
+    echo.hold = asyncio.Event()
+    async with serving(echo, path), KubeletSocket(str(path)) as kubelet:
+        caller = asyncio.create_task(kubelet.list(Version.V1, b"", None))
+        await echo.under_way.wait()
+        caller.cancel()
+        await asyncio.gather(caller, return_exceptions=True)
+        await until(lambda: echo.left == 1)
+
+    assert caller.cancelled()
+
+
+async def test_answers_may_be_long_up_to_the_limit(tmp_path):
+    path, echo = tmp_path / "kubelet.sock", Echo()
+    limits = KubeletLimits(answer_bytes_max=5 * 2**20)
+    echo.padding = b"x" * (5 * 2**20 - len(b"v1 Get:"))
+    async with serving(echo, path), KubeletSocket(str(path), limits=limits) as kubelet:
+        fits = await kubelet.get(b"", None)
+        error = await failure(kubelet.get(b"y", None))
+
+    assert len(fits) == 5 * 2**20
+    assert error.code == 8
+
+
+async def test_signs_in_the_path_that_addresses_give_a_meaning_are_just_signs(tmp_path):
+    folder = tmp_path / "a b%20?#ü"
+    path = folder / "kubelet.sock"
+    async with serving(Echo(), path), KubeletSocket(str(path)) as kubelet:
+        assert await kubelet.get(b"", None) == b"v1 Get:"
+    assert path.is_socket()
