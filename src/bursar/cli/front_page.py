@@ -3,6 +3,10 @@
 from typing import Final
 
 VERBS: Final = {
+    "agent": (
+        "bursar.cli.agent:agent",
+        "Show a node's devices to those who ask kubelet for them.",
+    ),
     "capacity": (
         "bursar.cli.capacity:capacity",
         "Look at and set what nodes offer of extended resources.",
@@ -13,9 +17,10 @@ VERBS: Final = {
         "Keep the books of a cluster, and let pods go as there is room.",
     ),
     "describe": ("bursar.cli.describe:describe", "Show what pods, nodes and quotas consume."),
+    "devices": ("bursar.cli.devices:devices", "List who has which device, and who says so."),
     "manifests": (
         "bursar.cli.manifests:manifests",
-        "Print what gates the pods of a cluster, or rewrites its peer pods.",
+        "Print what gates, rewrites or shows the pods of a cluster.",
     ),
     "peerpod": (
         "bursar.cli.peerpod:peerpod",

@@ -1,10 +1,10 @@
-"""`bursar manifests`: what to apply to a cluster so that its pods are gated or rewritten."""
+"""`bursar manifests`: what to apply to a cluster so that its pods are gated, rewritten or shown."""
 
 import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -23,6 +23,8 @@ from bursar.app.admission_manifests import (
     policy_documents,
     webhook_documents,
 )
+from bursar.app.agent_manifests import AgentInstallation, agent_documents
+from bursar.app.devices.places import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
 from bursar.app.peerpod_manifests import (
     PeerPodInstallation,
     peer_pod_documents,
@@ -37,8 +39,9 @@ from bursar.core.peerpods.settings import RUNTIME_CLASS
 DEFINITIONS: Final = "api/crds"
 WITHOUT_WEBHOOK: Final = ("crds", "rbac", "policies")
 """What is printed where no part is named: all that gating needs, and nothing that must answer."""
-PARTS: Final = ("crds", "rbac", "policies", "webhooks", "peerpods", "capacity")
+PARTS: Final = ("crds", "rbac", "policies", "webhooks", "peerpods", "capacity", "agent")
 CA_BYTES_MAX: Final = 1 << 20
+IMAGE: Final = f"bursar:{bursar.__version__}"
 
 _Chosen = Mapping[str, str | bool | tuple[str, ...] | None]
 """Values of options by name, as click hands them over."""
@@ -54,7 +57,50 @@ _WRITTEN_OPERATORS: Final = {
 }
 
 
-@click.command(short_help="Print what gates the pods of a cluster, or rewrites its peer pods.")
+def _agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    options = (
+        click.option("--image", default=IMAGE, show_default=True, help="Agent: what to run."),
+        click.option(
+            "--pods-from",
+            type=click.Choice([each.value for each in PodsFrom]),
+            default=PodsFrom.KUBELET.value,
+            show_default=True,
+            help="Agent: who tells it which pods its node has.",
+        ),
+        click.option(
+            "--socket-dir",
+            default=SOCKET_FOLDER,
+            show_default=True,
+            help="Agent: folder of the host for its socket.",
+        ),
+        click.option(
+            "--kubelet-dir",
+            default=KUBELET_FOLDER,
+            show_default=True,
+            help="Agent: what kubelet has as its --root-dir.",
+        ),
+        click.option(
+            "--kubelet-cert",
+            default="",
+            help="Agent: file of the host to know kubelet by, if it signed its own certificate.",
+        ),
+        click.option(
+            "--sources-config", default="", help="Agent: ConfigMap with a key sources.yaml."
+        ),
+        click.option("--host-network", is_flag=True, help="Agent: run on the host's network."),
+        click.option(
+            "--agent-option",
+            "agent_options",
+            multiple=True,
+            help="Agent: a further option of bursar agent. Repeatable.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command(short_help="Print what gates, rewrites or shows the pods of a cluster.")
 @click.argument("parts", nargs=-1, metavar=f"[{'|'.join(PARTS)}]...", type=click.Choice(PARTS))
 @click.option("-n", "--namespace", default="aaq", show_default=True, help="Where Bursar runs.")
 @click.option(
@@ -102,6 +148,7 @@ _WRITTEN_OPERATORS: Final = {
     show_default=True,
     help=f"Capacity: where {PRESET_CONFIG} is.",
 )
+@_agent_options
 @click.option(
     "-o",
     "--output",
@@ -121,7 +168,8 @@ def manifests(
 
     Without a part: crds, rbac and policies, which gate pods without a webhook.
     Peer pods need the part peerpods only; capacity lets the controller keep
-    what nodes offer (bursar controller --keep-capacity).
+    what nodes offer (bursar controller --keep-capacity); agent runs bursar agent
+    on every node.
     """
     if url and not url.startswith("https://"):
         raise click.UsageError("--url must start with https://")
@@ -134,6 +182,7 @@ def manifests(
         "webhooks": lambda: webhook_documents(settings, endpoint),
         "peerpods": lambda: _peer_pods(chosen, endpoint),
         "capacity": lambda: capacity_documents(settings, str(chosen["peerpods_namespace"])),
+        "agent": lambda: _agent(chosen),
     }
     wanted = dict.fromkeys(parts or WITHOUT_WEBHOOK)
     _emit([document for part in wanted for document in documents_of[part]()], output)
@@ -168,6 +217,24 @@ def _peer_pods(chosen: _Chosen, endpoint: Endpoint) -> tuple[Document, ...]:
     if chosen["without_webhook"]:
         return peer_pod_documents_without_webhook(installation)
     return peer_pod_documents(installation, endpoint)
+
+
+def _agent(chosen: _Chosen) -> tuple[Document, ...]:
+    try:
+        installation = AgentInstallation(
+            image=str(chosen["image"]),
+            namespace=str(chosen["namespace"]),
+            pods_from=PodsFrom(chosen["pods_from"]),
+            socket_folder=str(chosen["socket_dir"]),
+            kubelet_folder=str(chosen["kubelet_dir"]),
+            kubelet_certificate=str(chosen["kubelet_cert"]),
+            sources_config=str(chosen["sources_config"]),
+            is_on_host_network=bool(chosen["host_network"]),
+            options=_listed(chosen["agent_options"]),
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    return agent_documents(installation)
 
 
 def _listed(values: str | bool | tuple[str, ...] | None) -> tuple[str, ...]:  # noqa: FBT001 - as click has it

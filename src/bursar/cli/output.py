@@ -18,7 +18,10 @@ class Output(Enum):
     YAML = "yaml"
 
 
-NARROWEST: Final = 80
+GAP: Final = 3
+"""Blanks between two columns."""
+STYLED_ROWS_MAX: Final = 500
+"""Longer tables go without style: it takes a millisecond a row."""
 
 
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,7 +40,8 @@ def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def emit_document(document: object, output: Output) -> None:
     """Print plain data (dicts, lists, strings, numbers) as JSON or YAML."""
     if output is Output.JSON:
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        lines = json.dumps(document, indent=2, ensure_ascii=False).split("\n")
+        click.echo("\n".join(line if line.isprintable() else _as_json(line) for line in lines))
         return
     import yaml  # noqa: PLC0415 - a third of a cold start, needed by one format only
 
@@ -55,24 +59,36 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
+def _as_json(line: str) -> str:
+    """JSON lets through what a terminal obeys: C1 controls, and marks that turn the text round."""
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
+
+
 def emit_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, indent: int = 0) -> None:
-    """Print aligned columns, headed on a terminal in bold; wide cells are never cut in a pipe."""
+    """Print aligned columns; on a terminal the head is bold and wide cells are folded."""
+    safe = [tuple(map(printable, row)) for row in rows]
+    if sys.stdout.isatty() and len(rows) <= STYLED_ROWS_MAX:
+        _emit_styled(columns, safe, indent)
+        return
+    lines = [tuple(columns), *safe]
+    widths = [max(map(len, cells)) + GAP for cells in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo((" " * indent + "".join(cells)).rstrip())
+
+
+def _emit_styled(columns: Sequence[str], rows: Sequence[Sequence[str]], indent: int) -> None:
     from rich.console import Console  # noqa: PLC0415 - rich is slow to import
     from rich.padding import Padding  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
     for column in columns:
-        table.add_column(column, no_wrap=not sys.stdout.isatty(), overflow="fold")
+        table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*map(Text, row))
     console = Console(highlight=False, soft_wrap=False, emoji=False, markup=False)
-    if not console.is_terminal:
-        widest = sum(max(map(len, cells)) + 3 for cells in zip(columns, *rows, strict=True))
-        console = Console(
-            highlight=False, emoji=False, markup=False, width=max(NARROWEST, widest + indent)
-        )
     with console.capture() as captured:
-        console.print(Padding(table, (0, 0, 0, indent)) if indent else table)
+        console.print(Padding(table, (0, 0, 0, indent)))
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))

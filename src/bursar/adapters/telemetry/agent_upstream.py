@@ -1,0 +1,62 @@
+"""What kubelet is asked by the agent, how it ends and how long it takes."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import Final
+
+from bursar.app.devices.counters import Method
+from bursar.app.devices.ports import CallError, Kubelet, Version
+from bursar.app.ports import Clock
+
+BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0)
+OK: Final = 0
+CANCELLED: Final = 1
+"""Also where nobody waits any more, and the call is given up."""
+
+
+@dataclass(slots=True)
+class UpstreamCounts:
+    ended: Counter[tuple[Version, Method, int]] = field(default_factory=Counter)
+    """By version, method and gRPC's number of the outcome."""
+    by_duration: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS_S) + 1))
+    """How many took up to each bound and longer than the one before."""
+    seconds: float = 0.0
+
+    def end(self, version: Version, method: Method, code: int, seconds: float) -> None:
+        self.ended[version, method, code] += 1
+        self.by_duration[bisect_left(BOUNDS_S, seconds)] += 1
+        self.seconds += seconds
+
+
+class MeasuredKubelet:
+    """A `Kubelet` that counts what another one is asked."""
+
+    def __init__(self, inner: Kubelet, clock: Clock) -> None:
+        self._inner, self._clock = inner, clock
+        self.counts = UpstreamCounts()
+
+    async def list(self, version: Version, request: bytes, within_s: float | None) -> bytes:
+        asking = self._inner.list(version, request, within_s)
+        return await self._measured(version, Method.LIST, asking)
+
+    async def get(self, request: bytes, within_s: float | None) -> bytes:
+        return await self._measured(Version.V1, Method.GET, self._inner.get(request, within_s))
+
+    async def allocatable(self, request: bytes, within_s: float | None) -> bytes:
+        asking = self._inner.allocatable(request, within_s)
+        return await self._measured(Version.V1, Method.ALLOCATABLE, asking)
+
+    async def _measured(self, version: Version, method: Method, asking: Awaitable[bytes]) -> bytes:
+        began, code = self._clock.monotonic(), CANCELLED
+        try:
+            answer = await asking
+        except CallError as error:
+            code = error.code
+            raise
+        else:
+            code = OK
+            return answer
+        finally:
+            self.counts.end(version, method, code, self._clock.monotonic() - began)

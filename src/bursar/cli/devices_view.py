@@ -1,0 +1,97 @@
+"""Devices as tables and documents."""
+
+from typing import Final
+
+from bursar.app.devices.report import IdleDevice, Line
+from bursar.core.devices.inventory import Device
+
+PLACE_COLUMNS: Final = ("NODE", "NAMESPACE", "POD", "CONTAINER", "RESOURCE", "DEVICE", "NUMA")
+COLUMNS: Final = (*PLACE_COLUMNS, "SHARE", "SOURCE", "NOTE")
+WIDE_COLUMNS: Final = (*PLACE_COLUMNS, "SHARE", "SOURCE", "HEALTH", "VENDOR", "MODEL", "NOTE")
+IDLE_COLUMNS: Final = ("NODE", "RESOURCE", "DEVICE", "NUMA")
+IDLE_WIDE_COLUMNS: Final = (*IDLE_COLUMNS, "PART OF", "VENDOR", "MODEL")
+NOTHING: Final = "-"
+A_PART: Final = "part"
+"""A share of unknown size."""
+
+
+def line_cells(line: Line, *, is_wide: bool) -> tuple[str, ...]:
+    row = line.row
+    cells = (
+        *(row.node, row.namespace, row.pod, row.container, row.resource, row.device),
+        *(_number(row.numa), _share(line), ", ".join(row.sources)),
+        *(_facts(line.known) if is_wide else ()),
+        "; ".join(row.disagreements),
+    )
+    return tuple(cell or NOTHING for cell in cells)
+
+
+def idle_cells(idle: IdleDevice, *, is_wide: bool) -> tuple[str, ...]:
+    known = idle.known
+    cells = (
+        *(idle.node, idle.resource, idle.device, _number(known.numa)),
+        *((_whole(idle), known.vendor, known.model) if is_wide else ()),
+    )
+    return tuple(cell or NOTHING for cell in cells)
+
+
+def _number(number: int | None) -> str:
+    return NOTHING if number is None else str(number)
+
+
+def _share(line: Line) -> str:
+    if not line.row.device:
+        return NOTHING
+    return f"{line.row.share}%" if line.row.share else A_PART
+
+
+def _facts(known: Device | None) -> tuple[str, ...]:
+    if known is None:
+        return "", "", ""
+    return "healthy" if known.is_healthy else "unhealthy", known.vendor, known.model
+
+
+def _whole(idle: IdleDevice) -> str:
+    return "" if idle.known.id == idle.device else idle.known.id
+
+
+# ------------------------------------------------------------------ documents
+
+
+def line_as_dict(line: Line) -> dict[str, object]:
+    """An id is null where a source's words led to no device; a share, where its size is unknown."""
+    row = line.row
+    return {
+        "node": row.node,
+        "namespace": row.namespace,
+        "pod": row.pod,
+        "container": row.container or None,
+        "resource": row.resource or None,
+        "device": row.device or None,
+        "numa": row.numa,
+        "share": row.share or None,
+        "sources": list(row.sources),
+        "inventory": None if line.known is None else _known_as_dict(line.known),
+        "disagreements": list(row.disagreements),
+    }
+
+
+def idle_as_dict(idle: IdleDevice) -> dict[str, object]:
+    return {
+        "node": idle.node,
+        "resource": idle.resource,
+        "device": idle.device,
+        "numa": idle.known.numa,
+        "inventory": _known_as_dict(idle.known),
+    }
+
+
+def _known_as_dict(known: Device) -> dict[str, object]:
+    return {
+        "kind": known.kind,
+        "minor": known.minor,
+        "id": known.id,
+        "healthy": known.is_healthy,
+        "vendor": known.vendor or None,
+        "model": known.model or None,
+    }

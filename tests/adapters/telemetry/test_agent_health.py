@@ -1,0 +1,152 @@
+"""Health of the agent: each part for itself, and over HTTP."""
+
+import asyncio
+import tempfile
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from bursar.adapters.telemetry.agent_health import (
+    Health,
+    Part,
+    inventory_part,
+    pods_part,
+    socket_part,
+)
+from bursar.adapters.telemetry.agent_http import HEAD_BYTES_MAX, PageServer, agent_pages
+
+
+@asynccontextmanager
+async def listening(path):
+    async def drop(_reader, writer):
+        writer.close()
+        await writer.wait_closed()
+
+    server = await asyncio.start_unix_server(drop, str(path))
+    try:
+        yield server
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+async def test_a_socket_is_well_while_somebody_listens_there():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "kubelet.sock")
+        missing = await socket_part("kubelet", str(path))
+        async with listening(path):
+            there = await socket_part("kubelet", str(path))
+        path.touch()  # noqa: ASYNC240 - nobody else waits
+        refused = await socket_part("kubelet", str(path))
+
+    assert str(missing) == f"kubelet: {path}: no such file or directory"
+    assert there == Part("kubelet")
+    assert refused.problem == f"{path}: connection refused"
+
+
+def test_old_pods_are_good_enough_and_said_to_be_old():
+    fresh = pods_part(is_usable=True, age_s=0.42, last_error="")
+    old = pods_part(is_usable=True, age_s=42, last_error="kubelet: refused")
+    never = pods_part(is_usable=False, age_s=None, last_error="")
+    gone = pods_part(is_usable=False, age_s=400, last_error="kubelet: refused")
+
+    assert str(fresh) == "pods: OK, 0.4 s old"
+    assert str(old) == "pods: OK, 42.0 s old; kubelet: refused"
+    assert str(never) == "pods: not read yet"
+    assert str(gone) == "pods: kubelet: refused"
+    assert [Health([each]).is_good for each in (fresh, old, never, gone)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_node_without_an_inventory_is_well():
+    parts = [
+        inventory_part(8, is_followed=True),
+        inventory_part(None, is_followed=True),
+        inventory_part(None, is_followed=False),
+    ]
+
+    assert [str(each) for each in parts] == [
+        "inventory: OK, 8 devices",
+        "inventory: OK, none known",
+        "inventory: OK, not followed",
+    ]
+
+
+# ------------------------------------------------------------------ over HTTP
+
+
+@asynccontextmanager
+async def pages(*parts):
+    async def health():
+        return Health(parts)
+
+    server = PageServer(agent_pages(metrics=lambda: b"bursar_up 1\n", health=health))
+    port = await server.start("127.0.0.1", 0)
+    try:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+            yield session
+    finally:
+        await server.stop()
+
+
+async def test_weakness_26_ready_is_who_can_answer_and_each_part_is_told():
+    async with pages(Part("serving"), Part("kubelet", "refused")) as session:
+        ready = await session.get("/readyz")
+        alive = await session.get("/healthz")
+
+        assert (ready.status, await ready.text()) == (503, "serving: OK\nkubelet: refused\n")
+        assert (alive.status, await alive.text()) == (200, "OK\n")
+    async with pages(Part("serving"), Part("kubelet")) as session:
+        ready = await session.get("/readyz")
+
+        assert (ready.status, await ready.text()) == (200, "serving: OK\nkubelet: OK\n")
+
+
+async def test_metrics_have_prometheus_content_type():
+    async with pages() as session:
+        answer = await session.get("/metrics")
+
+        assert await answer.text() == "bursar_up 1\n"
+        assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert answer.headers["Server"] == "bursar"
+
+
+async def test_nothing_else_is_answered_and_nothing_is_written():
+    async with pages() as session:
+        elsewhere = await session.get("/debug")
+        writing = await session.post("/metrics", data=b"x")
+        head = await session.head("/healthz")
+
+        assert (elsewhere.status, writing.status, head.status) == (404, 405, 200)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET /metrics", b"GET /metrics HTTP/1.1\r\nX: " + b"x" * HEAD_BYTES_MAX * 2, b"\0" * 99],
+    ids=["nothing", "half", "too much", "noise"],
+)
+async def test_who_speaks_no_http_is_hung_up_on_and_harms_nobody(sent):
+    async with pages(Part("serving")) as session:
+        reader, writer = await asyncio.open_connection("127.0.0.1", session._base_url.port)
+        writer.write(sent)
+        writer.write_eof()
+
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+        assert (await session.get("/healthz")).status == 200
+
+
+async def test_the_server_ends_while_somebody_is_connected():
+    async with pages(Part("serving")) as session:
+        _, writer = await asyncio.open_connection("127.0.0.1", session._base_url.port)
+        writer.write(b"GET /hea")
+        await writer.drain()
+        assert (await session.get("/healthz")).status == 200
+    writer.close()

@@ -1,0 +1,141 @@
+"""Reading what a cluster says about devices, once and in pages."""
+
+import json
+
+import pytest
+
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.device_evidence import ATTEMPTS_MAX, PAGE_SIZE, read_evidence
+from bursar.adapters.memory.manifests import load_manifests
+from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.ports import EVERYTHING, ExpiredError, ForbiddenError, Page
+from bursar.core.devices.source import KOORDINATOR
+from scripted_cluster import seeded
+
+SOURCES = (KOORDINATOR,)
+NO_INVENTORY = "no devices.scheduling.koordinator.sh in this cluster; ids are not compared with any"
+
+
+def a_pod(name, namespace="a", node="n1"):
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "annotations": {KOORDINATOR.annotation: '{"gpu": [{"minor": 0, "id": "GPU-1"}]}'},
+        },
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
+    }
+
+
+async def a_cluster(*manifests):
+    cluster = MemoryCluster(SYSTEM_CLOCK, source=seeded(1))
+    spaces = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in "ab"
+    ]
+    await load_manifests(cluster, [*spaces, *manifests])
+    return cluster
+
+
+class Reluctant:
+    """A reader that has some lists of its own, and raises the errors it was given for a kind."""
+
+    def __init__(self, cluster, lists=None, **errors):
+        self._cluster, self._lists, self._errors = cluster, lists or {}, errors
+
+    async def get(self, resource, key):
+        return await self._cluster.get(resource, key)
+
+    async def list(self, resource, query=EVERYTHING, *, limit=0, page=""):
+        errors = self._errors.get(resource.plural)
+        if errors:
+            raise errors.pop()
+        if resource.plural in self._lists:
+            items = [json.dumps(each).encode() for each in self._lists[resource.plural]]
+            return Page(items=items, resource_version="1")
+        return await self._cluster.list(resource, query, limit=limit, page=page)
+
+
+def names(evidence):
+    return sorted(f"{pod.namespace}/{pod.name}" for pod in evidence.pods)
+
+
+async def test_cluster_without_inventories_is_read_with_a_word_about_it():
+    evidence = await read_evidence(await a_cluster(a_pod("one"), a_pod("two", "b")), SOURCES)
+
+    assert names(evidence) == ["a/one", "b/two"]
+    assert evidence.pods[0].claims[0].claims[0].device == "GPU-1"
+    assert (evidence.inventories, list(evidence.dynamic)) == ({}, [])
+    assert evidence.problems == (NO_INVENTORY,)
+
+
+async def test_pods_of_one_node_are_asked_for_by_its_name():
+    cluster = await a_cluster(a_pod("one"), a_pod("two", node="n2"))
+
+    assert names(await read_evidence(cluster, SOURCES, node="n2")) == ["a/two"]
+
+
+async def test_all_pages_are_read():
+    cluster = await a_cluster(*(a_pod(f"pod-{number:04}") for number in range(PAGE_SIZE + 1)))
+
+    assert len((await read_evidence(cluster, SOURCES)).pods) == PAGE_SIZE + 1
+
+
+async def test_what_cannot_be_read_is_left_out_and_told():
+    bad = {
+        "metadata": {"name": "n2", "uid": "u", "resourceVersion": "1"},
+        "spec": {"devices": "none"},
+    }
+    half = {"metadata": {"name": "n1"}, "spec": {"devices": [{"minor": 0}]}}
+    reader = Reluctant(await a_cluster(), {"devices": [bad, half]})
+    evidence = await read_evidence(reader, SOURCES)
+
+    assert list(evidence.inventories) == ["n1"]
+    assert [problem.split(": ")[0] for problem in evidence.problems] == [
+        "left out",
+        "devices.scheduling.koordinator.sh n1",
+    ]
+    assert "devices.scheduling.koordinator.sh n2" in evidence.problems[0]
+
+
+async def test_kinds_that_may_not_be_seen_are_left_out():
+    refusal = ForbiddenError("no")
+    cluster = await a_cluster(a_pod("one"))
+    reader = Reluctant(cluster, devices=[refusal], resourceclaims=[refusal])
+    evidence = await read_evidence(reader, SOURCES)
+
+    assert names(evidence) == ["a/one"]
+    assert evidence.problems == (
+        "left out: devices.scheduling.koordinator.sh: no",
+        "left out: resourceclaims.resource.k8s.io: no",
+    )
+
+
+async def test_whoever_may_see_one_namespace_gets_its_pods_and_claims():
+    refusal = ForbiddenError("no")
+    cluster = await a_cluster(a_pod("one"), a_pod("two", "b"))
+    reader = Reluctant(cluster, pods=[refusal], resourceclaims=[refusal])
+    evidence = await read_evidence(reader, SOURCES, namespace="a")
+
+    assert names(evidence) == ["a/one"]
+    assert evidence.problems == (
+        "pods of other namespaces may not be seen; whether they hold the same is not known",
+        NO_INVENTORY,
+    )
+
+
+async def test_pods_that_may_not_be_seen_at_all_are_an_error():
+    reader = Reluctant(await a_cluster(), pods=[ForbiddenError("no")])
+
+    with pytest.raises(ForbiddenError):
+        await read_evidence(reader, SOURCES)
+
+
+async def test_list_that_takes_too_long_is_begun_again_but_not_for_ever():
+    cluster = await a_cluster(a_pod("one"))
+    late = [ExpiredError("too old")] * (ATTEMPTS_MAX - 1)
+
+    assert names(await read_evidence(Reluctant(cluster, pods=list(late)), SOURCES)) == ["a/one"]
+    with pytest.raises(ExpiredError):
+        await read_evidence(Reluctant(cluster, pods=[*late, ExpiredError("again")]), SOURCES)

@@ -1,0 +1,270 @@
+"""`bursar agent` as an operator meets it: its options, and a process with nobody around it."""
+
+import asyncio
+import re
+import signal
+import stat
+import sys
+from pathlib import Path
+
+import click
+import grpc
+import pytest
+from click.testing import CliRunner
+
+from agent_process import AgentProcess, pods_port
+from bursar.adapters.device_reading import read_sources
+from bursar.app.agent_manifests import AgentInstallation, agent_documents
+from bursar.app.devices.places import PodsFrom
+from bursar.cli.agent import agent
+from bursar.cli.agent_options import agent_options, settings_from
+from bursar.cli.ending import BadInputError
+from bursar.core.devices.resolving import Trust
+from command_line import run_bursar
+
+LIST = "/v1.PodResourcesLister/List"
+
+
+def settings(*arguments, **environment):
+    """What the agent makes of its command line."""
+    found = []
+
+    @click.command()
+    @agent_options
+    def reading(**chosen):
+        found.append(settings_from(chosen))
+
+    ran = CliRunner(env=environment).invoke(reading, arguments, standalone_mode=False)
+    if ran.exception is not None:
+        raise ran.exception
+    (only,) = found
+    return only
+
+
+# ------------------------------------------------------------------ options
+
+
+def test_without_options_it_takes_the_place_of_koordinators_proxy():
+    found = settings(NODE_NAME="node-7")
+
+    assert found.place.path == "/var/run/koordlet/pod-resources/kubelet.sock"
+    assert (found.place.mode, found.place.group) == (0o600, None)
+    assert found.kubelet_socket == "/var/lib/kubelet/pod-resources/kubelet.sock"
+    assert found.node == "node-7"
+    assert found.pods_from is PodsFrom.KUBELET
+    assert found.kubelet.answer_bytes_max == 16 << 20
+    assert (found.rate.per_second, found.rate.burst) == (100, 10)
+    assert (found.freshness.fresh_s, found.freshness.last_good_s) == (1.0, 300.0)
+    assert not found.proxy.fails_closed
+    assert found.proxy.trims_above_bytes == 0
+    assert found.rules.trust is Trust.ASKED
+    assert not found.trust_in_kubelet.is_insecure
+    assert found.bind == ("127.0.0.1", 9479)
+    assert found.tells_events
+
+
+def test_every_option_has_its_effect():
+    found = settings(
+        *("--socket-mode", "0660", "--socket-group", "1234"),
+        *("--node", "n", "--pods-from", "api", "--when-unknown", "refuse"),
+        *("--trust", "any", "--scheduler", "a", "--scheduler", "b", "--share-suffix"),
+        *("--max-message", "32Mi", "--trim-above", "4Mi", "--rate", "0", "--mode", "compat"),
+        *("--pods-max-age", "250ms", "--stale-for", "1h", "--kubelet-timeout", "5s"),
+        *("--kubelet-ca", "ca", "--kubelet-server-name", "n", "--kubelet-token-file", "t"),
+        *("--kubelet-client-cert", "c", "--kubelet-client-key", "k", "--kubelet-insecure"),
+        *("--no-events", "--bind", ""),
+    )
+
+    assert (found.place.mode, found.place.group) == (0o660, 1234)
+    assert found.pods_from is PodsFrom.API
+    assert found.proxy.fails_closed
+    assert found.proxy.fills_list_only
+    assert found.proxy.trims_above_bytes == 4 << 20
+    assert found.is_compat
+    assert found.rules.trust is Trust.ANY
+    assert found.rules.schedulers == {"a", "b"}
+    assert found.rules.numbers_shares
+    assert found.kubelet.answer_bytes_max == 32 << 20
+    assert found.rate.per_second == 0
+    assert found.freshness.fresh_s == 0.25
+    assert (found.freshness.last_good_s, found.freshness.read_s) == (3600, 5)
+    trust = found.trust_in_kubelet
+    assert (trust.authority_file, trust.server_name, trust.token_file) == ("ca", "n", "t")
+    assert (trust.certificate_file, trust.key_file, trust.is_insecure) == ("c", "k", True)
+    assert not found.tells_events
+    assert found.bind is None
+
+
+def test_a_group_can_be_named():
+    assert settings("--socket-group", "video").place.group == "video"
+
+
+def test_pods_without_devices_can_always_be_left_out():
+    assert settings("--only-with-devices").proxy.trims_above_bytes == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--socket-mode", "999"],
+        ["--socket-mode", "7777"],
+        ["--max-message", "lots"],
+        ["--trim-above", "3Gi"],
+        ["--bind", "9479"],
+        ["--stale-for", "100ms"],
+        ["--pods-from", "etcd"],
+        ["--kubelet-port", "70000"],
+        ["--burst", "0"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_meant_is_refused(wrong):
+    with pytest.raises(click.UsageError):
+        settings(*wrong)
+
+
+def test_the_manifests_pass_options_that_the_agent_has():
+    installation = AgentInstallation(
+        image="i", kubelet_certificate="/a", sources_config="s", pods_from=PodsFrom.READ_ONLY
+    )
+    *_, daemon_set = agent_documents(installation)
+    (container,) = daemon_set["spec"]["template"]["spec"]["containers"]
+    arguments = [each.replace("$(POD_IP)", "fd00::7") for each in container["args"]]
+    found = settings(*arguments)
+
+    assert found.pods_from is PodsFrom.READ_ONLY
+    assert found.bind == ("fd00::7", 9479)
+    assert found.sources_file == "/etc/bursar/sources/sources.yaml"
+
+
+def refused(*arguments):
+    ran = CliRunner().invoke(agent, arguments, standalone_mode=False)
+    assert isinstance(ran.exception, BadInputError), ran.exception
+    return str(ran.exception)
+
+
+def test_a_file_of_sources_that_cannot_be_read_is_named(tmp_path):
+    missing, wrong = tmp_path / "missing.yaml", tmp_path / "wrong.yaml"
+    wrong.write_text("sources:\n- name: x\n  colour: red\n")
+
+    assert refused("--sources", str(missing)) == f"{missing}: No such file or directory"
+    problem = refused("--sources", str(wrong))
+    assert problem.startswith(f"{wrong}: 3:")
+    assert "colour" in problem
+
+
+def test_every_option_is_on_the_reference_page():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "agent.md").read_text()
+    known = {
+        name
+        for parameter in agent.params
+        for name in (*parameter.opts, *parameter.secondary_opts)
+        if name not in {"--help", "--events"}
+    }
+
+    assert {name for name in known if not re.search(rf"`{name}\b", page)} == set()
+
+
+def test_the_table_of_the_reference_page_is_one_that_works(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "reference" / "agent.md"
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    file = tmp_path / "sources.yaml"
+    file.write_text(example)
+
+    assert [each.name for each in read_sources(str(file))] == ["koordinator", "hami", "cards"]
+
+
+def test_pods_of_the_api_server_need_an_api_server(tmp_path):
+    problem = refused("--pods-from", "api", "--kubeconfig", str(tmp_path / "none"))
+
+    assert "none" in problem
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_one_line():
+    assert run_bursar("agent", "--socket", "/proc/here/kubelet.sock", "--bind", "").code == 2
+
+
+# ------------------------------------------------------------------ a process with nobody around
+
+
+async def call(socket: Path, method=LIST):
+    """What becomes of a call: the code's name and the answer."""
+    options = [("grpc.default_authority", "localhost")]
+    async with grpc.aio.insecure_channel(f"unix:{socket}", options=options) as channel:
+        try:
+            return "OK", await channel.unary_unary(method)(b"", timeout=20)
+        except grpc.aio.AioRpcError as error:
+            return error.code().name, error.details()
+
+
+@pytest.mark.slow
+async def test_weakness_4_it_starts_and_answers_without_kubelet_and_without_an_api_server(tmp_path):
+    with pods_port() as port, AgentProcess(tmp_path, *port.options) as process:
+        code, _ = await call(process.socket)
+        ready, _ = await asyncio.to_thread(process.page, "/readyz")
+        parts = await asyncio.to_thread(process.health)
+
+        assert code == "UNAVAILABLE"
+        assert ready == 503
+        assert parts["serving"] == "OK"
+        assert parts["kubelet"] == f"{tmp_path}/nobody.sock: no such file or directory"
+        assert parts["pods"].startswith("OK, ")
+        assert parts["inventory"] == "OK, not followed"
+        assert process.metrics()["bursar_pod_resources_serving"] == 1
+        assert "without an API server" in process.log()
+
+
+@pytest.mark.slow
+async def test_weakness_24_on_sigterm_it_ends_in_order_and_its_socket_stays(tmp_path):
+    with pods_port() as port, AgentProcess(tmp_path, *port.options) as process:
+        mode = stat.S_IMODE(process.socket.stat().st_mode)
+        process.program._signal(signal.SIGTERM)
+        code = await asyncio.to_thread(process.program._process.wait, 20)
+
+    assert mode == 0o600
+    assert code == 0
+    assert process.socket.is_socket()
+    assert process.log().rstrip().endswith("bursar agent: ended")
+    assert sorted(path.name for path in process.socket.parent.iterdir()) == [
+        "kubelet.sock",
+        "kubelet.sock.lock",
+    ]
+
+
+@pytest.mark.slow
+async def test_a_second_agent_on_the_same_socket_does_not_disturb_the_first(tmp_path):
+    with pods_port() as port, AgentProcess(tmp_path, *port.options) as process:
+        second = await asyncio.to_thread(
+            run_bursar, "agent", f"--socket={process.socket}", "--bind=", *port.options
+        )
+        code, _ = await call(process.socket)
+
+        assert second.code == 2
+        assert "another agent serves this socket" in second.err
+        assert code == "UNAVAILABLE"
+
+
+@pytest.mark.slow
+async def test_a_port_that_is_taken_is_told_and_the_agent_ends(tmp_path):
+    with pods_port() as port, AgentProcess(tmp_path, *port.options) as process:
+        elsewhere = tmp_path / "elsewhere" / "kubelet.sock"
+        taken = f"--bind=127.0.0.1:{process.port}"
+        second = await asyncio.to_thread(
+            run_bursar, "agent", f"--socket={elsewhere}", taken, *port.options
+        )
+
+    assert second.code == 2
+    assert "cannot listen on 127.0.0.1" in second.err.splitlines()[-1]
+
+
+@pytest.mark.slow
+async def test_what_people_and_controllers_need_is_not_loaded_on_every_node():
+    listing = "import sys, bursar.cli.agent; print(*sys.modules)"
+    done = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", listing, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await done.communicate()
+    loaded = set(out.decode().split())
+
+    assert "grpc" in loaded
+    assert not {"rich", "aiohttp.web", "bursar.core.quota.books", "bursar.app.admission"} & loaded
