@@ -1,9 +1,9 @@
-"""List through the proxy, against kubelet's own server asked directly by the same client.
+"""List through `bursar agent`, against kubelet's own server asked directly by the same client.
 
-Server and client are upstream's Go code, the proxy is a process of its own, and the two are asked
-turn and turn about on open connections, at a pace below kubelet's rate limit. Both answer with the
-same number of devices: behind the proxy, half or all of them are in annotations. The node's pods
-are decoded anew about every second, as in an agent that reads them from kubelet.
+Server and client are upstream's Go code, and the two are asked turn and turn about on open
+connections, at a pace below kubelet's rate limit. Both answer with the same number of devices, in a
+new order each time: behind the agent, half or all of them are in annotations. The agent reads the
+node's pods anew about every second, over HTTP.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from agent_process import AgentProcess, pods_port
 from kubelet_server import Container, Contents, Device, KubeletServer, Pod, kubelet_server
 from podresources_client import PodResourcesClient, podresources_client
 from ratio import Ratio
@@ -27,58 +28,6 @@ CALLS = 80
 PACE_MS = 12
 """Kubelet takes a hundred calls a second, whoever asks."""
 WARM_UP_CALLS = 60
-
-PROXY = """
-import asyncio, gc, sys
-from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.node.kubelet_socket import KubeletSocket
-from bursar.adapters.node.server import PodResourcesServer
-from bursar.adapters.node.socket_file import SocketPlace, held
-from bursar.adapters.pod_resources_codec import ProtobufCodec
-from bursar.app.devices.counters import CallCounts
-from bursar.app.devices.freshness import NodePods
-from bursar.app.devices.planning import HoldingPlanning
-from bursar.app.devices.proxy import PodResourcesProxy
-from bursar.app.devices.rate_limit import RateLimited, RateRules
-from bursar.core.devices.source import KOORDINATOR
-from bursar.wire.device_pod import DevicePodDecoder
-
-class Body:
-    def __init__(self, body):
-        self.body = body
-        self.decoder = DevicePodDecoder([KOORDINATOR])
-    async def read(self):
-        await asyncio.sleep(0.005)
-        return self.decoder.decode_list(self.body)
-
-class Nothing:
-    def current(self):
-        return None
-    def tell(self, pod, problem):
-        pass
-
-async def main():
-    upstream, ours, pods = sys.argv[1:]
-    clock = SYSTEM_CLOCK
-    with open(pods, "rb") as file:
-        source = Body(file.read())
-    async with KubeletSocket(upstream) as kubelet:
-        proxy = PodResourcesProxy(
-            kubelet=kubelet, codec=ProtobufCodec(), pods=NodePods(source, clock),
-            inventory=Nothing(), planning=HoldingPlanning({KOORDINATOR.name: KOORDINATOR}),
-            reporter=Nothing(), clock=clock,
-        )
-        limited = RateLimited(proxy, clock=clock, rules=RateRules())
-        server = PodResourcesServer(limited, clock=clock, counts=CallCounts())
-        place = SocketPlace(path=ours)
-        with held(place):
-            await server.start(place)
-            gc.freeze()
-            print("serving", flush=True)
-            await asyncio.Event().wait()
-
-asyncio.run(main())
-"""
 
 
 def measure() -> Iterator[Ratio]:
@@ -96,10 +45,8 @@ async def _measure() -> list[Ratio]:
 async def _compared(
     what: str, behind: Contents, direct: Contents, annotated: int
 ) -> Sequence[Ratio]:
-    """`behind` the proxy is one kubelet, `direct` another; annotations have the rest."""
+    """`behind` the agent is one kubelet, `direct` another; annotations have the rest."""
     with tempfile.TemporaryDirectory() as folder:
-        pods, ours = Path(folder, "pods.json"), Path(folder, "kubelet.sock")
-        await asyncio.to_thread(pods.write_text, json.dumps(_pod_list(annotated)))
         async with (
             kubelet_server() as upstream,
             kubelet_server() as rival,
@@ -107,23 +54,17 @@ async def _compared(
         ):
             await upstream.replace(behind)
             await rival.replace(direct)
-            proxy = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-c", PROXY, str(upstream.socket), str(ours), str(pods)),
-                stdout=asyncio.subprocess.PIPE,
-            )
-            try:
-                assert proxy.stdout is not None
-                await proxy.stdout.readline()
-                return await _rows(what, client, ours, rival, proxy.pid)
-            finally:
-                proxy.terminate()
-                await proxy.wait()
+            with (
+                pods_port(*(_pod(number, annotated) for number in range(PODS))) as port,
+                AgentProcess(Path(folder), *port.options, kubelet_socket=upstream.socket) as agent,
+            ):
+                return await _rows(what, client, agent, rival)
 
 
 async def _rows(
-    what: str, client: PodResourcesClient, ours: Path, rival: KubeletServer, pid: int
+    what: str, client: PodResourcesClient, agent: AgentProcess, rival: KubeletServer
 ) -> Sequence[Ratio]:
-    taken: dict[Path, list[int]] = {ours: [], rival.socket: []}
+    taken: dict[Path, list[int]] = {agent.socket: [], rival.socket: []}
     for socket in taken:
         await _latencies(client, socket, WARM_UP_CALLS)
     for _ in range(ROUNDS):
@@ -141,7 +82,8 @@ async def _rows(
         )
         for percent in (50, 99)
     ]
-    return [*rows, Ratio("proxy's memory", _resident_mib(pid), "60 MB", 60 * 1e6 / 2**20, "MiB")]
+    memory = agent.memory()["VmRSS"] / 2**20
+    return [*rows, Ratio("the agent's memory", memory, "60 MiB", 60, "MiB", "≤ 1")]
 
 
 async def _latencies(client: PodResourcesClient, socket: Path, calls: int) -> list[int]:
@@ -153,13 +95,6 @@ async def _latencies(client: PodResourcesClient, socket: Path, calls: int) -> li
 
 def _percentile(ordered: Sequence[int], percent: int) -> float:
     return float(ordered[len(ordered) * percent // 100])
-
-
-def _resident_mib(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise LookupError(pid)
 
 
 def _contents(devices: int) -> Contents:
@@ -176,14 +111,6 @@ def _contents(devices: int) -> Contents:
         for n in range(PODS)
     ]
     return Contents(pods=pods, unordered=True)
-
-
-def _pod_list(devices: int) -> dict[str, object]:
-    return {
-        "kind": "PodList",
-        "apiVersion": "v1",
-        "items": [_pod(n, devices) for n in range(PODS)],
-    }
 
 
 def _pod(number: int, devices: int) -> dict[str, object]:

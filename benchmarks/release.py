@@ -28,9 +28,10 @@ from bursar.adapters.kube.transport import Limits
 from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_sources import quota_sources
 from bursar.app.informer_store import Store
-from bursar.app.kinds import APPLICATION_QUOTAS, PODS
+from bursar.app.kinds import PODS
 from bursar.app.ports import Key, NotFoundError, Patch, PatchKind, Query
 from bursar.app.quota.desk import LIFTS_MAX, Desk
+from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.lifting import GateLifter
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.books import Books

@@ -17,9 +17,10 @@ from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_sources import term_sources
 from bursar.app.event_document import EVENTS
-from bursar.app.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, NAMESPACES, PODS
+from bursar.app.kinds import NAMESPACES, PODS
 from bursar.app.ports import Key, NotFoundError, Query, Resource
 from bursar.app.quota.controller import Controller, ControllerSettings
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 

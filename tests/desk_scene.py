@@ -10,9 +10,10 @@ from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_sources import quota_sources
-from bursar.app.kinds import APPLICATION_QUOTAS, NAMESPACES, PODS
+from bursar.app.kinds import NAMESPACES, PODS
 from bursar.app.ports import Key, Patch, PatchKind
 from bursar.app.quota.desk import Desk
+from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.lifting import GateLifter
 from bursar.app.time_limit import end
 from bursar.core.quota.books import Books, Wait

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from assets import AssetError
 from bursar.adapters.kube.client import KubeClient
-from bursar.app.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, NAMESPACES, PODS
+from bursar.app.kinds import NAMESPACES, PODS
 from bursar.app.lease_record import LEASES
 from bursar.app.ports import (
     ClusterError,
@@ -34,6 +34,7 @@ from bursar.app.ports import (
     Query,
     Resource,
 )
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.cli.manifests import manifests
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL

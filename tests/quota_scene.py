@@ -19,13 +19,7 @@ from bursar.adapters.pod_rows import identify_pod
 from bursar.adapters.quota_kinds import crd_documents, observe_namespaces, observe_quotas
 from bursar.app.informer import Informer
 from bursar.app.informer_changes import Deleted, Synced, Upserted
-from bursar.app.kinds import (
-    APPLICATION_QUOTAS,
-    APPLIED_CLUSTER_QUOTAS,
-    CLUSTER_QUOTAS,
-    NAMESPACES,
-    PODS,
-)
+from bursar.app.kinds import NAMESPACES, PODS
 from bursar.app.ports import (
     EVERYTHING,
     ClusterError,
@@ -39,6 +33,7 @@ from bursar.app.ports import (
     WatchEvent,
 )
 from bursar.app.quota.applied import AppliedQuota, AppliedWriter, Original
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.managed import ManagedWriter
 from bursar.app.quota.status import StatusWriter
 from bursar.core.quota.books import Books

@@ -28,7 +28,7 @@ def test_without_a_file_koordinator_is_the_only_source():
     assert [*reading.sources] == ["koordinator"]
     (claims,) = reading.pod(json.dumps(POD).encode()).claims
     assert [each.device for each in claims.claims] == ["GPU-0"]
-    (listed,) = reading.pods(json.dumps({"items": [POD]}).encode())
+    (listed,) = reading.pods(json.dumps({"kind": "PodList", "items": [POD]}).encode())
     assert listed == reading.pod(json.dumps(POD).encode())
 
 

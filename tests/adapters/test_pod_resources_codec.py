@@ -4,7 +4,6 @@ import pytest
 
 from bursar.adapters.pod_resources_codec import ProtobufCodec
 from bursar.app.devices.ports import AllocatableAnswer, Codec, PodsAnswer, Version
-from bursar.app.ports import Key
 from bursar.core.devices.allocation import Additions, Entry, ReportedPod
 from bursar.wire.pod_resources import v1_pb2 as v1
 
@@ -39,9 +38,9 @@ def test_only_wanted_pods_are_planned_for_and_added_to(version):
     answer = ProtobufCodec().pods(version, two_pods())
     asked: list[str] = []
     plan = planned_for(asked, Additions(entries={"main": (GPU,)}))
-    answer.add(lambda key: key == Key("n", "b"), plan)
+    answer.add([("n", "b")], plan)
 
-    assert answer.keys() == [Key("n", "a"), Key("n", "b")]
+    assert answer.keys() == [("n", "a"), ("n", "b")]
     assert asked == ["b"]
     merged = v1.ListPodResourcesResponse.FromString(answer.encode())
     assert [len(pod.containers[0].devices) for pod in merged.pod_resources] == [0, 1]
@@ -52,7 +51,7 @@ def test_only_wanted_pods_are_planned_for_and_added_to(version):
 def test_pod_that_the_planner_leaves_alone_stays_as_it_is():
     body = two_pods()
     answer = ProtobufCodec().pods(Version.V1, body)
-    answer.add(lambda _: True, planned_for([], None))
+    answer.add(answer.keys(), planned_for([], None))
 
     assert answer.encode() is body
 
@@ -67,7 +66,7 @@ def test_pods_without_devices_are_left_out_on_demand():
 def test_pod_with_unreadable_lines_stays_as_it_is_and_the_others_are_filled():
     broken = b"\x0a\x0a\x0a\x01p\x1a\x05\x12\x03\x0a\x01\xff"
     answer = ProtobufCodec().pods(Version.V1, broken + two_pods())
-    answer.add(lambda _: True, planned_for([], Additions(entries={"main": (GPU,)})))
+    answer.add(answer.keys(), planned_for([], Additions(entries={"main": (GPU,)})))
 
     assert answer.encode().startswith(broken)
     assert answer.encode().count(b"GPU-1") == 2
@@ -79,7 +78,7 @@ def test_error_of_the_planner_is_not_hidden():
 
     answer = ProtobufCodec().pods(Version.V1, two_pods())
     with pytest.raises(ValueError, match="a mistake of ours"):
-        answer.add(lambda _: True, plan)
+        answer.add(answer.keys(), plan)
 
 
 def test_one_pod_and_the_request_for_it_are_read():
@@ -89,8 +88,8 @@ def test_one_pod_and_the_request_for_it_are_read():
         pod_resources=v1.PodResources(name="b", namespace="n")
     ).SerializeToString()
 
-    assert codec.asked_for(request) == Key("n", "b")
-    assert codec.pod(one).keys() == [Key("n", "b")]
+    assert codec.asked_for(request) == ("n", "b")
+    assert codec.pod(one).keys() == [("n", "b")]
 
 
 def test_what_is_no_message_is_refused():

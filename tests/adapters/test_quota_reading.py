@@ -9,8 +9,9 @@ from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_reading import ATTEMPTS_MAX, PAGE_SIZE, read_inventory
-from bursar.app.kinds import CLUSTER_QUOTAS, PODS
+from bursar.app.kinds import PODS
 from bursar.app.ports import EVERYTHING, ExpiredError, ForbiddenError, Page
+from bursar.app.quota.kinds import CLUSTER_QUOTAS
 from bursar.core.quota.quota import QuotaKind
 from scripted_cluster import seeded
 

@@ -7,8 +7,9 @@ first status of a quota at once, so the rows about queues are about that.
 import pytest
 
 from aaq_scene import TEAM, AaqScene, listed
-from bursar.app.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, NAMESPACES, RESOURCE_QUOTAS
+from bursar.app.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.ports import Key, Patch, PatchKind
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.quota import GATE
 
 FOREIGN = "example.com/licence"

@@ -8,8 +8,9 @@ of the pods is the same.
 import pytest
 
 from aaq_scene import AaqScene
-from bursar.app.kinds import JOB_QUEUE_CONFIGS, NAMESPACES, PODS
+from bursar.app.kinds import NAMESPACES, PODS
 from bursar.app.ports import Key
+from bursar.app.quota.kinds import JOB_QUEUE_CONFIGS
 from bursar.core.quota.quota import GATE
 
 FOREIGN = "example.com/licence"

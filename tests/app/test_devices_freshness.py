@@ -5,11 +5,10 @@ from inspect import signature
 
 from bursar.app.devices.freshness import FreshnessRules, NodePods
 from bursar.app.devices.ports import SourceError
-from bursar.app.ports import Key
 from bursar.core.devices.pod import DevicePod
 from machine_time import MachineClock, run
 
-A, B, C = (Key("team", name) for name in "abc")
+A, B, C = (("team", name) for name in "abc")
 
 
 def pod(name, uid="", **facts):
@@ -126,7 +125,7 @@ async def test_every_new_pod_is_looked_for_however_shortly_after_another(clock, 
     view = await pods.covering(view, [A, B, C])
     await clock.sleep(0.01)
     source.pods.append(pod("d"))
-    view = await pods.covering(view, [A, B, C, Key("team", "d")])
+    view = await pods.covering(view, [A, B, C, ("team", "d")])
 
     assert uids(view) == ["a", "b", "c", "d"]
 

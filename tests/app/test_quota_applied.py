@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from bursar.app.kinds import APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS, NAMESPACES, PODS
+from bursar.app.kinds import NAMESPACES, PODS
 from bursar.app.ports import Key, UnavailableError
+from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
 from machine_time import run
 from quota_scene import a_scene, on_scene
 

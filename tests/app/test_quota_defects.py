@@ -16,7 +16,7 @@ from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_sources import term_sources
 from bursar.app.event_document import EVENTS
-from bursar.app.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, NAMESPACES, PODS, RESOURCE_QUOTAS
+from bursar.app.kinds import NAMESPACES, PODS, RESOURCE_QUOTAS
 from bursar.app.lease_record import LEASES
 from bursar.app.ports import (
     ForbiddenError,
@@ -28,6 +28,7 @@ from bursar.app.ports import (
     UnavailableError,
 )
 from bursar.app.quota.controller import Controller, ControllerSettings
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.time_limit import end
 from bursar.core.quota.account import Charge
 from bursar.core.quota.books import Answer, Books

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from bursar.app.kinds import APPLICATION_QUOTAS, NAMESPACES, RESOURCE_QUOTAS
+from bursar.app.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.ports import Key, NotFoundError, UnavailableError
+from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.managed import Measure, managed_spec, measure
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind
 from bursar.core.quota.reported import QuotaObject

@@ -6,13 +6,14 @@ from random import Random
 
 import pytest
 
-from bursar.app.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, NAMESPACES
+from bursar.app.kinds import NAMESPACES
 from bursar.app.ports import (
     BusyError,
     ForbiddenError,
     Key,
     UnavailableError,
 )
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.upkeep import IN_FLIGHT_MAX
 from machine_time import run
 from quota_scene import a_scene, on_scene

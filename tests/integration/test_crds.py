@@ -20,15 +20,15 @@ from bursar.adapters.quota_kinds import (
     observe_namespaces,
     observe_quotas,
 )
-from bursar.app.kinds import (
+from bursar.app.kinds import NAMESPACES
+from bursar.app.ports import InvalidError, Key, NotFoundError, Patch, PatchKind
+from bursar.app.quota.kinds import (
     AAQS,
     APPLICATION_QUOTAS,
     APPLIED_CLUSTER_QUOTAS,
     CLUSTER_QUOTAS,
     CUSTOM_KINDS,
-    NAMESPACES,
 )
-from bursar.app.ports import InvalidError, Key, NotFoundError, Patch, PatchKind
 from bursar.core.quota.quota import Order, QuotaKind
 from kube_access import a_client, access_of
 from kubectl import kubectl

@@ -15,14 +15,9 @@ import pytest
 
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.quota_kinds import crd_folder
-from bursar.app.kinds import (
-    APPLICATION_QUOTAS,
-    CLUSTER_QUOTAS,
-    CUSTOM_KINDS,
-    NAMESPACES,
-    RESOURCE_QUOTAS,
-)
+from bursar.app.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.ports import AlreadyExistsError, Key, Patch, PatchKind, Query, Resource
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, CUSTOM_KINDS
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bursar.app.kinds import APPLICATION_QUOTAS, NAMESPACES, PODS, RESOURCE_QUOTAS
+from bursar.app.kinds import NAMESPACES, PODS, RESOURCE_QUOTAS
 from bursar.app.ports import ClusterError, Key, NotFoundError, Patch, PatchKind
+from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from certificates import Authority

@@ -194,15 +194,18 @@ def test_status_cannot_state_devices_without_end():
 
 @pytest.mark.parametrize("items", [None, [], "absent"])
 def test_node_without_pods_has_an_empty_list(items):
-    listed = {"kind": "PodList"} if items == "absent" else {"items": items}
+    listed = {"kind": "PodList"} if items == "absent" else {"kind": "PodList", "items": items}
 
-    assert DECODER.decode_list(body(listed)) == []
+    assert list(DECODER.decode_list(body(listed))) == []
 
 
 def test_item_that_is_no_pod_does_not_lose_the_others():
     items = [{"metadata": {"name": "a"}}, None, {"spec": 1}, 7, {"metadata": {"name": "b"}}]
 
-    assert [pod.name for pod in DECODER.decode_list(body({"items": items}))] == ["a", "b"]
+    assert [pod.name for pod in DECODER.decode_list(body({"kind": "PodList", "items": items}))] == [
+        "a",
+        "b",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -210,12 +213,12 @@ def test_item_that_is_no_pod_does_not_lose_the_others():
 )
 def test_what_is_no_list_is_refused(text):
     with pytest.raises(ValueError, match=r"."):
-        DECODER.decode_list(text)
+        list(DECODER.decode_list(text))
 
 
 def test_list_without_end_is_refused():
     with pytest.raises(ValueError, match=r"^a list of more than"):
-        DECODER.decode_list(body({"items": [{}] * (ITEMS_MAX + 1)}))
+        list(DECODER.decode_list(body({"kind": "PodList", "items": [{}] * (ITEMS_MAX + 1)})))
 
 
 @UNTIMED

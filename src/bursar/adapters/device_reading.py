@@ -1,6 +1,6 @@
 """How pods, inventories and the table of sources are read, for those who know no documents."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,8 +28,8 @@ class DeviceReading:
         """Raises `ValueError`."""
         return self._pods.decode(body)
 
-    def pods(self, body: bytes) -> Sequence[DevicePod]:
-        """Of kubelet's list. Raises `ValueError`."""
+    def pods(self, body: bytes) -> Iterator[DevicePod]:
+        """Of kubelet's list, one by one. Raises `ValueError`."""
         return self._pods.decode_list(body)
 
     def inventory(self, body: bytes) -> Inventory:

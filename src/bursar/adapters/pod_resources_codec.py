@@ -1,9 +1,9 @@
 """Kubelet's pod-resources messages behind the port that the proxy speaks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 
 from bursar.app.devices.ports import Planner, Version
-from bursar.app.ports import Key
+from bursar.core.devices.allocation import PodKey
 from bursar.wire.pod_resources.answer import AllocatableMessage, PodsMessage, decode_request
 from bursar.wire.pod_resources.pods import Pods
 
@@ -11,15 +11,16 @@ from bursar.wire.pod_resources.pods import Pods
 class ProtobufPods:
     def __init__(self, message: PodsMessage) -> None:
         self._message = message
+        self._keys = message.names()
 
-    def keys(self) -> Sequence[Key]:
-        return [Key(namespace, name) for namespace, name in self._message.names()]
+    def keys(self) -> Sequence[PodKey]:
+        return self._keys
 
-    def add(self, wanted: Callable[[Key], bool], planner: Planner) -> None:
+    def add(self, wanted: Container[PodKey], planner: Planner) -> None:
         """A pod of which kubelet's lines cannot be read stays as it is, like those not wanted."""
         message = self._message
-        for index, key in enumerate(self.keys()):
-            if not wanted(key):
+        for index, key in enumerate(self._keys):
+            if key not in wanted:
                 continue
             try:
                 reported = message.reported(index)
@@ -48,8 +49,8 @@ class ProtobufCodec:
     def pod(self, body: bytes) -> ProtobufPods:
         return ProtobufPods(PodsMessage(body, self._pods[Version.V1]))
 
-    def asked_for(self, request: bytes) -> Key:
-        return Key(*decode_request(request))
+    def asked_for(self, request: bytes) -> PodKey:
+        return decode_request(request)
 
     def allocatable(self, body: bytes) -> AllocatableMessage:
         return AllocatableMessage(body, self._pods[Version.V1].lines)

@@ -14,8 +14,9 @@ import bursar
 from bursar.adapters.observed import Cluster, observe
 from bursar.app.informer import Informer
 from bursar.app.informer_store import Sighting
-from bursar.app.kinds import NAMESPACES, QUOTAS
+from bursar.app.kinds import NAMESPACES
 from bursar.app.ports import Clock, Json
+from bursar.app.quota.kinds import QUOTAS
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.reported import QuotaObject

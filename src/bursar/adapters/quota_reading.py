@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from bursar.adapters.identity import locate
-from bursar.app.kinds import NAMESPACES, PODS, QUOTAS
+from bursar.app.kinds import NAMESPACES, PODS
 from bursar.app.ports import (
     ExpiredError,
     ForbiddenError,
@@ -13,6 +13,7 @@ from bursar.app.ports import (
     Reader,
     Resource,
 )
+from bursar.app.quota.kinds import QUOTAS
 from bursar.app.quota.report import Inventory
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.reported import QuotaObject

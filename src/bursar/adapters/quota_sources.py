@@ -10,11 +10,11 @@ from bursar.adapters.capacity_sources import CapacityPlaces, capacity_sources
 from bursar.adapters.observed import Cluster, observe
 from bursar.adapters.pod_rows import pod_rows
 from bursar.adapters.quota_kinds import observe_namespaces, observe_quotas
-from bursar.app.kinds import APPLIED_CLUSTER_QUOTAS
 from bursar.app.ports import Clock, Json
 from bursar.app.quota.applied import AppliedQuota
 from bursar.app.quota.controller import TermSources
 from bursar.app.quota.desk import Sources
+from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.targeting import Targeting
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from bursar.app.admission import CONTROLLER
 from bursar.app.admission_manifests import RBAC, SERVER, Document, GatingSettings, document
-from bursar.app.kinds import GROUP
+from bursar.app.quota.kinds import GROUP
 
 CAPACITY: Final = "aaq-controller-capacity"
 CAPACITY_CONFIG: Final = "bursar-capacity"

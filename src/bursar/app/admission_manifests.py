@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.admission import DEFAULT_NAMESPACE, MAY_NOT_REMOVE, ONLY_ONE_AAQ, Installation
-from bursar.app.kinds import AAQS, GROUP
 from bursar.app.ports import Json
+from bursar.app.quota.kinds import AAQS, GROUP
 from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, KUBE_SYSTEM

@@ -1,48 +1,11 @@
-"""Where a cluster keeps the kinds of object that Bursar deals with.
-
-Five of them are AAQ's own: the same group, names and fields, so that manifests and
-programs made for it go on working.
-"""
+"""Where a cluster keeps those of Kubernetes' own kinds that we deal with."""
 
 from typing import Final
 
 from bursar.app.ports import Resource
-from bursar.core.quota.quota import QuotaKind
 
 PODS: Final = Resource("", "v1", "pods", "Pod")
 NODES: Final = Resource("", "v1", "nodes", "Node", is_namespaced=False)
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 RESOURCE_QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota")
-
-GROUP: Final = "aaq.kubevirt.io"
-VERSION: Final = "v1alpha1"
-
-
-def _custom(kind: str, *, is_namespaced: bool) -> Resource:
-    return Resource(GROUP, VERSION, f"{kind.lower()}s", kind, is_namespaced)
-
-
-AAQS: Final = _custom("AAQ", is_namespaced=False)
-APPLICATION_QUOTAS: Final = _custom(QuotaKind.NAMESPACED.value, is_namespaced=True)
-CLUSTER_QUOTAS: Final = _custom(QuotaKind.CLUSTER.value, is_namespaced=False)
-APPLIED_CLUSTER_QUOTAS: Final = _custom(
-    "ApplicationAwareAppliedClusterResourceQuota", is_namespaced=True
-)
-JOB_QUEUE_CONFIGS: Final = _custom("AAQJobQueueConfig", is_namespaced=True)
-
-CUSTOM_KINDS: Final = (
-    AAQS,
-    APPLICATION_QUOTAS,
-    CLUSTER_QUOTAS,
-    APPLIED_CLUSTER_QUOTAS,
-    JOB_QUEUE_CONFIGS,
-)
-"""The kinds that the packaged definitions bring."""
-
-QUOTAS: Final = {
-    QuotaKind.NATIVE: RESOURCE_QUOTAS,
-    QuotaKind.NAMESPACED: APPLICATION_QUOTAS,
-    QuotaKind.CLUSTER: CLUSTER_QUOTAS,
-}
-"""Quotas, by the kind of object they are written as."""

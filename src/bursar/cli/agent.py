@@ -13,8 +13,9 @@ import click
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.device_reading import DeviceReading, SourcesFileError, read_sources
 from bursar.adapters.device_sources import ApiPods, WatchedInventory
+from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.config import ClusterAccess, ConfigError
+from bursar.adapters.kube.config_error import ConfigError
 from bursar.adapters.kube.kubelet_access import READ_ONLY, KubeletAccess, kubelet_access
 from bursar.adapters.kube.kubelet_endpoint import (
     SECURE_PORT,
@@ -53,13 +54,15 @@ from bursar.app.devices.ports import InventorySource, PodSource, Reporter
 from bursar.app.devices.proxy import PodResourcesProxy
 from bursar.app.devices.rate_limit import RateLimited
 from bursar.app.event_recorder import EventRecorder
-from bursar.cli.agent_life import find_cluster, until_told
+from bursar.cli.agent_cluster import find_cluster
 from bursar.cli.agent_options import AgentSettings, agent_options, settings_from
 from bursar.cli.ending import OK, BadInputError
+from bursar.cli.until_told import until_told
 from bursar.core.devices.choosing import live_pods
 from bursar.core.devices.inventory import Inventory
 
 LOOPBACK: Final = "127.0.0.1"
+COLLECTOR_THRESHOLDS: Final = (20_000, 20, 50)
 TROUBLE_SECONDS: Final = 1.0
 """How often it is looked whether there is something to say. Shorter troubles are in metrics."""
 
@@ -274,6 +277,7 @@ def _composed(
             SYSTEM_CLOCK,
             settings.freshness,
             choose=latest_pods if settings.is_compat else live_pods,
+            hear=None if cluster.pods is None else cluster.pods.newest,
         ),
         inventory=inventory,
         planning=_planning(settings, reading),
@@ -322,9 +326,14 @@ async def _serve(found: _Agent) -> None:
     # What is there now stays for the life of the process: let the collector pass it by.
     gc.collect()
     gc.freeze()
+    # Nearly all that is made later goes by itself; to collect amid an answer makes its client wait.
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
     _say(f"answering on {place.path}")
     try:
-        await asyncio.Event().wait()
+        while True:
+            await found.server.ended()
+            _say("the server has ended by itself; answering again")
+            await found.server.start(place)
     finally:
         found.is_serving = False
         await found.server.stop()

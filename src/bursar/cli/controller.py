@@ -13,8 +13,8 @@ from bursar.adapters.capacity_sources import PRESET_SELECTOR, CapacityPlaces
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
 from bursar.adapters.controller_http.routes import controller_routes
+from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.config import ClusterAccess
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.kube.transport import Limits
 from bursar.adapters.pod_rows import pod_row_decode
@@ -34,8 +34,8 @@ from bursar.cli.process import (
     identity_of_process,
     listen,
     own_namespace,
-    until_told,
 )
+from bursar.cli.until_told import until_told
 from bursar.core.model.selector import Selector, SelectorError
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import VM_RESOURCE

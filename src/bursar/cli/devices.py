@@ -143,7 +143,8 @@ def _sources(path: str) -> dict[str, Source]:
 
 
 def _current_namespace(kubeconfig: str | None, context: str) -> str:
-    from bursar.adapters.kube.config import ConfigError, load_kubeconfig  # noqa: PLC0415 - slow
+    from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415 - slow
+    from bursar.adapters.kube.config_error import ConfigError  # noqa: PLC0415 - slow
 
     try:
         return load_kubeconfig(kubeconfigs(kubeconfig), context=context).namespace

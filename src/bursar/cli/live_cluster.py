@@ -43,7 +43,8 @@ async def live_cluster(kubeconfig: str | None, context: str) -> AsyncIterator[Li
     """The cluster. Raises `BadInputError` if it is not known where that is."""
     # Only whoever talks to a cluster should wait for an HTTP client to be imported.
     from bursar.adapters.kube.client import KubeClient  # noqa: PLC0415
-    from bursar.adapters.kube.config import ConfigError, load_kubeconfig  # noqa: PLC0415
+    from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415
+    from bursar.adapters.kube.config_error import ConfigError  # noqa: PLC0415
 
     try:
         access = load_kubeconfig(kubeconfigs(kubeconfig), context=context)

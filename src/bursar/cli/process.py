@@ -1,24 +1,17 @@
 """What the processes of an installation have in common: where they listen, when they end."""
 
-import asyncio
 import os
-import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from bursar.adapters.kube.config import (
-    SERVICE_ACCOUNT_FOLDER,
-    ClusterAccess,
-    ConfigError,
-    load_in_cluster,
-    load_kubeconfig,
-)
+from bursar.adapters.kube.access import SERVICE_ACCOUNT_FOLDER, ClusterAccess, load_in_cluster
+from bursar.adapters.kube.config import load_kubeconfig
+from bursar.adapters.kube.config_error import ConfigError
 from bursar.adapters.serving.server import HttpsServer
 from bursar.adapters.serving.serving_pair import ServingPair
 from bursar.app.admission import DEFAULT_NAMESPACE
-from bursar.app.time_limit import end
 from bursar.cli.ending import BadInputError
 from bursar.cli.live_cluster import kubeconfigs
 
@@ -48,21 +41,6 @@ def cluster_access(kubeconfig: str | None, context: str) -> ClusterAccess:
         return load_kubeconfig(kubeconfigs(kubeconfig), context=context)
     except ConfigError as error:
         raise BadInputError(str(error)) from None
-
-
-async def until_told(work: Coroutine[object, object, None]) -> None:
-    """Work until SIGTERM or SIGINT, then let it end in order. What it raises is raised."""
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    waiting, working = asyncio.create_task(told.wait()), asyncio.create_task(work)
-    try:
-        await asyncio.wait((waiting, working), return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            working.result()
-    finally:
-        await end(waiting, working)
 
 
 async def listen(

@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.observed import observe_nodes, observe_pods
+from bursar.adapters.whole_objects import observe_nodes, observe_pods
 from bursar.app.overview import Overview, overview
 from bursar.app.ports import ClusterError
 from bursar.cli import overview_view

@@ -14,7 +14,8 @@ import bursar
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.config import ConfigError, load_kubeconfig
+from bursar.adapters.kube.config import load_kubeconfig
+from bursar.adapters.kube.config_error import ConfigError
 from bursar.adapters.memory.gatekeeper import Gatekeeper
 from bursar.adapters.memory.manifests import UnknownKindError, load_manifests
 from bursar.adapters.memory.saving import SavedStateError, load, save

@@ -16,8 +16,8 @@ from bursar.adapters.admission.peerpods import PeerPodCounts, peer_pod_routes
 from bursar.adapters.admission.reviewing import Reviewer
 from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
 from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.kube.access import SERVICE_ACCOUNT_FOLDER, ClusterAccess
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.config import SERVICE_ACCOUNT_FOLDER, ClusterAccess
 from bursar.adapters.serving.server import BODY_BYTES_MAX, HttpsServer
 from bursar.adapters.serving.serving_pair import ServingPair
 from bursar.adapters.serving.tls_profile import TlsProfile, tls_profile
@@ -30,7 +30,8 @@ from bursar.cli.peerpod_options import (
     sizing_options,
     types_from,
 )
-from bursar.cli.process import address_of, cluster_access, listen, own_namespace, until_told
+from bursar.cli.process import address_of, cluster_access, listen, own_namespace
+from bursar.cli.until_told import until_told
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 

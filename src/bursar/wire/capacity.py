@@ -41,8 +41,8 @@ from bursar.wire.fields import (
     printable,
     quoted,
 )
-from bursar.wire.pod import Struct
 from bursar.wire.shape import described
+from bursar.wire.struct import Struct
 from bursar.wire.text import DocumentError
 from bursar.wire.tree import Value
 

@@ -10,6 +10,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, NoReturn, TypeAlias
 
 from bursar.core.devices.claim import NO_AMOUNTS, Claim, Claims
@@ -28,6 +30,9 @@ FUNCTIONS_MAX: Final = 256
 
 AMOUNTS_MAX: Final = 16
 """Of one device."""
+
+SHARED_MAX: Final = 256
+"""Different amounts that are kept once, for a device's are nearly always the same."""
 
 MINOR_MAX: Final = 2**31 - 1
 
@@ -123,13 +128,13 @@ def _delimited_claim(words: list[str], layout: Layout, container_index: int | No
     if len(words) < len(order):
         raise ValueError(f"a device has {len(words)} fields; at least {len(order)} are expected")
     named = {name: word for name, word in zip(order, words, strict=False) if name}
-    amounts = {name: _amount(word, name) for name, word in named.items() if "/" in name}
+    amounts = tuple((name, _amount(word, name)) for name, word in named.items() if "/" in name)
     return Claim(
         kind=_word(named.get("kind", "") or layout.kind, "kind"),
         device=_word(named.get("device", ""), "device"),
         minor=_minor(Number(named["minor"]), "minor") if named.get("minor") else None,
         template=_word(named.get("template", ""), "template"),
-        amounts=amounts or NO_AMOUNTS,
+        amounts=_shared(amounts),
         container=_word(named.get("container", ""), "container"),
         container_index=None if named.get("container") else container_index,
         vendor=_word(named.get("vendor", ""), "vendor"),
@@ -199,7 +204,15 @@ class _Device:
         amounts = dict(_object(raw, where).pairs)
         if len(amounts) > AMOUNTS_MAX:
             raise ValueError(f"{where}: more than {AMOUNTS_MAX} amounts")
-        return {_word(name, where): _amount(amount, where) for name, amount in amounts.items()}
+        return _shared(
+            tuple((_word(name, where), _amount(amount, where)) for name, amount in amounts.items())
+        )
+
+
+@lru_cache(maxsize=SHARED_MAX)
+def _shared(amounts: tuple[tuple[str, int], ...]) -> Mapping[str, int]:
+    """One mapping for all devices that are given in the same amounts, as whole ones are."""
+    return MappingProxyType(dict(amounts)) if amounts else NO_AMOUNTS
 
 
 def _folded(raw: _Object) -> dict[str, _Json]:

@@ -4,7 +4,7 @@ from typing import Final
 
 from bursar.core.devices.register import DynamicDevice
 from bursar.wire.body import decode_body
-from bursar.wire.pod import Struct
+from bursar.wire.struct import Struct
 
 DEVICES_MAX: Final = 8192
 """Devices times pods. The API allows 32 devices for 256 pods in one claim."""

@@ -15,7 +15,7 @@ from bursar.core.devices.inventory import Device, Function, Inventory
 from bursar.wire.body import decode_body
 from bursar.wire.device_values import decode_amount, require_word
 from bursar.wire.fields import RawResourceList, RawTexts, printable
-from bursar.wire.pod import Struct
+from bursar.wire.struct import Struct
 
 VENDOR_LABEL: Final = "node.koordinator.sh/gpu-vendor"
 MODEL_LABEL: Final = "node.koordinator.sh/gpu-model"

@@ -5,6 +5,7 @@ too, once per text: a pod is listed every second, and its annotation stays the s
 """
 
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from typing import Final
 
 import msgspec
@@ -15,10 +16,18 @@ from bursar.core.devices.source import Source
 from bursar.core.model.int64 import INT64_MAX
 from bursar.wire.body import decode_body
 from bursar.wire.device_annotation import decode_claims
-from bursar.wire.fields import FieldError, RawResourceList, RawTexts, decode_quantity, printable
+from bursar.wire.fields import (
+    FieldError,
+    RawResourceList,
+    RawTexts,
+    decode_quantity,
+    printable,
+    quoted,
+)
 from bursar.wire.interning import Generations
-from bursar.wire.pod import Struct
+from bursar.wire.struct import Struct
 
+LIST_KIND: Final = "PodList"
 ITEMS_MAX: Final = 10_000
 """Pods in one list. Kubelet runs 110 unless told otherwise, and knows some that ended."""
 
@@ -29,6 +38,9 @@ TEXTS_MAX: Final = 512
 LONG_TEXTS_MAX: Final = 16
 LONG_LENGTH: Final = 4096
 """Of longer annotations fewer are remembered, for hostile ones hold a thousand devices each."""
+
+DIGEST_BYTES: Final = 16
+"""Texts are known again by these; they themselves would weigh more than what is read of them."""
 
 PROBLEM_LENGTH_MAX: Final = 512
 
@@ -89,22 +101,16 @@ class _Pod(Struct):
     status: _Status | None = None
 
 
-class _PodList(Struct):
-    items: list[_Pod] | None = None
-
-
-class _RawList(Struct):
+class _List(Struct):
+    kind: str | None = None
     items: list[msgspec.Raw] | None = None
-
-
-_LISTS: Final = msgspec.json.Decoder(_PodList)
 
 
 class DevicePodDecoder:
     def __init__(self, sources: Iterable[Source]) -> None:
         self._sources = tuple(sources)
-        self._known: Generations[tuple[str, str], Claims] = Generations(TEXTS_MAX)
-        self._known_long: Generations[tuple[str, str], Claims] = Generations(LONG_TEXTS_MAX)
+        self._known: Generations[tuple[str, bytes], Claims] = Generations(TEXTS_MAX)
+        self._known_long: Generations[tuple[str, bytes], Claims] = Generations(LONG_TEXTS_MAX)
 
     def decode(self, body: bytes) -> DevicePod:
         """Read one pod. Raises `ValueError`.
@@ -113,15 +119,22 @@ class DevicePodDecoder:
         """
         return self._pod(decode_body(body, _Pod))
 
-    def decode_list(self, body: bytes) -> list[DevicePod]:
-        """Read kubelet's list, without what in it is no pod. Raises `ValueError`."""
-        try:
-            items = _LISTS.decode(body).items or []
-        except (msgspec.ValidationError, RecursionError):
-            items = list(_readable(body))
+    def decode_list(self, body: bytes) -> Iterator[DevicePod]:
+        """Read kubelet's list, without what in it is no pod. Raises `ValueError` before the first.
+
+        A pod that cannot be read is of a kubelet we do not understand. The others must not go
+        without their devices for it. They are read one by one: that takes less memory, and
+        whoever has more to do may pause.
+        """
+        listed = decode_body(body, _List)
+        if listed.kind != LIST_KIND:
+            raise ValueError(f"not a {LIST_KIND}: the kind is {quoted(listed.kind or '')}")
+        items = listed.items or []
         if len(items) > ITEMS_MAX:
             raise ValueError(f"a list of more than {ITEMS_MAX} pods")
-        return [self._pod(item) for item in items]
+        for raw in map(_readable, items):
+            if raw is not None:
+                yield self._pod(raw)
 
     def _pod(self, raw: _Pod) -> DevicePod:
         meta, spec = raw.metadata or _Meta(), raw.spec or _Spec()
@@ -151,7 +164,7 @@ class DevicePodDecoder:
         return tuple(claims for claims in found if claims is not None)
 
     def _claims_of(self, source: Source, text: str) -> Claims | None:
-        place = source.name, text
+        place = source.name, blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()
         known = self._known_long if len(text) > LONG_LENGTH else self._known
         claims = known.find(place)
         if claims is not None:
@@ -166,18 +179,11 @@ class DevicePodDecoder:
         return claims
 
 
-def _readable(body: bytes) -> Iterator[_Pod]:
-    """Read pods one by one, and leave out what is none.
-
-    Kubelet wrote the list, so that is a kubelet we do not understand. The other pods must not
-    go without their devices for it.
-    """
-    for item in decode_body(body, _RawList).items or ():
-        try:
-            pod = decode_body(bytes(item), _Pod)
-        except ValueError:
-            continue
-        yield pod
+def _readable(item: msgspec.Raw) -> _Pod | None:
+    try:
+        return decode_body(bytes(item), _Pod)
+    except ValueError:
+        return None
 
 
 def _containers(raw: Iterable[_Container]) -> tuple[DeviceContainer, ...]:

@@ -3,7 +3,7 @@
 from bursar.core.model.namespace import NamespaceObject
 from bursar.wire.body import decode_body
 from bursar.wire.fields import FieldError, RawTexts, decode_texts
-from bursar.wire.pod import Struct
+from bursar.wire.struct import Struct
 
 
 class Meta(Struct):

@@ -4,7 +4,8 @@ import msgspec
 
 from bursar.core.model import node as core
 from bursar.wire.fields import RawResourceList, decode_resources, decode_texts, decode_time
-from bursar.wire.pod import ObjectMeta, Struct
+from bursar.wire.pod import ObjectMeta
+from bursar.wire.struct import Struct
 
 
 class Taint(Struct):

@@ -2,8 +2,8 @@
 
 from bursar.core.peerpods.instances import InstanceType
 from bursar.wire.fields import FieldError, Scalar, decode_quantity
-from bursar.wire.pod import Struct
 from bursar.wire.shape import shaped
+from bursar.wire.struct import Struct
 from bursar.wire.tree import Value
 
 MIB = 1 << 20

@@ -12,10 +12,7 @@ from bursar.wire.fields import (
     decode_texts,
     decode_time,
 )
-
-
-class Struct(msgspec.Struct, rename="camel", gc=False):
-    """Foreign objects: unknown fields are ignored, and any field may be missing or null."""
+from bursar.wire.struct import Struct
 
 
 class OwnerReference(Struct):

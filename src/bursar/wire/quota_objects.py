@@ -36,8 +36,8 @@ from bursar.wire.fields import (
     decode_time,
     quoted,
 )
-from bursar.wire.pod import Struct
 from bursar.wire.shape import shaped
+from bursar.wire.struct import Struct
 from bursar.wire.tree import Value
 
 # ------------------------------------------------------------------ how it is written

@@ -8,8 +8,9 @@ from bursar.core.model.pod import Pod
 from bursar.wire import pod as wire_pod
 from bursar.wire.amounts import require_amounts_of_pod
 from bursar.wire.fields import FieldError
-from bursar.wire.pod import ObjectMeta, PodSpec, Struct
+from bursar.wire.pod import ObjectMeta, PodSpec
 from bursar.wire.shape import shaped
+from bursar.wire.struct import Struct
 from bursar.wire.tree import Value
 
 

@@ -15,8 +15,9 @@ import pytest
 
 from assets import ensure
 from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.kube.access import load_in_cluster
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.config import load_in_cluster, load_kubeconfig
+from bursar.adapters.kube.config import load_kubeconfig
 from bursar.app.kinds import PODS
 from kubeconfig_notation import V1, V1BETA1, HandClock, PluginScript, write
 

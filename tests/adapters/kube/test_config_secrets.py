@@ -8,7 +8,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.adapters.kube.config import ClusterAccess, ConfigError, load_kubeconfig
+from bursar.adapters.kube.access import ClusterAccess
+from bursar.adapters.kube.config import load_kubeconfig
+from bursar.adapters.kube.config_error import ConfigError
 from bursar.app.ports import ClusterError
 from kubeconfig_notation import V1, HandClock, PluginScript, a_config, write
 

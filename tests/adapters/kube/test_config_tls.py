@@ -7,7 +7,8 @@ import ssl
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from bursar.adapters.kube.config import ConfigError, load_kubeconfig
+from bursar.adapters.kube.config import load_kubeconfig
+from bursar.adapters.kube.config_error import ConfigError
 from certificates import Authority
 from kubeconfig_notation import HandClock, a_config, write
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bursar.adapters.kube.config import load_in_cluster, load_kubeconfig
+from bursar.adapters.kube.access import load_in_cluster
+from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.kube.config_error import ConfigError
 from bursar.adapters.kube.proxy import find_proxy
 from certificates import Authority

@@ -19,7 +19,7 @@ from bursar.app.admission import (
     may_grow,
 )
 from bursar.app.admission_quotas import QuotaCheck, QuotaWriting
-from bursar.app.kinds import GROUP
+from bursar.app.quota.kinds import GROUP
 from bursar.core.model.pod import Pod
 from bursar.core.quota.quota import QuotaKind
 from bursar.wire import pod as wire_pod

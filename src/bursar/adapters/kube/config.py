@@ -3,13 +3,11 @@
 import base64
 import os
 import re
-import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.kube.access import ClusterAccess, read_first
 from bursar.adapters.kube.address import parse_proxy, parse_server
 from bursar.adapters.kube.config_error import ConfigError
 from bursar.adapters.kube.credentials import (
@@ -25,46 +23,15 @@ from bursar.adapters.kube.credentials import (
 from bursar.adapters.kube.exec_plugin import IF_AVAILABLE, MODES, ExecCredentials, Plugin
 from bursar.adapters.kube.merge import Choice, Located, choose
 from bursar.adapters.kube.proxy import find_proxy
-from bursar.adapters.kube.small_file import SmallFileError, read_small
 from bursar.adapters.kube.tls import ClusterTls, Pem, TlsSettings
 from bursar.app.ports import Clock
 from bursar.wire.exec_credential import API_VERSIONS
 from bursar.wire.fields import FieldError
 from bursar.wire.kubeconfig import Cluster, Exec, Plain, User, decode_data
 
-__all__ = ["ClusterAccess", "ConfigError", "load_in_cluster", "load_kubeconfig"]
-
-IN_CLUSTER: Final = "in-cluster"
-SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 NOBODY: Final[Credentials] = FixedCredentials()
 _MISSING: Final = "required, but missing"
 _NAMESPACE_SHAPE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterAccess:
-    """A cluster and who we are there. It prints no secret.
-
-    For each request await `credentials.headers()` first and read `ssl_context` after it:
-    then both are of the same moment, and certificates may rotate while we run.
-    """
-
-    server: str
-    """`https://host:port[/path]`, without a slash at the end."""
-    tls: ClusterTls | None = field(repr=False)
-    """None for `http://`."""
-    tls_server_name: str = ""
-    """What the server's certificate must be for, if not for the host of its address."""
-    proxy_url: str = field(default="", repr=False)
-    namespace: str = "default"
-    context: str = ""
-    """Which context of the kubeconfig, or `in-cluster`."""
-    credentials: Credentials = field(repr=False)
-
-    @property
-    def ssl_context(self) -> ssl.SSLContext | None:
-        """What to make the next connection with; another one after a certificate changed."""
-        return None if self.tls is None else self.tls.context
 
 
 def load_kubeconfig(
@@ -103,54 +70,6 @@ def load_kubeconfig(
         context=choice.name,
         credentials=AccessCredentials(inner, impersonation=impersonation, tls=tls),
     )
-
-
-def load_in_cluster(
-    folder: str = SERVICE_ACCOUNT_FOLDER,
-    environment: Mapping[str, str] = os.environ,
-    *,
-    clock: Clock = SYSTEM_CLOCK,
-) -> ClusterAccess:
-    """As the service account of the pod that we run in. Raises `ConfigError`."""
-    for name in ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
-        if not environment.get(name):
-            raise ConfigError(name, "not set: this process does not run in a pod")
-    host, port = environment["KUBERNETES_SERVICE_HOST"], environment["KUBERNETES_SERVICE_PORT"]
-    place = "KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT"
-    server = parse_server(
-        f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}", place
-    )
-    token = TokenFile(str(Path(folder, "token")), clock=clock)
-    _read_first(token, str(Path(folder, "token")))
-    authority = str(Path(folder, "ca.crt"))
-    nothing = Pem(place="")
-    settings = TlsSettings(
-        authority=Pem(place=authority, path=authority), certificate=nothing, key=nothing
-    )
-    tls = ClusterTls(settings, clock=clock)
-    return ClusterAccess(
-        server=server,
-        tls=tls,
-        proxy_url=find_proxy(environment, server),
-        namespace=environment.get("POD_NAMESPACE") or _namespace_in(folder),
-        context=IN_CLUSTER,
-        credentials=AccessCredentials(token, tls=tls),
-    )
-
-
-def _namespace_in(folder: str) -> str:
-    try:
-        name = read_small(str(Path(folder, "namespace"))).decode("ascii", "replace").strip()
-    except (FileNotFoundError, SmallFileError):
-        return "default"
-    return name or "default"
-
-
-def _read_first(token: TokenFile, place: str) -> None:
-    try:
-        token.read()
-    except SmallFileError as error:
-        raise ConfigError(place, str(error)) from None
 
 
 def _namespace(choice: Choice) -> str:
@@ -247,7 +166,7 @@ def _fixed(user: Located[User], clock: Clock) -> Credentials | None:
     if entry.token_file:
         file = TokenFile(user.path(entry.token_file), clock=clock, token=entry.token or "")
         if not entry.token:
-            _read_first(file, user.place("tokenFile"))
+            read_first(file, user.place("tokenFile"))
         return file
     if entry.token:
         return FixedCredentials(bearer(entry.token))

@@ -10,7 +10,7 @@ import ssl
 from dataclasses import dataclass, field
 from typing import Final
 
-from bursar.adapters.kube.config import ClusterAccess
+from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.config_error import ConfigError
 from bursar.adapters.kube.credentials import (
     AccessCredentials,

@@ -7,7 +7,7 @@ for those who wait for an answer have a network to set up and cannot be kept wai
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
@@ -36,6 +36,8 @@ from bursar.wire.fields import printable
 
 PATH: Final = "/pods"
 REFUSAL_BYTES_MAX: Final = 4096
+TURN: Final = 16
+"""Pods that are decoded in a row before other tasks get a turn."""
 LINE_LENGTH_MAX: Final = 512
 _USER: Final = re.compile(rb"user=([\w.:@/-]{1,253})")
 
@@ -59,7 +61,7 @@ class KubeletPods:
         endpoint: EndpointSource,
         access: KubeletAccess,
         *,
-        decode: Callable[[bytes], Sequence[DevicePod]],
+        decode: Callable[[bytes], Iterable[DevicePod]],
         limits: KubeletLimits = DEFAULT_LIMITS,
     ) -> None:
         """`decode` raises `ValueError` for what is no list of pods."""
@@ -95,18 +97,24 @@ class KubeletPods:
         """All pods that kubelet knows, as of a moment after the call. Raises `SourceError`."""
         endpoint = await self._endpoint.find()
         try:
-            return self._decoded(await self._ask(endpoint))
+            return await self._decoded(await self._ask(endpoint))
         except _KubeletError as error:
             self._endpoint.doubt()
             line = f"kubelet at {_shown(endpoint)}: {error}"
             raise SourceError(printable(line, LINE_LENGTH_MAX)) from None
 
-    def _decoded(self, body: bytes) -> Sequence[DevicePod]:
+    async def _decoded(self, body: bytes) -> Sequence[DevicePod]:
+        pods: list[DevicePod] = []
         try:
-            return self._decode(body)
+            for pod in self._decode(body):
+                pods.append(pod)
+                if len(pods) % TURN == 0:
+                    # Clients who are served from what is known already need not wait for this.
+                    await asyncio.sleep(0)
         except ValueError:
             # Without its text, which may repeat what was sent.
             raise _KubeletError("the answer is not a list of pods") from None
+        return pods
 
     async def _ask(self, endpoint: Endpoint) -> bytes:
         """The body. Someone whose token is not accepted tries once with what is valid by now."""

@@ -21,6 +21,7 @@ OK: Final = 0
 CANCELLED: Final = 1
 UNKNOWN: Final = 2
 DEADLINE_EXCEEDED: Final = 4
+CONNECT_SECONDS: Final = 5.0
 SERVICES: Final = {f"{version.value}.PodResourcesLister" for version in Version}
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -37,10 +38,12 @@ class ServingLimits:
     """Under way at once; more are refused."""
     finish_s: float = 5.0
     """For what is under way at the end."""
+    look_s: float = 0.25
+    """How often we look whether we are still there."""
 
 
 class PodResourcesServer:
-    """Build it, `start` it, `stop` it. It is not to be started twice."""
+    """Build it, `start` it, `stop` it. It is to be started again only once it `ended`."""
 
     def __init__(
         self,
@@ -54,11 +57,13 @@ class PodResourcesServer:
         self._counts = counts
         self._limits = limits or ServingLimits()
         self._server: grpc.aio.Server | None = None
+        self._path = ""
         self._handlers = self._routes(kubelet)
 
     async def start(self, place: SocketPlace) -> None:
         """Listen and answer. The caller holds the place. Raises `SocketFileError`."""
         assert self._server is None, "a server is started once"
+        self._path = place.path
         self._server = server = grpc.aio.server(
             handlers=(_Router(self._handlers),),
             maximum_concurrent_rpcs=self._limits.calls_max,
@@ -79,8 +84,18 @@ class PodResourcesServer:
 
     async def stop(self) -> None:
         """Accept nothing more, answer what was asked, then close. The file stays."""
-        assert self._server is not None
-        await self._server.stop(self._limits.finish_s)
+        if self._server is not None:
+            await self._server.stop(self._limits.finish_s)
+
+    async def ended(self) -> None:
+        """Wait until nobody listens on our socket any more, though nobody stopped us.
+
+        A call whose path is no text ends gRPC's server (as of 1.85), which tells nobody; and
+        whoever tidies up may remove the file.
+        """
+        while await _is_listening(self._path):
+            await self._clock.sleep(self._limits.look_s)
+        self._server = None
 
     def _routes(self, kubelet: Kubelet) -> dict[str, _Handler]:
         async def list_v1(request: bytes, within_s: float | None) -> bytes:
@@ -134,6 +149,19 @@ class _Router(grpc.GenericRpcHandler):
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> _Handler:
         name: str = handler_call_details.method
         return self._handlers.get(name) or _refusal(name)
+
+
+async def _is_listening(path: str) -> bool:
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            _, writer = await asyncio.open_unix_connection(path)
+    except (ConnectionRefusedError, FileNotFoundError):
+        return False
+    except (OSError, TimeoutError):
+        # Too busy to take us, which is not the same.
+        return True
+    writer.transport.abort()
+    return True
 
 
 def _ended_by(within_s: float | None, left_s: float | None) -> int:

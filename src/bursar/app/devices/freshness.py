@@ -2,10 +2,12 @@
 
 Clients ask often and pods change seldom, so pods are kept for a moment. But Multus asks about a pod
 in the instant that it is created: a pod which kubelet names and we do not know, or know only as
-one that ends (its successor may have its name), is looked for afresh before an answer is given.
+one that ends (its successor may have its name), or which kubelet names twice (both are there), is
+looked for afresh before an answer is given. Whoever follows the pods anyway is always up to date.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +15,7 @@ from typing import Final, TypeAlias
 
 from bursar.app.devices.flight import Flight
 from bursar.app.devices.ports import PodSource, SourceError
-from bursar.app.ports import Clock, Key
+from bursar.app.ports import Clock
 from bursar.app.time_limit import end, within
 from bursar.core.devices.allocation import PodKey
 from bursar.core.devices.choosing import live_pods
@@ -21,6 +23,8 @@ from bursar.core.devices.pod import DevicePod
 
 Choosing: TypeAlias = Callable[[Sequence[DevicePod]], Mapping[PodKey, DevicePod]]
 """Of pods that share a name, the one that is meant."""
+Hearing: TypeAlias = Callable[[], Sequence[DevicePod] | None]
+"""The pods as last heard, at no cost: the same list until there is news, None if not to be had."""
 AHEAD_PART: Final = 0.8
 """After this part of their time pods are read again on the side, so that busy clients need not
 wait at all."""
@@ -55,10 +59,10 @@ class PodsView:
             key for key, pod in self.pods.items() if not pod.is_terminal and not pod.is_terminating
         )
 
-    def lacking(self, keys: Iterable[Key]) -> Sequence[Key]:
+    def lacking(self, keys: Iterable[PodKey]) -> Sequence[PodKey]:
         """Those of which the source may by now know better."""
         alive = self._alive
-        return [key for key in keys if (key.namespace, key.name) not in alive]
+        return [key for key in keys if key not in alive]
 
 
 @dataclass(slots=True)
@@ -98,14 +102,18 @@ class NodePods:
     clock: Clock
     rules: FreshnessRules = field(default_factory=FreshnessRules)
     choose: Choosing = live_pods
+    hear: Hearing | None = None
+    """For a source that is followed, not only asked."""
     counts: FreshnessCounts = field(default_factory=FreshnessCounts, init=False)
     _flight: Flight[None] = field(init=False)
     _view: PodsView | None = field(default=None, init=False)
     _trouble: _Trouble = field(init=False)
-    _sought: dict[Key, float] = field(default_factory=dict, init=False)
+    _sought: dict[PodKey, float] = field(default_factory=dict, init=False)
     """Pods that even a fresh read did not show alive, and until when that is good enough."""
 
     _ahead: asyncio.Task[None] | None = field(default=None, init=False)
+    _heard: Sequence[DevicePod] | None = field(default=None, init=False)
+    _heard_at_s: float = field(default=float("-inf"), init=False)
 
     def __post_init__(self) -> None:
         self._flight = Flight(self._read)
@@ -114,6 +122,7 @@ class NodePods:
     def fresh(self) -> PodsView | None:
         """The pods, if they can be had without waiting for anybody."""
         now = self.clock.monotonic()
+        self._listen(now)
         age = self._age_s(now)
         if age >= self.rules.fresh_s:
             return None
@@ -137,9 +146,10 @@ class NodePods:
             await self._flight.join(may_have_begun=True)
         return self._usable()
 
-    async def covering(self, view: PodsView | None, keys: Collection[Key]) -> PodsView | None:
+    async def covering(self, view: PodsView | None, keys: Collection[PodKey]) -> PodsView | None:
         """The view, or a newer one if some of these pods are not in it, alive."""
-        missing = list(keys) if view is None else view.lacking(keys)
+        twice = named_twice(keys)
+        missing = list(keys) if view is None else [*view.lacking(keys), *twice]
         if not missing:
             return view
         now = self.clock.monotonic()
@@ -150,7 +160,7 @@ class NodePods:
         newer = self._usable()
         # While the source fails, the usual patience has the last word on pods sought in vain.
         until = max(now + self.rules.miss_s, self._trouble.until_s)
-        in_vain = missing if newer is None else newer.lacking(missing)
+        in_vain = missing if newer is None else [*newer.lacking(missing), *twice]
         self._sought.update(dict.fromkeys(in_vain, until))
         return newer
 
@@ -158,10 +168,21 @@ class NodePods:
         """How old the pods are that answers are made of; None before the first read."""
         return None if self._view is None else self._age_s(self.clock.monotonic())
 
+    def _listen(self, now: float) -> None:
+        heard = self.hear() if self.hear is not None else None
+        if heard is None:
+            return
+        if heard is not self._heard:
+            # What was read meanwhile may be newer, for a moment: a pod that is then missing, or
+            # there twice, is looked for once more.
+            self._heard, self._view = heard, PodsView(self.choose(heard), now)
+            self._recover()
+        self._heard_at_s = now
+
     def _has_read_ahead(self, _: asyncio.Task[None]) -> None:
         self._ahead = None
 
-    def _is_worth_a_read(self, missing: Sequence[Key], now: float) -> bool:
+    def _is_worth_a_read(self, missing: Sequence[PodKey], now: float) -> bool:
         if now < self._trouble.miss_until_s:
             return False
         self._sought = {key: until for key, until in self._sought.items() if until > now}
@@ -178,13 +199,16 @@ class NodePods:
             self._fail(f"no answer within {self.rules.read_s:g} s")
         else:
             self._view = PodsView(self.choose(pods), began)
-            self._trouble.clear()
-            self.counts.failing_since_s = None
-            self.counts.last_error = ""
+            self._recover()
         self.counts.read_seconds += self.clock.monotonic() - began
 
     async def _pods(self) -> Sequence[DevicePod]:
         return await self.source.read()
+
+    def _recover(self) -> None:
+        self._trouble.clear()
+        self.counts.failing_since_s = None
+        self.counts.last_error = ""
 
     def _fail(self, text: str) -> None:
         now = self.clock.monotonic()
@@ -199,4 +223,13 @@ class NodePods:
         return None if old else self._view
 
     def _age_s(self, now: float) -> float:
-        return float("inf") if self._view is None else now - self._view.as_of_s
+        if self._view is None:
+            return float("inf")
+        return now - max(self._view.as_of_s, self._heard_at_s)
+
+
+def named_twice(keys: Collection[PodKey]) -> Sequence[PodKey]:
+    """Kubelet names a pod twice while one of that name leaves and the next has come."""
+    if len(set(keys)) == len(keys):
+        return ()
+    return [key for key, count in Counter(keys).items() if count > 1]

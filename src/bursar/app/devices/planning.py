@@ -4,12 +4,11 @@ Two ways to do it: ours, and Koordinator's own for those who compare answers. De
 holds costs more than adding it to an answer, so it is done again only for pods that have changed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from bursar.app.devices.freshness import PodsView
-from bursar.app.ports import Key
 from bursar.core.devices.allocation import Additions, Entry, Holdings, PodKey, ReportedPod
 from bursar.core.devices.compat import compat_additions
 from bursar.core.devices.filling import additions, allocatable_entries
@@ -28,8 +27,9 @@ class Plans(Protocol):
     @property
     def holdings(self) -> Mapping[PodKey, Holdings]: ...
 
-    def wants(self, key: Key) -> bool:
-        """Whether there may be something to add about this pod."""
+    @property
+    def wanted(self) -> Container[PodKey]:
+        """The pods about which there may be something to add."""
 
     def plan(self, reported: ReportedPod) -> Additions | None: ...
 
@@ -53,8 +53,9 @@ class HoldingPlans:
     """What was planned, by the identity of what kubelet says: the codec gives the same object for
     the same bytes, and hashing names would cost more than all the rest."""
 
-    def wants(self, key: Key) -> bool:
-        return (key.namespace, key.name) in self.holdings
+    @property
+    def wanted(self) -> Container[PodKey]:
+        return self.holdings
 
     def plan(self, reported: ReportedPod) -> Additions | None:
         planned = self._planned.get(id(reported))
@@ -149,9 +150,9 @@ class CompatPlans:
         """Nothing is checked, so nothing can be said of who holds what."""
         return {}
 
-    def wants(self, key: Key) -> bool:
-        pod = self.pods.get((key.namespace, key.name))
-        return pod is not None and bool(pod.claims)
+    @property
+    def wanted(self) -> Container[PodKey]:
+        return self.pods
 
     def plan(self, reported: ReportedPod) -> Additions | None:
         pod = self.pods.get(reported.key)

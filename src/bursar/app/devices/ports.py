@@ -1,11 +1,10 @@
 """What the pod-resources proxy needs: kubelet's own answers, and the node's pods and devices."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from enum import Enum
 from typing import Protocol, TypeAlias
 
-from bursar.app.ports import Key
-from bursar.core.devices.allocation import Additions, Entry, Problem, ReportedPod
+from bursar.core.devices.allocation import Additions, Entry, PodKey, Problem, ReportedPod
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import DevicePod
 
@@ -47,10 +46,10 @@ Planner: TypeAlias = Callable[[ReportedPod], Additions | None]
 class PodsAnswer(Protocol):
     """Kubelet's answer about pods, whole or one, open for additions."""
 
-    def keys(self) -> Sequence[Key]:
+    def keys(self) -> Sequence[PodKey]:
         """Which pods it is about."""
 
-    def add(self, wanted: Callable[[Key], bool], planner: Planner) -> None:
+    def add(self, wanted: Container[PodKey], planner: Planner) -> None:
         """Ask the planner about each pod that is wanted; the others are not even looked at."""
 
     def keep_only_with_devices(self) -> None:
@@ -74,7 +73,7 @@ class Codec(Protocol):
 
     def pod(self, body: bytes) -> PodsAnswer: ...
 
-    def asked_for(self, request: bytes) -> Key:
+    def asked_for(self, request: bytes) -> PodKey:
         """Which pod a request of Get is about."""
 
     def allocatable(self, body: bytes) -> AllocatableAnswer: ...

@@ -6,28 +6,29 @@ cannot start without an answer.
 """
 
 import asyncio
-from collections.abc import Awaitable, Collection
+from collections.abc import Awaitable, Collection, Container
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from bursar.app.devices.counters import ProxyCounts
 from bursar.app.devices.flight import Flight
-from bursar.app.devices.freshness import NodePods, PodsView
+from bursar.app.devices.freshness import NodePods, PodsView, named_twice
 from bursar.app.devices.planning import Planning, Plans
 from bursar.app.devices.ports import (
     CallError,
     Codec,
     InventorySource,
     Kubelet,
+    Planner,
     PodsAnswer,
     Reporter,
     Version,
 )
 from bursar.app.devices.telling import Telling
-from bursar.app.ports import Clock, Key
+from bursar.app.ports import Clock
 from bursar.app.time_limit import end
-from bursar.core.devices.allocation import Additions, ReportedPod
+from bursar.core.devices.allocation import Additions, PodKey, ReportedPod
 
 UNIMPLEMENTED: Final = 12
 UNAVAILABLE: Final = 14
@@ -99,7 +100,7 @@ class PodResourcesProxy:
             # Somebody may never ask for more than one pod.
             self._audited = plans
             self._telling.look(view.pods, plans.holdings, ())
-        return self._filled(body, answer, plans)
+        return self._filled(body, answer, plans.wanted, plans.plan)
 
     async def allocatable(self, request: bytes, within_s: float | None) -> bytes:
         asked = self.kubelet.allocatable(request, within_s)
@@ -133,7 +134,9 @@ class PodResourcesProxy:
         if view is not None:
             plans = self._plans(view)
             audit = _Audit(plans) if self._is_audit_due(plans) else None
-            body = self._filled(body, answer, plans, audit)
+            wanted = plans.wanted if audit is None else keys
+            plan = plans.plan if audit is None else audit.plan
+            body = self._filled(body, answer, wanted, self._told_once(keys, plan))
             if audit is not None:
                 self._conclude(audit, view)
         return self._trimmed(body, answer)
@@ -158,7 +161,7 @@ class PodResourcesProxy:
         finally:
             await end(reading)
 
-    async def _covering(self, view: PodsView | None, keys: Collection[Key]) -> PodsView | None:
+    async def _covering(self, view: PodsView | None, keys: Collection[PodKey]) -> PodsView | None:
         view = await self.pods.covering(view, keys)
         if view is None and keys:
             if self.rules.fails_closed:
@@ -176,18 +179,29 @@ class PodResourcesProxy:
         return self.planning.plans(view, self.inventory.current())
 
     def _filled(
-        self, body: bytes, answer: PodsAnswer, plans: Plans, audit: "_Audit | None" = None
+        self, body: bytes, answer: PodsAnswer, wanted: Container[PodKey], plan: Planner
     ) -> bytes:
-        """An audit looks at all pods on the way. The answer is the same."""
         try:
-            if audit is None:
-                answer.add(plans.wants, plans.plan)
-            else:
-                answer.add(_everyone, audit.plan)
+            answer.add(wanted, plan)
             # The very bytes of kubelet, if nothing was added.
             return answer.encode()
         except ValueError:
             return self._passed_on(body)
+
+    def _told_once(self, keys: Collection[PodKey], plan: Planner) -> Planner:
+        """Multus joins all that is told under one name, and would take a device for two."""
+        if self.rules.fills_list_only or not named_twice(keys):
+            return plan
+        told: set[PodKey] = set()
+
+        def planned(reported: ReportedPod) -> Additions | None:
+            additions = plan(reported)
+            if reported.key in told:
+                return None
+            told.add(reported.key)
+            return additions
+
+        return planned
 
     def _conclude(self, audit: "_Audit", view: PodsView) -> None:
         self._audited, self._audited_at_s = audit.plans, self.clock.monotonic()
@@ -218,13 +232,9 @@ class PodResourcesProxy:
 NOBODY: Final = PodsView({}, 0.0)
 
 
-def _everyone(_: Key) -> bool:
-    return True
-
-
 @dataclass(slots=True, eq=False)
 class _Audit:
-    """The plans, followed for one answer, and what was seen on the way."""
+    """The plans, followed for one answer about all pods, and what was seen on the way."""
 
     plans: Plans
     reported: list[ReportedPod] = field(default_factory=list)

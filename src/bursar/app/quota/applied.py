@@ -12,7 +12,6 @@ from random import Random
 from typing import Final, NamedTuple
 
 from bursar.app.informer_store import Identity, Sighting
-from bursar.app.kinds import APPLIED_CLUSTER_QUOTAS
 from bursar.app.ports import (
     Clock,
     Json,
@@ -22,6 +21,7 @@ from bursar.app.ports import (
     Preconditions,
     Writer,
 )
+from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS
 from bursar.app.quota.status_document import (
     JsonObject,
     conditions_in,

@@ -13,7 +13,6 @@ from random import Random
 from typing import Final
 
 from bursar.app.informer_store import Sighting
-from bursar.app.kinds import QUOTAS
 from bursar.app.ports import (
     Clock,
     Json,
@@ -22,6 +21,7 @@ from bursar.app.ports import (
     Preconditions,
     Writer,
 )
+from bursar.app.quota.kinds import QUOTAS
 from bursar.app.quota.status import FindQuota, keeper_key, managed_key
 from bursar.app.quota.status_document import (
     LABEL,

@@ -12,7 +12,6 @@ from random import Random
 from typing import Final, NamedTuple
 
 from bursar.app.informer_store import Identity, Sighting
-from bursar.app.kinds import QUOTAS
 from bursar.app.ports import (
     Clock,
     Json,
@@ -20,6 +19,7 @@ from bursar.app.ports import (
     PatchKind,
     Writer,
 )
+from bursar.app.quota.kinds import QUOTAS
 from bursar.app.quota.status_document import (
     conditions_in,
     fenced,

@@ -10,8 +10,8 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from bursar.app.informer_store import Identity
-from bursar.app.kinds import GROUP, QUOTAS
 from bursar.app.ports import Json
+from bursar.app.quota.kinds import GROUP, QUOTAS
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.quota import Quota, QuotaKind
 from bursar.core.quota.reported import QuotaObject, Reported, ReportedCondition

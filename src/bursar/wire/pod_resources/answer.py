@@ -13,7 +13,7 @@ from bursar.core.devices.allocation import Additions, Entry, ReportedPod
 from bursar.wire.pod_resources import outline_pb2 as outline
 from bursar.wire.pod_resources import v1_pb2 as v1
 from bursar.wire.pod_resources.lines import Lines
-from bursar.wire.pod_resources.pods import Pods, SeenPod, has_devices, open_pod
+from bursar.wire.pod_resources.pods import Pods, SeenPod, ToldPod, has_devices, open_pod
 
 
 class PodsMessage:
@@ -39,10 +39,7 @@ class PodsMessage:
 
     def reported(self, index: int) -> ReportedPod:
         """What kubelet says of a pod. Raises `ValueError` for lines that cannot be read."""
-        seen = self._seen[index]
-        if seen.reported is None:
-            seen.reported = self._pods.report(self._opened(index))
-        return seen.reported
+        return self._told(index).reported
 
     def add(self, index: int, additions: Additions) -> None:
         """Add to what kubelet says of a pod, instead of what was added before.
@@ -51,11 +48,11 @@ class PodsMessage:
         lines are to be put in order and cannot be read.
         """
         seen = self._seen[index]
-        if seen.additions != additions:
-            pod = self._opened(index)
+        if seen.additions is not additions and seen.additions != additions:
+            told, pod = self._told(index), self._opened(index)
             # It is changed by this, and no longer what kubelet said.
             del self._open[index]
-            seen.enlarged = self._pods.enlarge(pod, additions)
+            seen.enlarged = self._pods.enlarge(pod, told, additions)
             seen.additions = additions
         self._enlarged[index] = seen.enlarged
 
@@ -79,6 +76,12 @@ class PodsMessage:
     def _see(self, index: int) -> SeenPod:
         body = self._bodies[index]
         return self._pods.find(body) or self._pods.meet(body, self._opened(index))
+
+    def _told(self, index: int) -> ToldPod:
+        seen = self._seen[index]
+        if seen.told is None:
+            seen.told = self._pods.told(self._opened(index))
+        return seen.told
 
     def _opened(self, index: int) -> outline.Pod:
         pod = self._open.get(index)

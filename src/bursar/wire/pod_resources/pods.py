@@ -1,11 +1,12 @@
 """One pod of kubelet's answer: what it says, and the same pod with devices added.
 
-Kubelet is asked again and again, and most pods are in its answer as they were before, to
-the byte. What was found out about such bytes is remembered.
+Kubelet is asked again and again, and most pods are in its answer as they were before: to the byte,
+or with their lines in another order, for kubelet has none. What was found out about such bytes,
+and about such lines, is remembered.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
@@ -21,6 +22,21 @@ POD_BYTES_MAX: Final = 8192
 """Longer ones are read each time, so that what is remembered has a bound."""
 
 
+_Lines: TypeAlias = tuple[str, str, tuple[tuple[str, frozenset[bytes]], ...]]
+"""Namespace, name, and the lines of each container, in whichever order they came."""
+
+
+@dataclass(slots=True)
+class ToldPod:
+    """What is known of a pod's lines."""
+
+    reported: ReportedPod
+    additions: Additions | None = None
+    """What was added last."""
+    added: dict[str, list[bytes]] = field(default_factory=dict)
+    """The same as lines, by container."""
+
+
 @dataclass(slots=True)
 class SeenPod:
     """What is known of a pod's bytes; the rest is found out when somebody asks."""
@@ -28,7 +44,7 @@ class SeenPod:
     name: tuple[str, str]
     """Its namespace and name."""
     has_devices: bool
-    reported: ReportedPod | None = None
+    told: ToldPod | None = None
     additions: Additions | None = None
     """What was added last, to give `enlarged`."""
     enlarged: bytes = b""
@@ -40,6 +56,7 @@ class Pods:
     def __init__(self, *, has_topology: bool) -> None:
         self.lines: Final = Lines(has_topology=has_topology)
         self._seen: Generations[bytes, SeenPod] = Generations(PODS_MAX)
+        self._told: Generations[_Lines, ToldPod] = Generations(PODS_MAX)
 
     def find(self, body: bytes) -> SeenPod | None:
         return self._seen.find(body)
@@ -51,8 +68,18 @@ class Pods:
             self._seen.keep(body, seen)
         return seen
 
-    def report(self, pod: outline.Pod) -> ReportedPod:
+    def told(self, pod: outline.Pod) -> ToldPod:
         """What kubelet says of it. Raises `ValueError` for lines that cannot be read."""
+        lines = tuple([(each.name, frozenset(each.devices)) for each in pod.containers])
+        place: _Lines = pod.namespace, pod.name, lines
+        told = self._told.find(place)
+        if told is None:
+            told = ToldPod(self._report(pod))
+            if sum(map(len, (line for _, each in lines for line in each))) <= POD_BYTES_MAX:
+                self._told.keep(place, told)
+        return told
+
+    def _report(self, pod: outline.Pod) -> ReportedPod:
         decode = self.lines.decode
         containers = [
             ReportedContainer(
@@ -62,17 +89,23 @@ class Pods:
         ]
         return ReportedPod(namespace=pod.namespace, name=pod.name, containers=tuple(containers))
 
-    def enlarge(self, pod: outline.Pod, additions: Additions) -> bytes:
+    def enlarge(self, pod: outline.Pod, told: ToldPod, additions: Additions) -> bytes:
         """Add lines to the pod itself. Names of containers it does not have are passed over.
 
         Raises `ValueError` if its lines are to be put in order and cannot be read.
         """
-        encode = self.lines.encode
+        if told.additions is not additions:
+            encode = self.lines.encode
+            told.added = {
+                name: [encode(entry) for entry in entries]
+                for name, entries in additions.entries.items()
+            }
+            told.additions = additions
         for container in pod.containers:
-            entries = additions.entries.get(container.name)
-            if entries is None:
+            added = told.added.get(container.name)
+            if added is None:
                 continue
-            container.devices.extend([encode(entry) for entry in entries])
+            container.devices.extend(added)
             if additions.sorts:
                 ordered = sorted(container.devices, key=self._resource)
                 del container.devices[:]

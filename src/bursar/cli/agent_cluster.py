@@ -1,37 +1,15 @@
-"""When an agent ends, and which cluster it is part of.
+"""Which cluster an agent is part of, if any.
 
 Apart from `cli/process`, which brings an HTTPS server and all that a controller knows: an agent
 runs on every node, and every node pays for what it holds in memory.
 """
 
-import asyncio
-import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 
-from bursar.adapters.kube.config import (
-    ClusterAccess,
-    ConfigError,
-    load_in_cluster,
-    load_kubeconfig,
-)
+from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
+from bursar.adapters.kube.config_error import ConfigError
 from bursar.app.devices.places import PodsFrom
-from bursar.app.time_limit import end
 from bursar.cli.live_cluster import kubeconfigs
-
-
-async def until_told(work: Coroutine[object, object, None]) -> None:
-    """Work until SIGTERM or SIGINT, then let it end in order. What it raises is raised."""
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    waiting, working = asyncio.create_task(told.wait()), asyncio.create_task(work)
-    try:
-        await asyncio.wait((waiting, working), return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            working.result()
-    finally:
-        await end(waiting, working)
 
 
 def find_cluster(
@@ -42,6 +20,8 @@ def find_cluster(
     None where there is none: kubelet alone is enough for most of what an agent does.
     """
     if kubeconfig is not None or context:
+        from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415 - brings YAML
+
         return load_kubeconfig(kubeconfigs(kubeconfig), context=context)
     try:
         return load_in_cluster()

@@ -1,0 +1,31 @@
+"""Informers of whole pods and nodes, for views that show more of them than a row."""
+
+from random import Random
+
+import msgspec
+
+from bursar.adapters.observed import Cluster, observe
+from bursar.app.informer import Informer
+from bursar.app.informer_store import Sighting
+from bursar.app.kinds import NODES, PODS
+from bursar.app.ports import Clock
+from bursar.core.model.node import Node
+from bursar.core.model.pod import Pod
+from bursar.wire import node as wire_node
+from bursar.wire import pod as wire_pod
+
+
+def observe_pods(cluster: Cluster, clock: Clock, random: Random) -> Informer[Sighting[Pod]]:
+    """All pods of a cluster. The informer does nothing until it is run."""
+    decoder = msgspec.json.Decoder(wire_pod.Pod)
+    return observe(
+        cluster, clock, random, PODS, lambda body: wire_pod.to_core(decoder.decode(body))
+    )
+
+
+def observe_nodes(cluster: Cluster, clock: Clock, random: Random) -> Informer[Sighting[Node]]:
+    """All nodes of a cluster."""
+    decoder = msgspec.json.Decoder(wire_node.Node)
+    return observe(
+        cluster, clock, random, NODES, lambda body: wire_node.to_core(decoder.decode(body))
+    )

@@ -1,0 +1,108 @@
+"""The page of upstream's tests of pod resources names every row once, and tests that exist."""
+
+import re
+
+import pytest
+
+from named_tests import TESTS, all_tests, is_there, named_in
+
+PAGE = TESTS.parent / "docs" / "reference" / "pod-resources-scenarios.md"
+CHECKS = 27
+CASES = {
+    "Koordinator fill": ["GPU and VF", "two pods", "id only", "absent pod", "other key"],
+    "Koordinator stub": ["token", "configz", "configz 1.28", "constructor"],
+    "Koordinator stub from config": ["read-only", "no type", "HTTPS"],
+    "Koordinator pods informer": ["sync", "error", "loop"],
+    "Koordinator annotation codec": ["none", "malformed", "gpu", "gpu with id", "writing"],
+    "Koordinator system config": ["daemon set", "host", "flags", "detection"],
+    "Koordinator scheduler and hooks": ["PreBind", "GPU hook"],
+    "Kubelet List": [
+        "no pods",
+        "without devices",
+        "with devices",
+        "with dynamic resources",
+        "with both",
+        "none active",
+        "all active",
+        "some terminated",
+        "plain init container",
+        "restartable init container",
+    ],
+    "Kubelet Allocatable": [
+        "nothing",
+        "CPUs only",
+        "memory only",
+        "devices and CPUs",
+        "devices without CPUs",
+    ],
+    "Kubelet Get": ["missing pod", "without devices", "with devices", "init containers"],
+    "Kubelet v1alpha1": ["no pods", "without devices", "with devices"],
+    "Kubelet client": ["both versions"],
+    "Kubelet on a node": [
+        "more and fewer pods",
+        "CPUs",
+        "terminated pod",
+        "only running pods",
+        "devices without topology",
+        "metrics",
+        "throttling",
+    ],
+    "Multus client": [
+        "builds",
+        "missing socket",
+        "two IDs",
+        "garbage socket",
+        "empty name",
+        "empty namespace",
+        "unknown pod",
+    ],
+    "dcgm-exporter mapping": [
+        "forms of IDs",
+        "type of ID",
+        "resource names",
+        "virtual GPUs",
+        "no pods using GPUs",
+        "suffix of shares",
+        "labels",
+        "DRA",
+        "UID and labels of pods",
+        "unused GPUs",
+        "MIG",
+        "PID metrics",
+    ],
+}
+ROWS = [
+    *(f"check {number}" for number in range(1, CHECKS + 1)),
+    *(f"{group}: {case}" for group, cases in CASES.items() for case in cases),
+]
+LINE = re.compile(r"^\| (?!row |-)([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+BEARER = re.compile(r"^test_check_(\d\d)_")
+REASON = "out of scope: "
+PROOFS = {row: proof for row, _, proof in LINE.findall(PAGE.read_text())}
+
+
+def test_every_row_is_there_once_and_in_order():
+    assert [row for row, *_ in LINE.findall(PAGE.read_text())] == ROWS
+
+
+@pytest.mark.parametrize("row", PROOFS)
+def test_a_row_is_proven_or_explained(row):
+    named = named_in(PROOFS[row])
+
+    assert [each for each in named if not is_there(*each)] == []
+    assert bool(named) != PROOFS[row].startswith(REASON)
+    assert len(named) == PROOFS[row].count("::")
+
+
+def test_every_check_has_a_test_with_its_number_that_is_listed():
+    listed = {
+        (row, path, name) for row, proof in PROOFS.items() for path, name, _ in named_in(proof)
+    }
+    bearers = {
+        (f"check {int(found.group(1))}", path, name)
+        for path, name in all_tests()
+        if (found := BEARER.match(name))
+    }
+
+    assert bearers - listed == set()
+    assert {row for row, *_ in bearers} == {row for row in ROWS if row.startswith("check")}

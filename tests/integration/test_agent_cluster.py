@@ -1,0 +1,245 @@
+"""`bursar agent` as it is installed: with the rights of its manifests, on kubelet's own servers.
+
+The kind of Koordinator's inventory is cluster-wide, so these tests have a cluster of their own.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from agent_process import ANNOTATION, AgentProcess, annotated_pod, gpu_pod, pods_port
+from assets import AssetError
+from bursar.adapters.device_sources import DEVICES
+from bursar.cli.manifests import manifests
+from controlplane import ControlPlane
+from kubectl import kubectl, try_kubectl
+from kubelet_http import KubeletHttp
+from kubelet_server import Pod, kubelet_server
+from podresources_client import podresources_client
+from program import ProgramError
+
+HOME = "aaq"
+NODE = "node-0"
+GPU = "nvidia.com/gpu"
+PATIENCE_S = 60
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"{DEVICES.plural}.{DEVICES.group}"},
+    "spec": {
+        "group": DEVICES.group,
+        "scope": "Cluster",
+        "names": {"plural": DEVICES.plural, "kind": DEVICES.kind, "singular": "device"},
+        "versions": [
+            {
+                "name": DEVICES.version,
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+INVENTORY = {
+    "apiVersion": DEVICES.api_version,
+    "kind": DEVICES.kind,
+    "metadata": {"name": NODE},
+    "spec": {
+        "devices": [
+            {
+                "type": "gpu",
+                "minor": minor,
+                "id": f"GPU-{minor}",
+                "health": True,
+                "labels": {"node.koordinator.sh/gpu-vendor": "nvidia"},
+                "topology": {"nodeID": minor, "socketID": 0, "pcieID": "0", "busID": "0000:00:0.0"},
+            }
+            for minor in range(2)
+        ]
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def control_plane() -> Iterator[ControlPlane]:
+    try:
+        plane = ControlPlane()
+        plane.start(nodes=1)
+    except (AssetError, ProgramError) as error:
+        pytest.fail(f"no control plane: {error}", pytrace=False)
+    kubectl(plane, "create", "namespace", HOME)
+    yield plane
+    plane.stop()
+
+
+@dataclass
+class Node:
+    plane: ControlPlane
+    kubelet: KubeletHttp
+    folder: Path
+
+    def options(self, *arguments: str) -> tuple[str, ...]:
+        """As the manifests have them, for an agent that is known by its service account."""
+        ran = CliRunner().invoke(manifests, ("agent", "-o", "json", *arguments))
+        kubectl(self.plane, "apply", "-f", "-", stdin=ran.stdout)
+        token = kubectl(self.plane, "create", "token", "bursar-agent", "-n", HOME)
+        (self.folder / "token").write_text(token.strip())
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{HOME}")
+        account = f"system:serviceaccount:{HOME}:bursar-agent"
+        pair = self.plane.client(account, *groups, "system:authenticated")
+        return (
+            f"--node={NODE}",
+            f"--kubeconfig={self.plane.write_kubeconfig('agent', pair)}",
+            f"--kubelet-token-file={self.folder / 'token'}",
+            f"--kubelet-address={self.kubelet.endpoint.host}",
+            f"--kubelet-port={self.kubelet.endpoint.port}",
+        )
+
+    def apply(self, document: dict[str, Any]) -> None:
+        kubectl(self.plane, "apply", "-f", "-", stdin=json.dumps(document))
+
+    def events(self) -> dict[str, tuple[str, str]]:
+        """Pod to reason and note."""
+        listed = kubectl(self.plane, "get", "events.events.k8s.io", "-n", "default", "-o", "json")
+        return {
+            each["regarding"]["name"]: (each["reason"], each["note"])
+            for each in json.loads(listed)["items"]
+            if each["reportingController"] == "bursar-agent"
+        }
+
+
+@pytest.fixture
+def node(control_plane, tmp_path):
+    kubelet = KubeletHttp(control_plane, tmp_path, node=NODE)
+    kubelet.program.start()
+    kubelet.program.wait_ready()
+    yield Node(control_plane, kubelet, tmp_path)
+    kubelet.program.stop()
+
+
+@pytest.fixture
+async def client():
+    async with podresources_client() as running:
+        yield running
+
+
+async def until(is_so: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not await asyncio.to_thread(is_so):
+        assert time.monotonic() < deadline, f"it never happened: {what}"
+        await asyncio.sleep(0.1)
+
+
+async def test_as_installed_it_reads_pods_and_inventory_and_tells_of_what_is_wrong(
+    node, client, tmp_path
+):
+    node.apply(DEFINITION)
+    kubectl(node.plane, "wait", "--for=condition=Established", f"crd/{DEVICES}", "--timeout=30s")
+    node.apply(INVENTORY)
+    stray = gpu_pod("stray", "GPU-9")
+    greedy = annotated_pod("greedy", '{"gpu":[{"minor":0,"id":"GPU-0"}]}')
+    node.kubelet.put([gpu_pod("trainer", "GPU-1"), stray, greedy])
+    names = ("trainer", "stray", "greedy")
+    async with kubelet_server(*(Pod(name) for name in names)) as kubelet:
+        with AgentProcess(tmp_path, *node.options(), kubelet_socket=kubelet.socket) as agent:
+            await until(lambda: "2 devices" in agent.health()["inventory"], "the inventory")
+            listed = await client.list(agent.socket)
+            allocatable = await client.allocatable(agent.socket)
+            await until(lambda: {"stray", "greedy"} <= set(node.events()), "events")
+            ready = await asyncio.to_thread(agent.page, "/readyz")
+
+    (trainer,) = [pod for pod in listed.pods if pod["name"] == "trainer"]
+    (line,) = trainer["containers"][0]["devices"]
+    assert (line["resource_name"], line["device_ids"]) == (GPU, ["GPU-1"])
+    assert [int(each["ID"]) for each in line["topology"]["nodes"]] == [1]
+    assert listed.devices["default/stray"] == listed.devices["default/greedy"] == {"main": {}}
+    assert allocatable.allocatable == {GPU: ["GPU-0", "GPU-1"]}
+    assert node.events()["stray"][0] == node.events()["greedy"][0] == "DeviceNotShown"
+    assert "GPU-9" in node.events()["stray"][1]
+    assert ready[0] == 200, ready[1]
+
+
+async def test_pods_can_come_from_a_watch_and_a_new_one_is_not_missed(node, client, tmp_path):
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "watched",
+            "annotations": {ANNOTATION: '{"gpu":[{"minor":0,"id":"GPU-0"}]}'},
+        },
+        "spec": {
+            "nodeName": NODE,
+            "containers": [{"name": "main", "image": "i", "resources": {"limits": {GPU: "1"}}}],
+        },
+    }
+    kubectl(node.plane, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+    async with kubelet_server() as kubelet:
+        options = node.options("--pods-from=api")
+        with AgentProcess(
+            tmp_path, *options, "--pods-from=api", kubelet_socket=kubelet.socket
+        ) as agent:
+            await until(lambda: agent.page("/readyz")[0] == 200, "ready")
+            node.apply(pod)
+            await kubelet.show(Pod("watched"))
+            listed = await client.list(agent.socket)
+    kubectl(node.plane, "delete", "pod", "watched", "--grace-period=0", "--force")
+
+    assert listed.devices["default/watched"] == {"main": {GPU: ["GPU-0"]}}
+
+
+async def test_a_dead_api_server_is_no_reason_not_to_start(node, client, tmp_path):
+    access = json.loads(
+        kubectl(node.plane, "config", "view", "--raw", "--minify", "--flatten", "-o", "json")
+    )
+    access["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    nowhere = tmp_path / "nowhere.json"
+    nowhere.write_text(json.dumps(access))
+    async with kubelet_server(Pod("trainer")) as kubelet:
+        with (
+            pods_port(gpu_pod("trainer", "GPU-0")) as port,
+            AgentProcess(
+                tmp_path, *port.options, f"--kubeconfig={nowhere}", kubelet_socket=kubelet.socket
+            ) as agent,
+        ):
+            listed = await client.list(agent.socket)
+            parts = await asyncio.to_thread(agent.health)
+
+    assert listed.devices["default/trainer"] == {"main": {GPU: ["GPU-0"]}}
+    assert parts["inventory"] == "OK, none known"
+
+
+async def test_without_the_right_to_ask_kubelet_it_says_what_is_missing(node, client, tmp_path):
+    options = node.options()
+    (tmp_path / "token").write_text(
+        kubectl(node.plane, "create", "token", "default", "-n", HOME).strip()
+    )
+    async with kubelet_server(Pod("trainer")) as kubelet:
+        with AgentProcess(tmp_path, *options, kubelet_socket=kubelet.socket) as agent:
+            listed = await client.list(agent.socket)
+            code, text = await asyncio.to_thread(agent.page, "/readyz")
+
+    assert (listed.code, listed.devices["default/trainer"]) == ("OK", {"main": {}})
+    assert code == 503
+    assert "`nodes/pods`" in text
+
+
+def test_the_daemon_set_lands_on_every_node(node):
+    node.options()
+
+    def desired() -> str:
+        asked = ("-n", HOME, "-o", "jsonpath={.status.desiredNumberScheduled}")
+        return try_kubectl(node.plane, "get", "daemonset", "bursar-agent", *asked).out
+
+    asyncio.run(until(lambda: desired() == "1", "scheduled"))
