@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help setup run test check fmt lint types imports pure coverage bench cluster protocol lock clean
+.PHONY: help setup run test check fmt lint types imports pure coverage bench fuzz cluster protocol lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
@@ -47,6 +47,9 @@ pure: $(STAMPS)/dev ## Tests that need neither Go nor a cluster, nor long
 
 bench: $(STAMPS)/dev ## Ratios measured in one run
 	$(BIN)/python benchmarks/run.py
+
+fuzz: $(STAMPS)/dev ## Five minutes of hostile annotations and frames at a real agent (FOR=5m SEED=1)
+	$(BIN)/python tools/fuzz_agent.py --for $(or $(FOR),5m) --seed $(or $(SEED),1)
 
 cluster: $(STAMPS)/dev ## Start a real control plane on loopback (Ctrl-C stops it)
 	$(BIN)/python tools/cluster.py

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from agent_process import ANNOTATION, AgentProcess, PodsPort, Raw
 from bursar.adapters.device_sources import DEVICES
 from controlplane import ControlPlane
+from device_kind import DEFINITION
 from kubectl import kubectl
 from kubelet_http import KubeletHttp
 from kubelet_server import Container, Contents, Device, KubeletServer, Pod, kubelet_server
@@ -187,30 +188,6 @@ def secure_port(plane: ControlPlane, folder: Path, node: str = "node-0") -> Iter
 
 
 # ------------------------------------------------------------------ the inventory
-
-DEFINITION: Raw = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"{DEVICES.plural}.{DEVICES.group}"},
-    "spec": {
-        "group": DEVICES.group,
-        "scope": "Cluster",
-        "names": {"plural": DEVICES.plural, "singular": "device", "kind": DEVICES.kind},
-        "versions": [
-            {
-                "name": DEVICES.version,
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
 
 
 @contextmanager

@@ -28,7 +28,10 @@ from bursar.app.time_limit import end
 from bursar.core.devices.inventory import Inventory
 from bursar.wire.device_inventory import decode_inventory
 from bursar.wire.device_pod import DevicePodDecoder
+from controlplane import ControlPlane
+from device_kind import DEFINITION
 from kube_access import PlainAccess, a_client, access_of
+from kubectl import kubectl
 from kubelet_http import Asker
 from memory_world import Line, MemoryWorld
 
@@ -41,27 +44,6 @@ CRDS = Resource(
     "CustomResourceDefinition",
     is_namespaced=False,
 )
-DEFINITION = {
-    "metadata": {"name": f"{DEVICES.plural}.{DEVICES.group}"},
-    "spec": {
-        "group": DEVICES.group,
-        "scope": "Cluster",
-        "names": {"plural": DEVICES.plural, "kind": DEVICES.kind, "singular": "device"},
-        "versions": [
-            {
-                "name": DEVICES.version,
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
 
 
 def seeded():
@@ -405,7 +387,13 @@ async def test_a_real_api_server_tells_the_pods_of_a_node(control_plane):
             account.remove()
 
 
+def forget_the_kind(plane: ControlPlane) -> None:
+    """Others may have brought it, and left it there."""
+    kubectl(plane, "delete", "crd", DEFINITION["metadata"]["name"], "--ignore-not-found")
+
+
 async def test_on_a_real_api_server_the_kind_comes_and_goes(control_plane):
+    forget_the_kind(control_plane)
     node = f"node-{uuid.uuid4().hex[:8]}"
     definition = Key("", DEFINITION["metadata"]["name"])
     async with a_client(access_of(control_plane)) as client:
@@ -428,6 +416,7 @@ async def test_on_a_real_api_server_the_kind_comes_and_goes(control_plane):
 
 async def test_these_rights_are_all_that_the_api_server_asks_for(control_plane):
     """What manifests of a node agent have to grant, apart from kubelet's `nodes/pods`."""
+    forget_the_kind(control_plane)
     account = Asker(control_plane)
     account.allow_rules(
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},

@@ -19,6 +19,7 @@ from assets import AssetError
 from bursar.adapters.device_sources import DEVICES
 from bursar.cli.manifests import manifests
 from controlplane import ControlPlane
+from device_kind import DEFINITION
 from kubectl import kubectl, try_kubectl
 from kubelet_http import KubeletHttp
 from kubelet_server import Pod, kubelet_server
@@ -29,29 +30,6 @@ HOME = "aaq"
 NODE = "node-0"
 GPU = "nvidia.com/gpu"
 PATIENCE_S = 60
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"{DEVICES.plural}.{DEVICES.group}"},
-    "spec": {
-        "group": DEVICES.group,
-        "scope": "Cluster",
-        "names": {"plural": DEVICES.plural, "kind": DEVICES.kind, "singular": "device"},
-        "versions": [
-            {
-                "name": DEVICES.version,
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
 INVENTORY = {
     "apiVersion": DEVICES.api_version,
     "kind": DEVICES.kind,

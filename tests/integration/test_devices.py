@@ -11,6 +11,7 @@ import pytest
 from agent_process import AgentProcess, gpu_pod, pods_port
 from command_line import Ran, run_bursar
 from controlplane import ControlPlane
+from device_kind import DEFINITION
 from kubectl import kubectl, try_kubectl
 from kubelet_server import Claim, ClaimDevice, Container, Device, Pod, kubelet_server
 
@@ -18,29 +19,6 @@ pytestmark = pytest.mark.integration
 
 ALLOCATED = "scheduling.koordinator.sh/device-allocated"
 GROUP = "scheduling.koordinator.sh"
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"devices.{GROUP}"},
-    "spec": {
-        "group": GROUP,
-        "scope": "Cluster",
-        "names": {"plural": "devices", "singular": "device", "kind": "Device"},
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
 
 
 class Town:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bursar.core.devices.claim import Claim, Claims
 from bursar.core.devices.pod import DeviceContainer, DevicePod, KnownDevice
 from bursar.core.devices.source import KOORDINATOR, Delimiters, KindRule, Layout, Shape, Source
-from bursar.wire.device_pod import ITEMS_MAX, LONG_LENGTH, STATED_MAX, DevicePodDecoder
+from bursar.wire.device_pod import ITEMS_MAX, STATED_MAX, DevicePodDecoder
 from raw_objects import pods
 
 # How long an example takes says nothing on a machine with other things to do.
@@ -156,11 +156,24 @@ def test_annotation_that_is_null_is_as_good_as_none():
     assert annotated("{}", key="unrelated") == ()
 
 
-@pytest.mark.parametrize("padding", ["", " " * LONG_LENGTH])
-def test_same_text_is_not_read_twice(padding):
-    text = '{"gpu":[{"id":"a"}]}' + padding
+def test_pod_that_is_as_it_was_is_not_read_again():
+    decoder = DevicePodDecoder([HAMI])
 
-    assert annotated(text)[0] is annotated(text)[0]
+    def listed(*names: str) -> list[DevicePod]:
+        pods = [{"metadata": {"name": name}} for name in names]
+        return list(decoder.decode_list(body({"kind": "PodList", "items": pods})))
+
+    a, b = listed("a", "b")
+
+    assert listed("b", "a", "c")[:2] == [b, a]
+    assert listed("b", "a")[0] is b
+    assert listed("c") != [a]
+    assert listed("a")[0] is not a, "it was not in the list before"
+
+
+def test_list_of_another_kind_is_refused():
+    with pytest.raises(ValueError, match=r'^not a PodList: the kind is "Status"$'):
+        list(DECODER.decode_list(body({"kind": "Status", "items": []})))
 
 
 def test_one_text_of_two_sources_is_not_mixed_up():

@@ -10,7 +10,6 @@ from bursar.core.devices.allocation import Additions, Entry, ReportedContainer, 
 from bursar.wire.pod_resources import v1_pb2 as v1
 from bursar.wire.pod_resources import v1alpha1_pb2 as v1alpha1
 from bursar.wire.pod_resources.answer import AllocatableMessage, PodsMessage, decode_request
-from bursar.wire.pod_resources.lines import LINE_BYTES_MAX, Lines
 from bursar.wire.pod_resources.pods import POD_BYTES_MAX, Pods
 
 # How long an example takes says nothing on a machine with other things to do.
@@ -236,7 +235,7 @@ def test_empty_answer_is_about_no_pods():
 
 
 def test_pods_and_lines_too_long_to_remember_are_read_all_the_same():
-    long = Entry(resource="r" * LINE_BYTES_MAX, devices=("d" * POD_BYTES_MAX,))
+    long = Entry(resource="r" * 512, devices=("d" * POD_BYTES_MAX,))
     pods = Pods(has_topology=True)
     message = PodsMessage(node_answer().SerializeToString(), pods)
     message.add(1, Additions(entries={"web": (long,)}))
@@ -393,7 +392,7 @@ def test_allocatable_devices_are_read_and_added_to():
     answer.devices.add(resource_name="vendor.example/nic", device_ids=["a"])
     answer.memory.add(memory_type="memory", size=5)
     body = answer.SerializeToString() + UNKNOWN_FIELD
-    message = AllocatableMessage(body, Lines(has_topology=True))
+    message = AllocatableMessage(body)
 
     assert message.entries() == [Entry(resource="vendor.example/nic", devices=("a",))]
     message.add([])
@@ -415,4 +414,4 @@ def test_request_of_one_pod_names_it():
     with pytest.raises(ValueError, match=r"^not a request"):
         decode_request(b"\x0a")
     with pytest.raises(ValueError, match=r"^not an answer"):
-        AllocatableMessage(b"\x0a", Lines(has_topology=True))
+        AllocatableMessage(b"\x0a")

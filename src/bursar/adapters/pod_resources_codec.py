@@ -53,4 +53,4 @@ class ProtobufCodec:
         return decode_request(request)
 
     def allocatable(self, body: bytes) -> AllocatableMessage:
-        return AllocatableMessage(body, self._pods[Version.V1].lines)
+        return AllocatableMessage(body)

@@ -146,6 +146,8 @@ def _container(installation: AgentInstallation) -> Document:
             _field("NODE_NAME", "spec.nodeName"),
             _field("NODE_IP", "status.hostIP"),
             _field("POD_IP", "status.podIP"),
+            # Threads of gRPC would each keep freed memory to themselves.
+            {"name": "MALLOC_ARENA_MAX", "value": "1"},
         ],
         "ports": [{"name": "http", "containerPort": HTTP_PORT}],
         "livenessProbe": {**_probe("/healthz"), "initialDelaySeconds": 10},

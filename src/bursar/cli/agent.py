@@ -62,7 +62,7 @@ from bursar.core.devices.choosing import live_pods
 from bursar.core.devices.inventory import Inventory
 
 LOOPBACK: Final = "127.0.0.1"
-COLLECTOR_THRESHOLDS: Final = (20_000, 20, 50)
+COLLECTOR_THRESHOLDS: Final = (5_000, 10, 10)
 TROUBLE_SECONDS: Final = 1.0
 """How often it is looked whether there is something to say. Shorter troubles are in metrics."""
 

@@ -17,6 +17,8 @@ def main() -> None:
         # Importing the rest takes three times as long as starting Python.
         sys.stdout.write(front_page())
         return
+    # gRPC would write on standard error what clients send; it looks here when it is loaded.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(run(arguments))
 
 

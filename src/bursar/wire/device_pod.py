@@ -1,7 +1,7 @@
 """Pods as far as their devices go, from the API server or from kubelet's own list.
 
-Only the fields that matter are decoded. What sources wrote to a pod's annotations is read here
-too, once per text: a pod is listed every second, and its annotation stays the same.
+Only the fields that matter are decoded, and what sources wrote to a pod's annotations. A node's
+pods are listed every second, and nearly all stay the same: these are not read again.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,6 @@ from bursar.wire.fields import (
     printable,
     quoted,
 )
-from bursar.wire.interning import Generations
 from bursar.wire.struct import Struct
 
 LIST_KIND: Final = "PodList"
@@ -34,13 +33,8 @@ ITEMS_MAX: Final = 10_000
 STATED_MAX: Final = 1024
 """Devices of one pod's status."""
 
-TEXTS_MAX: Final = 512
-LONG_TEXTS_MAX: Final = 16
-LONG_LENGTH: Final = 4096
-"""Of longer annotations fewer are remembered, for hostile ones hold a thousand devices each."""
-
 DIGEST_BYTES: Final = 16
-"""Texts are known again by these; they themselves would weigh more than what is read of them."""
+"""Pods are known again by these; their texts would weigh more than what is read of them."""
 
 PROBLEM_LENGTH_MAX: Final = 512
 
@@ -109,8 +103,8 @@ class _List(Struct):
 class DevicePodDecoder:
     def __init__(self, sources: Iterable[Source]) -> None:
         self._sources = tuple(sources)
-        self._known: Generations[tuple[str, bytes], Claims] = Generations(TEXTS_MAX)
-        self._known_long: Generations[tuple[str, bytes], Claims] = Generations(LONG_TEXTS_MAX)
+        self._listed: dict[bytes, DevicePod] = {}
+        """The pods of the last list, by a digest of how they were written there."""
 
     def decode(self, body: bytes) -> DevicePod:
         """Read one pod. Raises `ValueError`.
@@ -124,17 +118,29 @@ class DevicePodDecoder:
 
         A pod that cannot be read is of a kubelet we do not understand. The others must not go
         without their devices for it. They are read one by one: that takes less memory, and
-        whoever has more to do may pause.
+        whoever has more to do may pause. Most pods are as they were in the list before.
         """
-        listed = decode_body(body, _List)
-        if listed.kind != LIST_KIND:
-            raise ValueError(f"not a {LIST_KIND}: the kind is {quoted(listed.kind or '')}")
-        items = listed.items or []
+        raw = decode_body(body, _List)
+        if raw.kind != LIST_KIND:
+            raise ValueError(f"not a {LIST_KIND}: the kind is {quoted(raw.kind or '')}")
+        items = raw.items or []
         if len(items) > ITEMS_MAX:
             raise ValueError(f"a list of more than {ITEMS_MAX} pods")
-        for raw in map(_readable, items):
-            if raw is not None:
-                yield self._pod(raw)
+        known = self._listed
+        listed: dict[bytes, DevicePod] = {}
+        for item in items:
+            digest = blake2b(item, digest_size=DIGEST_BYTES).digest()
+            pod = known.get(digest) or self._readable(item)
+            if pod is not None:
+                listed[digest] = pod
+                yield pod
+        self._listed = listed
+
+    def _readable(self, item: msgspec.Raw) -> DevicePod | None:
+        try:
+            return self.decode(bytes(item))
+        except ValueError:
+            return None
 
     def _pod(self, raw: _Pod) -> DevicePod:
         meta, spec = raw.metadata or _Meta(), raw.spec or _Spec()
@@ -157,33 +163,18 @@ class DevicePodDecoder:
 
     def _claims(self, annotations: RawTexts) -> tuple[Claims, ...]:
         found = (
-            self._claims_of(source, annotations[source.annotation] or "")
+            _claims_of(source, annotations[source.annotation] or "")
             for source in self._sources
             if source.annotation in annotations
         )
         return tuple(claims for claims in found if claims is not None)
 
-    def _claims_of(self, source: Source, text: str) -> Claims | None:
-        place = source.name, blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()
-        known = self._known_long if len(text) > LONG_LENGTH else self._known
-        claims = known.find(place)
-        if claims is not None:
-            return claims
-        try:
-            claims = decode_claims(text, source)
-        except ValueError as error:
-            problem = printable(str(error), PROBLEM_LENGTH_MAX)
-            claims = Claims(source=source.name, problem=problem)
-        if claims is not None:
-            known.keep(place, claims)
-        return claims
 
-
-def _readable(item: msgspec.Raw) -> _Pod | None:
+def _claims_of(source: Source, text: str) -> Claims | None:
     try:
-        return decode_body(bytes(item), _Pod)
-    except ValueError:
-        return None
+        return decode_claims(text, source)
+    except ValueError as error:
+        return Claims(source=source.name, problem=printable(str(error), PROBLEM_LENGTH_MAX))
 
 
 def _containers(raw: Iterable[_Container]) -> tuple[DeviceContainer, ...]:

@@ -12,8 +12,15 @@ from google.protobuf.message import DecodeError
 from bursar.core.devices.allocation import Additions, Entry, ReportedPod
 from bursar.wire.pod_resources import outline_pb2 as outline
 from bursar.wire.pod_resources import v1_pb2 as v1
-from bursar.wire.pod_resources.lines import Lines
-from bursar.wire.pod_resources.pods import Pods, SeenPod, ToldPod, has_devices, open_pod
+from bursar.wire.pod_resources.lines import decode_line, encode_line
+from bursar.wire.pod_resources.pods import (
+    POD_BYTES_MAX,
+    Pods,
+    SeenPod,
+    ToldPod,
+    has_devices,
+    open_pod,
+)
 
 
 class PodsMessage:
@@ -48,13 +55,15 @@ class PodsMessage:
         lines are to be put in order and cannot be read.
         """
         seen = self._seen[index]
-        if seen.additions is not additions and seen.additions != additions:
-            told, pod = self._told(index), self._opened(index)
-            # It is changed by this, and no longer what kubelet said.
-            del self._open[index]
-            seen.enlarged = self._pods.enlarge(pod, told, additions)
-            seen.additions = additions
-        self._enlarged[index] = seen.enlarged
+        if seen.additions is additions or seen.additions == additions:
+            self._enlarged[index] = seen.enlarged
+            return
+        told, pod = self._told(index), self._opened(index)
+        # It is changed by this, and no longer what kubelet said.
+        del self._open[index]
+        enlarged = self._enlarged[index] = self._pods.enlarge(pod, told, additions)
+        if len(enlarged) <= POD_BYTES_MAX:
+            seen.additions, seen.enlarged = additions, enlarged
 
     def keep_only_with_devices(self) -> None:
         """Leave out pods without a device, be it of a device plugin, of a claim, or added."""
@@ -99,22 +108,21 @@ class PodsMessage:
 class AllocatableMessage:
     """An answer of GetAllocatableResources."""
 
-    def __init__(self, body: bytes, lines: Lines) -> None:
+    def __init__(self, body: bytes) -> None:
         """Raise `ValueError` for bytes that are no such answer."""
         try:
             self._message = outline.Allocatable.FromString(body)
         except DecodeError:
             raise ValueError("not an answer about allocatable resources") from None
         self._body = body
-        self._lines = lines
         self._is_changed = False
 
     def entries(self) -> list[Entry]:
         """What kubelet lists. Raises `ValueError` for lines that cannot be read."""
-        return [self._lines.decode(line) for line in self._message.devices]
+        return [decode_line(line) for line in self._message.devices]
 
     def add(self, entries: Sequence[Entry]) -> None:
-        self._message.devices.extend([self._lines.encode(entry) for entry in entries])
+        self._message.devices.extend([encode_line(entry) for entry in entries])
         self._is_changed = self._is_changed or bool(entries)
 
     def encode(self) -> bytes:

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from bursar.core.devices.allocation import Additions, ReportedContainer, ReportedPod
 from bursar.wire.interning import Generations
 from bursar.wire.pod_resources import outline_pb2 as outline
-from bursar.wire.pod_resources.lines import Lines
+from bursar.wire.pod_resources.lines import decode_line, encode_line
 
 PODS_MAX: Final = 512
 """Pods remembered at least; twice that at most. A node may have 250."""
@@ -54,7 +54,7 @@ class Pods:
     """Reads and enlarges pods of one version of the API, and remembers them."""
 
     def __init__(self, *, has_topology: bool) -> None:
-        self.lines: Final = Lines(has_topology=has_topology)
+        self._has_topology = has_topology
         self._seen: Generations[bytes, SeenPod] = Generations(PODS_MAX)
         self._told: Generations[_Lines, ToldPod] = Generations(PODS_MAX)
 
@@ -80,11 +80,8 @@ class Pods:
         return told
 
     def _report(self, pod: outline.Pod) -> ReportedPod:
-        decode = self.lines.decode
         containers = [
-            ReportedContainer(
-                name=each.name, entries=tuple([decode(line) for line in each.devices])
-            )
+            ReportedContainer(name=each.name, entries=tuple(map(decode_line, each.devices)))
             for each in pod.containers
         ]
         return ReportedPod(namespace=pod.namespace, name=pod.name, containers=tuple(containers))
@@ -95,9 +92,8 @@ class Pods:
         Raises `ValueError` if its lines are to be put in order and cannot be read.
         """
         if told.additions is not additions:
-            encode = self.lines.encode
             told.added = {
-                name: [encode(entry) for entry in entries]
+                name: [encode_line(entry, has_topology=self._has_topology) for entry in entries]
                 for name, entries in additions.entries.items()
             }
             told.additions = additions
@@ -107,14 +103,15 @@ class Pods:
                 continue
             container.devices.extend(added)
             if additions.sorts:
-                ordered = sorted(container.devices, key=self._resource)
+                ordered = sorted(container.devices, key=_resource)
                 del container.devices[:]
                 container.devices.extend(ordered)
         return pod.SerializeToString()
 
-    def _resource(self, line: bytes) -> bytes:
-        # Go compares texts by their bytes.
-        return self.lines.decode(line).resource.encode()
+
+def _resource(line: bytes) -> bytes:
+    # Go compares texts by their bytes.
+    return decode_line(line).resource.encode()
 
 
 def open_pod(body: bytes) -> outline.Pod:
