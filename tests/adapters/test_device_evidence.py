@@ -5,9 +5,10 @@ import json
 import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.device_evidence import ATTEMPTS_MAX, PAGE_SIZE, read_evidence
+from bursar.adapters.device_evidence import read_evidence
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.adapters.reading_once import ATTEMPTS_MAX, PAGE_SIZE
 from bursar.app.ports import EVERYTHING, ExpiredError, ForbiddenError, Page
 from bursar.core.devices.source import KOORDINATOR
 from scripted_cluster import seeded

@@ -8,7 +8,8 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.quota_kinds import crd_documents
-from bursar.adapters.quota_reading import ATTEMPTS_MAX, PAGE_SIZE, read_inventory
+from bursar.adapters.quota_reading import read_inventory
+from bursar.adapters.reading_once import ATTEMPTS_MAX, PAGE_SIZE
 from bursar.app.kinds import PODS
 from bursar.app.ports import EVERYTHING, ExpiredError, ForbiddenError, Page
 from bursar.app.quota.kinds import CLUSTER_QUOTAS

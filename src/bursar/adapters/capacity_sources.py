@@ -7,12 +7,13 @@ from typing import Final, TypeVar
 
 from bursar.adapters.identity import locate
 from bursar.adapters.observed import Cluster, observe
+from bursar.adapters.reading_once import read_all
 from bursar.app.access_manifests import CAPACITY_CONFIG, PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.capacity.work import CapacitySources
 from bursar.app.informer import Informer
 from bursar.app.informer_store import Sighting
 from bursar.app.kinds import CONFIG_MAPS, NODES, PODS
-from bursar.app.ports import Clock, ExpiredError, Key, Query, Reader, Resource
+from bursar.app.ports import Clock, Key, Query, Reader
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.selector import Selector
 from bursar.core.model.selector_text import parse_selector
@@ -22,8 +23,6 @@ from bursar.wire.pod_row import PodRowDecoder
 
 PRESET_SELECTOR: Final = parse_selector("katacontainers.io/kata-runtime=true")
 """The label that upstream's runtime class asks of nodes."""
-PAGE_SIZE: Final = 500
-ATTEMPTS_MAX: Final = 3
 
 T = TypeVar("T")
 
@@ -81,13 +80,13 @@ async def read_node(reader: Reader, name: str) -> Sighting[CapacityNode]:
 
 async def read_nodes(reader: Reader, label_selector: str = "") -> list[Sighting[CapacityNode]]:
     """All nodes with these labels."""
-    return await _read_all(reader, NODES, Query(label_selector=label_selector), _sighted)
+    return await read_all(reader, NODES, Query(label_selector=label_selector), _sighted)
 
 
 async def read_rows(reader: Reader, *, node: str = "") -> list[PodRow]:
     """All pods, or those on one node."""
     query = Query(field_selector=f"spec.nodeName={node}" if node else "")
-    return await _read_all(reader, PODS, query, PodRowDecoder().decode)
+    return await read_all(reader, PODS, query, PodRowDecoder().decode)
 
 
 def _sighted(body: bytes) -> Sighting[CapacityNode]:
@@ -95,28 +94,3 @@ def _sighted(body: bytes) -> Sighting[CapacityNode]:
     if identity is None:
         raise ValueError("an object without a name")
     return Sighting(identity, decode_capacity_node(body))
-
-
-async def _read_all(
-    reader: Reader, resource: Resource, query: Query, decode: Callable[[bytes], T]
-) -> list[T]:
-    for _ in range(ATTEMPTS_MAX - 1):
-        try:
-            return await _all_pages(reader, resource, query, decode)
-        except ExpiredError:
-            # It took longer than the server remembers the moment of the first page.
-            continue
-    return await _all_pages(reader, resource, query, decode)
-
-
-async def _all_pages(
-    reader: Reader, resource: Resource, query: Query, decode: Callable[[bytes], T]
-) -> list[T]:
-    found: list[T] = []
-    page = ""
-    while True:
-        answer = await reader.list(resource, query, limit=PAGE_SIZE, page=page)
-        found.extend(decode(body) for body in answer.items)
-        page = answer.next_page
-        if not page:
-            return found

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from bursar.adapters.device_sources import DEVICES
-from bursar.adapters.identity import locate
+from bursar.adapters.reading_once import read_all
 from bursar.app.devices.report import Evidence
 from bursar.app.kinds import PODS
-from bursar.app.ports import ExpiredError, ForbiddenError, NotFoundError, Query, Reader, Resource
+from bursar.app.ports import ForbiddenError, NotFoundError, Query, Reader, Resource
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import DevicePod
 from bursar.core.devices.register import DynamicDevice
@@ -21,9 +21,6 @@ from bursar.wire.device_inventory import decode_device_object
 from bursar.wire.device_pod import DevicePodDecoder
 
 RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
-PAGE_SIZE: Final = 500
-ATTEMPTS_MAX: Final = 3
-"""How often a list is begun that takes longer than the server remembers its moment."""
 
 T = TypeVar("T")
 
@@ -103,32 +100,4 @@ class _Reading:
     async def _objects(
         self, resource: Resource, query: Query, decode: Callable[[bytes], T]
     ) -> list[T]:
-        for _ in range(ATTEMPTS_MAX - 1):
-            try:
-                return await self._all_pages(resource, query, decode)
-            except ExpiredError:
-                continue
-        return await self._all_pages(resource, query, decode)
-
-    async def _all_pages(
-        self, resource: Resource, query: Query, decode: Callable[[bytes], T]
-    ) -> list[T]:
-        found: list[T] = []
-        problems: list[str] = []
-        page = ""
-        while True:
-            answer = await self._reader.list(resource, query, limit=PAGE_SIZE, page=page)
-            for body in answer.items:
-                try:
-                    found.append(decode(body))
-                except ValueError as error:
-                    problems.append(f"left out: {resource} {_name(body)}: {error}")
-            page = answer.next_page
-            if not page:
-                self.problems.extend(problems)
-                return found
-
-
-def _name(body: bytes) -> str:
-    identity = locate(body)
-    return "(without a name)" if identity is None else str(identity.key)
+        return await read_all(self._reader, resource, query, decode, problems=self.problems)

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from bursar.adapters.identity import locate
+from bursar.adapters.reading_once import read_all
 from bursar.app.kinds import NAMESPACES, PODS
 from bursar.app.ports import (
-    ExpiredError,
     ForbiddenError,
     NotFoundError,
     Query,
@@ -20,10 +19,6 @@ from bursar.core.quota.reported import QuotaObject
 from bursar.wire.namespace import decode_namespace
 from bursar.wire.pod_row import PodRowDecoder
 from bursar.wire.quota_objects import decode_quota
-
-PAGE_SIZE: Final = 500
-ATTEMPTS_MAX: Final = 3
-"""How often a list is begun that takes longer than the server remembers its moment."""
 
 Progress = Callable[[str, int], None]
 """Told the kind, and how many of it have been read so far."""
@@ -85,33 +80,11 @@ class _Reading:
     async def objects(
         self, resource: Resource, decode: Callable[[bytes], T], namespace: str = ""
     ) -> list[T]:
-        for _ in range(ATTEMPTS_MAX - 1):
-            try:
-                return await self._all_pages(resource, decode, namespace)
-            except ExpiredError:
-                continue
-        return await self._all_pages(resource, decode, namespace)
-
-    async def _all_pages(
-        self, resource: Resource, decode: Callable[[bytes], T], namespace: str
-    ) -> list[T]:
-        found: list[T] = []
-        problems: list[str] = []
-        query, page = Query(namespace=namespace), ""
-        while True:
-            answer = await self._reader.list(resource, query, limit=PAGE_SIZE, page=page)
-            for body in answer.items:
-                try:
-                    found.append(decode(body))
-                except ValueError as error:
-                    problems.append(f"left out: {resource} {_place(body)}: {error}")
-            self._progress(resource.plural, len(found))
-            page = answer.next_page
-            if not page:
-                self.problems.extend(problems)
-                return found
-
-
-def _place(body: bytes) -> str:
-    identity = locate(body)
-    return "(without a name)" if identity is None else str(identity.key)
+        return await read_all(
+            self._reader,
+            resource,
+            Query(namespace=namespace),
+            decode,
+            problems=self.problems,
+            progress=lambda count: self._progress(resource.plural, count),
+        )
