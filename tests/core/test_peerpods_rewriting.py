@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.core.peerpods.instances import InstanceType
 from bursar.core.peerpods.rewriting import Denied, Untouched, rewrite
 from bursar.core.peerpods.settings import OwnSizes, PeerPodSettings
 from peerpod_notation import (
@@ -404,51 +403,6 @@ def test_a_record_that_does_not_fit_is_denied():
     assert isinstance(outcome, Denied)
     assert outcome.message.startswith("metadata.annotations: what is removed from the containers")
     assert outcome.message.endswith("Kubernetes allows 262144")
-
-
-# ------------------------------------------------------------------ the instance type
-
-CATALOGUE = PeerPodSettings(
-    catalogue=(
-        InstanceType(name="small", vcpus=2, memory_mib=4096),
-        InstanceType(name="large", vcpus=8, memory_mib=16384),
-    )
-)
-
-
-def machine_type(outcome):
-    return outcome.document["metadata"].get("annotations", {}).get(MACHINE_TYPE)
-
-
-def test_the_instance_type_is_written_on_request_and_grows_with_the_pod():
-    first = rewritten(a_peer_pod(main("cpu=2")), CATALOGUE)
-    assert (machine_type(first), first.instance) == ("small", "small")
-    assert rewritten(first.document, CATALOGUE).steps == ()
-    assert rewritten(first.document).steps == ()
-
-    later = copy.deepcopy(first.document)
-    later["spec"]["containers"].append({"name": "proxy", "resources": sized("cpu=1")})
-    second = rewritten(later, CATALOGUE)
-    assert machine_type(second) == "large"
-
-    later = copy.deepcopy(second.document)
-    later["spec"]["containers"].append({"name": "huge", "resources": sized("cpu=100")})
-    third = rewritten(later, CATALOGUE)
-    assert machine_type(third) is None
-    assert third.warnings == (
-        "no instance type of 2 in the catalogue has 103 vCPUs, 0 MiB of memory and 0 GPUs",
-    )
-
-
-def test_an_instance_type_named_by_the_author_stays():
-    raw = a_peer_pod(main("cpu=2"), annotations={MACHINE_TYPE: "mine"})
-    outcome = rewritten(raw, CATALOGUE)
-
-    assert (machine_type(outcome), outcome.instance) == ("mine", "")
-
-
-def test_a_pod_that_asks_for_nothing_gets_the_providers_default():
-    assert machine_type(rewritten(a_peer_pod(main()), CATALOGUE)) is None
 
 
 # ------------------------------------------------------------------ for any pod

@@ -240,7 +240,7 @@ def test_e13_a_pod_with_an_init_container_completes(scene):
         ),
         pytest.param({}, {}, id="E7 no annotations"),
         pytest.param({"machine_type": "cx2-2x4"}, {"machine_type": "cx2-2x4"}, id="E8 named"),
-        # Whether there is such a type is the adaptor's to say: a catalogue may be behind.
+        # It stays, with a warning: whether there is such a type is the adaptor's to say.
         pytest.param({"machine_type": "bx2-2x4"}, {"machine_type": "bx2-2x4"}, id="E9 unknown"),
     ],
 )

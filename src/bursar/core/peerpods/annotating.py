@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bursar.core.peerpods.instances import Chosen, MachineSize, best_choice
+from bursar.core.model.int64 import INT64_MAX, INT64_MIN
+from bursar.core.peerpods.instances import Chosen, MachineSize, best_choice, named_problem
 from bursar.core.peerpods.record import RECORD_ANNOTATION, Record, format_record
 from bursar.core.peerpods.settings import (
     GPUS_ANNOTATION,
@@ -28,7 +29,7 @@ NOT_FOR_USERS: Final = f"annotation {RECORD_ANNOTATION} is not for users: what i
 UTF8_BYTES_MAX: Final = 4
 """Of one character."""
 
-_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_WHOLE: Final = re.compile(r"[+-]?0*[0-9]{1,19}")
 
 
 class AnnotationsTooLargeError(ValueError):
@@ -153,7 +154,12 @@ def _settled(own: str, wanted: int, rule: OwnSizes) -> tuple[str, str]:
 
 def whole_number(text: str) -> int | None:
     """A size as the adaptor reads it; None for what it takes for nothing."""
-    return int(text) if _WHOLE.fullmatch(text) else None
+    if not _WHOLE.fullmatch(text):
+        return None
+    sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text.removeprefix("+"))
+    # Without the zeros: Python refuses to read very many digits.
+    count = int(sign + (digits.lstrip("0") or "0"))
+    return count if INT64_MIN <= count <= INT64_MAX else None
 
 
 # ------------------------------------------------------------------ the instance type
@@ -166,8 +172,11 @@ def _instance(
     named = held.get(MACHINE_TYPE_ANNOTATION, "")
     is_foreign = named and named != record.instance
     wanted = machine_size(size)
-    if not settings.catalogue or is_foreign or wanted.is_nothing:
-        return "" if is_foreign else named, ()
+    if is_foreign:
+        problem = named_problem(wanted, settings.catalogue, named) if settings.catalogue else ""
+        return "", (problem,) if problem else ()
+    if not settings.catalogue or wanted.is_nothing:
+        return named, ()
     choice = best_choice(wanted, settings.catalogue)
     if isinstance(choice, Chosen):
         return choice.name, ()

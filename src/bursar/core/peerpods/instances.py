@@ -144,7 +144,7 @@ def best_choice(
     if named:
         if any(each.name == named for each in types):
             return Chosen(name=named)
-        return NothingFits(f'the instance type "{named}" named by the pod is not in the catalogue')
+        return NothingFits(_unknown(named))
     if size.is_nothing and default:
         return Chosen(name=default)
     fitting = fitting_types(size, types)
@@ -154,6 +154,24 @@ def best_choice(
             f"{size.memory_mib} MiB of memory and {size.gpus} GPUs"
         )
     return Chosen(name=fitting[0].name, others=fitting[1:])
+
+
+def named_problem(size: MachineSize, types: Sequence[InstanceType], named: str) -> str:
+    """What is wrong with the type that a pod names; empty if nothing is."""
+    known = next((each for each in types if each.name == named), None)
+    if known is None:
+        return _unknown(named)
+    if _is_enough(known, size):
+        return ""
+    return (
+        f'the instance type "{named}" named by the pod has {known.vcpus} vCPUs, '
+        f"{known.memory_mib} MiB of memory and {known.gpus} GPUs; the containers need "
+        f"{size.vcpus}, {size.memory_mib} and {size.gpus}"
+    )
+
+
+def _unknown(named: str) -> str:
+    return f'the instance type "{named}" named by the pod is not in the catalogue'
 
 
 def fitting_types(size: MachineSize, types: Sequence[InstanceType]) -> tuple[InstanceType, ...]:
