@@ -28,10 +28,6 @@ class QuotaKind(Enum):
     NAMESPACED = "ApplicationAwareResourceQuota"
     CLUSTER = "ApplicationAwareClusterResourceQuota"
 
-    @property
-    def plural(self) -> str:
-        return f"{self.value.lower()}s"
-
 
 class Order(Enum):
     """Who goes first among pods that wait for one quota."""
