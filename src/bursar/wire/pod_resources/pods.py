@@ -16,7 +16,10 @@ from bursar.wire.pod_resources import outline_pb2 as outline
 from bursar.wire.pod_resources.lines import decode_line, encode_line
 
 PODS_MAX: Final = 512
-"""Pods remembered at least; twice that at most. A node may have 250."""
+"""Pods whose lines are remembered at least; twice that at most. A node may have 250."""
+
+BODIES_MAX: Final = 256
+"""The same of pods to the byte. Of those whose lines change places each one is remembered anew."""
 
 POD_BYTES_MAX: Final = 8192
 """Longer ones are read each time, so that what is remembered has a bound."""
@@ -55,7 +58,7 @@ class Pods:
 
     def __init__(self, *, has_topology: bool) -> None:
         self._has_topology = has_topology
-        self._seen: Generations[bytes, SeenPod] = Generations(PODS_MAX)
+        self._seen: Generations[bytes, SeenPod] = Generations(BODIES_MAX)
         self._told: Generations[_Lines, ToldPod] = Generations(PODS_MAX)
 
     def find(self, body: bytes) -> SeenPod | None:
