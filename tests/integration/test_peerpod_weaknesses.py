@@ -4,12 +4,9 @@ Where the API server has a part in it, the test is in `test_peerpods.py`; the pa
 `docs/reference/peerpod-weaknesses.md` says where each is.
 """
 
-import ast
 import base64
 import json
 import re
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +25,7 @@ from bursar.core.model.selector import LabelSelector, selector_of
 from bursar.core.peerpods.capacity import preset
 from bursar.core.peerpods.instances import InstanceType
 from bursar.core.peerpods.settings import PeerPodSettings
+from named_tests import TESTS, is_there, named_in
 from peerpod_notation import (
     EFFECTIVE,
     KATA,
@@ -41,7 +39,6 @@ from peerpod_notation import (
     sized,
 )
 
-TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs" / "reference" / "peerpod-weaknesses.md"
 
 
@@ -252,20 +249,13 @@ async def test_w23_the_vm_has_one_name_in_webhook_capacity_and_policy():
 ROW = re.compile(r"^\| (W\d+) \|(.*)\|$", re.MULTILINE)
 
 
-@cache
-def names_in(path: Path) -> frozenset[str]:
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    tree = ast.parse(path.read_text())
-    return frozenset(node.name for node in tree.body if isinstance(node, functions))
-
-
 def test_the_page_has_every_weakness_with_a_test_or_a_reason():
     rows = ROW.findall(PAGE.read_text())
     for number, rest in rows:
         *_, answer, proof = (cell.strip() for cell in rest.split(" | "))
-        named = re.findall(r"`([^`]+)::(\w+)`", proof)
+        named = named_in(proof)
 
-        assert [name for path, name in named if name not in names_in(TESTS / path)] == [], number
+        assert [each for each in named if not is_there(*each)] == [], number
         assert named or proof == "-", number
         assert answer, number
     assert [number for number, _ in rows] == [f"W{number}" for number in range(1, 34)]

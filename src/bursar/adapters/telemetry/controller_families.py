@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Final, Protocol
 
+from bursar.adapters.telemetry.event_families import event_families
 from bursar.adapters.telemetry.exposition import (
     Family,
     Kind,
@@ -253,12 +254,3 @@ def limiter_families(limiter: Limited) -> Iterator[Family]:
         "Times that the API server asked us to slow down.",
         Sample(limiter.throttled_total),
     )
-
-
-def event_families(dropped: Mapping[Drop, int], waiting: int) -> Iterator[Family]:
-    yield counter(
-        "bursar_event_dropped_total",
-        "Events that people will not see, by why.",
-        *(Sample(dropped.get(each, 0), {"reason": each.name}) for each in Drop),
-    )
-    yield gauge("bursar_event_waiting", "Events with something to write.", Sample(waiting))

@@ -1,0 +1,15 @@
+"""What became of the events that a process had to tell."""
+
+from collections.abc import Iterator, Mapping
+
+from bursar.adapters.telemetry.exposition import Family, Sample, counter, gauge
+from bursar.app.event_recorder import Drop
+
+
+def event_families(dropped: Mapping[Drop, int], waiting: int) -> Iterator[Family]:
+    yield counter(
+        "bursar_event_dropped_total",
+        "Events that people will not see, by why.",
+        *(Sample(dropped.get(each, 0), {"reason": each.name}) for each in Drop),
+    )
+    yield gauge("bursar_event_waiting", "Events with something to write.", Sample(waiting))
