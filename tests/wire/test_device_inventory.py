@@ -139,6 +139,13 @@ def test_second_device_of_a_number_is_told():
     assert found.inventory.by_minor["gpu", 0].id == "GPU-8c25ea37"
 
 
+def test_node_full_of_devices_is_read_whole():
+    found = read(*[{"type": "gpu", "minor": n, "id": f"GPU-{n}"} for n in range(250 * 10)])
+
+    assert len(found.inventory.by_id) == 2500
+    assert found.problems == ()
+
+
 def test_endless_object_is_cut():
     found = read(*[{"type": "gpu", "minor": number} for number in range(DEVICES_MAX + 1)])
 

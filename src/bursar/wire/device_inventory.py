@@ -20,7 +20,9 @@ from bursar.wire.struct import Struct
 VENDOR_LABEL: Final = "node.koordinator.sh/gpu-vendor"
 MODEL_LABEL: Final = "node.koordinator.sh/gpu-model"
 
-DEVICES_MAX: Final = 1024
+DEVICES_MAX: Final = 2**14
+"""More than an object that the API server stores has room for: what is left out would not be
+believed of any pod."""
 FUNCTIONS_MAX: Final = 256
 PROBLEM_LENGTH_MAX: Final = 256
 
