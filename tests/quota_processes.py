@@ -128,6 +128,18 @@ class Controllers:
                 return each
         return None
 
+    async def living_leader(self, people: "Administrator") -> Program:
+        """Whoever of them leads by now.
+
+        That a gate was lifted says only that somebody led: a write of one who was killed
+        meanwhile may be carried out after it, while the Lease is still in its name.
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        while (leader := self.leader(holder := await people.holder())) is None:
+            assert time.monotonic() < deadline, f"none of them leads, but {holder!r}"
+            await asyncio.sleep(POLL_S)
+        return leader
+
     def logs(self) -> str:
         return "\n".join(each.log_end(200) for each in self.replicas)
 

@@ -100,8 +100,8 @@ async def test_a_leader_that_is_told_to_end_hands_over_and_nothing_is_lost(contr
                 await race.raise_to(room // 2 * turn // handovers)
                 before = turnstile.released
                 await until(lambda: turnstile.released > before, "somebody leads")  # noqa: B023 - called in this round only
-                leader = controllers.leader(holder := await people.holder())
-                assert leader is not None
+                leader = await controllers.living_leader(people)
+                holder = await people.holder()
                 leader._process.send_signal(signal.SIGTERM)
                 assert await asyncio.to_thread(leader._process.wait, 30) == 0
                 assert leader.log_end(2).splitlines() == [
@@ -210,8 +210,7 @@ async def test_a_leader_that_was_stopped_for_longer_than_its_term_finishes_nothi
             for _ in range(STOPS):
                 await make_room(1)
                 await until(lambda: turnstile.released == lane.limit, "somebody leads")
-                leader = controllers.leader(await people.holder())
-                assert leader is not None
+                leader = await controllers.living_leader(people)
                 await make_room(room)
                 await asyncio.sleep(random.uniform(0, STOP_WITHIN_S))
                 leader.pause()
@@ -282,8 +281,7 @@ async def test_no_room_is_given_twice_or_lost_however_often_the_leader_is_killed
                 before = turnstile.released
                 await until(lambda: turnstile.released > before, "somebody leads")  # noqa: B023 - called in this round only
                 await asyncio.sleep(random.uniform(0, KILL_WITHIN_S))
-                leader = controllers.leader(await people.holder())
-                assert leader is not None, "who has just lifted a gate holds the Lease"
+                leader = await controllers.living_leader(people)
                 leader.kill()
                 leader.start()
                 await creating
