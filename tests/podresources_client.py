@@ -100,6 +100,8 @@ class DcgmAnswer:
     code: str
     error: str
     mapping: dict[str, list[dict[str, str]]]
+    claimed: dict[str, list[dict[str, Any]]]
+    """The same, of devices that came by claims."""
     series: list[dict[str, Any]]
 
     @property
@@ -170,10 +172,11 @@ class PodResourcesClient:
     ) -> DcgmAnswer:
         """As dcgm-exporter asks at a scrape, with the UUIDs of GPUs 0, 1, … of the node.
 
-        A part of a GPU is given as {"index", "uuid", "instance"}.
+        A part of a GPU is given as {"index", "uuid", "instance"}; "device" is a name of its own.
 
-        Options: virtual_gpus, id_type ("uid" or "device-name"), resource_names, dra, claimable
-        ("pool/device" to ID), instances (MIG device to "gpu-instance"), max, dial.
+        Options: virtual_gpus, per_process, id_type ("uid" or "device-name"), resource_names, dra,
+        claimable ("pool/device" to {"uuid", "mig": {"uuid", "profile"}}), instances (MIG device to
+        "gpu-instance"), max, dial.
         """
         found = [
             {"index": index, "uuid": gpu} if isinstance(gpu, str) else gpu
@@ -185,6 +188,7 @@ class PodResourcesClient:
             code=CODES[told["code"]],
             error=told.get("error", ""),
             mapping=told["mapping"],
+            claimed=told["claimed"],
             series=told["series"] or [],
         )
 

@@ -29,20 +29,36 @@ type dcgmQuestion struct {
 	// IDType is "uid" or "device-name": what a GPU is looked up by.
 	IDType string `json:"id_type"`
 	// VirtualGPUs gives every pod on a device its own series; without it the last one listed wins.
-	VirtualGPUs bool  `json:"virtual_gpus"`
-	DRA         bool  `json:"dra"`
-	GPUs        []gpu `json:"gpus"`
+	VirtualGPUs bool `json:"virtual_gpus"`
+	// PerProcess is for the two metrics that NVML tells by process. With virtual GPUs, a device in use
+	// keeps its own series of these beside those of its pods.
+	PerProcess bool  `json:"per_process"`
+	DRA        bool  `json:"dra"`
+	GPUs       []gpu `json:"gpus"`
 	// Instances is what NVML tells: MIG device to "<gpu index>-<gpu instance>".
 	Instances map[string]string `json:"instances"`
-	// Claimable is what the API server tells: "<pool>/<device>" of the GPU driver to the device's ID.
-	Claimable map[string]string `json:"claimable"`
+	// Claimable is what the API server tells: "<pool>/<device>" of the GPU driver to the device.
+	Claimable map[string]claimable `json:"claimable"`
 }
 
 type gpu struct {
 	Index int    `json:"index"`
 	UUID  string `json:"uuid"`
+	// Device is its name, "nvidia<index>" where none is given.
+	Device string `json:"device"`
 	// Instance is set for the part of a GPU that MIG cut off.
 	Instance *int `json:"instance"`
+}
+
+type claimable struct {
+	UUID string `json:"uuid"`
+	// MIG is set for a part of the GPU with that UUID.
+	MIG *part `json:"mig"`
+}
+
+type part struct {
+	UUID    string `json:"uuid"`
+	Profile string `json:"profile"`
 }
 
 type user struct {
@@ -50,6 +66,17 @@ type user struct {
 	Pod       string `json:"pod"`
 	Container string `json:"container"`
 	VGPU      string `json:"vgpu,omitempty"`
+	// Claim is set where the device came by one.
+	Claim *claimed `json:"claim,omitempty"`
+}
+
+type claimed struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Driver    string `json:"driver"`
+	Pool      string `json:"pool"`
+	Device    string `json:"device"`
+	MIG       *part  `json:"mig,omitempty"`
 }
 
 type series struct {
@@ -64,6 +91,8 @@ type dcgmAnswer struct {
 	Code    uint32            `json:"code"`
 	Error   string            `json:"error,omitempty"`
 	Mapping map[string][]user `json:"mapping"`
+	// Claimed has all who share a device by claims, for there the last one listed does not win.
+	Claimed map[string][]user `json:"claimed"`
 	Series  []series          `json:"series"`
 }
 
@@ -73,16 +102,19 @@ func dcgm(args json.RawMessage) (any, error) {
 	if err := json.Unmarshal(args, &asked); err != nil {
 		return nil, err
 	}
-	told := dcgmAnswer{Mapping: map[string][]user{}}
+	told := dcgmAnswer{Mapping: map[string][]user{}, Claimed: map[string][]user{}}
 	if _, err := os.Stat(asked.Socket); err == nil {
 		told.Socket = true
 		listed, code, failed := listOnce(asked.connection)
 		told.Code, told.Error = code, failed
-		asked.read(listed, told.Mapping)
+		asked.read(listed, &told)
 	}
 	for _, one := range asked.GPUs {
-		users := told.Mapping[asked.key(one)]
+		users := told.Claimed[asked.key(one)]
 		if len(users) == 0 {
+			users = told.Mapping[asked.key(one)]
+		}
+		if len(users) == 0 || asked.PerProcess && asked.VirtualGPUs {
 			told.Series = append(told.Series, series{UUID: one.UUID})
 		}
 		for _, of := range users {
@@ -97,23 +129,27 @@ func (q *dcgmQuestion) key(one gpu) string {
 	if one.Instance != nil {
 		return fmt.Sprintf("%d-%d", one.Index, *one.Instance)
 	}
-	if q.IDType == "device-name" {
-		return fmt.Sprintf("nvidia%d", one.Index)
+	switch {
+	case q.IDType != "device-name":
+		return one.UUID
+	case one.Device != "":
+		return one.Device
 	}
-	return one.UUID
+	return fmt.Sprintf("nvidia%d", one.Index)
 }
 
-func (q *dcgmQuestion) read(listed *apiv1.ListPodResourcesResponse, mapping map[string][]user) {
+func (q *dcgmQuestion) read(listed *apiv1.ListPodResourcesResponse, told *dcgmAnswer) {
 	for _, pod := range listed.GetPodResources() {
 		for _, container := range pod.GetContainers() {
 			of := user{Namespace: pod.GetNamespace(), Pod: pod.GetName(), Container: container.GetName()}
 			for _, entry := range container.GetDevices() {
 				if q.wants(entry.GetResourceName()) {
-					q.note(mapping, entry.GetDeviceIds(), of)
+					q.note(told.Mapping, entry.GetDeviceIds(), of)
 				}
 			}
-			if q.DRA {
-				q.noteClaims(mapping, container.GetDynamicResources(), of)
+			// Who has virtual GPUs told apart is told nothing of claims.
+			if q.DRA && !q.VirtualGPUs {
+				q.noteClaims(told.Claimed, container.GetDynamicResources(), of)
 			}
 		}
 	}
@@ -140,14 +176,30 @@ func (q *dcgmQuestion) note(mapping map[string][]user, ids []string, of user) {
 }
 
 func (q *dcgmQuestion) noteClaims(mapping map[string][]user, claims []*apiv1.DynamicResource, of user) {
+	noted := map[string]bool{}
 	for _, claim := range claims {
-		for _, part := range claim.GetClaimResources() {
-			id, known := q.Claimable[part.GetPoolName()+"/"+part.GetDeviceName()]
-			if part.GetDriverName() == nvidiaDriver && known {
-				q.note(mapping, []string{id}, of)
+		for _, one := range claim.GetClaimResources() {
+			device := q.Claimable[one.GetPoolName()+"/"+one.GetDeviceName()]
+			key := q.claimKey(device)
+			if one.GetDriverName() != nvidiaDriver || key == "" || noted[key] {
+				continue
 			}
+			noted[key] = true
+			of.Claim = &claimed{
+				Namespace: claim.GetClaimNamespace(), Name: claim.GetClaimName(), MIG: device.MIG,
+				Driver: one.GetDriverName(), Pool: one.GetPoolName(), Device: one.GetDeviceName(),
+			}
+			mapping[key] = append(mapping[key], of)
 		}
 	}
+}
+
+// claimKey is empty for a device that is not known, and for a part whose instance is not.
+func (q *dcgmQuestion) claimKey(device claimable) string {
+	if device.MIG != nil {
+		return q.Instances[device.MIG.UUID]
+	}
+	return device.UUID
 }
 
 func shareOf(id string) (string, bool) {
@@ -164,7 +216,7 @@ func (q *dcgmQuestion) names(id string) []string {
 	whole, _, _ := strings.Cut(id, shareMark)
 	switch parts := instanceID.FindStringSubmatch(id); {
 	case strings.HasPrefix(id, migPrefix):
-		names := []string{strings.TrimPrefix(id, migPrefix), id}
+		names := []string{strings.TrimPrefix(whole, migPrefix), id}
 		if instance, known := q.Instances[whole]; known {
 			names = append(names, instance)
 		}

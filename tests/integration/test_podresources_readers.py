@@ -105,7 +105,7 @@ class TestDcgm:
             ("GPU-1", {"GPU-1"}, ""),
             ("GPU-1::2", {"GPU-1", "GPU-1::2"}, "2"),
             ("MIG-1", {"MIG-1", "1", "0-3"}, ""),
-            ("MIG-1::4", {"MIG-1::4", "1::4", "0-3"}, "4"),
+            ("MIG-1::4", {"MIG-1::4", "1", "0-3"}, "4"),
             ("MIG-unknown", {"MIG-unknown", "unknown"}, ""),
             ("nvidia0/gi3", {"nvidia0/gi3", "0-3"}, ""),
             ("nvidia0/gi3/vgpu1", {"nvidia0/gi3/vgpu1", "0-3"}, "1"),
@@ -183,7 +183,7 @@ class TestDcgm:
         claim = Claim("c", [ClaimDevice(driver, "node-1", "gpu-0")])
         await kubelet.show(Pod("p", [Container("main", claims=[claim])]))
         told = await client.dcgm(
-            kubelet.socket, ["GPU-1"], dra=dra, claimable={"node-1/gpu-0": "GPU-1"}
+            kubelet.socket, ["GPU-1"], dra=dra, claimable={"node-1/gpu-0": {"uuid": "GPU-1"}}
         )
         assert told.labels == [("GPU-1", label)]
 
