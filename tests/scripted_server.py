@@ -61,7 +61,7 @@ async def _next_request(reader: asyncio.StreamReader) -> Received | None:
     first, *lines = head.splitlines()
     method, target, _ = first.split(" ")
     headers: dict[str, str] = {}
-    for name, _, text in (line.partition(":") for line in lines):
+    for name, _, text in (line.partition(":") for line in lines if line):
         before = headers.get(name.lower())
         headers[name.lower()] = f"{before}, {text.strip()}" if before else text.strip()
     body = await reader.readexactly(int(headers.get("content-length", "0")))

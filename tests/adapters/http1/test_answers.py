@@ -1,0 +1,258 @@
+"""What is made of the bytes of an answer, however they are cut and whoever sent them."""
+
+import asyncio
+import contextlib
+import http.client
+import io
+import socket
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bursar.adapters.http1.connection import HEAD_BYTES_MAX, UNREAD_BYTES_MAX, Connection
+from bursar.adapters.http1.errors import DisconnectedError, HttpError
+from http1_scene import ask, asking, body_of
+from scripted_server import STREAM_HEAD, answer, hang_up, http_chunk, silence, stream, verbatim
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "body"),
+    [
+        (OK + b"Content-Length: 3\r\n\r\nabc", b"abc"),
+        (OK + b"Content-Length: 0\r\n\r\n", b""),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n", b"abcde"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nTrailer: x\r\n\r\n", b"a"),
+        (OK + b"\r\nuntil the end", b"until the end"),
+        (b"HTTP/1.0 200 OK\r\n\r\nold", b"old"),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nA: b\r\n\r\n" + OK + b"\r\nx", b"x"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+    ],
+)
+async def test_a_body_ends_where_it_says(sent, body):
+    async with asking(hang_up(sent)) as (_, client, route):
+        assert await body_of(await ask(client, route)) == body
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"hunter2 is not HTTP\r\n\r\n",
+        b"HTTP/2.0 200 OK\r\n\r\n",
+        OK + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+        OK + b"Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+        OK + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        OK + b"Content-Length: -3\r\n\r\nabc",
+        OK + b"Content-Length: 99999999999999999999999\r\n\r\nabc",
+        OK + b"Transfer-Encoding: chunked\r\n\r\nhunter2\r\nabc\r\n0\r\n\r\n",
+        OK + b" folded: hunter2\r\n\r\n",
+        OK + b"no colon\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nhunter2",
+        OK + b"X: " + b"x" * (HEAD_BYTES_MAX + 1),
+        b"HTTP/1.1 100 Continue\r\n\r\n" * (HEAD_BYTES_MAX // 20),
+    ],
+)
+async def test_what_is_not_http_is_refused_without_repeating_it(sent):
+    async with asking(verbatim(sent)) as (server, client, route):
+        with pytest.raises(HttpError, match="the answer is not HTTP as it should be"):
+            await body_of(await ask(client, route))
+
+        await server.is_left.wait()
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (b"", "closed before the answer"),
+        (b"HTTP/1.1 200 O", "closed before the answer"),
+        (OK + b"Content-Length: 9\r\n\r\n{", "closed inside the answer"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n9\r\n{", "closed inside the answer"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", "closed inside the answer"),
+    ],
+)
+async def test_an_answer_that_is_cut_short_is_none(sent, words):
+    async with asking(hang_up(sent)) as (_, client, route):
+        with pytest.raises(HttpError, match=words):
+            await body_of(await ask(client, route))
+
+
+async def test_only_who_heard_nothing_at_all_may_ask_again():
+    async with asking(hang_up(b"H")) as (_, client, route):
+        with pytest.raises(HttpError) as caught:
+            await ask(client, route)
+    assert not isinstance(caught.value, DisconnectedError)
+
+
+async def test_headers_are_found_by_small_letters_and_those_sent_twice_are_joined():
+    step = answer(200, {}, RETRY_After="3", X_One="a", x_ONE="b")
+    async with asking(step) as (_, client, route):
+        found = await ask(client, route)
+
+    assert (found.headers["retry-after"], found.headers["x-one"]) == ("3", "a, b")
+    assert found.media_type == "application/json"
+
+
+async def test_a_trailer_is_no_header():
+    sent = OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\nContent-Type: text/html\r\n\r\n"
+    async with asking(verbatim(sent)) as (_, client, route):
+        found = await ask(client, route)
+        await body_of(found)
+
+    assert found.media_type == ""
+
+
+async def test_pieces_are_given_as_they_come_and_nothing_follows_the_last():
+    async with asking(stream(b"one", b"two")) as (_, client, route):
+        found = await ask(client, route)
+        pieces = b""
+        while piece := await found.next_piece():
+            pieces += piece
+
+        assert pieces == b"onetwo"
+        assert await found.next_piece() == b""
+
+
+async def test_of_a_body_that_is_too_large_only_a_little_more_than_allowed_is_read():
+    async with asking(stream(*[b"x" * 1000] * 100)) as (server, client, route):
+        found = await ask(client, route)
+        body = await found.read(5000)
+        found.drop()
+        await server.is_left.wait()
+
+    assert 5000 < len(body) <= 100_000
+
+
+async def test_whoever_does_not_read_makes_the_server_wait():
+    sent = 0
+
+    async def endless(writer):
+        nonlocal sent
+        writer.transport.set_write_buffer_limits(2**16)
+        writer.write(STREAM_HEAD)
+        while True:
+            writer.write(http_chunk(b"x" * 2**16))
+            await writer.drain()
+            sent += 2**16
+
+    async with asking(endless) as (_, client, route):
+        found = await ask(client, route)
+        before = -1
+        while sent != before:
+            before = sent
+            await asyncio.sleep(0.2)
+
+        # What is in the sockets is the system's, and no more than a few MiB.
+        assert UNREAD_BYTES_MAX < sent < 20 * 2**20
+        assert UNREAD_BYTES_MAX <= found.unread_bytes < 2 * UNREAD_BYTES_MAX + 2**18
+        taken, wanted = 0, sent + 2**20
+        while taken < wanted:
+            taken += len(await found.next_piece())
+
+
+async def test_a_reader_who_is_cancelled_can_be_followed_by_another():
+    async with asking(stream(b"one", then=silence)) as (_, client, route):
+        found = await ask(client, route)
+        assert await found.next_piece() == b"one"
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.02):
+                await found.next_piece()
+        waiting = asyncio.ensure_future(found.next_piece())
+        await asyncio.sleep(0)
+        found.drop()
+        with pytest.raises(HttpError, match="closed inside the answer"):
+            await waiting
+
+
+# ------------------------------------------------------------------ any bytes
+
+
+class _File:
+    def __init__(self, data):
+        self._data = data
+
+    def makefile(self, *_):
+        return io.BytesIO(self._data)
+
+
+def as_the_standard_library_reads(data):
+    response = http.client.HTTPResponse(_File(data))
+    response.begin()
+    return response.status, response.read()
+
+
+async def as_we_read(data, cuts):
+    """Through a pair of sockets, cut into pieces."""
+    ours, theirs = socket.socketpair()
+    _, connection = await asyncio.get_running_loop().create_connection(Connection, sock=ours)
+    try:
+        found = connection.send(b"GET / HTTP/1.1\r\n\r\n")
+        theirs.recv(100)
+        for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
+            # Who has been hung up on cannot send any more.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                theirs.sendall(data[start:end])
+            await asyncio.sleep(0)
+        theirs.close()
+        async with asyncio.timeout(20):
+            await found.head()
+            return found.status, await found.read(2**20)
+    finally:
+        theirs.close()
+        connection.abort()
+        await asyncio.sleep(0)
+
+
+@st.composite
+def answers(draw):
+    body = draw(st.binary(max_size=300))
+    framing = draw(st.sampled_from(["length", "chunked", "end"]))
+    lines = [f"X-{draw(st.integers(0, 9))}: {draw(st.text('abc, ', max_size=20))}"]
+    if framing == "length":
+        lines.append(f"Content-Length: {len(body)}")
+        sent = body
+    elif framing == "chunked":
+        lines.append("Transfer-Encoding: chunked")
+        size = draw(st.integers(1, 100))
+        pieces = [body[at : at + size] for at in range(0, len(body), size)]
+        sent = b"".join(http_chunk(piece) for piece in pieces) + b"0\r\n\r\n"
+    else:
+        sent = body
+    status = draw(st.sampled_from([200, 201, 400, 404, 429, 500, 503]))
+    head = "\r\n".join([f"HTTP/1.1 {status} Words", *lines, "", ""]).encode()
+    return b"HTTP/1.1 100 Continue\r\n\r\n" * draw(st.integers(0, 2)) + head + sent
+
+
+@st.composite
+def cut(draw, whole):
+    data = draw(whole)
+    return data, sorted(draw(st.lists(st.integers(0, len(data)), max_size=8)))
+
+
+@given(cut(answers()))
+@settings(max_examples=150)
+def test_answers_are_read_as_the_standard_library_reads_them(sent):
+    data, cuts = sent
+
+    assert asyncio.run(as_we_read(data, cuts)) == as_the_standard_library_reads(data)
+
+
+@st.composite
+def spoiled(draw):
+    data = bytearray(draw(answers()))
+    for _ in range(draw(st.integers(1, 5))):
+        at = draw(st.integers(0, len(data)))
+        data[at : at + draw(st.integers(0, 3))] = draw(st.binary(max_size=3))
+    return bytes(data)
+
+
+@given(cut(spoiled() | st.binary(max_size=200)))
+@settings(max_examples=200)
+def test_whatever_comes_it_is_an_answer_or_an_error(sent):
+    data, cuts = sent
+    status = 0
+    with contextlib.suppress(HttpError):
+        status, _ = asyncio.run(as_we_read(data, cuts))
+
+    assert status == 0 or 200 <= status <= 999

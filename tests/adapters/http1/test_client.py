@@ -1,0 +1,253 @@
+"""Which connection a request goes over, what happens when it is gone, and what is sent on it."""
+
+import asyncio
+import gzip
+
+import pytest
+
+from bursar.adapters.http1.client import HttpClient
+from bursar.adapters.http1.errors import ConnectTimeoutError, DisconnectedError, HttpError
+from bursar.adapters.http1.gzip import plain_body
+from bursar.adapters.http1.route import parse_origin, proxy_headers
+from http1_scene import a_request, ask, asking, body_of, route_to
+from scripted_server import answer, chatter, hang_up, scripted, silence, stream, verbatim
+
+EMPTY = answer(200, {})
+LAST = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+async def test_one_connection_serves_requests_that_follow_each_other():
+    async with asking(EMPTY) as (server, client, route):
+        for _ in range(5):
+            await body_of(await ask(client, route))
+
+        assert server.connections_total == 1
+
+
+async def test_requests_at_the_same_time_have_connections_of_their_own_that_are_all_kept():
+    async with asking(EMPTY) as (server, client, route):
+        for _ in range(3):
+            answers = await asyncio.gather(*(ask(client, route) for _ in range(4)))
+            assert [await body_of(each) for each in answers] == [b"{}"] * 4
+
+        assert server.connections_total == 4
+
+
+async def test_a_connection_that_is_to_be_closed_is_not_used_again():
+    async with asking(answer(200, {}, Connection="close")) as (server, client, route):
+        for _ in range(3):
+            await body_of(await ask(client, route))
+
+        assert server.connections_total == 3
+
+
+async def test_an_idle_connection_ends_by_itself():
+    async with asking(EMPTY, keepalive_seconds=0.02) as (server, client, route):
+        await body_of(await ask(client, route))
+        async with asyncio.timeout(5):
+            await server.is_left.wait()
+
+        assert (client._open, client._idle) == (set(), {})
+
+
+async def test_an_answer_nobody_asked_for_ends_the_connection():
+    """It would be taken for the answer to the next request."""
+    async with asking(verbatim(LAST * 2), EMPTY) as (server, client, route):
+        await body_of(await ask(client, route))
+        assert await body_of(await ask(client, route)) == b"{}"
+
+        assert server.connections_total == 2
+
+
+async def test_what_comes_later_unasked_ends_the_connection_too():
+    async def twice(writer):
+        writer.write(LAST)
+        await asyncio.sleep(0.02)
+        writer.write(b"HTTP/1.1 408 Too slow\r\nContent-Length: 0\r\n\r\n")
+
+    async with asking(twice, EMPTY) as (server, client, route):
+        await body_of(await ask(client, route))
+        async with asyncio.timeout(5):
+            await server.is_left.wait()
+
+        assert (await ask(client, route)).status == 200
+
+
+async def test_a_connection_that_was_closed_meanwhile_is_replaced_for_what_may_be_sent_again():
+    for is_repeatable in (True, False):
+        async with asking(EMPTY, hang_up(), EMPTY) as (server, client, route):
+            await body_of(await ask(client, route))
+            request = a_request("PATCH", body=b"{}", is_repeatable=is_repeatable)
+            if is_repeatable:
+                assert (await ask(client, route, request)).status == 200
+            else:
+                with pytest.raises(DisconnectedError):
+                    await ask(client, route, request)
+
+            assert len(server.received) == 2 + is_repeatable
+
+
+async def test_a_new_connection_that_is_closed_is_not_replaced():
+    async with asking(hang_up(), EMPTY) as (server, client, route):
+        with pytest.raises(DisconnectedError):
+            await ask(client, route, a_request(is_repeatable=True))
+
+        assert server.connections_total == 1
+
+
+async def test_an_answer_that_is_dropped_ends_its_connection():
+    async with asking(stream(b"x", then=chatter(b"x"))) as (server, client, route):
+        found = await ask(client, route)
+        found.drop()
+        async with asyncio.timeout(5):
+            await server.is_left.wait()
+
+        assert client._open == set()
+
+
+async def test_who_stops_waiting_for_the_head_ends_the_connection():
+    async def not_yet(writer):
+        while True:
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            await writer.drain()
+            await asyncio.sleep(0.005)
+
+    async with asking(not_yet) as (server, client, route):
+        asked = asyncio.ensure_future(ask(client, route))
+        await server.is_asked.wait()
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        async with asyncio.timeout(5):
+            await server.is_left.wait()
+
+        assert client._open == set()
+
+
+async def test_leaving_ends_what_is_under_way():
+    async with scripted(stream(b"x", then=silence)) as server:
+        async with HttpClient() as client:
+            found = await ask(client, route_to(server.port))
+            assert await found.next_piece() == b"x"
+        with pytest.raises(HttpError, match="closed inside the answer"):
+            await found.next_piece()
+
+
+# ------------------------------------------------------------------ what is sent
+
+
+async def test_a_request_is_sent_as_it_is():
+    async with asking(EMPTY) as (server, client, route):
+        headers = [("Group", "one"), ("Group", "zwölf")]
+        await ask(client, route, a_request("POST", *headers, body=b"abc"))
+
+        [received] = server.received
+        assert (received.method, received.target, received.body) == ("POST", "/x", b"abc")
+        assert received.headers == {
+            "host": f"127.0.0.1:{server.port}",
+            "group": "one, zwölf",
+            "content-length": "3",
+        }
+
+
+async def test_a_body_may_be_empty_and_may_be_large():
+    async with asking(EMPTY) as (server, client, route):
+        for body in (b"", b"x" * 3_000_000):
+            await body_of(await ask(client, route, a_request("POST", body=body)))
+
+        assert [len(each.body) for each in server.received] == [0, 3_000_000]
+        assert server.received[0].headers["content-length"] == "0"
+
+
+@pytest.mark.parametrize("text", ["a\r\nX: y", "a\nb", "a\rb", "a\0b", "a\ud800b"])
+async def test_a_header_cannot_smuggle_another(text):
+    async with asking(EMPTY) as (server, client, route):
+        for header in (("X", text), (text, "x")):
+            with pytest.raises(HttpError, match="a header holds what cannot be sent"):
+                await ask(client, route, a_request("GET", header))
+
+        assert server.connections_total == 0
+
+
+async def test_what_is_late_is_not_sent_and_the_next_request_is():
+    async with asking(EMPTY) as (server, client, route):
+        await body_of(await ask(client, route))
+        with pytest.raises(HttpError, match="too late to be sent"):
+            await ask(client, route, a_request("PATCH", is_late=lambda: True))
+        await body_of(await ask(client, route))
+
+        assert [each.method for each in server.received] == ["GET", "GET"]
+
+
+async def test_no_connection_within_the_time_for_it():
+    async with (
+        scripted(silence) as server,
+        HttpClient(connect_seconds=0.05) as client,
+    ):
+        with pytest.raises(ConnectTimeoutError, match=r"no connection within 0.05 s"):
+            await ask(client, route_to(server.port, scheme="https"))
+
+
+# ------------------------------------------------------------------ compressed bodies
+
+
+def packed(data, encoding="gzip"):
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(data)}\r\n\r\n"
+    return verbatim(head.encode() + data)
+
+
+async def test_a_compressed_body_is_unpacked():
+    body = b"some text " * 100_000
+    async with asking(packed(gzip.compress(body))) as (_, client, route):
+        assert await plain_body(await ask(client, route), 2**24) == body
+
+
+async def test_a_small_body_does_not_become_a_large_one():
+    bomb = gzip.compress(b"\0" * 100_000_000)
+    async with asking(packed(bomb)) as (_, client, route):
+        found = await ask(client, route)
+
+        assert len(await plain_body(found, 1000)) == 1001
+
+
+@pytest.mark.parametrize("data", [b"hunter2", gzip.compress(b"x" * 1000, mtime=0)[:-9], b""])
+async def test_what_cannot_be_unpacked_is_an_error(data):
+    async with asking(packed(data)) as (_, client, route):
+        with pytest.raises(HttpError, match="the answer cannot be unpacked"):
+            await plain_body(await ask(client, route), 2**20)
+
+
+async def test_another_encoding_is_an_error():
+    async with asking(packed(b"x", "br")) as (_, client, route):
+        with pytest.raises(HttpError, match="an encoding that nobody asked for"):
+            await plain_body(await ask(client, route), 2**20)
+
+
+# ------------------------------------------------------------------ addresses
+
+
+@pytest.mark.parametrize(
+    ("url", "authority", "address", "path"),
+    [
+        ("https://example.com", "example.com", "example.com:443", ""),
+        ("https://example.com:443/", "example.com", "example.com:443", ""),
+        ("http://example.com:443/a/b/", "example.com:443", "example.com:443", "/a/b"),
+        ("http://[fd00::1]", "[fd00::1]", "[fd00::1]:80", ""),
+        ("https://[fd00::1]:6443", "[fd00::1]:6443", "[fd00::1]:6443", ""),
+    ],
+)
+def test_an_address_is_taken_apart(url, authority, address, path):
+    origin, base = parse_origin(url)
+
+    assert (origin.authority, origin.address, base) == (authority, address, path)
+
+
+@pytest.mark.parametrize("url", ["", "example.com", "ftp://example.com", "https://", "http://a:b"])
+def test_what_is_no_address_is_refused(url):
+    with pytest.raises(ValueError, match=r".+"):
+        parse_origin(url)
+
+
+def test_a_proxy_is_told_who_we_are_only_if_its_address_says_so():
+    assert proxy_headers("http://proxy:3128") == []
+    assert proxy_headers("http://me@proxy") == [("Proxy-Authorization", "Basic bWU6")]
