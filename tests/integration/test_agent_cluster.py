@@ -30,6 +30,7 @@ HOME = "aaq"
 NODE = "node-0"
 GPU = "nvidia.com/gpu"
 PATIENCE_S = 60
+MEMORY_BYTES_MAX = 60_000_000
 INVENTORY = {
     "apiVersion": DEVICES.api_version,
     "kind": DEVICES.kind,
@@ -147,6 +148,33 @@ async def test_as_installed_it_reads_pods_and_inventory_and_tells_of_what_is_wro
     assert node.events()["stray"][0] == node.events()["greedy"][0] == "DeviceNotShown"
     assert "GPU-9" in node.events()["stray"][1]
     assert ready[0] == 200, ready[1]
+
+
+async def test_as_installed_a_full_node_fits_in_60_mb(node, client, tmp_path):
+    """250 pods with 10 devices each, an inventory of all of them, and TLS to both servers."""
+    ids = [f"GPU-8c25ea37-2909-6e62-b7bf-{number:012x}" for number in range(2500)]
+    devices = [
+        {"type": "gpu", "minor": minor, "id": name, "health": True}
+        for minor, name in enumerate(ids)
+    ]
+    node.apply(DEFINITION)
+    kubectl(node.plane, "wait", "--for=condition=Established", f"crd/{DEVICES}", "--timeout=30s")
+    # Not applied, for that would write all of it into an annotation too.
+    kubectl(node.plane, "delete", str(DEVICES), NODE, "--ignore-not-found")
+    inventory = INVENTORY | {"spec": {"devices": devices}}
+    kubectl(node.plane, "create", "-f", "-", stdin=json.dumps(inventory))
+    node.kubelet.put([gpu_pod(f"p{at}", *ids[10 * at : 10 * at + 10]) for at in range(250)])
+    async with kubelet_server(*(Pod(f"p{at}") for at in range(250))) as kubelet:
+        options = (*node.options(), "--rate=0")
+        with AgentProcess(tmp_path, *options, kubelet_socket=kubelet.socket) as agent:
+            await until(lambda: "2500 devices" in agent.health()["inventory"], "the inventory")
+            answers = await client.calls(agent.socket, times=100, pace_ms=30, quiet=True)
+            listed = await client.list(agent.socket)
+            memory = agent.memory()
+
+    assert {each.code for each in answers} == {"OK"}
+    assert sum(len(each["main"][GPU]) for each in listed.devices.values()) == 2500
+    assert memory["VmRSS"] < MEMORY_BYTES_MAX
 
 
 async def test_pods_can_come_from_a_watch_and_a_new_one_is_not_missed(node, client, tmp_path):

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.integration
 
 CLIENTS = 50
 CALLS = 10
-MEMORY_BYTES_MAX = 60_000_000
+MEMORY_BYTES_MAX = 65_000_000
+"""Fifty answers are under way at once. Asked by few, it stays below 60 MB."""
 ONE = Tenant("one", {**gpus("GPU-0"), **functions("0000:01:00.2")})
 NIC = Allocatable(devices=[Device("example.com/nic", "nic-0")])
 HELD = {"main": {GPU: ["GPU-0"], RDMA: ["0000:01:00.2"]}}
@@ -106,7 +107,7 @@ async def test_a_full_node_asked_by_many_stays_small(client, tmp_path):
             memory = node.agent.memory()
 
     assert {each.code for each in answers} == {"OK"}
-    assert memory["RssAnon"] < MEMORY_BYTES_MAX
+    assert memory["VmRSS"] < MEMORY_BYTES_MAX
 
 
 def full(name: str, number: int) -> Tenant:

@@ -224,7 +224,7 @@ async def test_while_nobody_leads_pods_may_shrink_but_not_grow(scene):
             assert answer is not None
             assert answer.code == 503
             assert "Pod resize could not be checked against quotas: " in answer.message
-            assert "no connection to aaq-controller" in answer.message
+            assert "aaq-controller could not be asked: no connection" in answer.message
             assert answer.message.endswith(
                 "Nothing was changed; try again, and if it stays so see whether aaq-controller runs"
             )

@@ -170,7 +170,7 @@ async def test_a_leader_that_is_gone_is_unreachable(world):
         reply = await asked(made.client())
 
     assert isinstance(reply, Unreachable)
-    assert reply.cause.startswith("no connection to aaq-controller")
+    assert reply.cause.startswith("aaq-controller could not be asked: no connection")
 
 
 async def test_without_a_lease_nobody_leads(world):

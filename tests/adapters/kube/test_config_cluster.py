@@ -10,15 +10,19 @@ import random
 import shutil
 import subprocess
 
-import aiohttp
 import pytest
 
 from assets import ensure
 from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.http1.client import HttpClient
+from bursar.adapters.http1.errors import UntrustedError
+from bursar.adapters.http1.request import HttpRequest
+from bursar.adapters.http1.route import Route, parse_origin
 from bursar.adapters.kube.access import load_in_cluster
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import load_kubeconfig
 from bursar.app.kinds import PODS
+from http1_scene import tunnel
 from kubeconfig_notation import V1, V1BETA1, HandClock, PluginScript, write
 
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
@@ -86,22 +90,28 @@ def kubectl_identity(kubectl, *paths, **environment):
 async def attempt(session, access):
     """One request as anybody should make it: headers first, then the TLS context."""
     headers = await access.credentials.headers()
-    async with session.post(
-        f"{access.server}/apis/authentication.k8s.io/v1/selfsubjectreviews",
-        json=REVIEW,
-        headers=headers,
-        ssl=access.ssl_context or True,
-        server_hostname=access.tls_server_name or None,
-        proxy=access.proxy_url or None,
-        timeout=aiohttp.ClientTimeout(total=10),
-    ) as response:
-        return response.status, await response.json()
+    origin, _ = parse_origin(access.server)
+    route = Route(
+        origin=origin,
+        context=access.ssl_context,
+        server_name=access.tls_server_name,
+        proxy_url=access.proxy_url,
+    )
+    request = HttpRequest(
+        method="POST",
+        target="/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        headers=[("Content-Type", "application/json"), *headers.items()],
+        body=json.dumps(REVIEW).encode(),
+    )
+    async with asyncio.timeout(10):
+        answer = await session.send(route, request)
+        return answer.status, json.loads(await answer.read(2**20))
 
 
 async def identity(access, session=None):
     """Whom the server takes us for; after a 401 one more attempt."""
     async with contextlib.AsyncExitStack() as stack:
-        session = session or await stack.enter_async_context(aiohttp.ClientSession())
+        session = session or await stack.enter_async_context(HttpClient())
         status, body = await attempt(session, access)
         if status == 401:
             access.credentials.reject()
@@ -153,7 +163,7 @@ async def test_a_token_file_rotated_in_use(kubectl, cluster, service_account, tm
     access = load_kubeconfig([path], clock=clock)
     seen = []
 
-    async with aiohttp.ClientSession() as session:
+    async with HttpClient() as session:
         for token in tokens:
             (tmp_path / "token").write_text(token)
             seen.append((await identity(access, session))["username"])
@@ -211,7 +221,7 @@ async def test_a_new_certificate_of_a_plugin_is_used_although_connections_are_ke
     )
     seen = []
 
-    async with aiohttp.ClientSession() as session:
+    async with HttpClient() as session:
         for name in ("first", "second", "second"):
             answer_with(script, control_plane.client(name))
             seen.append((await identity(access, session))["username"])
@@ -235,7 +245,7 @@ async def test_a_certificate_rotated_on_disk_is_used_although_connections_are_ke
 
     put("one")
     access = load_kubeconfig([path], clock=clock)
-    async with aiohttp.ClientSession() as session:
+    async with HttpClient() as session:
         seen = [(await identity(access, session))["username"]]
         put("two")
         clock.seconds += 10
@@ -306,49 +316,21 @@ async def test_a_server_name_for_tls(control_plane, kubectl, cluster, tmp_path):
     )
 
     assert (await both(kubectl, write(tmp_path / "good", good)))["username"] == "named"
-    with pytest.raises(aiohttp.ClientConnectorCertificateError):
+    with pytest.raises(UntrustedError):
         await identity(bad)
-
-
-@contextlib.asynccontextmanager
-async def tunnel(*, known=()):
-    """A proxy that connects wherever it is asked to, and where it was asked to.
-
-    Of hosts that only the proxy knows, `known` says where they are.
-    """
-    asked = []
-
-    async def copy(reader, writer):
-        with contextlib.suppress(ConnectionError):
-            while piece := await reader.read(2**16):
-                writer.write(piece)
-                await writer.drain()
-        writer.close()
-
-    async def serve(reader, writer):
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        asked.append(head.split()[1])
-        host, _, port = asked[-1].rpartition(":")
-        host = dict(known).get(host, host)
-        far_reader, far_writer = await asyncio.open_connection(host, int(port))
-        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        await asyncio.gather(copy(reader, far_writer), copy(far_reader, writer))
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
 
 
 async def test_a_proxy(control_plane, kubectl, cluster, tmp_path):
     pair = control_plane.client("proxied")
     user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
-    async with tunnel() as (proxy, asked):
-        path = write(tmp_path / "config", a_config(cluster | {"proxy-url": proxy}, user))
+    async with tunnel() as proxy:
+        path = write(tmp_path / "config", a_config(cluster | {"proxy-url": proxy.url}, user))
         theirs = await asyncio.to_thread(kubectl_identity, kubectl, path)
         ours = await identity(load_kubeconfig([path]))
 
     assert ours == theirs
-    assert set(asked) == {f"127.0.0.1:{control_plane.api_port}"}
-    assert len(asked) >= 2
+    assert set(proxy.asked) == {f"127.0.0.1:{control_plane.api_port}"}
+    assert len(proxy.asked) >= 2
 
 
 async def test_a_proxy_of_the_environment(control_plane, kubectl, cluster, tmp_path):
@@ -358,8 +340,8 @@ async def test_a_proxy_of_the_environment(control_plane, kubectl, cluster, tmp_p
     user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
     named = {"server": f"https://{hidden}", "tls-server-name": "localhost"}
     path = write(tmp_path / "config", a_config(cluster | named, user))
-    async with tunnel(known={"cluster.invalid": "127.0.0.1"}.items()) as (proxy, asked):
-        variables = {"HTTPS_PROXY": proxy, "NO_PROXY": "example.com,10.0.0.0/8"}
+    async with tunnel(known={"cluster.invalid": "127.0.0.1"}) as proxy:
+        variables = {"HTTPS_PROXY": proxy.url, "NO_PROXY": "example.com,10.0.0.0/8"}
         theirs = await asyncio.to_thread(kubectl_identity, kubectl, path, **variables)
         access = load_kubeconfig([path], environment=variables)
         ours = await identity(access)
@@ -368,8 +350,8 @@ async def test_a_proxy_of_the_environment(control_plane, kubectl, cluster, tmp_p
 
     assert ours == theirs
     assert answer.resource_version
-    assert set(asked) == {hidden}
-    assert len(asked) >= 3
+    assert set(proxy.asked) == {hidden}
+    assert len(proxy.asked) >= 3
 
 
 async def test_a_server_that_is_not_verified(cluster, kubectl, service_account, tmp_path):
@@ -423,7 +405,7 @@ async def test_many_requests_share_one_run(cluster, service_account, tmp_path):
     script.gives(service_account("robot"))
     access = load_kubeconfig([write(tmp_path / "config", a_config(cluster, script.user()))])
 
-    async with aiohttp.ClientSession() as session:
+    async with HttpClient() as session:
         seen = await asyncio.gather(*(identity(access, session) for _ in range(10)))
 
     assert len({found["username"] for found in seen}) == 1

@@ -303,7 +303,7 @@ async def test_a_watch_cancelled_while_it_waits_closes_its_connection():
         with pytest.raises(asyncio.CancelledError):
             await task
 
-        assert client._transport._watches.connector._acquired == set()
+        assert client._transport._http._open == set()
 
 
 async def test_a_watch_that_is_dropped_leaves_no_warning():
@@ -313,7 +313,7 @@ async def test_a_watch_that_is_dropped_leaves_no_warning():
         gc.collect()
         await asyncio.sleep(0.01)
 
-        assert client._transport._watches.connector._acquired == set()
+        assert client._transport._http._open == set()
 
 
 async def test_watches_do_not_take_the_connections_of_requests():

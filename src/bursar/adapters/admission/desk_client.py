@@ -12,10 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-import aiohttp
 import msgspec
-from yarl import URL
 
+from bursar.adapters.http1.client import HttpClient
+from bursar.adapters.http1.connection import Answer
+from bursar.adapters.http1.errors import HttpError
+from bursar.adapters.http1.request import HttpRequest
+from bursar.adapters.http1.route import Origin, Route, parse_origin
 from bursar.app.admission import CONTROLLER, Denied, Granted, Reply, ResizeRequest, Unreachable
 from bursar.app.lease_record import LEASES
 from bursar.app.ports import ClusterError, Key, Reader
@@ -75,7 +78,7 @@ class _DeskError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Leader:
-    url: URL
+    origin: Origin
     context: ssl.SSLContext
 
 
@@ -86,10 +89,10 @@ class DeskClient:
         self._reader = reader
         self._settings = settings
         self._leader: _Leader | None = None
-        self._session: aiohttp.ClientSession | None = None
+        self._http = HttpClient(connect_seconds=REQUEST_SECONDS)
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+        await self._http.__aenter__()
         return self
 
     async def __aexit__(
@@ -98,8 +101,7 @@ class DeskClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._session is not None
-        await self._session.close()
+        await self._http.__aexit__(kind, error, trace)
 
     async def reserve_resize(self, request: ResizeRequest) -> Reply:
         cause = ""
@@ -122,16 +124,13 @@ class DeskClient:
                 answer = await self._exchange(self._leader, request)
         except TimeoutError:
             raise _DeskError(f"{CONTROLLER} did not answer in {REQUEST_SECONDS:g} s") from None
-        except (aiohttp.ClientError, OSError) as error:
-            # Not the error's own text, which may show what the other side sent.
-            problem = f"no connection to {CONTROLLER} ({type(error).__name__})"
-            raise _DeskError(problem) from None
+        except HttpError as error:
+            raise _DeskError(f"{CONTROLLER} could not be asked: {error}") from None
         if answer.allowed:
             return Granted()
         return Denied(printable(answer.message, MESSAGE_LENGTH_MAX))
 
     async def _exchange(self, leader: _Leader, request: ResizeRequest) -> _Answer:
-        assert self._session is not None, "a desk client is used inside `async with`"
         question = _Question(
             id=request.id,
             namespace=request.namespace,
@@ -140,24 +139,25 @@ class DeskClient:
             pod=msgspec.Raw(request.new),
             dry_run=request.is_dry_run,
         )
-        async with self._session.post(
-            leader.url,
-            data=msgspec.json.encode(question),
-            headers={
-                "Content-Type": "application/json",
-                "Authorization": f"Bearer {self._token()}",
-            },
-            # A redirect would carry our token to somebody else.
-            allow_redirects=False,
-            ssl=leader.context,
-            server_hostname=self._settings.server_name or None,
-        ) as response:
-            if response.status != 200:
-                raise _DeskError(f"{CONTROLLER} answered {response.status}")
-            try:
-                return _ANSWERS.decode(await _bounded(response))
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                raise _DeskError(f"{CONTROLLER} gave an answer that cannot be read") from None
+        route = Route(
+            origin=leader.origin, context=leader.context, server_name=self._settings.server_name
+        )
+        sent = HttpRequest(
+            method="POST",
+            target=PATH,
+            headers=[
+                ("Content-Type", "application/json"),
+                ("Authorization", f"Bearer {self._token()}"),
+            ],
+            body=msgspec.json.encode(question),
+            # It has an id: whoever is asked twice reserves once.
+            is_repeatable=True,
+        )
+        answer = await self._http.send(route, sent)
+        try:
+            return await _read(answer)
+        finally:
+            answer.drop()
 
     def _token(self) -> str:
         try:
@@ -192,7 +192,7 @@ class DeskClient:
         return context
 
 
-def _address(body: bytes, key: Key) -> URL:
+def _address(body: bytes, key: Key) -> Origin:
     try:
         metadata = _LEASES.decode(body).metadata
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -201,18 +201,21 @@ def _address(body: bytes, key: Key) -> URL:
     if not text:
         raise _DeskError(f"the lease {key} names no address: nobody leads")
     try:
-        url = URL(text)
+        origin, _ = parse_origin(text)
     except ValueError:
-        url = URL()
-    if url.scheme != "https" or not url.host:
+        origin = None
+    if origin is None or not origin.is_secure:
         raise _DeskError(f"the lease {key} names an address that is not https://host:port")
-    return url.with_path(PATH)
+    return origin
 
 
-async def _bounded(response: aiohttp.ClientResponse) -> bytes:
-    body = bytearray()
-    async for piece in response.content.iter_any():
-        body += piece
-        if len(body) > ANSWER_BYTES_MAX:
-            raise _DeskError(f"{CONTROLLER} gave an answer that is too long")
-    return bytes(body)
+async def _read(answer: Answer) -> _Answer:
+    if answer.status != 200:
+        raise _DeskError(f"{CONTROLLER} answered {answer.status}")
+    body = await answer.read(ANSWER_BYTES_MAX)
+    if len(body) > ANSWER_BYTES_MAX:
+        raise _DeskError(f"{CONTROLLER} gave an answer that is too long")
+    try:
+        return _ANSWERS.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise _DeskError(f"{CONTROLLER} gave an answer that cannot be read") from None

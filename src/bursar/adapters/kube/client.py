@@ -166,8 +166,8 @@ class KubeClient:
             is_idempotent=True,
         )
         splitter = LineSplitter(self._limits.line_bytes_max)
-        async with self._transport.stream(request) as response:
-            while chunk := await next_chunk(response.content, subject, idle_seconds=idle_seconds):
+        async with self._transport.stream(request) as answer:
+            while chunk := await next_chunk(answer, subject, idle_seconds=idle_seconds):
                 try:
                     lines = splitter.feed(chunk)
                 except LineTooLongError:

@@ -4,16 +4,12 @@ What the API server says is passed on. What anybody else says is not: the body o
 proxy's error page, or of a half-read answer, may hold anything, so only its code is told.
 """
 
-import os
-import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Final
-
-import aiohttp
 
 from bursar.app.ports import (
     AlreadyExistsError,
@@ -150,45 +146,3 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
     except ValueError:
         return None
     return max((moment - now).total_seconds(), 0.0) if moment.tzinfo else None
-
-
-def transport_cause(error: aiohttp.ClientError | OSError) -> str:
-    """Why no answer came, in plain words and without anything the other side sent."""
-    for kind, words in _CAUSES:
-        if isinstance(error, kind):
-            return words
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"the server's certificate is not trusted: {_tls_reason(error.certificate_error)}"
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"the proxy answered {error.status}"
-    if isinstance(error, aiohttp.ClientResponseError):
-        return "the answer is not HTTP as it should be"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"no connection: {_system_reason(error.os_error)}"
-    if isinstance(error, OSError):
-        return f"the connection failed: {_system_reason(error)}"
-    return f"the connection failed ({type(error).__name__})"
-
-
-_CAUSES: Final[Sequence[tuple[type[Exception], str]]] = (
-    (aiohttp.ClientConnectorDNSError, "the server's name cannot be resolved"),
-    (aiohttp.ClientProxyConnectionError, "the proxy cannot be reached"),
-    (aiohttp.ServerDisconnectedError, "the connection was closed before the answer"),
-    (ConnectionResetError, "the connection was closed before the answer"),
-    (aiohttp.ClientPayloadError, "the connection was closed inside the answer"),
-)
-
-
-def _system_reason(error: BaseException) -> str:
-    if isinstance(error, ssl.SSLError):
-        return _tls_reason(error)
-    number = error.errno if isinstance(error, OSError) else None
-    # Not the error's own text: asyncio puts the address there and leaves the reason out.
-    return (os.strerror(number) if number else type(error).__name__).lower()
-
-
-def _tls_reason(error: BaseException) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return error.verify_message.lower()
-    reason = error.reason if isinstance(error, ssl.SSLError) else None
-    return (reason or "tls failed").replace("_", " ").lower()

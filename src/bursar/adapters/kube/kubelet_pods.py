@@ -13,22 +13,15 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Final, Self
 
-import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
-
+from bursar.adapters.http1.client import HttpClient
+from bursar.adapters.http1.connection import Answer
+from bursar.adapters.http1.errors import HttpError, UntrustedError
+from bursar.adapters.http1.request import Header, HttpRequest
+from bursar.adapters.http1.route import Origin, Route
 from bursar.adapters.kube.client import USER_AGENT
-from bursar.adapters.kube.errors import transport_cause
 from bursar.adapters.kube.kubelet_access import KubeletAccess
 from bursar.adapters.kube.kubelet_endpoint import Endpoint, EndpointSource
-from bursar.adapters.kube.transport import (
-    JSON,
-    KEEPALIVE_SECONDS,
-    READ_BUFFER_BYTES,
-    TURNS_TO_DROP,
-    drop,
-    read_start,
-)
+from bursar.adapters.kube.transport import JSON
 from bursar.app.devices.ports import SourceError
 from bursar.app.ports import ClusterError
 from bursar.core.devices.pod import DevicePod
@@ -39,6 +32,7 @@ REFUSAL_BYTES_MAX: Final = 4096
 TURN: Final = 16
 """Pods that are decoded in a row before other tasks get a turn."""
 LINE_LENGTH_MAX: Final = 512
+_HOST: Final = re.compile(r"[\w.:%-]{1,253}", re.ASCII)
 _USER: Final = re.compile(rb"user=([\w.:@/-]{1,253})")
 
 
@@ -69,17 +63,12 @@ class KubeletPods:
         self._access = access
         self._decode = decode
         self._limits = limits
-        self._session: aiohttp.ClientSession | None = None
+        self._http = HttpClient(connect_seconds=limits.seconds)
+        # Whoever asks at the same time waits for the one connection there is.
+        self._turn = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        assert self._session is None, "entered once"
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=1, keepalive_timeout=KEEPALIVE_SECONDS),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            read_bufsize=READ_BUFFER_BYTES,
-            # A small body must not become a large one behind the back of whoever counts bytes.
-            auto_decompress=False,
-        )
+        await self._http.__aenter__()
         return self
 
     async def __aexit__(
@@ -88,10 +77,7 @@ class KubeletPods:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._session is not None
-        await self._session.close()
-        for _ in range(TURNS_TO_DROP):
-            await asyncio.sleep(0)
+        await self._http.__aexit__(kind, error, trace)
 
     async def read(self) -> Sequence[DevicePod]:
         """All pods that kubelet knows, as of a moment after the call. Raises `SourceError`."""
@@ -130,53 +116,46 @@ class KubeletPods:
             given = await self._access.credentials.headers()
         except ClusterError as error:
             raise _KubeletError(str(error)) from None
-        headers = CIMultiDict(
-            {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": USER_AGENT}
-        )
-        headers.extend(given)
+        headers = [("Accept", JSON), ("Accept-Encoding", "identity"), ("User-Agent", USER_AGENT)]
+        headers += given.items()
         try:
-            async with asyncio.timeout(self._limits.seconds):
+            async with asyncio.timeout(self._limits.seconds), self._turn:
                 return await self._exchange(endpoint, headers)
         except TimeoutError:
             raise _KubeletError(f"no answer within {self._limits.seconds:g} s") from None
-        except aiohttp.ClientConnectorCertificateError as error:
-            raise _KubeletError(f"{transport_cause(error)} ({_CERTIFICATE_HINT})") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise _KubeletError(transport_cause(error)) from None
+        except UntrustedError as error:
+            raise _KubeletError(f"{error} ({_CERTIFICATE_HINT})") from None
+        except HttpError as error:
+            raise _KubeletError(str(error)) from None
 
-    async def _exchange(self, endpoint: Endpoint, headers: CIMultiDict[str]) -> bytes:
-        assert self._session is not None, "used inside `async with`"
-        response = await self._session.get(
-            self._url(endpoint),
-            headers=headers,
-            # A redirect would carry our token to somebody else.
-            allow_redirects=False,
-            # Read after the credentials were asked, who may have renewed a certificate.
-            ssl=self._access.ssl_context or True,
-            server_hostname=self._access.tls_server_name or None,
-            timeout=aiohttp.ClientTimeout(total=None),
+    async def _exchange(self, endpoint: Endpoint, headers: Sequence[Header]) -> bytes:
+        # Read after the credentials were asked, who may have renewed a certificate.
+        route = Route(
+            origin=self._origin(endpoint),
+            context=self._access.ssl_context,
+            server_name=self._access.tls_server_name,
         )
+        request = HttpRequest(method="GET", target=PATH, headers=headers, is_repeatable=True)
+        answer = await self._http.send(route, request)
         try:
-            if response.status != HTTPStatus.OK:
-                raise _refusal(response.status, await read_start(response, REFUSAL_BYTES_MAX))
-            if response.content_type != JSON:
+            if answer.status != HTTPStatus.OK:
+                raise _refusal(answer.status, await answer.read(REFUSAL_BYTES_MAX))
+            if answer.media_type != JSON:
                 raise _KubeletError("not JSON: something else than kubelet answered")
-            return await self._body(response)
+            return await self._body(answer)
         finally:
             # A complete answer has given its connection back; anything else ends it.
-            drop(response)
+            answer.drop()
 
-    def _url(self, endpoint: Endpoint) -> URL:
-        scheme = self._access.scheme
-        try:
-            return URL.build(scheme=scheme, host=endpoint.host, port=endpoint.port, path=PATH)
-        except ValueError:
-            raise _KubeletError("not an address") from None
+    def _origin(self, endpoint: Endpoint) -> Origin:
+        if not _HOST.fullmatch(endpoint.host):
+            raise _KubeletError("not an address")
+        return Origin(self._access.scheme, endpoint.host, endpoint.port)
 
-    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _body(self, answer: Answer) -> bytes:
         bytes_max = self._limits.answer_bytes_max
-        announced = response.content_length or 0
-        body = b"" if announced > bytes_max else await read_start(response, bytes_max)
+        announced = int(answer.headers.get("content-length", "0"))
+        body = b"" if announced > bytes_max else await answer.read(bytes_max)
         if max(announced, len(body)) > bytes_max:
             raise _KubeletError(f"the answer is larger than {bytes_max} bytes")
         return body

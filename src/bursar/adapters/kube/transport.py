@@ -10,24 +10,24 @@ import asyncio
 import contextlib
 import math
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from random import Random
 from types import TracebackType
 from typing import Final, Protocol, Self, TypeVar
 
-import aiohttp
-from aiohttp.abc import AbstractStreamWriter
-from multidict import CIMultiDict
-from yarl import URL
-
+from bursar.adapters.http1 import connection as http1
+from bursar.adapters.http1.client import HttpClient
+from bursar.adapters.http1.errors import ConnectTimeoutError, HttpError
+from bursar.adapters.http1.gzip import plain_body
+from bursar.adapters.http1.request import Header, HttpRequest
+from bursar.adapters.http1.route import Route, parse_origin
 from bursar.adapters.kube.errors import (
     Answer,
     Subject,
     error_of_answer,
     retry_after_seconds,
-    transport_cause,
 )
 from bursar.adapters.kube.limiter import Limiter, Turn
 from bursar.app.ports import BusyError, Clock, ClusterError, UnauthorizedError, UnavailableError
@@ -37,10 +37,6 @@ T = TypeVar("T")
 JSON: Final = "application/json"
 JSON_PATCH: Final = "application/json-patch+json"
 ERROR_BYTES_MAX: Final = 2**20
-KEEPALIVE_SECONDS: Final = 60
-"""The API server closes a connection after 90 idle seconds; we must be first."""
-TURNS_TO_DROP: Final = 3
-READ_BUFFER_BYTES: Final = 2**18
 
 
 class Credentials(Protocol):
@@ -73,7 +69,7 @@ class Limits:
     in_flight_min: int = 2
     """Requests under way however busy the server says it is; a controller must not stand still."""
     in_flight_max: int = 32
-    """Also the number of connections kept for requests."""
+    """Also the number of connections for requests; watches have theirs besides."""
     growth_after: int = 20
     """Successes after which one more request may be under way."""
     connect_seconds: float = 10
@@ -123,8 +119,9 @@ class Transport:
         self._rng = rng
         self._user_agent = user_agent
         self._limits = limits
-        self._requests: aiohttp.ClientSession | None = None
-        self._watches: aiohttp.ClientSession | None = None
+        self._origin, self._base_path = parse_origin(access.server)
+        self._http = HttpClient(connect_seconds=limits.connect_seconds)
+        self._is_entered = False
         self.limiter = Limiter(
             floor=limits.in_flight_min,
             ceiling=limits.in_flight_max,
@@ -132,9 +129,9 @@ class Transport:
         )
 
     async def __aenter__(self) -> Self:
-        assert self._requests is None, "a client is entered once"
-        self._requests = self._session(connections=self._limits.in_flight_max)
-        self._watches = self._session(connections=0)
+        assert not self._is_entered, "a client is entered once"
+        self._is_entered = True
+        await self._http.__aenter__()
         return self
 
     async def __aexit__(
@@ -143,19 +140,7 @@ class Transport:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for session in (self._requests, self._watches):
-            if session is not None:
-                await session.close()
-        # What was dropped is gone once the loop has had a turn for it.
-        for _ in range(TURNS_TO_DROP):
-            await asyncio.sleep(0)
-
-    def _session(self, *, connections: int) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=KEEPALIVE_SECONDS),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            read_bufsize=READ_BUFFER_BYTES,
-        )
+        await self._http.__aexit__(kind, error, trace)
 
     # -------------------------------------------------------------- sending
 
@@ -164,13 +149,13 @@ class Transport:
         return await self._persist(request, self._attempt)
 
     @contextlib.asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def stream(self, request: Request) -> AsyncIterator[http1.Answer]:
         """An answer whose body comes bit by bit; its connection is closed with the block."""
-        response = await self._persist(request, self._open)
+        answer = await self._persist(request, self._open)
         try:
-            yield response
+            yield answer
         finally:
-            drop(response)
+            answer.drop()
 
     async def _persist(
         self, request: Request, attempt: Callable[[Request, float], Awaitable[T]]
@@ -213,30 +198,28 @@ class Transport:
         headers = await self._headers(request)
         with await self._turn(request) as turn:
             async with self._deadline(request, turn):
-                body = self._body(request, asked_at)
-                response = await self._send(self._requests, request, headers, body)
+                answer = await self._send(request, headers, asked_at)
                 try:
-                    await self._require_success(response, request, turn)
-                    answer = await _read(response, request.subject, self._limits.answer_bytes_max)
+                    await self._require_success(answer, request, turn)
+                    body = await self._body(answer, request.subject)
                 finally:
                     # A complete answer has given its connection back; anything else ends it.
-                    drop(response)
+                    answer.drop()
                 turn.succeeded()
-                return answer
+                return body
 
-    async def _open(self, request: Request, asked_at: float) -> aiohttp.ClientResponse:
+    async def _open(self, request: Request, asked_at: float) -> http1.Answer:
         headers = await self._headers(request)
         with await self._turn(request) as turn:
             async with self._deadline(request, turn):
-                body = self._body(request, asked_at)
-                response = await self._send(self._watches, request, headers, body)
+                answer = await self._send(request, headers, asked_at)
                 try:
-                    await self._require_success(response, request, turn)
+                    await self._require_success(answer, request, turn)
                 except BaseException:
-                    drop(response)
+                    answer.drop()
                     raise
                 turn.succeeded()
-                return response
+                return answer
 
     async def _turn(self, request: Request) -> Turn:
         seconds = self._limits.turn_seconds
@@ -252,137 +235,75 @@ class Transport:
         try:
             async with asyncio.timeout(request.seconds):
                 yield
-        except aiohttp.ConnectionTimeoutError:
-            turn.throttled()
-            problem = f"no connection within {self._limits.connect_seconds:g} s"
-            raise request.subject.unavailable(problem) from None
         except TimeoutError:
             turn.throttled()
             problem = f"no answer within {request.seconds:g} s"
             raise request.subject.unavailable(problem) from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise request.subject.unavailable(transport_cause(error)) from None
+        except HttpError as error:
+            if isinstance(error, ConnectTimeoutError):
+                turn.throttled()
+            raise request.subject.unavailable(str(error)) from None
 
-    async def _headers(self, request: Request) -> Mapping[str, str]:
-        headers = CIMultiDict(
-            {
-                "Accept": JSON,
-                "Accept-Encoding": "gzip" if request.accepts_gzip else "identity",
-                "User-Agent": self._user_agent,
-            }
-        )
-        # Extended, not updated: who impersonates names each group in a header of its own.
-        headers.extend(await self._access.credentials.headers())
+    async def _headers(self, request: Request) -> Sequence[Header]:
+        headers = [
+            ("Accept", JSON),
+            ("Accept-Encoding", "gzip" if request.accepts_gzip else "identity"),
+            ("User-Agent", self._user_agent),
+        ]
+        # A name may be there twice: who impersonates names each group in a header of its own.
+        headers += (await self._access.credentials.headers()).items()
         if request.body is not None:
-            headers["Content-Type"] = request.content_type
+            headers.append(("Content-Type", request.content_type))
         return headers
 
-    def _body(self, request: Request, asked_at: float) -> "_PunctualBody | None":
-        if request.body is None:
-            return None
-        send_by = asked_at + self._limits.send_seconds_max
-        return _PunctualBody(request.body, is_late=lambda: self._clock.monotonic() > send_by)
-
     async def _send(
-        self,
-        session: aiohttp.ClientSession | None,
-        request: Request,
-        headers: Mapping[str, str],
-        body: "_PunctualBody | None",
-    ) -> aiohttp.ClientResponse:
-        assert session is not None, "a client is used inside `async with`"
-        return await session.request(
-            request.method,
-            URL(self._access.server.rstrip("/") + request.target, encoded=True),
-            data=body,
-            headers=headers,
-            # A redirect would carry our credentials to somebody else.
-            allow_redirects=False,
-            # Read after the credentials were asked, who may have renewed a certificate.
-            ssl=self._access.ssl_context or True,
-            server_hostname=self._access.tls_server_name or None,
-            proxy=self._access.proxy_url or None,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_seconds),
+        self, request: Request, headers: Sequence[Header], asked_at: float
+    ) -> http1.Answer:
+        assert self._is_entered, "a client is used inside `async with`"
+        # Read after the credentials were asked, who may have renewed a certificate.
+        route = Route(
+            origin=self._origin,
+            context=self._access.ssl_context,
+            server_name=self._access.tls_server_name,
+            proxy_url=self._access.proxy_url,
         )
+        send_by = asked_at + self._limits.send_seconds_max
+        sent = HttpRequest(
+            method=request.method,
+            target=self._base_path + request.target,
+            headers=headers,
+            body=request.body,
+            is_repeatable=request.is_idempotent,
+            is_late=lambda: request.body is not None and self._clock.monotonic() > send_by,
+        )
+        return await self._http.send(route, sent)
 
-    async def _require_success(
-        self, response: aiohttp.ClientResponse, request: Request, turn: Turn
-    ) -> None:
-        if 200 <= response.status < 300:
-            _require_json(response, request.subject)
+    async def _require_success(self, answer: http1.Answer, request: Request, turn: Turn) -> None:
+        if 200 <= answer.status < 300:
+            _require_json(answer, request.subject)
             return
-        if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+        if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
             turn.throttled()
-        elif response.status < 500:
+        elif answer.status < 500:
             turn.succeeded()
-        header = response.headers.get("Retry-After")
-        answer = Answer(
-            code=response.status,
-            body=await read_start(response, ERROR_BYTES_MAX),
-            retry_after=retry_after_seconds(header, self._clock.now()),
+        refusal = Answer(
+            code=answer.status,
+            body=await plain_body(answer, ERROR_BYTES_MAX),
+            retry_after=retry_after_seconds(answer.headers.get("retry-after"), self._clock.now()),
         )
         raise error_of_answer(
-            request.subject, answer, is_json_patch=request.content_type == JSON_PATCH
+            request.subject, refusal, is_json_patch=request.content_type == JSON_PATCH
         )
 
-
-def drop(response: aiohttp.ClientResponse) -> None:
-    """End the connection of an answer that is not wanted any more; a complete one has none.
-
-    At once, and not by a farewell that would go on after everything else has ended.
-    """
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
-    response.close()
+    async def _body(self, answer: http1.Answer, subject: Subject) -> bytes:
+        bytes_max = self._limits.answer_bytes_max
+        body = await plain_body(answer, bytes_max)
+        if len(body) > bytes_max:
+            raise subject.unavailable(f"the answer is larger than {bytes_max} bytes")
+        return body
 
 
-class _PunctualBody(aiohttp.BytesPayload):
-    """Asks once more, as the last thing before it is sent, whether it is too late for that.
-
-    A process can be stopped at any moment, by a debugger, a freezer or a host that is moved, and
-    wakes up with connections that are ready. No deadline fires before they have been used.
-    """
-
-    def __init__(self, value: bytes, *, is_late: Callable[[], bool]) -> None:
-        super().__init__(value)
-        self._is_late = is_late
-
-    async def write(self, writer: AbstractStreamWriter) -> None:
-        self._require_time()
-        await super().write(writer)
-
-    async def write_with_length(
-        self, writer: AbstractStreamWriter, content_length: int | None
-    ) -> None:
-        self._require_time()
-        await super().write_with_length(writer, content_length)
-
-    def _require_time(self) -> None:
-        if self._is_late():
-            raise aiohttp.ClientError("too late to be sent")
-
-
-async def _read(response: aiohttp.ClientResponse, subject: Subject, bytes_max: int) -> bytes:
-    body = await read_start(response, bytes_max)
-    if len(body) > bytes_max:
-        raise subject.unavailable(f"the answer is larger than {bytes_max} bytes")
-    return body
-
-
-async def read_start(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
-    """The body; of one that is too large, a little more than may be taken."""
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in response.content.iter_any():
-        pieces.append(piece)
-        size += len(piece)
-        if size > bytes_max:
-            break
-    return b"".join(pieces)
-
-
-def _require_json(response: aiohttp.ClientResponse, subject: Subject) -> None:
+def _require_json(answer: http1.Answer, subject: Subject) -> None:
     """A page of somebody in between may come with a code of success too."""
-    if response.content_type != JSON:
+    if answer.media_type != JSON:
         raise subject.unavailable("not JSON: something else than an API server answered")

@@ -1,15 +1,15 @@
 """A watch on the wire: one JSON object per line, however the network cuts them.
 
-Nothing is read ahead. While the consumer thinks, the socket fills up, and then the
+Little is read ahead. While the consumer thinks, the socket fills up, and then the
 server waits: that is all the backpressure there is, and it is enough.
 """
 
 import asyncio
 from typing import Final
 
-import aiohttp
-
-from bursar.adapters.kube.errors import Subject, error_of_status, transport_cause
+from bursar.adapters.http1.connection import Answer
+from bursar.adapters.http1.errors import HttpError
+from bursar.adapters.kube.errors import Subject, error_of_status
 from bursar.app.ports import EventKind, WatchEvent
 from bursar.wire.status import (
     ERROR,
@@ -57,20 +57,18 @@ class LineSplitter:
             raise LineTooLongError
 
 
-async def next_chunk(
-    content: aiohttp.StreamReader, subject: Subject, *, idle_seconds: float
-) -> bytes:
+async def next_chunk(answer: Answer, subject: Subject, *, idle_seconds: float) -> bytes:
     """What the server sent meanwhile, or sends next; empty at the end of the stream.
 
     Raises `UnavailableError` if nothing comes for too long.
     """
     try:
         async with asyncio.timeout(idle_seconds):
-            return await content.readany()
+            return await answer.next_piece()
     except TimeoutError:
         raise subject.unavailable(f"the watch was silent for {idle_seconds:g} s") from None
-    except (aiohttp.ClientError, OSError) as error:
-        raise subject.unavailable(transport_cause(error)) from None
+    except HttpError as error:
+        raise subject.unavailable(str(error)) from None
 
 
 def event_of_line(line: bytes, subject: Subject) -> WatchEvent:
