@@ -6,8 +6,8 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from bursar.adapters.http1.answer import Answer
 from bursar.adapters.http1.client import HttpClient
-from bursar.adapters.http1.connection import Answer
 from bursar.adapters.http1.request import Header, HttpRequest
 from bursar.adapters.http1.route import Origin, Route
 from scripted_server import ScriptedServer, Step, scripted
@@ -62,7 +62,9 @@ class Tunnel:
 
 
 @contextlib.asynccontextmanager
-async def tunnel(*, known: Mapping[str, str] | None = None) -> AsyncIterator[Tunnel]:
+async def tunnel(
+    *, known: Mapping[str, str] | None = None, opened: bytes = b"HTTP/1.1 200 OK\r\n\r\n"
+) -> AsyncIterator[Tunnel]:
     """Of hosts that only the proxy knows, `known` says where they are."""
     found = Tunnel()
 
@@ -70,7 +72,7 @@ async def tunnel(*, known: Mapping[str, str] | None = None) -> AsyncIterator[Tun
         found.heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
         host, _, port = found.asked[-1].rpartition(":")
         streams = await asyncio.open_connection((known or {}).get(host, host), int(port))
-        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        writer.write(opened)
         return streams
 
     async with _relay(far_end) as found.port:

@@ -2,9 +2,12 @@
 
 import asyncio
 import contextlib
+import gc
 import http.client
 import io
 import socket
+import tracemalloc
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +16,16 @@ from hypothesis import strategies as st
 from bursar.adapters.http1.connection import HEAD_BYTES_MAX, UNREAD_BYTES_MAX, Connection
 from bursar.adapters.http1.errors import DisconnectedError, HttpError
 from http1_scene import ask, asking, body_of
-from scripted_server import STREAM_HEAD, answer, hang_up, http_chunk, silence, stream, verbatim
+from scripted_server import (
+    STREAM_END,
+    STREAM_HEAD,
+    answer,
+    hang_up,
+    http_chunk,
+    silence,
+    stream,
+    verbatim,
+)
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -29,6 +41,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
         (b"HTTP/1.0 200 OK\r\n\r\nold", b"old"),
         (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nA: b\r\n\r\n" + OK + b"\r\nx", b"x"),
         (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+        (OK + b"Transfer-Encoding: chunked \r\n\r\n1\r\na\r\n0\r\n\r\n", b"a"),
     ],
 )
 async def test_a_body_ends_where_it_says(sent, body):
@@ -41,6 +54,7 @@ async def test_a_body_ends_where_it_says(sent, body):
     [
         b"hunter2 is not HTTP\r\n\r\n",
         b"HTTP/2.0 200 OK\r\n\r\n",
+        b"HTTP/1.1 099 Low\r\nContent-Length: 3\r\n\r\nabc" + OK + b"\r\n",
         OK + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
         OK + b"Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
         OK + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
@@ -51,6 +65,8 @@ async def test_a_body_ends_where_it_says(sent, body):
         OK + b"no colon\r\n\r\n",
         b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nhunter2",
         OK + b"X: " + b"x" * (HEAD_BYTES_MAX + 1),
+        OK + b"X: " + b"x" * HEAD_BYTES_MAX + b"\r\nContent-Length: 0\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: " + b"x" * 3 * HEAD_BYTES_MAX,
         b"HTTP/1.1 100 Continue\r\n\r\n" * (HEAD_BYTES_MAX // 20),
     ],
 )
@@ -70,6 +86,7 @@ async def test_what_is_not_http_is_refused_without_repeating_it(sent):
         (OK + b"Content-Length: 9\r\n\r\n{", "closed inside the answer"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\n9\r\n{", "closed inside the answer"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", "closed inside the answer"),
+        (OK + b"Transfer-Encoding: chunked \r\n\r\n1\r\n{\r\n", "closed inside the answer"),
     ],
 )
 async def test_an_answer_that_is_cut_short_is_none(sent, words):
@@ -145,7 +162,7 @@ async def test_whoever_does_not_read_makes_the_server_wait():
 
         # What is in the sockets is the system's, and no more than a few MiB.
         assert UNREAD_BYTES_MAX < sent < 20 * 2**20
-        assert UNREAD_BYTES_MAX <= found.unread_bytes < 2 * UNREAD_BYTES_MAX + 2**18
+        assert UNREAD_BYTES_MAX <= found.unread_cost < 2 * UNREAD_BYTES_MAX + 2**18
         taken, wanted = 0, sent + 2**20
         while taken < wanted:
             taken += len(await found.next_piece())
@@ -163,6 +180,52 @@ async def test_a_reader_who_is_cancelled_can_be_followed_by_another():
         found.drop()
         with pytest.raises(HttpError, match="closed inside the answer"):
             await waiting
+
+
+async def test_what_ends_with_the_connection_is_not_whole_if_we_end_it():
+    async with asking(then_silent(OK + b"\r\nhalf")) as (_, client, route):
+        found = await ask(client, route)
+        assert await found.next_piece() == b"half"
+        found.drop()
+        with pytest.raises(HttpError, match="closed inside the answer"):
+            await found.next_piece()
+
+
+def then_silent(data):
+    async def step(writer):
+        writer.write(data)
+        await asyncio.Event().wait()
+
+    return step
+
+
+async def test_tiny_chunks_do_not_pile_up():
+    tiny = stream(b"".join([b"x"] * 10), then=verbatim(http_chunk(b"ab") * 200_000 + STREAM_END))
+    async with asking(tiny) as (_, client, route):
+        found = await ask(client, route)
+        tracemalloc.start()
+        body = await found.read(2**20)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    assert len(body) == 400_010
+    assert peak < 10 * 2**20
+
+
+async def test_an_answer_that_failed_holds_nothing_in_a_circle():
+    gc.collect()
+    gc.disable()
+    try:
+        async with asking(hang_up(OK + b"Content-Length: 9\r\n\r\n{")) as (_, client, route):
+            found = await ask(client, route)
+            with pytest.raises(HttpError):
+                await body_of(found)
+            left = weakref.ref(found)
+            del found
+            await asyncio.sleep(0)
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 # ------------------------------------------------------------------ any bytes

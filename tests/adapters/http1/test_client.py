@@ -1,6 +1,7 @@
 """Which connection a request goes over, what happens when it is gone, and what is sent on it."""
 
 import asyncio
+import contextlib
 import gzip
 
 import pytest
@@ -188,6 +189,46 @@ async def test_no_connection_within_the_time_for_it():
             await ask(client, route_to(server.port, scheme="https"))
 
 
+@contextlib.asynccontextmanager
+async def reading_no_body(reply):
+    """A server that replies after a head, and then neither reads nor leaves."""
+    writers = []
+
+    async def serve(reader, writer):
+        writers.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+        reply(writer)
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listener:
+        yield route_to(listener.sockets[0].getsockname()[1]), writers
+        for writer in writers:
+            writer.transport.abort()
+        await asyncio.sleep(0.01)
+
+
+async def test_a_connection_whose_body_nobody_read_is_not_used_again():
+    def refuse(writer):
+        writer.write(b"HTTP/1.1 413 Too large\r\nContent-Length: 0\r\n\r\n")
+
+    async with reading_no_body(refuse) as (route, writers):
+        async with HttpClient() as client:
+            for body in (b"x" * 20_000_000, b"x"):
+                answer = await ask(client, route, a_request("POST", body=body))
+                assert answer.status == 413
+                await body_of(answer)
+
+        assert len(writers) == 2
+
+
+async def test_who_hangs_up_during_an_upload_is_not_waited_for():
+    async with (
+        reading_no_body(lambda writer: writer.write_eof()) as (route, _),
+        HttpClient() as client,
+    ):
+        with pytest.raises(DisconnectedError):
+            await ask(client, route, a_request("POST", body=b"x" * 20_000_000))
+
+
 # ------------------------------------------------------------------ compressed bodies
 
 
@@ -210,7 +251,10 @@ async def test_a_small_body_does_not_become_a_large_one():
         assert len(await plain_body(found, 1000)) == 1001
 
 
-@pytest.mark.parametrize("data", [b"hunter2", gzip.compress(b"x" * 1000, mtime=0)[:-9], b""])
+PACKED = gzip.compress(b"x" * 1000, mtime=0)
+
+
+@pytest.mark.parametrize("data", [b"hunter2", PACKED[:-9], b"", PACKED + b"x" * 2**21])
 async def test_what_cannot_be_unpacked_is_an_error(data):
     async with asking(packed(data)) as (_, client, route):
         with pytest.raises(HttpError, match="the answer cannot be unpacked"):
@@ -234,6 +278,7 @@ async def test_another_encoding_is_an_error():
         ("http://example.com:443/a/b/", "example.com:443", "example.com:443", "/a/b"),
         ("http://[fd00::1]", "[fd00::1]", "[fd00::1]:80", ""),
         ("https://[fd00::1]:6443", "[fd00::1]:6443", "[fd00::1]:6443", ""),
+        ("https://bücher.example", "xn--bcher-kva.example", "xn--bcher-kva.example:443", ""),
     ],
 )
 def test_an_address_is_taken_apart(url, authority, address, path):

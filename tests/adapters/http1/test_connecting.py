@@ -88,6 +88,18 @@ async def test_a_certificate_is_for_a_name(trust):
         assert len(server.received) == 1
 
 
+async def test_the_dot_of_the_root_is_not_in_certificates(trust):
+    async with (
+        scripted(answer(200, OBJECT)) as server,
+        tls_in_front_of(server.port, trust.serving()) as port,
+        HttpClient() as client,
+    ):
+        route = route_to(
+            port, scheme="https", context=trust.trusting(), server_name="kubernetes.default.svc."
+        )
+        assert (await ask(client, route)).status == 200
+
+
 async def test_another_trust_has_another_connection(trust):
     """A certificate that was renewed must be shown, and a trust that was withdrawn must end."""
     async with scripted(answer(200, OBJECT)) as server:
@@ -198,24 +210,47 @@ async def test_tls_goes_through_a_tunnel_of_the_proxy(trust, is_proxy_secure):
         assert "proxy-authorization" not in server.received[0].headers
 
 
-async def test_a_proxy_cannot_pass_for_the_server(trust):
+@pytest.mark.parametrize("is_proxy_secure", [False, True])
+async def test_a_proxy_cannot_pass_for_the_server(trust, is_proxy_secure):
     async with (
         scripted(answer(200, OBJECT)) as server,
         tls_in_front_of(server.port, trust.serving()) as port,
         tunnel(known={"cluster.invalid": "127.0.0.1"}) as proxy,
+        tls_in_front_of(proxy.port, trust.serving()) as secure_port,
         HttpClient() as client,
     ):
+        way = f"https://127.0.0.1:{secure_port}" if is_proxy_secure else proxy.url
         route = route_to(
             port,
             scheme="https",
             host="cluster.invalid",
             context=trust.trusting(),
-            proxy_url=proxy.url,
+            proxy_url=way,
         )
         with pytest.raises(UntrustedError, match="hostname mismatch"):
             await ask(client, route)
 
         assert server.received == []
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+        b"HTTP/1.0 200 Connection established\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+    ],
+)
+async def test_what_a_proxy_says_of_a_length_is_ignored(trust, opened):
+    async with (
+        scripted(answer(200, OBJECT)) as server,
+        tls_in_front_of(server.port, trust.serving()) as port,
+        tunnel(opened=opened) as proxy,
+        HttpClient() as client,
+    ):
+        route = route_to(port, scheme="https", context=trust.trusting(), proxy_url=proxy.url)
+        assert await body_of(await ask(client, route)) == b'{"kind": "Thing"}'
 
 
 async def test_without_a_context_a_tunnel_leads_to_whom_this_machine_trusts(trust):
@@ -249,8 +284,18 @@ async def test_a_proxy_that_does_not_do_it_is_named_as_the_cause(trust, step, wo
 async def test_a_proxy_that_is_not_there_is_named_as_the_cause():
     async with HttpClient() as client:
         for way in (f"http://127.0.0.1:{free_port()}", "http://proxy.invalid:1"):
-            with pytest.raises(HttpError, match="the proxy cannot be reached"):
+            with pytest.raises(HttpError, match=r"the proxy cannot be reached: .+"):
                 await ask(client, route_to(80, proxy_url=way))
+
+
+async def test_a_proxy_that_is_not_trusted_is_said_to_be(trust):
+    async with (
+        scripted(answer(200, OBJECT)) as behind,
+        tls_in_front_of(behind.port, trust.serving()) as port,
+        HttpClient() as client,
+    ):
+        with pytest.raises(HttpError, match=r"the proxy cannot be reached: .*not trusted"):
+            await ask(client, route_to(80, proxy_url=f"https://127.0.0.1:{port}"))
 
 
 async def test_a_tunnel_that_never_opens_is_given_up():
@@ -267,6 +312,17 @@ async def test_nobody_there_is_told_with_the_reason():
         for host in ("127.0.0.1", "localhost"):
             with pytest.raises(HttpError, match=r"^no connection: connection refused$"):
                 await ask(client, route_to(free_port(), host=host))
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "name"),
+    [("127.0.0.1", 70_000, ""), ("localhost", 70_000, ""), ("127.0.0.1", 1, "a\0b")],
+)
+async def test_what_cannot_be_connected_to_is_an_error_and_no_crash(trust, host, port, name):
+    route = route_to(port, scheme="https", host=host, context=trust.trusting(), server_name=name)
+    async with HttpClient() as client:
+        with pytest.raises(HttpError):
+            await ask(client, route)
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64, "a..b", "x" * 300])

@@ -426,8 +426,9 @@ async def test_a_node_that_moved_is_found_after_one_failure():
         assert len(await source.read()) == 1
 
 
-async def test_an_address_that_is_none_is_said_to_be():
-    async with a_source(FixedEndpoint(Endpoint("no/host", 1))) as source:
+@pytest.mark.parametrize("endpoint", [Endpoint("no/host", 1), Endpoint("127.0.0.1", 70_000)])
+async def test_an_address_that_is_none_is_said_to_be(endpoint):
+    async with a_source(FixedEndpoint(endpoint)) as source:
         assert await complaint(source) == "not an address"
 
 

@@ -14,8 +14,8 @@ from typing import Final, Self
 
 import msgspec
 
+from bursar.adapters.http1.answer import Answer
 from bursar.adapters.http1.client import HttpClient
-from bursar.adapters.http1.connection import Answer
 from bursar.adapters.http1.errors import HttpError
 from bursar.adapters.http1.request import HttpRequest
 from bursar.adapters.http1.route import Origin, Route, parse_origin

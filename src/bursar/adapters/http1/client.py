@@ -4,8 +4,9 @@ import asyncio
 from types import TracebackType
 from typing import Final, Self
 
+from bursar.adapters.http1.answer import Answer
 from bursar.adapters.http1.connecting import connect
-from bursar.adapters.http1.connection import Answer, Connection
+from bursar.adapters.http1.connection import Connection
 from bursar.adapters.http1.errors import ConnectTimeoutError, DisconnectedError, HttpError
 from bursar.adapters.http1.request import HttpRequest, request_bytes
 from bursar.adapters.http1.route import Route

@@ -3,7 +3,7 @@
 import zlib
 from typing import Final
 
-from bursar.adapters.http1.connection import Answer
+from bursar.adapters.http1.answer import Answer
 from bursar.adapters.http1.errors import HttpError
 
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
@@ -28,11 +28,13 @@ async def _unpacked(answer: Answer, bytes_max: int) -> bytes:
     room = bytes_max + 1
     try:
         while room and (packed := await answer.next_piece()):
+            if unpacker.eof:
+                raise HttpError("the answer cannot be unpacked")
             piece = unpacker.decompress(packed, room)
             pieces.append(piece)
             room -= len(piece)
     except zlib.error:
         raise HttpError("the answer cannot be unpacked") from None
-    if room and not unpacker.eof:
+    if room and (not unpacker.eof or unpacker.unused_data):
         raise HttpError("the answer cannot be unpacked")
     return b"".join(pieces)

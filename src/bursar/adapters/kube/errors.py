@@ -143,6 +143,6 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
         return float(header)
     try:
         moment = parsedate_to_datetime(header)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max((moment - now).total_seconds(), 0.0) if moment.tzinfo else None

@@ -22,6 +22,8 @@ from bursar.adapters.kube.small_file import SmallFileError
 from bursar.adapters.kube.tls import ClusterTls, Pem, TlsSettings
 from bursar.app.ports import Clock
 
+_CERTIFICATE: Final = "--kubelet-client-cert"
+_KEY: Final = "--kubelet-client-key"
 _NOTHING: Final = Pem(place="")
 
 
@@ -67,9 +69,9 @@ def kubelet_access(
 ) -> KubeletAccess:
     """Raises `ConfigError`."""
     if trust.is_insecure and trust.authority_file:
-        raise ConfigError("kubelet's authority", "either it is checked or it is not")
+        raise ConfigError("--kubelet-ca, --kubelet-insecure", "either it is checked or it is not")
     if bool(trust.certificate_file) != bool(trust.key_file):
-        raise ConfigError("kubelet's client certificate", "certificate and key go together")
+        raise ConfigError(f"{_CERTIFICATE}, {_KEY}", "certificate and key go together")
     tls = _tls(trust, None if cluster is None else cluster.tls, clock)
     return KubeletAccess(
         tls=tls,
@@ -80,7 +82,7 @@ def kubelet_access(
 
 def _tls(trust: KubeletTrust, known: ClusterTls | None, clock: Clock) -> ClusterTls:
     if trust.authority_file:
-        authority = Pem(place="kubelet's authority", path=trust.authority_file)
+        authority = Pem(place=f"--kubelet-ca {trust.authority_file}", path=trust.authority_file)
     elif trust.is_insecure or known is None:
         authority = _NOTHING
     else:
@@ -89,8 +91,8 @@ def _tls(trust: KubeletTrust, known: ClusterTls | None, clock: Clock) -> Cluster
         return known.trusting(authority, is_insecure=trust.is_insecure)
     settings = TlsSettings(
         authority=authority,
-        certificate=Pem(place="kubelet's client certificate", path=trust.certificate_file),
-        key=Pem(place="the key of kubelet's client certificate", path=trust.key_file),
+        certificate=Pem(place=_CERTIFICATE, path=trust.certificate_file),
+        key=Pem(place=_KEY, path=trust.key_file),
         is_insecure=trust.is_insecure,
     )
     return ClusterTls(settings, clock=clock)

@@ -13,8 +13,8 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Final, Self
 
+from bursar.adapters.http1.answer import Answer
 from bursar.adapters.http1.client import HttpClient
-from bursar.adapters.http1.connection import Answer
 from bursar.adapters.http1.errors import HttpError, UntrustedError
 from bursar.adapters.http1.request import Header, HttpRequest
 from bursar.adapters.http1.route import Origin, Route
@@ -148,7 +148,7 @@ class KubeletPods:
             answer.drop()
 
     def _origin(self, endpoint: Endpoint) -> Origin:
-        if not _HOST.fullmatch(endpoint.host):
+        if not (_HOST.fullmatch(endpoint.host) and 0 < endpoint.port < 2**16):
             raise _KubeletError("not an address")
         return Origin(self._access.scheme, endpoint.host, endpoint.port)
 

@@ -17,7 +17,7 @@ from random import Random
 from types import TracebackType
 from typing import Final, Protocol, Self, TypeVar
 
-from bursar.adapters.http1 import connection as http1
+from bursar.adapters.http1 import answer as http1
 from bursar.adapters.http1.client import HttpClient
 from bursar.adapters.http1.errors import ConnectTimeoutError, HttpError
 from bursar.adapters.http1.gzip import plain_body

@@ -7,7 +7,7 @@ server waits: that is all the backpressure there is, and it is enough.
 import asyncio
 from typing import Final
 
-from bursar.adapters.http1.connection import Answer
+from bursar.adapters.http1.answer import Answer
 from bursar.adapters.http1.errors import HttpError
 from bursar.adapters.kube.errors import Subject, error_of_status
 from bursar.app.ports import EventKind, WatchEvent
