@@ -128,6 +128,7 @@ def test_structures(text, expected):
         ("a: !mine b", '1:4: a: unknown tag "!mine"'),
         ("a: !!set {b}", '1:4: a: unknown tag "tag:yaml.org,2002:set"'),
         ("a: !!seq {}", '1:4: a: unknown tag "tag:yaml.org,2002:seq"'),
+        ("a: &x\nb: {*x : 1}", "2:5: b: null and numbers beyond 64 bits cannot be keys"),
         ("~: 1", "1:1: null and numbers beyond 64 bits cannot be keys"),
         ("a: .inf", "1:4: a: infinity and not-a-number cannot be written in JSON"),
         ("a: !!int x", "1:4: a: not a value that the tag !!int allows"),

@@ -227,7 +227,10 @@ class _Reader:
     def _alias_key(self, anchored: _Anchored, mark: Mark | None) -> None:
         if anchored.key is None:
             raise self._builder.error("a list or an object cannot be a key", mark)
-        self._builder.key(str(self._key(anchored.key)), mark)
+        try:
+            self._builder.key(str(self._key(anchored.key)), mark)
+        except ScalarError as error:
+            raise self._builder.error(str(error), mark) from None
 
     def _key(self, event: events.ScalarEvent) -> str:
         """The key a scalar stands for; plain ones are remembered, for most occur often."""
