@@ -254,6 +254,12 @@ def test_a_file_too_large_is_refused_before_it_is_read(tmp_path):
     assert refusal(path) == f"{path}: larger than {SOURCE_BYTES_MAX} bytes"
 
 
+def test_what_tells_no_size_is_not_read_for_ever():
+    with pytest.raises(SourceError, match="larger than 100000 bytes"):
+        for _ in chunks_of_file("/dev/zero", bytes_max=100_000):
+            pass
+
+
 CONFIDED = "hunter2-hunter2"
 
 

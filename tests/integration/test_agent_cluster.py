@@ -172,6 +172,8 @@ async def test_as_installed_a_full_node_fits_in_60_mb(node, client, tmp_path):
             listed = await client.list(agent.socket)
             memory = agent.memory()
 
+    kubectl(node.plane, "delete", str(DEVICES), NODE)
+
     assert {each.code for each in answers} == {"OK"}
     assert sum(len(each["main"][GPU]) for each in listed.devices.values()) == 2500
     assert memory["VmRSS"] < MEMORY_BYTES_MAX

@@ -46,14 +46,25 @@ def manifests_in(folder: str) -> list[str]:
 
 
 def chunks_of_file(path: str, *, bytes_max: int) -> Generator[bytes]:
-    """Read a file piece by piece; one known to be larger than `bytes_max` not at all."""
+    """Read a file piece by piece; one known to be larger than `bytes_max` not at all.
+
+    A pipe or a device tells no size and may go on for ever, so bytes are counted as well.
+    """
     try:
         with Path(path).open("rb") as file:
-            if os.fstat(file.fileno()).st_size > bytes_max:
-                raise SourceError(path, f"larger than {bytes_max} bytes")
-            yield from chunks_of_stream(file, path)
+            _require_room(path, os.fstat(file.fileno()).st_size, bytes_max)
+            size = 0
+            for chunk in chunks_of_stream(file, path):
+                size += len(chunk)
+                _require_room(path, size, bytes_max)
+                yield chunk
     except OSError as error:
         raise _refusal(path, error) from None
+
+
+def _require_room(path: str, size: int, bytes_max: int) -> None:
+    if size > bytes_max:
+        raise SourceError(path, f"larger than {bytes_max} bytes")
 
 
 def chunks_of_stream(stream: BinaryIO, name: str = STDIN_NAME) -> Iterator[bytes]:
