@@ -33,6 +33,10 @@ class Authority:
         signed = (
             _draft(self._name, self._name, self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_signing_only(), critical=True)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
+            )
             .sign(self._key, hashes.SHA256())
         )
         self.certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
@@ -60,6 +64,8 @@ class Authority:
         attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, common_name))
         draft = _draft(x509.Name(attributes), self._name, key.public_key())
         draft = draft.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        draft = draft.add_extension(signer, critical=False)
         if san is not None:
             draft = draft.add_extension(san, critical=False)
         stem = common_name.replace(":", "-")
@@ -75,6 +81,20 @@ def service_account_key(folder: Path) -> Path:
     path = folder / "service-account.key"
     _write_key(path, rsa.generate_private_key(public_exponent=65537, key_size=2048))
     return path
+
+
+def _signing_only() -> x509.KeyUsage:
+    """Python since 3.13 wants to be told that an authority may sign."""
+    others = (
+        "digital_signature",
+        "content_commitment",
+        "key_encipherment",
+        "data_encipherment",
+        "key_agreement",
+        "encipher_only",
+        "decipher_only",
+    )
+    return x509.KeyUsage(key_cert_sign=True, crl_sign=True, **dict.fromkeys(others, False))
 
 
 def _draft(
