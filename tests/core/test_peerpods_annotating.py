@@ -94,5 +94,28 @@ def test_the_author_is_told_of_a_type_that_is_too_small():
     )
 
 
+def test_a_type_chosen_for_a_size_of_the_author_grows_with_the_pod_as_well():
+    """Nothing was removed from it at first."""
+    first = rewritten(a_peer_pod(main(), annotations={f"{KATA}default_vcpus": "2"}), CATALOGUE)
+    assert machine_type(first) == "small"
+    assert rewritten(first.document, CATALOGUE).steps == ()
+
+    later = copy.deepcopy(first.document)
+    later["spec"]["containers"].append({"name": "proxy", "resources": sized("cpu=8")})
+    second = rewritten(later, CATALOGUE)
+    assert (machine_type(second), second.warnings[1:]) == ("large", ())
+    assert rewritten(second.document, CATALOGUE).steps == ()
+
+
+def test_an_empty_instance_type_counts_as_none():
+    raw = a_peer_pod(main("cpu=2"), annotations={MACHINE_TYPE: ""})
+    kept, chosen = rewritten(raw), rewritten(raw, CATALOGUE)
+
+    assert (machine_type(kept), machine_type(chosen)) == ("", "small")
+    assert (kept.warnings, chosen.warnings) == ((), ())
+    assert rewritten(kept.document).steps == ()
+    assert rewritten(chosen.document, CATALOGUE).steps == ()
+
+
 def test_a_pod_that_asks_for_nothing_gets_the_providers_default():
     assert machine_type(rewritten(a_peer_pod(main()), CATALOGUE)) is None

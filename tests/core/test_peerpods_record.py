@@ -208,3 +208,92 @@ def test_what_a_forged_record_says_is_what_the_vm_gets():
 
     assert after["metadata"]["annotations"][f"{KATA}default_vcpus"] == "1"
     assert texts(demand_of(believed(after), as_pod(after)).quota_requests) == {"cpu": "1m", VM: "1"}
+
+
+GPU = "nvidia.com/gpu"
+
+
+def recorded(**parts):
+    return json.dumps({"v": "1", **parts})
+
+
+def of_container(**sides):
+    return recorded(containers=[{"name": "c0", "kind": "container", **sides}])
+
+
+REFUSED_IN_CONTAINERS = {
+    "a part of a GPU": (
+        of_container(requests={GPU: "1n"}, limits={GPU: "1n"}),
+        'limits[nvidia.com/gpu]: Invalid value: "1n": must be an integer',
+    ),
+    "a request above its limit": (
+        of_container(requests={"cpu": "64"}, limits={"cpu": "1m"}),
+        'requests: Invalid value: "64": must be less than or equal to cpu limit of 1m',
+    ),
+    "GPUs that are requested and not the limit": (
+        of_container(requests={GPU: "0"}, limits={GPU: "8"}),
+        'requests: Invalid value: "0": must be equal to nvidia.com/gpu limit of 8',
+    ),
+    "no name of a resource": (
+        of_container(requests={"cores": "1"}),
+        'requests[cores]: Invalid value: "cores": must be a standard resource type',
+    ),
+    "a claim that the pod does not have": (
+        of_container(claims=[{"name": "card"}]),
+        'claims[0]: Not found: "card"',
+    ),
+    "containers that request more than the pod": (
+        recorded(
+            containers=[{"name": "c0", "kind": "container", "requests": {"cpu": "64"}}],
+            pod={"requests": {"cpu": "1"}},
+        ),
+        "must be greater than or equal to aggregate container requests of 64",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_IN_CONTAINERS)
+def test_nobody_gets_by_a_record_what_the_containers_would_be_denied(case):
+    record, message = REFUSED_IN_CONTAINERS[case]
+    raw = a_peer_pod(main(f"{VM}=1", f"{VM}=1"), annotations={RECORD: record})
+    outcome = rewrite(raw, EFFECTIVE)
+
+    assert isinstance(outcome, Denied)
+    assert outcome.message.startswith(f"annotation {RECORD}: spec.")
+    assert message in outcome.message
+    assert believed(raw) is None
+
+
+def test_nor_by_a_record_together_with_what_is_in_the_containers():
+    """Each of the two alone could be asked for."""
+    raw = a_peer_pod(
+        main(f"cpu=64 {VM}=1", f"{VM}=1"),
+        annotations={RECORD: recorded(pod={"requests": {"cpu": "1"}})},
+    )
+    outcome = rewrite(raw, EFFECTIVE)
+
+    assert isinstance(outcome, Denied)
+    assert "must be greater than or equal to aggregate container requests of 64" in outcome.message
+    assert believed(raw) is None
+
+
+def test_a_limit_found_beside_a_request_on_record_is_a_default_of_the_namespace():
+    first = rewritten(a_peer_pod(main("cpu=4")))
+    again = first.document
+    again["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "1m"
+    second = rewritten(again)
+
+    assert second.document["metadata"] == first.document["metadata"]
+
+
+def test_a_gpu_on_record_is_charged_even_if_only_its_limit_is_there():
+    raw = a_peer_pod(
+        main(f"{VM}=1", f"{VM}=1"),
+        annotations={RECORD: of_container(limits={GPU: "8", "cpu": "1"})},
+    )
+    after = rewritten(raw).document
+
+    assert after["metadata"]["annotations"][f"{KATA}default_gpus"] == "8"
+    for each in (raw, after):
+        charged = demand_of(believed(each), as_pod(each))
+        assert texts(charged.quota_requests) == {VM: "1", GPU: "8"}

@@ -170,6 +170,17 @@ def test_w11_what_the_vm_does_not_get_is_recorded_and_said():
     assert outcome.document["spec"]["resourceClaims"] == [{"name": "card"}]
 
 
+def test_w11_what_the_pod_as_a_whole_loses_is_said_as_well():
+    whole = sized("cpu=1 hugepages-2Mi=2Mi", "cpu=1 hugepages-2Mi=2Mi")
+    outcome = rewritten(a_peer_pod(main(), resources=whole))
+
+    assert outcome.warnings == ("removed, and not passed on to the VM: hugepages-2Mi",)
+    assert removed(outcome)["pod"] == whole
+    again = copy.deepcopy(outcome.document)
+    again["spec"]["resources"] = whole
+    assert rewritten(again).warnings == ()
+
+
 def test_w11_what_the_worker_has_can_be_kept():
     chosen = PeerPodSettings(kept=frozenset({"example.com/foo", "ephemeral-storage"}))
     amounts = "cpu=1 example.com/foo=2 ephemeral-storage=1Gi"
@@ -236,10 +247,32 @@ def test_sizes_of_the_author_can_be_overridden():
     raw = a_peer_pod(main("cpu=2"), annotations={VCPUS: "8", MEMORY: "64"})
     outcome = rewritten(raw, chosen)
 
-    assert sizes(outcome) == "2 64 -"
+    assert sizes(outcome) == "2 - -"
     assert outcome.warnings == (
         f"annotation {VCPUS}: 8 is overridden by what the containers need, 2",
+        f"annotation {MEMORY}: overridden: the containers ask for none",
     )
+    again = rewritten(outcome.document, chosen)
+    assert (again.steps, again.warnings) == ((), ())
+
+
+def test_overridden_sizes_go_even_if_nobody_asks_for_anything():
+    chosen = PeerPodSettings(own_sizes=OwnSizes.OVERRIDE)
+    own = {VCPUS: "96", ALIAS: "64", f"{KATA}default_gpus": "eight", MACHINE_TYPE: "m5.large"}
+    outcome = rewritten(a_peer_pod(main(), annotations=own), chosen)
+
+    assert outcome.document["metadata"]["annotations"] == {MACHINE_TYPE: "m5.large"}
+    assert [warning.partition(":")[0] for warning in outcome.warnings] == [
+        f"annotation {key}" for key in (VCPUS, MEMORY, f"{KATA}default_gpus")
+    ]
+
+
+def test_a_size_of_the_author_is_on_record_also_where_nothing_was_removed():
+    outcome = rewritten(a_peer_pod(main(), annotations={VCPUS: "96"}))
+
+    assert removed(outcome) == {"v": "1", "size": {"vcpus": "96"}}
+    again = rewritten(outcome.document)
+    assert (again.steps, again.warnings) == ((), ())
 
 
 @pytest.mark.parametrize("mode", [EFFECTIVE.mode, UPSTREAM.mode])
@@ -431,6 +464,10 @@ def test_rewriting_twice_is_rewriting_once(raw, chosen, again):
     assert rewritten(first.document, chosen).steps == ()
     assert bare(first.document) == bare(raw)
     if again and chosen is EFFECTIVE:
+        if isinstance(rewrite(refilled(first.document), EFFECTIVE), Denied):
+            # The pod itself asks for less than these defaults make of its containers.
+            assert isinstance(rewrite(refilled(raw), EFFECTIVE), Denied)
+            return
         settled = rewritten(refilled(first.document))
         assert rewritten(refilled(settled.document)).document == settled.document
         assert bare(settled.document) == bare(raw)

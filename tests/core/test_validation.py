@@ -13,6 +13,7 @@ from bursar.core.model.validation import (
     validate_pod_spec,
 )
 from bursar.core.model.validation_requirements import (
+    KnownClaims,
     validate_amount,
     validate_requirements,
     validate_resource_list,
@@ -99,7 +100,7 @@ def test_names_and_amounts_of_limits(limits, texts):
 def test_extended_resources_come_in_wholes(amount):
     equal = resources(f"example.com/foo={amount}", f"example.com/foo={amount}")
 
-    assert validate_requirements(equal, "p") == ()
+    assert said(validate_requirements(equal, "p")) == []
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_names_come_sorted():
 def test_broken_pages_pass_where_they_were_stored_before():
     broken = resources(limits="cpu=1 hugepages-2Mi=3Mi")
 
-    assert validate_requirements(broken, "p", broken_pages_allowed=True) == ()
+    assert said(validate_requirements(broken, "p", broken_pages_allowed=True)) == []
 
 
 def test_page_beyond_64_bits_is_refused_where_upstream_divides_by_zero():
@@ -185,7 +186,7 @@ def test_comparison_beyond_64_bits_changes_what_counts_as_whole_pages():
     alone = resources("cpu=1 hugepages-2Mi=12E", "hugepages-2Mi=12E")
     compared = resources("cpu=1 hugepages-2Mi=12E", "hugepages-2Mi=99999999999999999999")
 
-    assert validate_requirements(alone, "p") == ()
+    assert said(validate_requirements(alone, "p")) == []
     assert (
         'p.requests[hugepages-2Mi]: Invalid value: "12E": 12E is not positive integer multiple of'
         " hugepages-2Mi"
@@ -212,6 +213,10 @@ def claiming(*claims):
         (["gpu", "gpu/a"], ['p.claims[1]: Duplicate value: "gpu"']),
         (["gpu/a", "gpu/a"], ['p.claims[1]: Duplicate value: "gpu/a"']),
         (["gpu/a", "gpu/b", "gpu"], ['p.claims[2]: Duplicate value: "gpu"'] * 2),
+        (
+            ["gpu/a", "nic/a", "gpu", "gpu"],
+            [f'p.claims[{i}]: Duplicate value: "gpu"' for i in (2, 3)],
+        ),
         (["gpu/a.b"], ['p.claims[0].request: Invalid value: "a.b": must not contain dots']),
         (
             ["fpga"],
@@ -225,7 +230,8 @@ def claiming(*claims):
     ],
 )
 def test_claims_of_a_container(claims, texts):
-    problems = validate_requirements(claiming(*claims), "p", claim_names=["nic", "gpu"])
+    known = KnownClaims(["nic", "", "gpu"])
+    problems = validate_requirements(claiming(*claims), "p", claims=known)
 
     assert said(problems) == texts
 

@@ -215,9 +215,10 @@ def test_annotations_of_other_pods_can_be_changed_even_through_their_status(scen
 @pytest.mark.parametrize("key", PROTECTED)
 @pytest.mark.parametrize("text", ["1", FORGED, None])
 def test_nobody_changes_adds_or_removes_what_is_written_on_a_peer_pod(scene, place, key, text):
-    own = {f"{KATA}machine_type": "m5.large", f"{KATA}default_gpus": "2"} if text is None else {}
+    own = {"machine_type": "m5.large", "default_gpus": "2", "default_gpu_model": "h100"}
     body = scene.pod(LARGE)
-    body["metadata"]["annotations"] |= own
+    if text is None:
+        body["metadata"]["annotations"] |= {KATA + name: value for name, value in own.items()}
     pod = scene.call("POST", scene.pods, body)
     before = scene.annotations(pod)
     code, message = scene.annotate(pod, place, {key: text})
@@ -295,6 +296,23 @@ def test_who_forges_a_record_gets_the_vm_that_he_pays_for(scene):
     assert pod["spec"]["containers"][0]["resources"] == ONE_VM
     assert (annotations[VCPUS], annotations[f"{KATA}default_memory"]) == ("1", "1")
     assert charged == json.loads(FORGED)["containers"]
+
+
+def test_nobody_gets_by_a_record_what_the_containers_would_be_denied(scene):
+    gpu = {"nvidia.com/gpu": "1n"}
+    forged = [
+        {
+            "name": "c",
+            "kind": "container",
+            "requests": {**gpu, "cpu": "64", "memory": "256Gi"},
+            "limits": {**gpu, "cpu": "1m", "memory": "1"},
+        }
+    ]
+    record = json.dumps({"v": "1", "containers": forged})
+    message = scene.refused(main("", f"{VM}=1", name="c"), record=record)
+
+    assert "must be less than or equal to cpu limit of 1m" in message
+    assert '[nvidia.com/gpu]: Invalid value: "1n": must be an integer' in message
 
 
 def test_a_pod_that_is_copied_as_it_is_stored_is_accepted_again(scene):

@@ -28,11 +28,15 @@ BIND: Final = "bind-peerpod.bursar.io"
 RECORD: Final = "check-peerpod-record.bursar.io"
 LABELS: Final = {"app.kubernetes.io/part-of": "bursar"}
 
+GPU_MODEL_ANNOTATION: Final = "io.katacontainers.config.hypervisor.default_gpu_model"
+"""Which GPU a VM gets. It is the author's, but not after the pod was judged."""
+
 PROTECTED: Final = (
     RECORD_ANNOTATION,
     VCPUS_ANNOTATION,
     MEMORY_ANNOTATION,
     GPUS_ANNOTATION,
+    GPU_MODEL_ANNOTATION,
     MACHINE_TYPE_ANNOTATION,
 )
 

@@ -43,6 +43,7 @@ _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0
 _NAME_PART_LENGTH_MAX: Final = 63
 _LABEL_LENGTH_MAX: Final = 63
 _SUBDOMAIN_LENGTH_MAX: Final = 253
+_QUALIFIED_LENGTH_MAX: Final = _SUBDOMAIN_LENGTH_MAX + len("/") + _NAME_PART_LENGTH_MAX
 
 
 # ------------------------------------------------------------------ kinds of names
@@ -53,9 +54,14 @@ def is_native(name: str) -> bool:
     return "/" not in name or NATIVE_DOMAIN in name
 
 
-@lru_cache(maxsize=4096)
 def is_extended(name: str) -> bool:
     """A vendor's resource: still a qualified name once a quota puts `requests.` in front."""
+    # Names are remembered, and tenants write them: not those of a megabyte.
+    return len(name) <= _QUALIFIED_LENGTH_MAX and _is_extended(name)
+
+
+@lru_cache(maxsize=4096)
+def _is_extended(name: str) -> bool:
     if is_native(name) or name.startswith(QUOTA_REQUESTS_PREFIX):
         return False
     return not qualified_name_errors(QUOTA_REQUESTS_PREFIX + name)

@@ -8,6 +8,7 @@ The pod must have its defaults, for the API server fills them in before it looks
 """
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Final
 
 from bursar.core.model.names import (
@@ -19,8 +20,8 @@ from bursar.core.model.names import (
 from bursar.core.model.pod import NO_RESOURCES, Container, Pod, ResourceRequirements
 from bursar.core.model.problem import Problem, duplicate, forbidden, invalid, quoted, required
 from bursar.core.model.resources import ResourceList
-from bursar.core.model.validation_pod_level import known_claims, validate_pod_level
-from bursar.core.model.validation_requirements import validate_requirements
+from bursar.core.model.validation_pod_level import validate_pod_level
+from bursar.core.model.validation_requirements import KnownClaims, validate_requirements
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 """Set by the kubelet on the API's copy of a static pod."""
@@ -45,8 +46,7 @@ def validate_pod_spec(pod: Pod, *, broken_pages_allowed: bool = False) -> tuple[
     return (
         *_empty_dir_problems(pod),
         *_pod_claim_problems(pod),
-        *_container_problems(pod, broken_pages_allowed=broken_pages_allowed),
-        *validate_pod_level(pod, broken_pages_allowed=broken_pages_allowed),
+        *validate_demand(pod, broken_pages_allowed=broken_pages_allowed),
         *_gate_problems(pod),
         *validate_requirements(
             ResourceRequirements(limits=pod.overhead),
@@ -56,8 +56,19 @@ def validate_pod_spec(pod: Pod, *, broken_pages_allowed: bool = False) -> tuple[
     )
 
 
+def validate_demand(pod: Pod, *, broken_pages_allowed: bool = False) -> Iterator[Problem]:
+    """Judge only what containers and the pod itself ask for.
+
+    Problems come one by one: who tells the first few need not have all of them found.
+    """
+    claims = KnownClaims(pod.claim_names)
+    yield from _container_problems(pod, claims, broken_pages_allowed=broken_pages_allowed)
+    yield from validate_pod_level(pod, claims, broken_pages_allowed=broken_pages_allowed)
+
+
 def validate_gate_update(old: Pod, new: Pod) -> tuple[Problem, ...]:
     """Judge a change of scheduling gates in a pod that exists: they may only go."""
+    before = frozenset(old.scheduling_gates)
     places = {gate: index for index, gate in enumerate(new.scheduling_gates)}
     return tuple(
         forbidden(
@@ -65,7 +76,7 @@ def validate_gate_update(old: Pod, new: Pod) -> tuple[Problem, ...]:
             f"only deletion is allowed, but found new scheduling gate '{gate}'",
         )
         for gate, index in places.items()
-        if gate not in old.scheduling_gates
+        if gate not in before
     )
 
 
@@ -101,65 +112,58 @@ def _located(field: str, containers: tuple[Container, ...]) -> Iterator[tuple[st
         yield f"spec.{field}[{index}]", container
 
 
-def _container_problems(pod: Pod, *, broken_pages_allowed: bool) -> list[Problem]:
-    problems: list[Problem] = []
-    claims = known_claims(pod)
-    ephemeral = [*_located("ephemeralContainers", pod.ephemeral_containers)]
+def _container_problems(
+    pod: Pod, claims: KnownClaims, *, broken_pages_allowed: bool
+) -> Iterator[Problem]:
     for path, container in (
         *_located("containers", pod.containers),
         *_located("initContainers", pod.init_containers),
-        *ephemeral,
+        *_located("ephemeralContainers", pod.ephemeral_containers),
     ):
-        problems += validate_requirements(
+        yield from validate_requirements(
             container.resources,
             f"{path}.resources",
-            claim_names=claims,
+            claims=claims,
             broken_pages_allowed=broken_pages_allowed,
         )
-    problems += [
-        forbidden(f"{path}.resources", "cannot be set for an Ephemeral Container")
-        for path, container in ephemeral
-        if container.resources != NO_RESOURCES
-    ]
-    return problems
+    for path, container in _located("ephemeralContainers", pod.ephemeral_containers):
+        if container.resources != NO_RESOURCES:
+            yield forbidden(f"{path}.resources", "cannot be set for an Ephemeral Container")
 
 
-def _empty_dir_problems(pod: Pod) -> list[Problem]:
-    return [
-        forbidden(
-            f"spec.volumes[{volume.index}].emptyDir.sizeLimit",
-            "SizeLimit field must be a valid resource quantity",
-        )
-        for volume in pod.empty_dirs
-        if volume.size_limit is not None and volume.size_limit.is_negative
-    ]
+def _empty_dir_problems(pod: Pod) -> Iterator[Problem]:
+    for volume in pod.empty_dirs:
+        if volume.size_limit is not None and volume.size_limit.is_negative:
+            yield forbidden(
+                f"spec.volumes[{volume.index}].emptyDir.sizeLimit",
+                "SizeLimit field must be a valid resource quantity",
+            )
 
 
-def _pod_claim_problems(pod: Pod) -> list[Problem]:
+def _pod_claim_problems(pod: Pod) -> Iterator[Problem]:
     if MIRROR_ANNOTATION in pod.annotations:
         refusal = forbidden(WHOLE_OBJECT, "static pods do not support resource claims")
-        return [refusal] * len(pod.claim_names)
-    problems: list[Problem] = []
+        yield from repeat(refusal, len(pod.claim_names))
+        return
     seen: set[str] = set()
     for index, name in enumerate(pod.claim_names):
         field = f"spec.resourceClaims[{index}].name"
         if not name:
-            problems.append(required(field))
+            yield required(field)
         elif name in seen:
-            problems.append(duplicate(field, name))
+            yield duplicate(field, name)
         else:
-            problems += [invalid(field, name, error) for error in label_errors(name)]
+            for error in label_errors(name):
+                yield invalid(field, name, error)
             seen.add(name)
-    return problems
 
 
-def _gate_problems(pod: Pod) -> list[Problem]:
-    problems: list[Problem] = []
+def _gate_problems(pod: Pod) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, gate in enumerate(pod.scheduling_gates):
         field = f"spec.schedulingGates[{index}]"
-        problems += [invalid(field, gate, error) for error in qualified_name_errors(gate)]
+        for error in qualified_name_errors(gate):
+            yield invalid(field, gate, error)
         if gate in seen:
-            problems.append(duplicate(field, gate))
+            yield duplicate(field, gate)
         seen.add(gate)
-    return problems

@@ -5,8 +5,11 @@ except for the names that are allowed. Upstream visits names in random order; he
 they come sorted.
 """
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
+from itertools import repeat
 from typing import Final
 
 from bursar.core.model.names import (
@@ -42,37 +45,58 @@ from bursar.core.model.resources import NOTHING, ResourceList
 _POD_LEVEL_NAMES: Final = (CPU, HUGEPAGES_PREFIX, MEMORY)
 
 
+class KnownClaims:
+    """The claims of a pod that its containers can refer to."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names = frozenset(names) - {""}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    @cached_property
+    def refusal(self) -> str:
+        """What is said of any other claim.
+
+        It lists all of them. There can be very many, and very many refusals, so it is made
+        once, and only if there is one.
+        """
+        choice = ": " + ", ".join(sorted(self._names)) if self._names else " which is empty"
+        return f"must be one of the names in pod.spec.resourceClaims{choice}"
+
+
+NO_CLAIMS: Final = KnownClaims()
+
+
 def validate_requirements(
     resources: ResourceRequirements,
     path: str,
     *,
-    claim_names: Collection[str] = (),
+    claims: KnownClaims = NO_CLAIMS,
     pod_level: bool = False,
     broken_pages_allowed: bool = False,
-) -> tuple[Problem, ...]:
-    """Judge the block at `path`, whose claims must be among `claim_names`.
+) -> Iterator[Problem]:
+    """Judge the block at `path`, whose claims must be among those known.
 
     `broken_pages_allowed` lets hugepages be something else than whole pages, as the
     API server does for a pod that was stored that way before the rule existed.
     """
-    problems: list[Problem] = []
     for side, amounts, compared_with in (
         ("limits", resources.limits, NOTHING),
         ("requests", resources.requests, resources.limits),
     ):
-        problems += validate_resource_list(
+        yield from validate_resource_list(
             amounts,
             f"{path}.{side}",
             compared_with=compared_with,
             pod_level=pod_level,
             broken_pages_allowed=broken_pages_allowed,
         )
-    problems += _requests_against_limits(resources, path)
+    yield from _requests_against_limits(resources, path)
     names = {*resources.limits, *resources.requests}
     if any(map(is_hugepages, names)) and names.isdisjoint({CPU, MEMORY}):
-        problems.append(forbidden(path, "HugePages require cpu or memory"))
-    problems += _claim_problems(resources.claims, claim_names, f"{path}.claims")
-    return tuple(problems)
+        yield forbidden(path, "HugePages require cpu or memory")
+    yield from _claim_problems(resources.claims, claims, f"{path}.claims")
 
 
 def validate_resource_list(
@@ -82,23 +106,21 @@ def validate_resource_list(
     compared_with: ResourceList = NOTHING,
     pod_level: bool = False,
     broken_pages_allowed: bool = False,
-) -> tuple[Problem, ...]:
+) -> Iterator[Problem]:
     """Judge every name and amount by itself.
 
     `compared_with` are the limits of these requests. They matter only beyond 64 bits,
     where a comparison changes how upstream reads the number afterwards.
     """
-    problems: list[Problem] = []
     for name, amount in sorted(amounts.items(), key=lambda item: item[0]):
-        field = f"{path}[{name}]"
-        problems += _pod_level_name(name, field) if pod_level else _container_name(name, field)
-        problems += validate_amount(name, amount, field)
+        place = f"{path}[{name}]"
+        yield from _pod_level_name(name, place) if pod_level else _container_name(name, place)
+        yield from validate_amount(name, amount, place)
         if broken_pages_allowed:
             continue
         if breaks_pages(name, _after_comparison(amount, compared_with.get(name))):
             detail = f"{amount} is not positive integer multiple of {name}"
-            problems.append(invalid(field, str(amount), detail))
-    return tuple(problems)
+            yield invalid(place, str(amount), detail)
 
 
 def validate_amount(name: str, amount: Quantity, field: str) -> tuple[Problem, ...]:
@@ -168,22 +190,17 @@ def _pod_level_name(name: str, field: str) -> list[Problem]:
 # ------------------------------------------------------------------ requests against limits
 
 
-def _requests_against_limits(resources: ResourceRequirements, path: str) -> list[Problem]:
-    problems: list[Problem] = []
+def _requests_against_limits(resources: ResourceRequirements, path: str) -> Iterator[Problem]:
     for name in sorted(resources.requests):
         request, limit = resources.requests[name], resources.limits.get(name)
         if limit is None:
             if not may_overcommit(name):
-                problems.append(
-                    required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-                )
+                detail = "Limit must be set for non overcommitable resources"
+                yield required(f"{path}.limits", detail)
         elif request != limit and not may_overcommit(name):
-            problems.append(_exceeded(path, request, f"must be equal to {name} limit of {limit}"))
+            yield _exceeded(path, request, f"must be equal to {name} limit of {limit}")
         elif request > limit:
-            problems.append(
-                _exceeded(path, request, f"must be less than or equal to {name} limit of {limit}")
-            )
-    return problems
+            yield _exceeded(path, request, f"must be less than or equal to {name} limit of {limit}")
 
 
 def _exceeded(path: str, request: Quantity, detail: str) -> Problem:
@@ -194,40 +211,44 @@ def _exceeded(path: str, request: Quantity, detail: str) -> Problem:
 
 
 def _claim_problems(
-    claims: tuple[ClaimReference, ...], known: Collection[str], path: str
-) -> list[Problem]:
-    problems: list[Problem] = []
-    seen: set[str] = set()
+    claims: tuple[ClaimReference, ...], known: KnownClaims, path: str
+) -> Iterator[Problem]:
+    seen = _SeenClaims()
     for index, claim in enumerate(claims):
-        field = f"{path}[{index}]"
+        place = f"{path}[{index}]"
         if not claim.name:
-            problems.append(required(field))
+            yield required(place)
             continue
-        problems += _overlaps(claim, seen, field)
+        yield from seen.overlaps(claim, place)
         if claim.name not in known:
-            problems.append(not_found(field, claim.name, _choice_of_claims(known)))
-    return problems
+            yield not_found(place, claim.name, known.refusal)
 
 
-def _overlaps(claim: ClaimReference, seen: set[str], field: str) -> list[Problem]:
-    """Compare with the claims `seen` before, and add this one to them."""
-    if claim.name in seen:
-        return [duplicate(field, claim.name)]
-    if not claim.request:
-        # A whole claim overlaps with every request of it that came before, one by one.
-        parts = [key for key in seen if "/" in key and key.partition("/")[0] == claim.name]
-        seen.add(claim.name)
-        return [duplicate(field, claim.name)] * len(parts)
-    key = f"{claim.name}/{claim.request}"
-    problems = [
-        invalid(f"{field}.request", claim.request, error) for error in label_errors(claim.request)
-    ]
-    if key in seen:
-        problems.append(duplicate(field, key))
-    seen.add(key)
-    return problems
+class _SeenClaims:
+    """What earlier entries of a list refer to: claims, and requests in them."""
 
+    def __init__(self) -> None:
+        self._keys: set[str] = set()
+        self._parts: Counter[str] = Counter()
+        """How many keys there are of the form `<claim>/...`, by claim."""
 
-def _choice_of_claims(known: Collection[str]) -> str:
-    choice = ": " + ", ".join(sorted(known)) if known else " which is empty"
-    return f"must be one of the names in pod.spec.resourceClaims{choice}"
+    def overlaps(self, claim: ClaimReference, place: str) -> Iterator[Problem]:
+        """Compare with the claims seen before, and add this one to them."""
+        if claim.name in self._keys:
+            yield duplicate(place, claim.name)
+            return
+        key = claim.name
+        if claim.request:
+            key = f"{claim.name}/{claim.request}"
+            for error in label_errors(claim.request):
+                yield invalid(f"{place}.request", claim.request, error)
+            if key in self._keys:
+                yield duplicate(place, key)
+                return
+        else:
+            # A whole claim overlaps with every request of it that came before, one by one.
+            yield from repeat(duplicate(place, claim.name), self._parts[claim.name])
+        self._keys.add(key)
+        whole, slash, _ = key.partition("/")
+        if slash:
+            self._parts[whole] += 1

@@ -4,13 +4,15 @@ A size is a whole number there, because the adaptor takes anything else for zero
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from bursar.core.model.int64 import INT64_MAX, INT64_MIN
+from bursar.core.model.pod import ResourceRequirements
 from bursar.core.peerpods.instances import Chosen, MachineSize, best_choice, named_problem
 from bursar.core.peerpods.record import RECORD_ANNOTATION, Record, format_record
+from bursar.core.peerpods.removed import Removed
 from bursar.core.peerpods.settings import (
     GPUS_ANNOTATION,
     MACHINE_TYPE_ANNOTATION,
@@ -20,7 +22,7 @@ from bursar.core.peerpods.settings import (
     OwnSizes,
     PeerPodSettings,
 )
-from bursar.core.peerpods.sizing import SizeTexts
+from bursar.core.peerpods.sizing import NO_SIZE, SizeTexts
 
 ANNOTATIONS_BYTES_MAX: Final = 1 << 18
 """Keys and values together; the API server accepts no more."""
@@ -28,6 +30,12 @@ ANNOTATIONS_BYTES_MAX: Final = 1 << 18
 NOT_FOR_USERS: Final = f"annotation {RECORD_ANNOTATION} is not for users: what it said is ignored"
 UTF8_BYTES_MAX: Final = 4
 """Of one character."""
+ENTRY_BYTES_MIN: Final = len('"a":"1",')
+"""Of an amount or a claim in a record."""
+
+SIZE_ANNOTATIONS: Final = (
+    *(VCPUS_ANNOTATION, MEMORY_ANNOTATION, MEMORY_ALIAS_ANNOTATION, GPUS_ANNOTATION),
+)
 
 _WHOLE: Final = re.compile(r"[+-]?0*[0-9]{1,19}")
 
@@ -74,14 +82,19 @@ def annotate(
     Raises `AnnotationsTooLargeError`.
     """
     size, warnings = _settled_size(held, record, wanted, settings.own_sizes)
-    after = {**held, **_size_annotations(size, settings)}
+    after = dict(held)
+    if settings.own_sizes is OwnSizes.OVERRIDE:
+        for key in SIZE_ANNOTATIONS:
+            after.pop(key, None)
+    after |= _size_annotations(size, settings)
     after.pop(RECORD_ANNOTATION, None)
     instance, complaint = _instance(held, record, size, settings)
-    if after.get(MACHINE_TYPE_ANNOTATION) == record.instance:
-        after.pop(MACHINE_TYPE_ANNOTATION, None)
+    if record.instance and after.get(MACHINE_TYPE_ANNOTATION) == record.instance:
+        del after[MACHINE_TYPE_ANNOTATION]
     if instance:
         after[MACHINE_TYPE_ANNOTATION] = instance
-    if not record.is_empty:
+    if not record.is_empty or size != NO_SIZE or instance:
+        # Also where nothing was removed: a size is somebody's wish, and a type our choice.
         after[RECORD_ANNOTATION] = format_record(replace(record, size=size, instance=instance))
         _require_room(after)
     return Annotated(
@@ -98,6 +111,23 @@ def _size_annotations(size: SizeTexts, settings: PeerPodSettings) -> dict[str, s
     if settings.writes_memory_alias:
         texts[MEMORY_ALIAS_ANNOTATION] = size.memory
     return {key: text for key, text in texts.items() if text}
+
+
+def require_room_for(removed: Iterable[Removed], stated_by_pod: ResourceRequirements) -> None:
+    """Refuse at once what no record can hold, before much time is spent on it.
+
+    Raises `AnnotationsTooLargeError`.
+    """
+    entries = sum(
+        len(each.requests) + len(each.limits) + len(each.claims)
+        for each in (stated_by_pod, *(each.resources for each in removed))
+    )
+    if entries * ENTRY_BYTES_MIN > ANNOTATIONS_BYTES_MAX:
+        raise AnnotationsTooLargeError(
+            "metadata.annotations: what is removed from the containers is written down in "
+            f"{RECORD_ANNOTATION}, and {entries} amounts and claims have no room there; "
+            f"Kubernetes allows {ANNOTATIONS_BYTES_MAX} bytes"
+        )
 
 
 def _require_room(annotations: Mapping[str, str]) -> None:
@@ -141,6 +171,8 @@ def _settled(own: str, wanted: int, rule: OwnSizes) -> tuple[str, str]:
     if not own:
         return str(wanted or ""), ""
     count = whole_number(own)
+    if not wanted and rule is OwnSizes.OVERRIDE:
+        return "", "overridden: the containers ask for none"
     if not wanted:
         return own, "" if count is not None else "not a whole number, and taken for none"
     if count is None:

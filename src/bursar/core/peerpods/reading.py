@@ -17,6 +17,14 @@ from bursar.core.peerpods.json_document import Json, JsonObject
 
 CONTAINERS: Final = "containers"
 INIT_CONTAINERS: Final = "initContainers"
+CONTAINERS_MAX: Final = 1 << 14
+"""Of each kind. With its defaults none takes less than 100 bytes, and etcd has room for 1.5 MiB."""
+
+
+CLAIMS_MAX: Final = 1 << 15
+"""Of one container. A record of more would be larger than all annotations may be."""
+NAME_LENGTH_MAX: Final = 1 << 10
+"""Longer than any name of a resource or claim. Judging one of megabytes costs hundreds of them."""
 
 
 class ShapeError(ValueError):
@@ -72,11 +80,11 @@ def _containers(spec: JsonObject, key: str) -> tuple[Container, ...]:
     if spec.get(key) is None:
         return ()
     field = f"spec.{key}"
+    listed = objects_in(spec, key, field)
+    if len(listed) > CONTAINERS_MAX:
+        raise ShapeError(f"{field}: {len(listed)} are more than any API server can store")
     return tuple(
-        [
-            _container(raw, f"{field}[{index}].resources")
-            for index, raw in enumerate(objects_in(spec, key, field))
-        ]
+        [_container(raw, f"{field}[{index}].resources") for index, raw in enumerate(listed)]
     )
 
 
@@ -98,10 +106,17 @@ def _requirements(raw: JsonObject, field: str) -> ResourceRequirements:
 
 
 def _claims(raw: JsonObject, field: str) -> tuple[ClaimReference, ...]:
-    return tuple(
+    listed = objects_in(raw, "claims", f"{field}.claims")
+    if len(listed) > CLAIMS_MAX:
+        raise ShapeError(f"{field}.claims: {len(listed)} are too many to be written down")
+    claims = tuple(
         ClaimReference(name=_text(claim, "name"), request=_text(claim, "request"))
-        for claim in objects_in(raw, "claims", f"{field}.claims")
+        for claim in listed
     )
+    for index, claim in enumerate(claims):
+        if max(len(claim.name), len(claim.request)) > NAME_LENGTH_MAX:
+            raise ShapeError(f"{field}.claims[{index}]: {_NO_NAME}")
+    return claims
 
 
 def _amounts(raw: JsonObject, side: str, field: str) -> dict[str, Quantity]:
@@ -111,11 +126,16 @@ def _amounts(raw: JsonObject, side: str, field: str) -> dict[str, Quantity]:
         listed = object_in(raw, side, f"{field}.{side}")
     amounts: dict[str, Quantity] = {}
     for name, text in listed.items():
+        if len(name) > NAME_LENGTH_MAX:
+            raise ShapeError(f"{field}.{side}: {_NO_NAME}")
         try:
             amounts[name] = Quantity.parse(text) if isinstance(text, str) else _amount(text)
         except (ShapeError, QuantityError) as error:
             raise ShapeError(f"{field}.{side}[{name}]: {error}") from None
     return amounts
+
+
+_NO_NAME: Final = f"a name of more than {NAME_LENGTH_MAX} characters"
 
 
 def _amount(value: Json) -> Quantity:

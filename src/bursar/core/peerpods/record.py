@@ -4,11 +4,12 @@ Rewriting empties the containers, so without a record nobody could say afterward
 pod asked for: neither a quota, nor a second rewrite after others have changed the pod.
 
 Whoever may create a pod can write this annotation, too. It is believed only on a pod of our
-runtime class that asks for a VM, and nothing is gained by forging it there: the rewrite
-makes the VM of the same record that a quota charges, so it is as if the author had asked for
-that in the first place. What is still in the containers counts in any case. Afterwards
-nobody can change it (`app/peerpod_protection`). It is not read as a promise either: every
-part is checked, and if one is wrong the whole is as good as absent.
+runtime class that asks for a VM, and only if the pod could have asked for the same in its
+containers. So nothing is gained by forging it: the rewrite makes the VM of the same record
+that a quota charges, and it is as if the author had asked for that in the first place. What
+is still in the containers counts in any case. Afterwards nobody can change it
+(`app/peerpod_protection`). It is not read as a promise either: every part is checked, and if
+one is wrong the whole is as good as absent.
 """
 
 import json
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from bursar.core.model.names import may_overcommit
 from bursar.core.model.pod import (
     NO_RESOURCES,
     ClaimReference,
@@ -26,6 +28,7 @@ from bursar.core.model.pod import (
 from bursar.core.model.pod_row import PodDemand
 from bursar.core.model.quantity import Format, Quantity, QuantityError
 from bursar.core.model.resources import ResourceList, maximum
+from bursar.core.peerpods.judging import resource_problems
 from bursar.core.peerpods.removed import ContainerKind, Removed
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.peerpods.sizing import NO_SIZE, SizeTexts
@@ -63,7 +66,18 @@ NO_RECORD: Final = Record()
 
 
 def believed_record(pod: Pod, settings: PeerPodSettings) -> Record | None:
-    """The record of a pod that was rewritten; None for every other pod.
+    """The record of a pod that was rewritten; None for every other pod, for those who count.
+
+    One that makes a pod which an API server would refuse was never written by a rewrite.
+    """
+    record = find_record(pod, settings)
+    if record is None or resource_problems(restored(record, pod)):
+        return None
+    return record
+
+
+def find_record(pod: Pod, settings: PeerPodSettings) -> Record | None:
+    """A record where a rewrite would have put it; whether it can be right is not looked at.
 
     The VM need not be asked for by the first container: others may have put one before it.
     """
@@ -105,6 +119,21 @@ def restored(record: Record, pod: Pod) -> Pod:
         containers=_restored(record, pod.containers),
         init_containers=_restored(record, pod.init_containers),
         resources=pod.resources if whole == NO_RESOURCES else whole,
+    )
+
+
+def as_recorded(record: Record, pod: Pod) -> Pod:
+    """The pod with nothing but what was removed from it."""
+    removed = record.by_name()
+    containers, init_containers = (
+        tuple(replace(each, resources=removed.get(each.name, NO_RESOURCES)) for each in containers)
+        for containers in (pod.containers, pod.init_containers)
+    )
+    return replace(
+        pod,
+        containers=containers,
+        init_containers=init_containers,
+        resources=None if record.pod == NO_RESOURCES else record.pod,
     )
 
 
@@ -225,9 +254,17 @@ def _removed(tree: object) -> Removed:
 
 
 def _resources(parts: Mapping[str, object]) -> ResourceRequirements:
+    requests, limits = _amounts(parts.get("requests", {})), _amounts(parts.get("limits", {}))
+    # An API server makes the request where only the limit of, say, a GPU is named. A record of
+    # such a limit alone would be a GPU that nobody is charged for.
+    missing = {
+        name: amount
+        for name, amount in limits.items()
+        if name not in requests and not may_overcommit(name)
+    }
     return ResourceRequirements(
-        requests=_amounts(parts.get("requests", {})),
-        limits=_amounts(parts.get("limits", {})),
+        requests={**requests, **missing} if missing else requests,
+        limits=limits,
         claims=tuple(_claim(each) for each in _list(parts.get("claims", []))),
     )
 

@@ -15,22 +15,25 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from bursar.core.model.pod import NO_RESOURCES, Pod, ResourceRequirements
-from bursar.core.model.problem import ProblemKind
-from bursar.core.model.validation import MIRROR_ANNOTATION, validate_pod_spec
+from bursar.core.model.quantity import Quantity
+from bursar.core.model.resources import ResourceList
+from bursar.core.model.validation import MIRROR_ANNOTATION
 from bursar.core.peerpods.annotating import (
     Annotated,
     AnnotationsTooLargeError,
     annotate,
     annotate_as_upstream,
+    require_room_for,
 )
 from bursar.core.peerpods.json_document import JsonObject, PatchStep, patch_between
-from bursar.core.peerpods.plain import is_plain
+from bursar.core.peerpods.judging import name_problems, resource_problems, told
 from bursar.core.peerpods.reading import ShapeError, object_in, pod_in
 from bursar.core.peerpods.record import (
     NO_RECORD,
     RECORD_ANNOTATION,
     Record,
-    believed_record,
+    as_recorded,
+    find_record,
 )
 from bursar.core.peerpods.removed import Removed, kind_of
 from bursar.core.peerpods.settings import (
@@ -46,15 +49,11 @@ from bursar.core.peerpods.sizing import SizeError, SizeTexts, effective_size, up
 from bursar.core.peerpods.stripping import stripped
 from bursar.core.peerpods.telling import News, warnings_about
 
-PROBLEMS_TOLD_MAX: Final = 5
 ANNOTATIONS_READ: Final = (
     *(VCPUS_ANNOTATION, MEMORY_ANNOTATION, MEMORY_ALIAS_ANNOTATION, GPUS_ANNOTATION),
     *(MACHINE_TYPE_ANNOTATION, RECORD_ANNOTATION, MIRROR_ANNOTATION),
 )
 """The rest has no say in what becomes of a pod, unless all together grow too large."""
-
-_TOLERATED: Final = frozenset({ProblemKind.REQUIRED, ProblemKind.FORBIDDEN})
-"""That something is lacking beside an amount, such as a limit, does not matter to a VM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,14 +108,17 @@ def is_peer_pod(document: JsonObject, settings: PeerPodSettings) -> bool:
 
 
 def _effectively(document: JsonObject, pod: Pod, settings: PeerPodSettings) -> Rewriting:
-    # Once the resources are gone, the API server can no longer refuse what is wrong with them.
-    if not is_plain(pod):
-        problems = [each for each in validate_pod_spec(pod) if each.kind not in _TOLERATED]
-        if problems:
-            return Denied("; ".join(map(str, problems[:PROBLEMS_TOLD_MAX])))
-    known = believed_record(pod, settings)
     found = _found(pod, settings)
+    require_room_for(found, pod.resources or NO_RESOURCES)
+    problems = name_problems(pod) or resource_problems(pod)
+    if problems:
+        return Denied(told(problems))
+    known = find_record(pod, settings)
     record = _grown(known or NO_RECORD, pod, found)
+    if known is not None and (problems := resource_problems(as_recorded(record, pod))):
+        # Whoever wrote it may not get by a record what the containers would be denied. If it
+        # was us, somebody has changed the pod so that it no longer fits.
+        return Denied(f"annotation {RECORD_ANNOTATION}: {told(problems)}")
     size = effective_size(record.containers, record.pod, settings)
     annotated = annotate(pod.annotations, record, size, settings)
     news = News(document, pod, known, found)
@@ -175,8 +177,8 @@ def _without(resources: ResourceRequirements, left: set[str]) -> ResourceRequire
     if left.isdisjoint(resources.requests) and left.isdisjoint(resources.limits):
         return resources
     return ResourceRequirements(
-        requests={name: each for name, each in resources.requests.items() if name not in left},
-        limits={name: each for name, each in resources.limits.items() if name not in left},
+        requests=_others(resources.requests, left),
+        limits=_others(resources.limits, left),
         claims=resources.claims,
     )
 
@@ -201,9 +203,18 @@ def _grown(known: Record, pod: Pod, found: tuple[Removed, ...]) -> Record:
 
 
 def _merged(known: ResourceRequirements, new: ResourceRequirements) -> ResourceRequirements:
-    """What is known holds: the same name with another amount is a default of the namespace."""
+    """What is known holds: the same name with another amount is a default of the namespace.
+
+    So is a limit beside a request on record, and the other way round. Taken alone it could
+    contradict what is there.
+    """
+    names = {*known.requests, *known.limits}
     return ResourceRequirements(
-        requests={**new.requests, **known.requests},
-        limits={**new.limits, **known.limits},
+        requests={**known.requests, **_others(new.requests, names)},
+        limits={**known.limits, **_others(new.limits, names)},
         claims=tuple(dict.fromkeys((*known.claims, *new.claims))),
     )
+
+
+def _others(amounts: ResourceList, names: set[str]) -> dict[str, Quantity]:
+    return {name: amount for name, amount in amounts.items() if name not in names}

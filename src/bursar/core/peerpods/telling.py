@@ -32,28 +32,41 @@ def warnings_about(news: News, settings: PeerPodSettings) -> Iterator[str]:
     pod = news.pod
     if news.known is None and RECORD_ANNOTATION in pod.annotations:
         yield NOT_FOR_USERS
-    for container in (*pod.init_containers, *pod.containers):
-        vms = container.resources.requests.get(settings.vm_resource, _ONE)
-        if vms != _ONE:
-            yield f"{settings.vm_resource}: a peer pod has exactly one, not {vms}"
+    asked = [
+        container.resources.requests.get(settings.vm_resource, _ONE)
+        for container in (*pod.init_containers, *pod.containers)
+    ]
+    if wrong := dict.fromkeys(str(vms) for vms in asked if vms != _ONE):
+        yield f"{settings.vm_resource}: a peer pod has exactly one, not {', '.join(wrong)}"
     yield from _losses(news, {CPU, MEMORY, *settings.gpu_resources})
     yield from _what_is_shown(news)
 
 
 def _losses(news: News, passed_on: set[str]) -> Iterator[str]:
-    before = (news.known or NO_RECORD).by_name()
     lost: dict[str, None] = {}
     claims: dict[str, None] = {}
-    for each in news.found:
-        resources, told = each.resources, before.get(each.name, NO_RESOURCES)
-        known_names = passed_on.union(told.requests, told.limits) if before else passed_on
+    for resources, told in _with_what_was_told(news):
+        known_names = passed_on.union(told.requests, told.limits)
         names = (*resources.requests, *resources.limits)
         lost |= dict.fromkeys([name for name in names if name not in known_names])
-        claims |= dict.fromkeys([c.name for c in resources.claims if c not in told.claims])
+        known_claims = frozenset(told.claims)
+        claims |= dict.fromkeys([c.name for c in resources.claims if c not in known_claims])
     if lost:
         yield f"removed, and not passed on to the VM: {', '.join(lost)}"
     if claims:
         yield f"claims are not passed on to the VM: {', '.join(claims)}"
+
+
+def _with_what_was_told(
+    news: News,
+) -> Iterator[tuple[ResourceRequirements, ResourceRequirements]]:
+    """What is removed now, of each container and of the pod itself, with what was before."""
+    known = news.known or NO_RECORD
+    before = known.by_name()
+    for each in news.found:
+        yield each.resources, before.get(each.name, NO_RESOURCES)
+    if news.pod.resources is not None:
+        yield news.pod.resources, known.pod
 
 
 def _what_is_shown(news: News) -> Iterator[str]:
