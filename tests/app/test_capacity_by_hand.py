@@ -1,6 +1,7 @@
 """Capacity set by hand, while others write to the same node."""
 
 import json
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -8,9 +9,18 @@ import pytest
 from bursar.adapters.capacity_sources import read_node, read_nodes, read_rows
 from bursar.adapters.memory.kinds import NODES
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.capacity.by_hand import TRIES, Wish, change_by_hand
-from bursar.app.ports import ConflictError, Key, Patch, PatchKind
-from bursar.core.peerpods.capacity import Verdict
+from bursar.app.capacity.by_hand import NOT_TRIED, TRIES, Wish, change_by_hand, change_each
+from bursar.app.ports import (
+    ConflictError,
+    Key,
+    NotFoundError,
+    Patch,
+    PatchKind,
+    UnavailableError,
+)
+from bursar.core.model.selector import EVERYTHING
+from bursar.core.model.selector_text import parse_selector
+from bursar.core.peerpods.capacity import Declaration, Verdict
 from machine_time import MachineClock, run
 
 FOO = "example.com/foo"
@@ -100,6 +110,77 @@ async def test_wishes_about_other_resources_stay(town):
     assert forgotten.settlements[0].verdict is Verdict.WITHDRAW
     assert json.loads(annotations["bursar.io/capacity"]) == {"example.com/bar": 1}
     assert json.loads(annotations["bursar.io/capacity-owner"]) == {"example.com/bar": 1}
+
+
+FOUR = Declaration(name="four", resource=FOO, amount=4, selector=EVERYTHING)
+
+
+@in_town
+async def test_where_a_declaration_takes_over_only_the_wish_goes(town):
+    await town.change({FOO: 2})
+    gone = {"is_forgotten": True, "declarations": (FOUR,)}
+    changed = await town.change({FOO: None}, used=2, **gone)
+    stored = await town.stored()
+
+    assert (changed.is_done, changed.is_written, changed.left_to) == (True, True, {FOO: 4})
+    assert stored["status"]["capacity"] == {FOO: "2"}
+    assert stored["metadata"]["annotations"] == {"bursar.io/capacity-owner": f'{{"{FOO}": 2}}'}
+    assert not (await town.change({FOO: None}, used=2, is_forced=True, **gone)).is_written
+
+
+@in_town
+async def test_declaration_for_other_nodes_or_resources_takes_nothing_over(town):
+    await town.change({FOO: 2})
+    elsewhere = replace(FOUR, selector=parse_selector("zone=a"))
+    other = replace(FOUR, resource="example.com/bar")
+    changed = await town.change(
+        {FOO: None}, is_forgotten=True, declarations=(elsewhere, other), used=2
+    )
+
+    assert (changed.objections, changed.left_to) == ((f"{FOO}: 2 in use",), {})
+
+
+@in_town
+async def test_what_a_person_sets_is_set_whatever_is_declared(town):
+    changed = await town.change({FOO: 2}, declarations=(FOUR,))
+
+    assert (changed.settlements[0].amount, changed.left_to) == (2, {})
+
+
+async def each(town, **failures):
+    """Change nodes `a` to `c`, of which some cannot be read."""
+
+    def reading(name):
+        async def read():
+            if name in failures:
+                raise failures[name]
+            return await read_node(town.cluster, name)
+
+        return read
+
+    reads = {name: reading(name) for name in ("a", "b", "c")}
+    for name in ("b", "c"):
+        await town.cluster.create(NODES, {"metadata": {"name": name}, "status": {}})
+    return await change_each(town.cluster, reads, lambda *_: 0, Wish(amounts={FOO: 1}))
+
+
+@in_town
+async def test_what_fails_on_one_node_stops_no_other(town):
+    changes = await each(town, a=NotFoundError("gone"), b=ValueError("unreadable"))
+
+    assert [(one.node, one.is_written, one.failure) for one in changes] == [
+        ("a", False, "gone"),
+        ("b", False, "unreadable"),
+        ("c", True, ""),
+    ]
+
+
+@in_town
+async def test_cluster_that_does_not_answer_is_not_asked_about_the_rest(town):
+    changes = await each(town, b=UnavailableError("no answer"))
+
+    assert [one.is_done for one in changes] == [True, False, False]
+    assert [one.failure for one in changes] == ["", "no answer", NOT_TRIED]
 
 
 @in_town

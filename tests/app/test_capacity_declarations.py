@@ -111,8 +111,24 @@ def test_declaration_is_read(text, selector):
         ("resource: a.b/c\namount: -1", "amount: the amount must be between"),
         ("resource: a.b/c\namount: 1\nnodes: x", 'unknown field "nodes"'),
         ("resource: a.b/c\namount: 1\nnodeSelector: ((", "nodeSelector: "),
-        ("resource: a.b/c\namount: 1\nnodeSelector: [a]", "nodeSelector: labels are expected"),
-        ("resource: a.b/c\namount: 1\nnodeSelector: {a: 1}", "nodeSelector: labels are expected"),
+        (
+            "resource: a.b/c\namount: 1\nnodeSelector: [a]",
+            "nodeSelector: an object of labels or a text is expected, found a list",
+        ),
+        *(
+            (
+                f"resource: a.b/c\namount: 1\nnodeSelector: {{b: x, example.com/a: {value}}}",
+                f'nodeSelector."example.com/a": the value of a label is a string, found {found}',
+            )
+            for value, found in (
+                ("1", "a number; put it in quotes"),
+                ("1.5", "a number; put it in quotes"),
+                ("true", "true or false; put it in quotes"),
+                ("", "null"),
+                ("[x]", "a list"),
+                ("{x: y}", "an object"),
+            )
+        ),
         ("#" * 20000, "longer than 16384 characters"),
     ],
 )

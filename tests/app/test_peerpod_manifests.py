@@ -12,7 +12,7 @@ from bursar.app.peerpod_manifests import (
     peer_pod_documents_without_webhook,
 )
 from bursar.app.peerpod_protection import BIND, KEEP, PROTECTED, RECORD
-from bursar.core.model.quantity import Quantity
+from bursar.core.model.quantity import ZERO, Quantity
 
 DEFAULT = PeerPodInstallation()
 
@@ -100,6 +100,30 @@ def test_each_class_charges_the_worker_for_what_stays_there():
     assert "scheduling" not in peer_pod_documents(DEFAULT)[0]
 
 
+@pytest.mark.parametrize("made_of", [peer_pod_documents, peer_pod_documents_without_webhook])
+def test_a_class_that_something_else_brings_is_left_out(made_of):
+    without = made_of(PeerPodInstallation(brings_classes=False))
+
+    assert made_of(DEFAULT)[1:] == without
+    assert "RuntimeClass" not in [each["kind"] for each in without]
+
+
+def test_the_handler_is_the_name_of_the_class_unless_said_otherwise():
+    named, _, *_ = peer_pod_documents(
+        PeerPodInstallation(runtime_classes=("a", "b"), handler="kata")
+    )
+
+    assert (named["metadata"]["name"], named["handler"]) == ("a", "kata")
+
+
+def test_the_configuration_alone_can_be_told_from_the_rest():
+    *rest, configuration = peer_pod_documents(DEFAULT)
+    key, value = "app.kubernetes.io/component", "webhook"
+
+    assert configuration["metadata"]["labels"][key] == value
+    assert [each for each in rest if key in each["metadata"]["labels"]] == []
+
+
 def test_without_a_webhook_a_policy_asks_for_the_vm_and_touches_nothing_else():
     installation = PeerPodInstallation(vm_resource="example.com/vm")
     runtime_class, *_, policy, binding = peer_pod_documents_without_webhook(installation)
@@ -123,11 +147,19 @@ def test_without_a_webhook_a_policy_asks_for_the_vm_and_touches_nothing_else():
         {"runtime_classes": ("Kata",)},
         {"vm_resource": "vm"},
         {"vm_resource": "example.com/v'm"},
+        {"handler": "Kata"},
+        {"handler": "kata.remote"},
     ],
 )
 def test_names_that_would_end_up_in_expressions_are_refused(wrong):
     with pytest.raises(ValueError, match=r"name of|at least one"):
         PeerPodInstallation(**wrong)
+
+
+def test_an_overhead_is_nothing_at_least():
+    assert PeerPodInstallation(overhead_cpu=Quantity.parse("0")).overhead_cpu == ZERO
+    with pytest.raises(ValueError, match="negative"):
+        PeerPodInstallation(overhead_memory=Quantity.parse("-1Mi"))
 
 
 # ------------------------------------------------------------------ what is written stays

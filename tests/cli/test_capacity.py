@@ -4,6 +4,7 @@ import http.client
 import json
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 
@@ -12,8 +13,9 @@ from click.testing import CliRunner
 
 from bursar.cli.capacity import capacity
 from bursar.cli.ending import BadInputError
-from command_line import Ran
+from command_line import Ran, run_bursar
 from controlplane import ControlPlane
+from kubectl import try_kubectl
 
 FOO = "example.com/foo"
 VM = "kata.peerpods.io/vm"
@@ -82,6 +84,49 @@ class Town:
 
     def annotate(self, **annotations: str) -> None:
         self.write(f"/api/v1/nodes/{self.node}", {"metadata": {"annotations": annotations}})
+
+    def label(self, **labels: str) -> None:
+        self.write(f"/api/v1/nodes/{self.node}", {"metadata": {"labels": labels}})
+
+    @property
+    def namespace(self) -> str:
+        return f"town-{self.mark}"
+
+    def declare(self, text: str) -> None:
+        self.make("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+        self._configure("bursar-capacity", {"some": text})
+
+    def preset(self, limit: str) -> None:
+        self._configure("peer-pods-cm", {"PEERPODS_LIMIT_PER_NODE": limit})
+
+    def _configure(self, name: str, data: dict) -> None:
+        body = {"metadata": {"name": name}, "data": data}
+        self.make(f"/api/v1/namespaces/{self.namespace}/configmaps", body)
+
+    def make(self, path: str, body: dict) -> None:
+        code, answer = self.plane.request("POST", path, body)
+        assert code == http.client.CREATED, answer
+        self.made.append(f"{path}/{body['metadata']['name']}")
+
+    def forbid(self, node: str) -> None:
+        """Let the API server refuse what people write to the status of a node."""
+        name = f"forbid-{self.mark}"
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"]}
+        ours = f"object.metadata.name == '{node}' && has(object.metadata.annotations) && "
+        ours += "'bursar.io/capacity' in object.metadata.annotations"
+        policy = {
+            "matchConstraints": {"resourceRules": [{**rule, "resources": ["nodes/status"]}]},
+            "matchConditions": [{"name": "ours", "expression": ours}],
+            "validations": [{"expression": "false", "message": "hands off"}],
+        }
+        bound = {"policyName": name, "validationActions": ["Deny"]}
+        group = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+        self.make(f"{group}ies", {"metadata": {"name": name}, "spec": policy})
+        self.make(f"{group}ybindings", {"metadata": {"name": name}, "spec": bound})
+        change = '{"metadata": {"annotations": {"bursar.io/capacity": "{}"}}}'
+        patch = ("patch", "node", node, "--subresource=status", "--dry-run=server", "-p", change)
+        while try_kubectl(self.plane, *patch).code == 0:
+            time.sleep(0.1)
 
     def put_pod(self, name: str) -> None:
         amounts = {FOO: "1"}
@@ -212,6 +257,76 @@ def test_annotation_that_cannot_be_read_needs_force(town):
     assert town.annotation("bursar.io/capacity") is None
 
 
+def test_wish_of_a_busy_node_is_forgotten_where_something_is_declared(town):
+    """The amount is left to the controller; it neither vanishes meanwhile nor is in the way."""
+    town.declare(
+        f"resource: {FOO}\namount: 4\nnodeSelector: {{kubernetes.io/hostname: {town.node}}}"
+    )
+    town.run("set", town.node, f"{FOO}=2", f"{VM}=1")
+    for name in ("one", "two"):
+        town.put_pod(name)
+    place = ("-n", town.namespace)
+    done = town.run("unset", town.node, FOO, *place)
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"{town.node}: {FOO}: left to what is declared (4)\n"
+    assert town.annotation("bursar.io/capacity") == {VM: 1}
+    assert town.annotation("bursar.io/capacity-owner") == {FOO: 2, VM: 1}
+    assert town.offered() == "2"
+    town.run("set", town.node, f"{FOO}=2")
+    forced = town.run("unset", town.node, FOO, VM, *place, "--force", "-o", "json")
+    (change,) = json.loads(forced.out)
+    assert (change["declared"], change["written"]) == ({FOO: 4}, True)
+    assert (town.offered(), town.offered(VM)) == ("2", None)
+    assert town.annotation("bursar.io/capacity") is None
+
+
+def test_preset_takes_over_as_well_and_what_cannot_be_read_is_told(town):
+    town.declare("amount: 4")
+    town.preset("3")
+    town.label(**{"katacontainers.io/kata-runtime": "true"})
+    town.run("set", town.node, f"{VM}=2")
+    places = ("-n", town.namespace, "--peerpods-namespace", town.namespace)
+    done = town.run("unset", town.node, VM, *places)
+
+    assert (done.code, done.out) == (0, f"{town.node}: {VM}: left to what is declared (3)\n")
+    assert done.err.startswith(f"bursar: {town.namespace}/bursar-capacity: some: resource: ")
+    town.run("set", town.node, f"{VM}=2")
+    elsewhere = town.run("unset", town.node, VM, *places, "--peerpods-nodes=no=such")
+    assert elsewhere.out == f"{town.node}: {VM}: withdrawn (was 2)\n"
+
+
+def test_node_that_cannot_be_written_keeps_none_of_the_others_from_it(town):
+    names = sorted((town.node, f"a-{town.mark}", f"z-{town.mark}"))
+    for name in names:
+        if name != town.node:
+            town.add(name)
+    town.forbid(town.node)
+    labels = ("-l", f"kubernetes.io/hostname in ({','.join(names)})")
+    done = town.run("set", *labels, f"{FOO}=3")
+
+    assert done.code == 1
+    others = [name for name in names if name != town.node]
+    assert done.out.splitlines() == [f"{name}: {FOO}: set to 3 (was none)" for name in others]
+    assert done.err.startswith(f"bursar: {town.node}: ")
+    assert "hands off" in done.err
+    assert len(done.err.splitlines()) == 1
+    assert [town.offered(name=name) for name in names] == ["3", None, "3"]
+    again = json.loads(town.run("unset", *labels, FOO, "-o", "json").out)
+    assert [(each["node"], each["written"], bool(each["failure"])) for each in again] == [
+        (names[0], True, False),
+        (names[1], False, False),
+        (names[2], True, False),
+    ]
+    failed = town.run("set", *labels, f"{FOO}=3", "-o", "json")
+    assert failed.code == 1
+    assert ["hands off" in each["failure"] for each in json.loads(failed.out)] == [
+        False,
+        True,
+        False,
+    ]
+
+
 def test_unknown_node_is_named(town):
     done = town.run("get", "no-such-node")
 
@@ -236,6 +351,27 @@ def test_bad_input_is_refused_before_any_cluster_is_asked(words, complaint):
 
     assert isinstance(ran.exception, BadInputError)
     assert str(ran.exception).startswith(complaint)
+
+
+@pytest.mark.parametrize("name", ["", " "])
+@pytest.mark.parametrize(
+    "words", [("set", f"{VM}=0", "--force"), ("unset", VM, "--force"), ("get",), ("set",)]
+)
+def test_node_that_is_empty_is_not_every_node(words, name):
+    """As where a script says "$NODE" and nobody has set it."""
+    verb, *rest = words
+    ran = run_bursar("capacity", verb, name, *rest, "--kubeconfig", "no-such-file")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "bursar: NODE is empty; name a node, or give --selector\n"
+
+
+@pytest.mark.parametrize("words", [("set", f"{VM}=0"), ("unset", VM)])
+def test_selector_that_is_blank_is_not_every_node(words):
+    ran = run_bursar("capacity", *words, "-l", " ", "--force", "--kubeconfig", "no-such-file")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "bursar: --selector: no label is named, and that would be every node\n"
 
 
 @pytest.mark.parametrize("words", [("set", "n"), ("set", f"{FOO}=1", f"{FOO}=2"), ("unset", "n")])

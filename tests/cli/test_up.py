@@ -71,6 +71,15 @@ spec:
 """
 
 
+def test_a_catalogue_beside_manifests_is_left_out_and_said_so():
+    examples = str(Path(__file__).parents[2] / "examples" / "peerpods")
+    ran = run_bursar("up", "-f", examples, "--for", "2s", "-o", "json")
+
+    assert ran.code == 0
+    assert ran.err == ("bursar up: left out: InstanceCatalogue, which is no object of a cluster\n")
+    assert [pod["name"] for pod in json.loads(ran.out)["waiting"]] == ["shop"]
+
+
 def test_it_starts_with_what_the_files_hold():
     state = ended_state("-f", "-", "--for", "3s", stdin=NODE.encode())
 

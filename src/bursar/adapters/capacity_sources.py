@@ -13,11 +13,11 @@ from bursar.app.capacity.work import CapacitySources
 from bursar.app.informer import Informer
 from bursar.app.informer_store import Sighting
 from bursar.app.kinds import CONFIG_MAPS, NODES, PODS
-from bursar.app.ports import Clock, Key, Query, Reader
+from bursar.app.ports import Clock, ForbiddenError, Key, NotFoundError, Query, Reader
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.selector import Selector
 from bursar.core.model.selector_text import parse_selector
-from bursar.core.peerpods.capacity import VM_RESOURCE, CapacityNode, Declared
+from bursar.core.peerpods.capacity import VM_RESOURCE, CapacityNode, Declaration, Declared
 from bursar.wire.capacity import decode_capacity_node, decode_declarations, preset_decoder
 from bursar.wire.pod_row import PodRowDecoder
 
@@ -81,6 +81,30 @@ async def read_node(reader: Reader, name: str) -> Sighting[CapacityNode]:
 async def read_nodes(reader: Reader, label_selector: str = "") -> list[Sighting[CapacityNode]]:
     """All nodes with these labels."""
     return await read_all(reader, NODES, Query(label_selector=label_selector), _sighted)
+
+
+async def read_declared(reader: Reader, places: CapacityPlaces) -> Declared:
+    """All that is declared, ours and the preset; what we may not read is a problem."""
+    kinds = (
+        (Key(places.namespace, CAPACITY_CONFIG), decode_declarations),
+        (
+            Key(places.preset_namespace, places.preset_name),
+            preset_decoder(places.preset_selector, places.preset_resource),
+        ),
+    )
+    found: list[Declaration] = []
+    problems: list[str] = []
+    for key, decode in kinds:
+        try:
+            declared = decode(await reader.get(CONFIG_MAPS, key))
+        except NotFoundError:
+            continue
+        except (ForbiddenError, ValueError) as error:
+            problems.append(f"{key}: {error}")
+            continue
+        found += declared.declarations
+        problems += [f"{key}: {problem}" for problem in declared.problems]
+    return Declared(declarations=tuple(found), problems=tuple(problems))
 
 
 async def read_rows(reader: Reader, *, node: str = "") -> list[PodRow]:

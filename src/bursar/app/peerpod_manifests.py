@@ -26,13 +26,14 @@ from bursar.app.peerpod_protection import (
 )
 from bursar.core.model.names import is_extended
 from bursar.core.model.pod import no_labels
-from bursar.core.model.quantity import Quantity
+from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import RUNTIME_CLASS
 from bursar.core.quota.targeting import KUBE_SYSTEM
 
 CONFIGURATION: Final = "peer-pods-webhook-mutating-webhook-configuration"
 WEBHOOK: Final = "mwebhook.peerpods.io"
+COMPONENT: Final = {"app.kubernetes.io/component": "webhook"}
 PATH: Final = "/mutate-v1-pod"
 POLICY: Final = "ask-for-vm.bursar.io"
 TIMEOUT_S: Final = 5
@@ -56,6 +57,10 @@ class PeerPodInstallation:
     vm_resource: str = VM_RESOURCE
     node_selector: Mapping[str, str] = field(default_factory=no_labels)
     """Where pods of these classes can run; empty for anywhere."""
+    brings_classes: bool = True
+    """Whether RuntimeClasses are ours to bring; kata-deploy brings its own."""
+    handler: str = ""
+    """What nodes have configured for these classes; empty for the name of each class."""
     overhead_cpu: Quantity = OVERHEAD_CPU
     overhead_memory: Quantity = OVERHEAD_MEMORY
     asks_about_all_pods: bool = False
@@ -75,6 +80,10 @@ class PeerPodInstallation:
             raise ValueError("at least one runtime class is needed")
         if not is_extended(self.vm_resource):
             raise ValueError(f"{self.vm_resource!r} is not the name of an extended resource")
+        if self.handler and not _LABEL.fullmatch(self.handler):
+            raise ValueError(f"{self.handler!r} is not the name of a handler")
+        if min(self.overhead_cpu, self.overhead_memory) < ZERO:
+            raise ValueError("an overhead cannot be negative")
 
     @property
     def is_peer_pod(self) -> str:
@@ -128,6 +137,8 @@ def peer_pod_documents_without_webhook(installation: PeerPodInstallation) -> tup
 
 def runtime_class_documents(installation: PeerPodInstallation) -> tuple[Document, ...]:
     """What a peer pod leaves on the worker is charged there, as overhead of its class."""
+    if not installation.brings_classes:
+        return ()
     return tuple(_runtime_class(name, installation) for name in installation.runtime_classes)
 
 
@@ -137,7 +148,7 @@ def _runtime_class(name: str, installation: PeerPodInstallation) -> Document:
         "memory": str(installation.overhead_memory),
     }
     document = _document("node.k8s.io/v1", "RuntimeClass", name)
-    document["handler"] = name
+    document["handler"] = installation.handler or name
     document["overhead"] = {"podFixed": overhead}
     if installation.node_selector:
         document["scheduling"] = {"nodeSelector": dict(installation.node_selector)}
@@ -149,6 +160,9 @@ def _runtime_class(name: str, installation: PeerPodInstallation) -> Document:
 
 def webhook_document(installation: PeerPodInstallation, endpoint: Endpoint) -> Document:
     """The configuration under upstream's names, so that it takes the place of upstream's.
+
+    It has a label by which all else can be applied before upstream's is replaced as a whole:
+    merged into it, ours would keep upstream's selectors, address and annotations.
 
     Others may change a pod after us, so we ask to be asked again: a rewrite of what was
     rewritten changes nothing, and a container that came later is counted.
@@ -171,6 +185,7 @@ def webhook_document(installation: PeerPodInstallation, endpoint: Endpoint) -> D
     if installation.asks_about_all_pods:
         del webhook["matchConditions"]
     document = _document(ADMISSION, "MutatingWebhookConfiguration", CONFIGURATION)
+    document["metadata"] = {"name": CONFIGURATION, "labels": {**LABELS, **COMPONENT}}
     document["webhooks"] = [webhook]
     return document
 

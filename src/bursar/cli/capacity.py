@@ -1,16 +1,26 @@
 """`bursar capacity`: what nodes offer of extended resources, looked at and set by hand."""
 
 import asyncio
+import os
 import re
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
 
 import click
 
-from bursar.adapters.capacity_sources import read_node, read_nodes, read_rows
-from bursar.app.capacity.by_hand import Changed, Wish, change_by_hand
+from bursar.adapters.capacity_sources import (
+    PRESET_SELECTOR,
+    CapacityPlaces,
+    read_declared,
+    read_node,
+    read_nodes,
+    read_rows,
+)
+from bursar.app.access_manifests import CAPACITY_CONFIG, PRESET_CONFIG, PRESET_NAMESPACE
+from bursar.app.admission import DEFAULT_NAMESPACE
+from bursar.app.capacity.by_hand import Changed, Wish, change_each
 from bursar.app.capacity.use import UseBook, use_of
 from bursar.app.informer_store import Sighting
 from bursar.app.ports import ClusterError
@@ -19,11 +29,12 @@ from bursar.cli.live_cluster import LiveCluster, cluster_options, live_cluster
 from bursar.cli.output import Output, emit_document, emit_table, output_option, printable
 from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO, Quantity
-from bursar.core.model.selector import SelectorError
+from bursar.core.model.selector import Selector, SelectorError
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import (
     VM_RESOURCE,
     CapacityNode,
+    Declaration,
     Settlement,
     Verdict,
     amount_problem,
@@ -83,27 +94,55 @@ def set_(
 @click.argument("names", metavar="[NODE] RESOURCE...", nargs=-1, required=True)
 @selector_option
 @force_option
+@click.option(
+    *("-n", "--namespace"),
+    default=DEFAULT_NAMESPACE,
+    show_default=True,
+    help=f"Where Bursar is installed, and {CAPACITY_CONFIG} is.",
+)
+@click.option(
+    "--peerpods-namespace",
+    default=PRESET_NAMESPACE,
+    show_default=True,
+    help=f"Where {PRESET_CONFIG} is.",
+)
+@click.option(
+    "--peerpods-nodes",
+    default=str(PRESET_SELECTOR),
+    show_default=True,
+    help="Labels of the nodes that it is about.",
+)
 @cluster_options
 @output_option
-def unset(
+def unset(  # noqa: PLR0913 - one for each option
     *,
     names: tuple[str, ...],
     selector: str,
     is_forced: bool,
+    namespace: str,
+    peerpods_namespace: str,
+    peerpods_nodes: str,
     kubeconfig: str | None,
     context: str,
     output: Output,
 ) -> int:
-    """Take a RESOURCE off a node, and forget what the node itself wanted of it.
+    """Forget what a node itself wanted of a RESOURCE, and take it off the node.
 
-    Where a controller runs, what is declared for the node comes back at once.
+    Where something is declared for the node, only the wish goes; the amount stays
+    until the controller sets what is declared.
     """
     node, resources = _split(names, selector)
     for resource in resources:
         _require_resource(resource)
+    places = CapacityPlaces(
+        namespace=namespace,
+        preset_namespace=peerpods_namespace,
+        preset_selector=_selector(peerpods_nodes, "--peerpods-nodes"),
+        preset_resource=os.environ.get("POD_VM_EXTENDED_RESOURCE") or VM_RESOURCE,
+    )
     wish = Wish(amounts=dict.fromkeys(resources), is_forgotten=True, is_forced=is_forced)
     target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
-    return _say(_answered(target.change(wish)), output)
+    return _say(_answered(target.change(wish, places)), output)
 
 
 @capacity.command(short_help="List what nodes offer, what is used, and whose it is.")
@@ -117,7 +156,9 @@ def get(
     """List the extended resources of all nodes, or of one."""
     if node is not None and selector:
         raise click.UsageError("name a node, or give --selector")
-    target = _Target(node=node or "", selector=selector, kubeconfig=kubeconfig, context=context)
+    if node is not None:
+        _require_node(node)
+    target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
     seen, use = _answered(target.read())
     lines = [line for each in seen for line in _lines(each.item, use)]
     if output is not Output.TABLE:
@@ -132,19 +173,31 @@ def get(
 # ------------------------------------------------------------------ what was typed
 
 
-def _split(names: tuple[str, ...], selector: str) -> tuple[str, Sequence[str]]:
-    """The node, empty where a selector is given, and the rest."""
-    node, rest = ("", names) if selector else (names[0], names[1:])
+def _split(names: tuple[str, ...], selector: str) -> tuple[str | None, Sequence[str]]:
+    """The node, None where a selector is given, and the rest."""
+    node, rest = (None, names) if selector else (names[0], names[1:])
+    if node is not None:
+        _require_node(node)
+    elif not _selector(selector, "--selector").requirements:
+        raise BadInputError("--selector: no label is named, and that would be every node")
     if not rest:
         raise click.UsageError("name a node or give --selector, and then resources")
-    if selector:
-        try:
-            parse_selector(selector)
-        except SelectorError as error:
-            raise BadInputError(f"--selector: {printable(str(error))}") from None
-    elif "/" in node:
+    if node is not None and "/" in node:
         raise click.UsageError(f"{printable(node)} is no node; name one or give --selector")
     return node, rest
+
+
+def _require_node(name: str) -> None:
+    """A name that is empty, as an unset variable is, must never stand for all nodes."""
+    if not name.strip():
+        raise BadInputError("NODE is empty; name a node, or give --selector")
+
+
+def _selector(text: str, option: str) -> Selector:
+    try:
+        return parse_selector(text)
+    except SelectorError as error:
+        raise BadInputError(f"{option}: {printable(str(error))}") from None
 
 
 def _amounts(assignments: Sequence[str]) -> Mapping[str, int | None]:
@@ -181,7 +234,8 @@ def _require_resource(name: str) -> None:
 class _Target:
     """Which nodes of which cluster."""
 
-    node: str
+    node: str | None
+    """None for all that the selector selects."""
     selector: str
     kubeconfig: str | None
     context: str
@@ -190,23 +244,29 @@ class _Target:
         async with live_cluster(self.kubeconfig, self.context) as cluster:
             return await self._nodes(cluster), await self._use(cluster)
 
-    async def change(self, wish: Wish) -> list[Changed]:
+    async def change(self, wish: Wish, places: CapacityPlaces | None = None) -> list[Changed]:
         async with live_cluster(self.kubeconfig, self.context) as cluster:
             nodes, use = await self._nodes(cluster), await self._use(cluster)
-            return [
-                await change_by_hand(
-                    cluster, partial(read_node, cluster, seen.item.name), use.used, wish
-                )
-                for seen in nodes
-            ]
+            if places is not None:
+                wish = replace(wish, declarations=await _declared(cluster, places))
+            names = [seen.item.name for seen in nodes]
+            reads = {name: partial(read_node, cluster, name) for name in names}
+            return await change_each(cluster, reads, use.used, wish)
 
     async def _nodes(self, cluster: LiveCluster) -> list[Sighting[CapacityNode]]:
-        if self.node:
+        if self.node is not None:
             return [await read_node(cluster, self.node)]
         return await read_nodes(cluster, self.selector)
 
     async def _use(self, cluster: LiveCluster) -> UseBook:
-        return use_of(await read_rows(cluster, node=self.node))
+        return use_of(await read_rows(cluster, node=self.node or ""))
+
+
+async def _declared(cluster: LiveCluster, places: CapacityPlaces) -> tuple[Declaration, ...]:
+    declared = await read_declared(cluster, places)
+    for problem in declared.problems:
+        click.echo(f"bursar: {printable(problem)}", err=True)
+    return declared.declarations
 
 
 def _answered(work: Coroutine[None, None, T]) -> T:
@@ -225,18 +285,23 @@ def _say(changes: Sequence[Changed], output: Output) -> int:
             _say_one(change)
     if not changes:
         click.echo("bursar: no node has these labels", err=True)
-    return NO if not changes or any(change.objections for change in changes) else OK
+    return OK if changes and all(change.is_done for change in changes) else NO
 
 
 def _say_one(change: Changed) -> None:
     node = printable(change.node)
+    if change.failure:
+        click.echo(f"bursar: {node}: {printable(change.failure)}", err=True)
     for objection in change.objections:
         click.echo(f"bursar: {node}: {printable(objection)}; left as it is", err=True)
-    if not change.objections:
-        for each in change.settlements:
-            click.echo(f"{node}: {each.resource}: {_done(each)}")
-            if each.is_below_use:
-                click.echo(f"bursar: {node}: {each.resource}: {each.used} in use", err=True)
+    if not change.is_done:
+        return
+    for resource, amount in sorted(change.left_to.items()):
+        click.echo(f"{node}: {resource}: left to what is declared ({amount})")
+    for each in change.settlements:
+        click.echo(f"{node}: {each.resource}: {_done(each)}")
+        if each.is_below_use:
+            click.echo(f"bursar: {node}: {each.resource}: {each.used} in use", err=True)
 
 
 def _done(each: Settlement) -> str:
@@ -255,6 +320,8 @@ def _changed_document(change: Changed) -> dict[str, object]:
         "node": change.node,
         "written": change.is_written,
         "objections": list(change.objections),
+        "failure": change.failure,
+        "declared": dict(change.left_to),
         "resources": [
             {
                 "resource": each.resource,

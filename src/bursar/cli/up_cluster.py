@@ -3,12 +3,14 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import Final
+
+import click
 
 import bursar
 from bursar.adapters.clock import SYSTEM_CLOCK
@@ -17,7 +19,11 @@ from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.kube.config_error import ConfigError
 from bursar.adapters.memory.gatekeeper import Gatekeeper
-from bursar.adapters.memory.manifests import UnknownKindError, load_manifests
+from bursar.adapters.memory.manifests import (
+    UnknownKindError,
+    is_for_no_cluster,
+    load_manifests,
+)
 from bursar.adapters.memory.saving import SavedStateError, load, save
 from bursar.adapters.memory.simulation.life import Simulation
 from bursar.adapters.memory.simulation.nodes import SIMULATED
@@ -32,6 +38,7 @@ from bursar.app.quota.controller import Controller, ControllerSettings
 from bursar.app.quota.glance import NOTHING_SEEN, Glance, glance
 from bursar.app.time_limit import end
 from bursar.cli.ending import BadInputError
+from bursar.cli.output import printable
 from bursar.core.quota.targeting import Targeting
 
 EXAMPLE: Final = "examples/cluster"
@@ -110,9 +117,20 @@ async def _load_files(cluster: MemoryCluster, files: Sequence[str]) -> None:
         raise BadInputError(str(error)) from None
     await load_manifests(cluster, [*crd_documents(), _OWN_NAMESPACE])
     try:
-        await load_manifests(cluster, [_simulated(body) for body, _ in written])
+        await load_manifests(cluster, _loaded(body for body, _ in written))
     except (UnknownKindError, ClusterError) as error:
         raise BadInputError(f"{', '.join(files) or EXAMPLE}: {error}") from None
+
+
+def _loaded(bodies: Iterable[JsonObject]) -> list[JsonObject]:
+    loaded = []
+    for body in bodies:
+        if is_for_no_cluster(body):
+            what = printable(str(body.get("kind")))
+            click.echo(f"bursar up: left out: {what}, which is no object of a cluster", err=True)
+        else:
+            loaded.append(_simulated(body))
+    return loaded
 
 
 def _load_state(cluster: MemoryCluster, state: Path | None) -> bool:

@@ -209,9 +209,18 @@ def _selector_of(value: Value) -> Selector:
                 return EVERYTHING
             case str():
                 return parse_selector(value)
-            case dict() if all(isinstance(label, str) for label in value.values()):
-                labels = {key: str(label) for key, label in value.items()}
+            case dict():
+                labels = {key: _label_of(key, label) for key, label in value.items()}
                 return selector_of(LabelSelector(match_labels=labels))
     except SelectorError as error:
         raise ValueError(f"nodeSelector: {error}") from None
-    raise ValueError(f"nodeSelector: labels are expected, found {described(value)}")
+    expected = "an object of labels or a text is expected"
+    raise ValueError(f"nodeSelector: {expected}, found {described(value)}")
+
+
+def _label_of(key: str, value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    way_out = "" if isinstance(value, list | dict | None) else "; put it in quotes"
+    found = f"the value of a label is a string, found {described(value)}{way_out}"
+    raise ValueError(f"nodeSelector.{quoted(key)}: {found}")

@@ -13,10 +13,16 @@ from bursar.adapters.memory.patches import JsonObject, copied
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.ports import Json
 from bursar.wire.fields import quoted
+from bursar.wire.peerpods import API_VERSION
 
 DEFAULT_NAMESPACE: Final = "default"
 _FIRST: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass", "Node")
 """Kinds that others need; the rest is created in the order it came."""
+
+
+def is_for_no_cluster(document: Json) -> bool:
+    """Whether it is a file that only Bursar reads, such as a catalogue of instance types."""
+    return isinstance(document, Mapping) and document.get("apiVersion") == API_VERSION
 
 
 class UnknownKindError(Exception):

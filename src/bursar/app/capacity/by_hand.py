@@ -1,27 +1,32 @@
 """Capacity set by hand: the keeper's own decision, asked for one node and written at once.
 
 What a person wants is also written on the node, as its override. So whoever keeps the
-capacity of that cluster agrees with it, and puts it right when it was wiped.
+capacity of that cluster agrees with it, and puts it right when it was wiped. Where such a
+wish is forgotten and a declaration takes over, the amount is the keeper's to change: it goes
+from one to the other, past nothing that pods would be turned away from.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from bursar.app.capacity.node_patch import STATUS, node_patch
 from bursar.app.informer_store import Sighting
 from bursar.app.kinds import NODES
-from bursar.app.ports import ConflictError, Writer
+from bursar.app.ports import ClusterError, ConflictError, UnavailableError, Writer
 from bursar.core.peerpods.capacity import (
     RESOURCES_MAX,
     CapacityNode,
+    Declaration,
     Settlement,
     Terms,
     Verdict,
     settle,
+    wanted_on,
 )
 
 TRIES: Final = 5
+NOT_TRIED: Final = "not tried, as the cluster does not answer"
 
 ReadNode = Callable[[], Awaitable[Sighting[CapacityNode]]]
 
@@ -34,6 +39,8 @@ class Wish:
     """By resource; None to offer none of it."""
     is_forgotten: bool = False
     """The node is to have no wish of its own; what is declared holds there again."""
+    declarations: tuple[Declaration, ...] = ()
+    """What may hold again where a wish is forgotten."""
     is_forced: bool = False
     """Also if it is somebody else's, or in use."""
 
@@ -47,6 +54,42 @@ class Changed:
     objections: tuple[str, ...] = ()
     """Why nothing was written."""
     is_written: bool = False
+    left_to: Mapping[str, int] = field(default_factory=dict)
+    """Forgotten, and otherwise left to whoever keeps what is declared: how much that is."""
+    failure: str = ""
+    """What the cluster said instead of doing it."""
+
+    @property
+    def is_done(self) -> bool:
+        return not self.objections and not self.failure
+
+
+async def change_each(
+    writer: Writer,
+    reads: Mapping[str, ReadNode],
+    used: Callable[[str, str], int],
+    wish: Wish,
+) -> list[Changed]:
+    """Do it on each of these nodes, one after the other; what fails on one stops no other.
+
+    Only a cluster that does not answer is not asked about the nodes that are left.
+    """
+    changes: list[Changed] = []
+    is_away = False
+    for name, read in reads.items():
+        if is_away:
+            changes.append(_failed(name, NOT_TRIED))
+            continue
+        try:
+            changes.append(await change_by_hand(writer, read, used, wish))
+        except (ClusterError, ValueError) as error:
+            changes.append(_failed(name, str(error)))
+            is_away = isinstance(error, UnavailableError)
+    return changes
+
+
+def _failed(name: str, failure: str) -> Changed:
+    return Changed(node=name, settlements=(), failure=failure)
 
 
 async def change_by_hand(
@@ -71,6 +114,7 @@ async def _change(
     wish: Wish,
 ) -> Changed:
     node = seen.item
+    left_to = _taking_over(node, wish)
     terms = Terms(
         taken=frozenset(wish.amounts) if wish.is_forced else frozenset(),
         is_cutting=wish.is_forced,
@@ -78,6 +122,7 @@ async def _change(
     settlements = tuple(
         settle(node, resource, amount, used=used(node.name, resource), terms=terms)
         for resource, amount in sorted(wish.amounts.items())
+        if resource not in left_to
     )
     override = _override(node, wish)
     objections = tuple(_objections(node, settlements, override, wish))
@@ -91,7 +136,16 @@ async def _change(
         settlements=settlements,
         objections=objections,
         is_written=patch is not None,
+        left_to=left_to,
     )
+
+
+def _taking_over(node: CapacityNode, wish: Wish) -> dict[str, int]:
+    """What declarations say of the resources whose wish is forgotten."""
+    if not wish.is_forgotten:
+        return {}
+    declared = wanted_on(replace(node, override={}, problem=""), wish.declarations)
+    return {name: amount for name, amount in declared.items() if name in wish.amounts}
 
 
 def _override(node: CapacityNode, wish: Wish) -> dict[str, int | None]:
