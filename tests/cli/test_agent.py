@@ -1,8 +1,10 @@
 """`bursar agent` as an operator meets it: its options, and a process with nobody around it."""
 
 import asyncio
+import os
 import re
 import signal
+import socket
 import stat
 import sys
 from pathlib import Path
@@ -14,6 +16,8 @@ from click.testing import CliRunner
 
 from agent_process import AgentProcess, pods_port
 from bursar.adapters.device_reading import read_sources
+from bursar.adapters.node.attendance import ADVICE
+from bursar.adapters.node.socket_file import identity
 from bursar.app.agent_manifests import AgentInstallation, agent_documents
 from bursar.app.devices.places import PodsFrom
 from bursar.cli.agent import agent
@@ -21,6 +25,7 @@ from bursar.cli.agent_options import agent_options, settings_from
 from bursar.cli.ending import BadInputError
 from bursar.core.devices.resolving import Trust
 from command_line import run_bursar
+from node_sockets import until
 
 LIST = "/v1.PodResourcesLister/List"
 
@@ -68,7 +73,7 @@ def test_every_option_has_its_effect():
         *("--socket-mode", "0660", "--socket-group", "1234"),
         *("--node", "n", "--pods-from", "api", "--when-unknown", "refuse"),
         *("--trust", "any", "--scheduler", "a", "--scheduler", "b", "--share-suffix"),
-        *("--max-message", "32Mi", "--trim-above", "4Mi", "--rate", "0", "--mode", "compat"),
+        *("--max-message", "32Mi", "--trim-above", "4Mi", "--rate", "0"),
         *("--pods-max-age", "250ms", "--stale-for", "1h", "--kubelet-timeout", "5s"),
         *("--kubelet-ca", "ca", "--kubelet-server-name", "n", "--kubelet-token-file", "t"),
         *("--kubelet-client-cert", "c", "--kubelet-client-key", "k", "--kubelet-insecure"),
@@ -78,9 +83,7 @@ def test_every_option_has_its_effect():
     assert (found.place.mode, found.place.group) == (0o660, 1234)
     assert found.pods_from is PodsFrom.API
     assert found.proxy.fails_closed
-    assert found.proxy.fills_list_only
     assert found.proxy.trims_above_bytes == 4 << 20
-    assert found.is_compat
     assert found.rules.trust is Trust.ANY
     assert found.rules.schedulers == {"a", "b"}
     assert found.rules.numbers_shares
@@ -93,6 +96,19 @@ def test_every_option_has_its_effect():
     assert (trust.certificate_file, trust.key_file, trust.is_insecure) == ("c", "k", True)
     assert not found.tells_events
     assert found.bind is None
+
+
+def test_compat_fills_list_only_and_can_be_trimmed():
+    found = settings("--mode=compat", "--only-with-devices", "--when-unknown=refuse")
+
+    assert found.is_compat
+    assert found.proxy.fills_list_only
+    assert found.proxy.trims_above_bytes == 1
+
+
+@pytest.mark.parametrize("address", ["10.0.0.7", "[fd00::7]", "fd00::7", "node-7.example.com"])
+def test_kubelet_may_be_called_by_address_or_name(address):
+    assert settings("--kubelet-address", address).kubelet_address == address.strip("[]")
 
 
 def test_a_group_can_be_named():
@@ -115,12 +131,51 @@ def test_pods_without_devices_can_always_be_left_out():
         ["--pods-from", "etcd"],
         ["--kubelet-port", "70000"],
         ["--burst", "0"],
+        ["--bind", "localhost:" + "9" * 5000],
+        ["--socket", ""],
+        ["--socket", "/"],
+        ["--socket", "/run/"],
+        ["--socket", "kubelet.sock"],
+        ["--socket", "/" + "x" * 107],
+        ["--socket-group", "99999999999"],
+        ["--socket-group", "4294967295"],
+        ["--max-message", "0"],
+        ["--kubelet-timeout", "0s"],
+        ["--kubelet-socket", ""],
+        ["--kubelet-socket", "kubelet.sock"],
+        ["--kubelet-socket", "/" + "x" * 107],
+        ["--kubelet-address", "http://node-7"],
+        ["--kubelet-address", "10.0.0.7:10250"],
+        ["--mode", "compat", "--share-suffix"],
+        ["--mode", "compat", "--trust", "asked"],
+        ["--mode", "compat", "--scheduler", "koord"],
+        ["--mode", "compat", "--sources", "sources.yaml"],
     ],
-    ids=" ".join,
+    ids=lambda wrong: " ".join(wrong)[:40],
 )
 def test_what_cannot_be_meant_is_refused(wrong):
-    with pytest.raises(click.UsageError):
+    with pytest.raises(click.UsageError) as told:
         settings(*wrong)
+    assert "\n" not in told.value.format_message()
+
+
+@pytest.mark.parametrize("name", ["k.sock", "./k.sock", "../folder/k.sock", "../linked/k.sock"])
+def test_the_socket_of_kubelet_is_not_taken_by_any_name(tmp_path, name):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (tmp_path / "linked").symlink_to(folder)
+    with socket.socket(socket.AF_UNIX) as kubelet:
+        kubelet.bind(str(folder / "k.sock"))
+        kubelet.listen()
+        before = identity(folder / "k.sock")
+        ran = run_bursar(
+            "agent", f"--socket={folder}/{name}", f"--kubelet-socket={folder}/k.sock", "--bind="
+        )
+
+    assert ran.code == 2
+    assert f"--socket: {folder}/{name}: the agent needs a socket of its own" in ran.err
+    assert identity(folder / "k.sock") == before
+    assert [each.name for each in folder.iterdir()] == ["k.sock"]
 
 
 def test_the_manifests_pass_options_that_the_agent_has():
@@ -129,11 +184,12 @@ def test_the_manifests_pass_options_that_the_agent_has():
     )
     *_, daemon_set = agent_documents(installation)
     (container,) = daemon_set["spec"]["template"]["spec"]["containers"]
-    arguments = [each.replace("$(POD_IP)", "fd00::7") for each in container["args"]]
+    arguments = [re.sub(r"\$\([A-Z]+_IP\)", "fd00::7", each) for each in container["args"]]
     found = settings(*arguments)
 
     assert found.pods_from is PodsFrom.READ_ONLY
     assert found.bind == ("fd00::7", 9479)
+    assert found.kubelet_address == "fd00::7"
     assert found.sources_file == "/etc/bursar/sources/sources.yaml"
 
 
@@ -182,6 +238,36 @@ def test_pods_of_the_api_server_need_an_api_server(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_told_in_one_line():
     assert run_bursar("agent", "--socket", "/proc/here/kubelet.sock", "--bind", "").code == 2
+
+
+def test_a_group_with_too_high_a_number_is_told_in_one_line(tmp_path):
+    ran = run_bursar("agent", f"--socket={tmp_path}/k.sock", "--socket-group=99999999999")
+
+    assert ran.code == 2
+    assert ran.err.splitlines()[-1].endswith(
+        "'--socket-group': 99999999999: groups have numbers up to 4294967294"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--kubelet-ca={0}/ca.crt"], "--kubelet-ca {0}/ca.crt: no such file"),
+        (["--kubelet-ca={0}/ca.crt", "--kubelet-insecure"], "--kubelet-ca, --kubelet-insecure: "),
+        (["--kubelet-client-cert={0}/c"], "--kubelet-client-cert, --kubelet-client-key: "),
+        (
+            ["--kubelet-client-cert={0}/c", "--kubelet-client-key={0}/k"],
+            "--kubelet-client-cert: no such file",
+        ),
+    ],
+)
+def test_what_is_wrong_with_certificates_is_told_by_option(tmp_path, options, told):
+    place = tmp_path / "agent" / "k.sock"
+    problem = refused(f"--socket={place}", *(each.format(tmp_path) for each in options))
+
+    assert problem.startswith(told.format(tmp_path))
+    assert not place.exists()
 
 
 # ------------------------------------------------------------------ a process with nobody around
@@ -255,6 +341,46 @@ async def test_a_port_that_is_taken_is_told_and_the_agent_ends(tmp_path):
 
     assert second.code == 2
     assert "cannot listen on 127.0.0.1" in second.err.splitlines()[-1]
+    assert not elsewhere.exists()
+
+
+@pytest.mark.slow
+async def test_another_program_on_the_same_socket_makes_the_agent_unready_until_it_leaves(tmp_path):
+    """Koordlet's own proxy has the same path; the two must not take turns."""
+    with pods_port() as port, AgentProcess(tmp_path, *port.options) as process:
+        told = f"{process.socket}: {ADVICE}"
+        with socket.socket(socket.AF_UNIX) as another:
+            beside = process.socket.with_name("another")
+            another.bind(str(beside))
+            another.listen(100)
+            beside.rename(process.socket)
+            theirs = identity(process.socket)
+            await until(lambda: process.health()["serving"] == told, 30)
+            ready, _ = await asyncio.to_thread(process.page, "/readyz")
+            serving = process.metrics()["bursar_pod_resources_serving"]
+            left = identity(process.socket)
+            said = process.log()
+            os.unlink(process.socket)  # noqa: PTH108 - as koordlet does when it ends
+        await until(lambda: process.health()["serving"] == "OK", 30)
+        again = process.metrics()["bursar_pod_resources_serving"]
+        code, _ = await call(process.socket)
+
+    assert (ready, serving, left) == (503, 0, theirs)
+    assert said.count(told) == 1
+    assert (again, code) == (1, "UNAVAILABLE")
+    assert process.log().count(f"answering on {process.socket}") == 2
+
+
+@pytest.mark.slow
+async def test_an_agent_that_follows_another_takes_its_place_without_a_word(tmp_path):
+    with pods_port() as port, AgentProcess(tmp_path, *port.options) as old:
+        old.program._signal(signal.SIGTERM)
+        await asyncio.to_thread(old.program._process.wait, 20)
+        before = old.log()
+        with AgentProcess(tmp_path, *port.options) as new:
+            await until(lambda: new.health()["serving"] == "OK", 30)
+
+    assert ADVICE not in before + new.log()
 
 
 @pytest.mark.slow

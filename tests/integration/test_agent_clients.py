@@ -417,7 +417,6 @@ async def test_check_26_root_and_the_group_are_let_in_and_nobody_else(client, op
         options = ("--socket-mode=0660", f"--socket-group={group}")
         async with node_with_agent(open_folder, pods, *options, client=client) as node:
             await node.has(Tenant("guarded", gpus("GPU-26")))
-            node.socket.parent.chmod(0o711)
             root = await client.list(node.socket)
             member = await asyncio.to_thread(listed_as, node.agent, uid, group)
             other = await asyncio.to_thread(listed_as, node.agent, uid)

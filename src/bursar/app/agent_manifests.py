@@ -24,6 +24,9 @@ SOURCES_FOLDER: Final = "/etc/bursar/sources"
 SOURCES: Final = "sources.yaml"
 LABELS: Final = {"app.kubernetes.io/name": AGENT, "app.kubernetes.io/part-of": "bursar"}
 
+KUBELETS_SOCKETS: Final = ("pod-resources", "device-plugins")
+"""Folders in which kubelet has a socket of the name that ours has."""
+
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
@@ -60,6 +63,24 @@ class AgentInstallation:
             # A colon would end the path where runtimes write mounts as text.
             if not path.startswith("/") or ".." in path.split("/") or ":" in path:
                 raise ValueError(f"{path!r} is not an absolute path")
+        if _plain(self.socket_folder) == "/":
+            raise ValueError(f"{self.socket_folder!r} is not a folder that can be mounted")
+        if _plain(self.socket_folder) in {
+            _plain(f"{self.kubelet_folder}/{each}") for each in KUBELETS_SOCKETS
+        }:
+            raise ValueError(
+                f"{self.socket_folder!r} is not a folder of the agent's own: "
+                f"kubelet has its {SOCKET} there, which would be replaced"
+            )
+
+
+def _plain(path: str) -> str:
+    """Written in the shortest way.
+
+    >>> _plain("/var//lib/./kubelet/")
+    '/var/lib/kubelet'
+    """
+    return "/" + "/".join(part for part in path.split("/") if part not in {"", "."})
 
 
 def agent_documents(installation: AgentInstallation) -> tuple[Document, ...]:
@@ -141,7 +162,7 @@ def _container(installation: AgentInstallation) -> Document:
         "name": "agent",
         "image": installation.image,
         "command": ["bursar", "agent"],
-        "args": list(_arguments(installation)),
+        "args": list(agent_arguments(installation)),
         "env": [
             _field("NODE_NAME", "spec.nodeName"),
             _field("NODE_IP", "status.hostIP"),
@@ -167,7 +188,8 @@ def _container(installation: AgentInstallation) -> Document:
     }
 
 
-def _arguments(installation: AgentInstallation) -> Sequence[str]:
+def agent_arguments(installation: AgentInstallation) -> Sequence[str]:
+    """What `bursar agent` is started with. `$(NAME)` is filled in on the node."""
     found = [
         f"--socket={installation.socket_folder}/{SOCKET}",
         f"--kubelet-socket={installation.kubelet_folder}/pod-resources/{SOCKET}",

@@ -2,8 +2,8 @@
 
 import asyncio
 import gc
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from random import SystemRandom
 from typing import Final
@@ -25,12 +25,19 @@ from bursar.adapters.kube.kubelet_endpoint import (
     NodeEndpoint,
 )
 from bursar.adapters.kube.kubelet_pods import KubeletLimits, KubeletPods
+from bursar.adapters.node.attendance import ADVICE, Attendance, Found
 from bursar.adapters.node.kubelet_socket import KubeletSocket
 from bursar.adapters.node.server import PodResourcesServer
 from bursar.adapters.node.socket_file import SocketFileError, held
 from bursar.adapters.pod_resources_codec import ProtobufCodec
 from bursar.adapters.telemetry.agent_families import AgentView, agent_families
-from bursar.adapters.telemetry.agent_health import Health, inventory_part, pods_part, socket_part
+from bursar.adapters.telemetry.agent_health import (
+    Health,
+    Part,
+    inventory_part,
+    pods_part,
+    socket_part,
+)
 from bursar.adapters.telemetry.agent_http import PageServer, agent_pages
 from bursar.adapters.telemetry.agent_metrics import agent_metrics
 from bursar.adapters.telemetry.agent_upstream import MeasuredKubelet
@@ -117,8 +124,8 @@ class _Agent:
     proxy: PodResourcesProxy
     limited: RateLimited
     server: PodResourcesServer
+    attendance: Attendance
     calls: CallCounts
-    is_serving: bool = False
 
     @property
     def inventory(self) -> Inventory | None:
@@ -130,7 +137,7 @@ class _Agent:
         inventory = self.inventory
         return Health(
             (
-                await socket_part("serving", self.settings.place.path),
+                await self._serving(),
                 await socket_part("kubelet", self.settings.kubelet_socket),
                 pods_part(
                     is_usable=view is not None,
@@ -144,11 +151,17 @@ class _Agent:
             )
         )
 
+    async def _serving(self) -> Part:
+        path = self.settings.place.path
+        if self.attendance.found is Found.ANOTHER:
+            return Part("serving", f"{path}: {ADVICE}")
+        return await socket_part("serving", path)
+
     def metrics(self) -> bytes:
         pods, now = self.proxy.pods, SYSTEM_CLOCK.monotonic()
         since = pods.counts.failing_since_s
         view = AgentView(
-            is_serving=self.is_serving,
+            is_serving=self.attendance.found is Found.US,
             calls=self.calls,
             rate_limited=self.limited.refused,
             upstream=self.kubelet.counts,
@@ -286,26 +299,27 @@ def _composed(
         rules=settings.proxy,
     )
     limited, calls = RateLimited(proxy, clock=SYSTEM_CLOCK, rules=settings.rate), CallCounts()
+    server = PodResourcesServer(limited, clock=SYSTEM_CLOCK, counts=calls)
     return _Agent(
         settings=settings,
         cluster=cluster,
         kubelet=kubelet,
         proxy=proxy,
         limited=limited,
-        server=PodResourcesServer(limited, clock=SYSTEM_CLOCK, counts=calls),
+        server=server,
+        attendance=Attendance(server, settings.place, clock=SYSTEM_CLOCK, say=_say),
         calls=calls,
     )
 
 
 async def _run(found: _Agent) -> None:
     try:
-        async with asyncio.TaskGroup() as tasks:
+        # The pages first: if they cannot be had, no client has found a socket yet.
+        async with _shown(found), asyncio.TaskGroup() as tasks:
             for work in _background(found.cluster):
                 tasks.create_task(work.run())
             tasks.create_task(_serve(found))
             tasks.create_task(_tell_of_trouble(found.proxy.pods))
-            if found.settings.bind is not None:
-                tasks.create_task(_show(found, *found.settings.bind))
     except* (BadInputError, SocketFileError) as errors:
         raise errors.exceptions[0] from None
 
@@ -320,22 +334,14 @@ def _background(
 
 async def _serve(found: _Agent) -> None:
     """Answer clients until cancelled, then end in order. The socket's file stays."""
-    place = found.settings.place
-    await found.server.start(place)
-    found.is_serving = True
     # What is there now stays for the life of the process: let the collector pass it by.
     gc.collect()
     gc.freeze()
     # Nearly all that is made later goes by itself; to collect amid an answer makes its client wait.
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
-    _say(f"answering on {place.path}")
     try:
-        while True:
-            await found.server.ended()
-            _say("the server has ended by itself; answering again")
-            await found.server.start(place)
+        await found.attendance.run()
     finally:
-        found.is_serving = False
         await found.server.stop()
         await found.proxy.pods.close()
 
@@ -353,7 +359,12 @@ async def _tell_of_trouble(pods: NodePods) -> None:
         was_failing = is_failing
 
 
-async def _show(found: _Agent, host: str, port: int) -> None:
+@asynccontextmanager
+async def _shown(found: _Agent) -> AsyncIterator[None]:
+    if found.settings.bind is None:
+        yield
+        return
+    host, port = found.settings.bind
     server = PageServer(agent_pages(metrics=found.metrics, health=found.health))
     try:
         port = await server.start(host, port)
@@ -362,6 +373,6 @@ async def _show(found: _Agent, host: str, port: int) -> None:
         raise BadInputError(f"cannot listen on {host}:{port}: {reason}") from None
     _say(f"metrics on {host}:{port}")
     try:
-        await asyncio.Event().wait()
+        yield
     finally:
         await server.stop()

@@ -1,17 +1,26 @@
 """The options of `bursar agent`, and what they mean together."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from ipaddress import ip_address
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from bursar.adapters.kube.kubelet_access import KubeletTrust
 from bursar.adapters.kube.kubelet_endpoint import READ_ONLY_PORT
 from bursar.adapters.node.kubelet_socket import KubeletLimits
-from bursar.adapters.node.socket_file import SocketPlace
+from bursar.adapters.node.socket_file import (
+    SocketFileError,
+    SocketPlace,
+    check_own_path,
+    check_path,
+    is_same,
+)
 from bursar.app.devices.freshness import FreshnessRules
 from bursar.app.devices.places import HTTP_PORT, KUBELET_FOLDER, SOCKET, SOCKET_FOLDER, PodsFrom
 from bursar.app.devices.proxy import ProxyRules
@@ -23,6 +32,19 @@ from bursar.core.model.quantity import Quantity, QuantityError
 BIND: Final = f"127.0.0.1:{HTTP_PORT}"
 MESSAGE_MAX: Final = "16Mi"
 """What Multus takes at most."""
+MESSAGE_LEAST: Final = 1024
+"""Kubelet has more to say of a single pod."""
+GROUP_MAX: Final = 2**32 - 2
+"""The number after it means nobody."""
+NOT_IN_COMPAT: Final = {
+    "trust": "--trust",
+    "schedulers": "--scheduler",
+    "share_suffix": "--share-suffix",
+    "sources_file": "--sources",
+}
+"""What Koordinator's proxy has no notion of, so that compat has none either."""
+
+_HOST: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9_.]{0,252}")
 
 
 class Mode(Enum):
@@ -86,9 +108,59 @@ def _address(_: click.Context, __: click.Parameter, text: str) -> tuple[str, int
         return None
     # From the right, so that an address of IPv6 needs no brackets: a manifest cannot add them.
     host, port = text.rpartition(":")[::2]
-    if not host or not port.isdecimal() or int(port) > 65535:
+    if not host or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
         raise click.BadParameter(f"host:port is expected, not {text}")
     return host.strip("[]"), int(port)
+
+
+def _answer_bytes(context: click.Context, parameter: click.Parameter, text: str) -> int:
+    amount = _bytes(context, parameter, text)
+    if amount < MESSAGE_LEAST:
+        raise click.BadParameter(f"{text}: at least 1Ki is expected")
+    return amount
+
+
+def _own_socket(_: click.Context, __: click.Parameter, path: str) -> str:
+    try:
+        check_own_path(path)
+    except SocketFileError as error:
+        raise click.BadParameter(str(error)) from None
+    return path
+
+
+def _others_socket(_: click.Context, __: click.Parameter, path: str) -> str:
+    try:
+        check_path(path)
+    except SocketFileError as error:
+        raise click.BadParameter(str(error)) from None
+    return path
+
+
+def _group(_: click.Context, __: click.Parameter, text: str | None) -> int | str | None:
+    if not text:
+        return None
+    if not text.isdecimal():
+        return text
+    if len(text) > len(str(GROUP_MAX)) or int(text) > GROUP_MAX:
+        raise click.BadParameter(f"{text}: groups have numbers up to {GROUP_MAX}")
+    return int(text)
+
+
+def _some_time(_: click.Context, __: click.Parameter, seconds: float) -> float:
+    if not seconds:
+        raise click.BadParameter("more than nothing is expected")
+    return seconds
+
+
+def _host(_: click.Context, __: click.Parameter, text: str) -> str:
+    host = text.removeprefix("[").removesuffix("]")
+    try:
+        ip_address(host)
+    except ValueError:
+        if text and not _HOST.fullmatch(host):
+            problem = "an address or a name is expected; the port is --kubelet-port"
+            raise click.BadParameter(f"{text}: {problem}") from None
+    return host
 
 
 def _choices(kind: type[Enum]) -> click.Choice[str]:
@@ -101,17 +173,19 @@ _OPTIONS: Final = (
         default=f"{SOCKET_FOLDER}/{SOCKET}",
         show_default=True,
         type=click.Path(),
+        callback=_own_socket,
         help="Where clients ask.",
     ),
     click.option(
         "--socket-mode", default="0600", show_default=True, callback=_octal, help="Of that file."
     ),
-    click.option("--socket-group", help="Group of that file, by name or number."),
+    click.option("--socket-group", callback=_group, help="Group of that file, by name or number."),
     click.option(
         "--kubelet-socket",
         default=f"{KUBELET_FOLDER}/pod-resources/{SOCKET}",
         show_default=True,
         type=click.Path(),
+        callback=_others_socket,
         help="Where kubelet is asked.",
     ),
     click.option(
@@ -125,7 +199,10 @@ _OPTIONS: Final = (
         help="Who tells which pods the node has.",
     ),
     click.option(
-        "--kubelet-address", default="", help="Default: as the Node object says, or 127.0.0.1."
+        "--kubelet-address",
+        default="",
+        callback=_host,
+        help="Default: as the Node object says, or 127.0.0.1.",
     ),
     click.option(
         "--kubelet-port",
@@ -169,6 +246,7 @@ _OPTIONS: Final = (
         type=Duration(),
         default="3s",
         show_default=True,
+        callback=_some_time,
         help="For the pods to be told.",
     ),
     click.option(
@@ -231,7 +309,7 @@ _OPTIONS: Final = (
         "--max-message",
         default=MESSAGE_MAX,
         show_default=True,
-        callback=_bytes,
+        callback=_answer_bytes,
         help="Largest answer taken from kubelet.",
     ),
     click.option(
@@ -269,13 +347,19 @@ def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def settings_from(chosen: Mapping[str, Any]) -> AgentSettings:
-    """Raises `click.UsageError` for what does not go together."""
+    """Raises `click.UsageError` for what does not go together. Within the command's context."""
+    if is_same(chosen["socket"], chosen["kubelet_socket"]):
+        problem = "the agent needs a socket of its own, and this is kubelet's (--kubelet-socket)"
+        raise click.UsageError(f"--socket: {chosen['socket']}: {problem}")
+    is_compat = Mode(chosen["mode"]) is Mode.COMPAT
+    if is_compat:
+        _refuse_what_compat_ignores(click.get_current_context())
     return AgentSettings(
         node=chosen["node"] or os.uname().nodename.lower(),
         place=SocketPlace(
             path=chosen["socket"],
             mode=chosen["socket_mode"],
-            group=_group(chosen["socket_group"]),
+            group=chosen["socket_group"],
         ),
         kubelet_socket=chosen["kubelet_socket"],
         kubelet=KubeletLimits(answer_bytes_max=chosen["max_message"]),
@@ -296,17 +380,17 @@ def settings_from(chosen: Mapping[str, Any]) -> AgentSettings:
             numbers_shares=chosen["share_suffix"],
         ),
         rate=RateRules(per_second=chosen["rate"], burst=chosen["burst"]),
-        is_compat=Mode(chosen["mode"]) is Mode.COMPAT,
+        is_compat=is_compat,
         sources_file=chosen["sources_file"],
         bind=chosen["bind"],
         tells_events=chosen["events"],
     )
 
 
-def _group(text: str | None) -> int | str | None:
-    if not text:
-        return None
-    return int(text) if text.isdecimal() else text
+def _refuse_what_compat_ignores(context: click.Context) -> None:
+    for name, option in NOT_IN_COMPAT.items():
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"{option}: has no effect with --mode=compat")
 
 
 def _trust_in_kubelet(chosen: Mapping[str, Any]) -> KubeletTrust:

@@ -1,6 +1,7 @@
 """Kubelet's socket as a client sees it: bytes pass, failures are quick, restarts are survived."""
 
 import asyncio
+import os
 import socket
 
 import pytest
@@ -32,6 +33,12 @@ async def test_bytes_pass_both_ways_on_every_method(tmp_path):
         b"v1 Get:\xff\x00",
         b"v1 Allocatable:",
     ]
+
+
+async def test_path_that_is_no_text_is_a_path_all_the_same(tmp_path):
+    path = tmp_path / os.fsdecode(b"\xff%20 kubelet.sock")
+    async with serving(Echo(), path), KubeletSocket(str(path)) as kubelet:
+        assert await kubelet.list(Version.V1, b"", None) == b"v1 List:"
 
 
 async def test_code_and_text_of_failures_are_kept(tmp_path):

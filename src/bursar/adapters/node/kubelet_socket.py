@@ -5,6 +5,7 @@ connects by name, and is told here not to be patient: while it waits to try agai
 once, and clients of ours would rather wait a moment than be told of yesterday's failure.
 """
 
+import os
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self, TypeAlias
@@ -24,7 +25,7 @@ _Call: TypeAlias = "grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]"
 
 def address(path: str) -> str:
     """As gRPC writes the name of a unix socket."""
-    return "unix:" + quote(path)
+    return "unix:" + quote(os.fsencode(path))
 
 
 def full_name(version: Version, method: Method) -> str:

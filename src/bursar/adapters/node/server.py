@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import grpc
 
 from bursar.adapters.node.kubelet_socket import address, full_name
-from bursar.adapters.node.socket_file import SocketFileError, SocketPlace, publish
+from bursar.adapters.node.socket_file import Identity, SocketFileError, SocketPlace, publish
 from bursar.app.devices.counters import CallCounts, Method
 from bursar.app.devices.ports import CallError, Kubelet, Version
 from bursar.app.ports import Clock
@@ -21,7 +21,6 @@ OK: Final = 0
 CANCELLED: Final = 1
 UNKNOWN: Final = 2
 DEADLINE_EXCEEDED: Final = 4
-CONNECT_SECONDS: Final = 5.0
 SERVICES: Final = {f"{version.value}.PodResourcesLister" for version in Version}
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -38,12 +37,10 @@ class ServingLimits:
     """Under way at once; more are refused."""
     finish_s: float = 5.0
     """For what is under way at the end."""
-    look_s: float = 0.25
-    """How often we look whether we are still there."""
 
 
 class PodResourcesServer:
-    """Build it, `start` it, `stop` it. It is to be started again only once it `ended`."""
+    """Build it, `start` it, `stop` it. Started again, it makes a new socket and leaves the old."""
 
     def __init__(
         self,
@@ -57,13 +54,12 @@ class PodResourcesServer:
         self._counts = counts
         self._limits = limits or ServingLimits()
         self._server: grpc.aio.Server | None = None
-        self._path = ""
+        self.published: Identity | None = None
+        """Which file the socket is that it listens on."""
         self._handlers = self._routes(kubelet)
 
     async def start(self, place: SocketPlace) -> None:
         """Listen and answer. The caller holds the place. Raises `SocketFileError`."""
-        assert self._server is None, "a server is started once"
-        self._path = place.path
         self._server = server = grpc.aio.server(
             handlers=(_Router(self._handlers),),
             maximum_concurrent_rpcs=self._limits.calls_max,
@@ -79,23 +75,13 @@ class PodResourcesServer:
             except RuntimeError as error:
                 raise SocketFileError(f"{place.path}: cannot listen: {error}") from error
 
-        publish(place, listen)
+        self.published = publish(place, listen)
         await server.start()
 
     async def stop(self) -> None:
         """Accept nothing more, answer what was asked, then close. The file stays."""
         if self._server is not None:
             await self._server.stop(self._limits.finish_s)
-
-    async def ended(self) -> None:
-        """Wait until nobody listens on our socket any more, though nobody stopped us.
-
-        A call whose path is no text ends gRPC's server (as of 1.85), which tells nobody; and
-        whoever tidies up may remove the file.
-        """
-        while await _is_listening(self._path):
-            await self._clock.sleep(self._limits.look_s)
-        self._server = None
 
     def _routes(self, kubelet: Kubelet) -> dict[str, _Handler]:
         async def list_v1(request: bytes, within_s: float | None) -> bytes:
@@ -149,19 +135,6 @@ class _Router(grpc.GenericRpcHandler):
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> _Handler:
         name: str = handler_call_details.method
         return self._handlers.get(name) or _refusal(name)
-
-
-async def _is_listening(path: str) -> bool:
-    try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            _, writer = await asyncio.open_unix_connection(path)
-    except (ConnectionRefusedError, FileNotFoundError):
-        return False
-    except (OSError, TimeoutError):
-        # Too busy to take us, which is not the same.
-        return True
-    writer.transport.abort()
-    return True
 
 
 def _ended_by(within_s: float | None, left_s: float | None) -> int:
