@@ -9,7 +9,7 @@ from bursar.adapters.device_evidence import read_evidence
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.reading_once import ATTEMPTS_MAX, PAGE_SIZE
-from bursar.app.ports import EVERYTHING, ExpiredError, ForbiddenError, Page
+from bursar.app.ports import EVERYTHING, ExpiredError, ForbiddenError, NotFoundError, Page
 from bursar.core.devices.source import KOORDINATOR
 from scripted_cluster import seeded
 
@@ -111,6 +111,34 @@ async def test_kinds_that_may_not_be_seen_are_left_out():
         "left out: devices.scheduling.koordinator.sh: no",
         "left out: resourceclaims.resource.k8s.io: no",
     )
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
+async def test_claims_are_read_in_the_newest_version_that_the_cluster_has(version):
+    claim = {
+        "metadata": {"name": "c", "namespace": "a"},
+        "status": {
+            "allocation": {"devices": {"results": [{"driver": "d", "pool": "p", "device": "0"}]}},
+            "reservedFor": [{"resource": "pods", "name": "one", "uid": "u"}],
+        },
+    }
+    asked = []
+
+    class Older(Reluctant):
+        async def list(self, resource, query=EVERYTHING, *, limit=0, page=""):
+            if resource.plural == "resourceclaims":
+                asked.append(resource.version)
+                if resource.version != version:
+                    raise NotFoundError("no such version")
+            return await super().list(resource, query, limit=limit, page=page)
+
+    evidence = await read_evidence(
+        Older(await a_cluster(), {"resourceclaims": [claim], "devices": []}), SOURCES
+    )
+
+    assert [(each.pod, each.device) for each in evidence.dynamic] == [("one", "0")]
+    assert asked == ["v1", "v1beta2", "v1beta1"][: len(asked)]
+    assert (asked[-1], evidence.problems) == (version, ())
 
 
 async def test_whoever_may_see_one_namespace_gets_its_pods_and_claims():

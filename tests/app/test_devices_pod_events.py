@@ -78,6 +78,24 @@ def test_a_bad_annotation_becomes_an_event_on_its_pod():
     assert event["reportingController"] == "bursar-agent"
 
 
+def test_events_name_no_pods_that_their_readers_may_not_see():
+    twice = Problem(
+        kind=ProblemKind.CLAIMED_TWICE,
+        source="koordinator",
+        text="'GPU-1' is also held by secret/payroll-db-7 (100 %)",
+        told_text="'GPU-1' is also held by a pod of another namespace",
+    )
+    lines: list[str] = []
+
+    async def story(agent):
+        ProblemLog(lines.append, agent.clock, also=agent.reporter).tell(a_pod(), twice)
+
+    (event,), _ = told(story)
+
+    assert event["note"] == "koordinator: 'GPU-1' is also held by a pod of another namespace"
+    assert lines == [f"pod team-a/web: claimed-twice: koordinator: {twice.text}"]
+
+
 def test_a_flood_of_bad_pods_is_held_within_the_budget():
     async def story(agent):
         for number in range(1000):

@@ -244,6 +244,45 @@ def test_check_fails_where_sources_disagree():
     assert run_on(*pods[:1], words=("--check",)).code == 0
 
 
+def test_check_finds_what_two_have_whoever_says_so():
+    def stated(name):
+        device = {"name": "nvidia.com/gpu", "resources": [{"resourceID": "GPU-1"}]}
+        status = {"name": "main", "allocatedResourcesStatus": [device]}
+        pod = a_pod(name, "{}")
+        return pod | {"status": {"phase": "Running", "containerStatuses": [status]}}
+
+    ran = run_on(stated("a"), stated("b"), a_pod("c", a_gpu("GPU-1")), words=("--check",))
+
+    assert ran.code == 1
+    assert [line[-1].count("also held by") for line in stripped(ran)[1:]] == [1, 1, 1]
+
+
+def test_vendor_in_an_annotation_does_not_make_it_another_device():
+    spoof = json.dumps({"gpu": [{"id": "GPU-1", "vendor": "huawei"}]})
+    ran = run_on(a_pod("a", a_gpu("GPU-1")), a_pod("b", spoof), words=("--check",))
+
+    assert ran.code == 1
+    assert {line[4] for line in stripped(ran)[1:]} == {"nvidia.com/gpu"}
+
+
+def test_device_that_only_an_init_container_asks_for_is_shown():
+    pod = a_pod("a", a_gpu("GPU-1"), asks="example.com/other")
+    prep = {"name": "prep", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    pod["spec"]["initContainers"] = [prep]
+    ran = run_on(pod, words=("--check",))
+
+    assert (ran.code, stripped(ran)[1][3:6]) == (0, ["main", "nvidia.com/gpu", "GPU-1"])
+
+
+def test_more_devices_than_asked_for_are_not_shown():
+    eight = json.dumps({"gpu": [{"id": f"GPU-{number}"} for number in range(8)]})
+    ran = run_on(a_pod("a", eight), words=("--check",))
+
+    assert ran.code == 1
+    assert [line[5] for line in stripped(ran)[1:]] == ["GPU-0", "-"]
+    assert "gpu: 'GPU-1' is beyond the 1 that the pod asks for, and 6 more" in ran.out
+
+
 def test_ended_pods_have_nothing_and_disagree_with_nobody():
     pods = (a_pod("a", a_gpu("GPU-1"), phase="Succeeded"), a_pod("b", a_gpu("GPU-1")))
     ran = run_on(*pods, words=("--check",))
@@ -265,6 +304,23 @@ def test_lists_of_devices_and_claims_are_opened():
     ran = run_bursar("devices", "-f", "-", stdin=body.encode())
 
     assert "is not a device of this node" in ran.out
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
+def test_claims_of_all_versions_are_read(version):
+    results = [{"request": "r", "driver": "d.example", "pool": "p", "device": "0"}]
+    claim = {
+        "apiVersion": f"resource.k8s.io/{version}",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c", "namespace": "default"},
+        "status": {
+            "allocation": {"devices": {"results": results}},
+            "reservedFor": [{"resource": "pods", "name": "a", "uid": "u"}],
+        },
+    }
+    ran = run_on(a_pod("a", "{}"), claim)
+
+    assert (ran.err, stripped(ran)[1][4:6]) == ("", ["d.example", "p/0"])
 
 
 def test_other_kinds_are_passed_over_with_a_word():
@@ -304,6 +360,30 @@ sources:
     ran = run_on(pod, words=("--sources", str(table)))
 
     assert stripped(ran)[1][3:9] == ["main", "nvidia.com/gpu", "GPU-1", "-", "30%", "hami"]
+
+
+def test_two_annotations_about_one_device_are_both_named(tmp_path):
+    table = tmp_path / "sources.yaml"
+    table.write_text(
+        """
+sources:
+  - name: hami
+    annotation: hami.io/vgpu-devices-allocated
+    layout: {shape: delimited, kind: gpu, delimiters: {order: [device, nvidia.com/gpucores]}}
+    kinds: {gpu: {resource: nvidia.com/gpu, percent: [nvidia.com/gpucores]}}
+"""
+    )
+    half = {"gpu": [{"id": "GPU-1", "resources": {"koordinator.sh/gpu-core": "50"}}]}
+    pod = a_pod("a", json.dumps(half))
+    pod["metadata"]["annotations"]["hami.io/vgpu-devices-allocated"] = "GPU-1,30:;"
+    ran = run_on(pod, words=("--sources", str(table), "--check"))
+
+    assert ran.code == 1
+    assert stripped(ran)[1][7:] == [
+        "50%",
+        "koordinator, hami",
+        "koordinator says 50 %, hami 30 %",
+    ]
 
 
 def test_control_characters_of_tenants_do_not_reach_the_terminal():

@@ -1,5 +1,9 @@
 """Who has which device, and where those who say so disagree."""
 
+from dataclasses import replace
+
+import pytest
+
 from bursar.core.devices.allocation import (
     Allocation,
     Entry,
@@ -8,6 +12,7 @@ from bursar.core.devices.allocation import (
     ProblemKind,
     ReportedContainer,
     ReportedPod,
+    Voice,
 )
 from bursar.core.devices.conflicts import claimed_twice
 from bursar.core.devices.inventory import Device, Function, Inventory
@@ -40,8 +45,8 @@ def holds(pod, *devices, share=100, resource=GPU, parent="", **fields) -> Holdin
     )
 
 
-def reports(pod, *devices, container="main", numa=None) -> ReportedPod:
-    lines = tuple(Entry(resource=GPU, devices=(device,), numa=numa) for device in devices)
+def reports(pod, *devices, container="main", numa=None, resource=GPU) -> ReportedPod:
+    lines = tuple(Entry(resource=resource, devices=(device,), numa=numa) for device in devices)
     named = ReportedContainer(name=container, entries=lines)
     return ReportedPod(namespace="default", name=pod, containers=(named,))
 
@@ -72,6 +77,31 @@ def test_a_whole_device_held_by_two_is_a_problem_of_both():
     }
 
 
+def test_tenants_are_told_no_names_of_other_namespaces():
+    def told(*holdings):
+        return {
+            f"{namespace}/{name}": (problem.text_for_tenants, problem.text)
+            for (namespace, name), (problem,) in claimed_twice(holdings).items()
+        }
+
+    spy, payroll = (
+        replace(holds(name, "GPU-1"), namespace=space)
+        for name, space in (("spy", "evil"), ("payroll-db-7", "secret"))
+    )
+    friend = replace(spy, name="friend")
+    held = "nvidia.com/gpu 'GPU-1' is also held by "
+
+    assert told(spy, payroll) == {
+        "evil/spy": (f"{held}a pod of another namespace", f"{held}secret/payroll-db-7 (100 %)"),
+        "secret/payroll-db-7": (f"{held}a pod of another namespace", f"{held}evil/spy (100 %)"),
+    }
+    assert [each for each, _ in told(spy, friend, payroll).values()] == [
+        f"{held}evil/spy (100 %) and a pod of another namespace",
+        f"{held}evil/friend (100 %) and a pod of another namespace",
+        f"{held}pods of other namespaces",
+    ]
+
+
 def test_many_devices_are_one_problem_of_each_source():
     told = [reports("a", "GPU-9"), reports("b", "GPU-9")]
     gpus = [f"GPU-{number}" for number in range(3)]
@@ -89,6 +119,40 @@ def test_many_devices_are_one_problem_of_each_source():
 def test_shares_may_add_up_to_the_whole_and_no_further():
     assert troubled(holds("a", "GPU-0", share=50), holds("b", "GPU-0", share=50)) == []
     assert troubled(holds("a", "GPU-0", share=50), holds("b", "GPU-0", share=51)) == ["a", "b"]
+
+
+def test_parts_of_unknown_size_alone_are_not_too_much():
+    parts = [holds(name, "GPU-0", share=0) for name in ("a", "b")]
+
+    assert troubled(*parts) == []
+    assert troubled(*parts, holds("c", "GPU-0", share=90)) == []
+    assert troubled(*parts, holds("c", "GPU-0")) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        "GPU-8c25ea37-2909-6e62-b7bf-e2fcadebea8d",
+        "MIG-8c25ea37-2909-6e62-b7bf-e2fcadebea8d",
+        "MIG-GPU-8c25ea37-2909-6e62-b7bf-e2fcadebea8d/1/0",
+        "0000:1f:00.2",
+        "00000000:3b:00.0",
+    ],
+)
+def test_an_id_that_nothing_else_can_have_is_compared_across_resources(device):
+    given = holds("a", device, resource=RDMA)
+    told = reports("b", device.upper() if ":" in device else device, resource="intel.com/sriov")
+
+    (problem,) = claimed_twice([given], [told])["default", "a"]
+
+    assert problem.text == (
+        f"koordinator.sh/rdma '{device}' is also held by default/b (100 % as intel.com/sriov)"
+    )
+
+
+@pytest.mark.parametrize("device", ["0", "nvidia0", "GPU-0", "1f:00", "0000:1f:00.9"])
+def test_an_id_that_is_one_resources_own_is_not(device):
+    assert troubled(holds("a", device), reported=[reports("b", device, resource="b/gpu")]) == []
 
 
 def test_one_pod_and_pods_that_have_ended_are_no_problem():
@@ -209,6 +273,62 @@ def test_a_device_held_by_two_is_said_in_both_rows():
         ("a", "GPU-0"): ("also held by default/b (100 %)",),
         ("b", "GPU-0"): ("also held by default/a (100 %)",),
     }
+
+
+def states(pod, *devices, resource=GPU, **fields) -> DevicePod:
+    stated = tuple(
+        KnownDevice(container="main", resource=resource, device=each) for each in devices
+    )
+    return DevicePod(namespace="default", name=pod, stated=stated, **fields)
+
+
+def test_what_the_status_says_is_held_as_well():
+    assert disagreements(
+        pods=(states("a", "GPU-0"), states("b", "GPU-0")), holdings=(holds("c", "GPU-0"),)
+    ) == {
+        ("a", "GPU-0"): ("also held by default/b (100 %), default/c (100 %)",),
+        ("b", "GPU-0"): ("also held by default/a (100 %), default/c (100 %)",),
+        ("c", "GPU-0"): ("also held by default/a (100 %), default/b (100 %)",),
+    }
+
+
+def test_shares_claims_and_ended_pods_of_the_status_are_in_nobodys_way():
+    holdings = (holds("c", "GPU-0", share=50),)
+
+    for pod in (states("a", "GPU-0::1"), states("a", "GPU-0", is_terminal=True)):
+        assert disagreements(pods=(pod,), holdings=holdings)["c", "GPU-0"] == ()
+    sharing = [states(name, "d/p/gpu-0", resource="claim:gpu/one") for name in ("a", "b")]
+    assert set(disagreements(pods=tuple(sharing)).values()) == {()}
+
+
+def test_a_device_under_two_names_is_said_in_both_rows():
+    vf = "0000:1f:00.2"
+
+    assert disagreements(
+        holdings=(holds("a", vf, resource=RDMA),),
+        reported=(reports("b", vf, resource="intel.com/sriov"),),
+    ) == {
+        ("a", vf): ("also held by default/b (100 % as intel.com/sriov)",),
+        ("b", vf): ("also held by default/a (100 % as koordinator.sh/rdma)",),
+    }
+
+
+def test_all_annotations_that_name_a_device_are_its_sources():
+    def said(*voices):
+        held = holds("a", "GPU-0", share=max(share for *_, share in voices))
+        (allocation,) = held.allocations
+        told = tuple(Voice(*each) for each in voices)
+        (row,) = rows(holdings=(replace(held, allocations=(replace(allocation, voices=told),)),))
+        return row.sources, row.share, row.disagreements
+
+    sources = ("koordinator", "hami")
+    assert said(("koordinator", "main", 50), ("hami", "main", 50)) == (sources, 50, ())
+    assert said(("koordinator", "main", 50), ("hami", "main", 0)) == (sources, 50, ())
+    assert said(("koordinator", "main", 30), ("hami", "log", 50)) == (
+        sources,
+        50,
+        ("hami says container 'log'", "koordinator says 30 %, hami 50 %"),
+    )
 
 
 def test_whoever_has_a_part_is_told_who_has_the_whole():

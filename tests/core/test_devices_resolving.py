@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bursar.core.devices.allocation import Problem, ProblemKind
+from bursar.core.devices.allocation import Problem, ProblemKind, Voice
 from bursar.core.devices.claim import Claim, Claims
 from bursar.core.devices.inventory import Device, Function, Inventory
 from bursar.core.devices.node import holdings_by_pod
@@ -278,9 +278,7 @@ def test_devices_beyond_the_bound_are_left_out():
     [
         ([a_container("a"), a_container("b", gpu=3)], "bbb"),
         ([a_container("a", gpu=1), a_container("b", gpu=2)], "abb"),
-        ([a_container("a", gpu=1), a_container("b", gpu=1)], "aba"),
-        ([a_container("a", core=150), a_container("b", core=50)], "aab"),
-        ([a_container("a", memory=80), a_container("b", memory=8)], "aba"),
+        ([a_container("a", core=150), a_container("b", core=150)], "aab"),
         ([a_container("a", gpu=10**30), a_container("b", gpu=1)], "aaa"),
     ],
 )
@@ -288,6 +286,19 @@ def test_containers_get_what_they_ask_for_in_the_order_of_the_spec(containers, e
     pod = a_pod(a_gpu("GPU-0"), a_gpu("GPU-1"), a_gpu("GPU-2"), containers=tuple(containers))
 
     assert "".join(name for name, *_ in held(pod)) == expected
+
+
+@pytest.mark.parametrize(
+    ("containers", "expected"),
+    [
+        ([a_container("a", gpu=1), a_container("b", gpu=1)], "aba"),
+        ([a_container("a", memory=80), a_container("b", memory=8)], "aba"),
+    ],
+)
+def test_what_nobody_asks_for_goes_to_the_first_who_asks_at_all(containers, expected):
+    pod = a_pod(a_gpu("GPU-0"), a_gpu("GPU-1"), a_gpu("GPU-2"), containers=tuple(containers))
+
+    assert "".join(name for name, *_ in held(pod, rules=ANY)) == expected
 
 
 def test_percent_of_a_kind_are_not_taken_for_devices():
@@ -325,8 +336,9 @@ def test_nobody_asks_and_the_first_app_container_gets_it():
 def test_the_source_may_name_the_container():
     containers = (a_container("a", gpu=1), a_container("b"))
     claims = a_gpu("GPU-0", container="b"), a_gpu("GPU-1", container_index=1), a_gpu("GPU-2")
+    pod = a_pod(*claims, containers=containers)
 
-    assert "".join(name for name, *_ in held(a_pod(*claims, containers=containers))) == "bba"
+    assert "".join(name for name, *_ in held(pod, rules=ANY)) == "bba"
 
 
 @pytest.mark.parametrize(
@@ -352,7 +364,8 @@ def test_a_container_that_is_not_there_gets_nothing(claim, text):
         (a_gpu(amounts={"kubernetes.io/gpu-core": 60}), 60),
         (a_gpu(amounts={"koordinator.sh/gpu-core": 800}), 100),
         (a_gpu(amounts={"koordinator.sh/gpu-core": -5}), 0),
-        (a_gpu(amounts={"koordinator.sh/gpu-memory": 1}), 100),
+        (a_gpu(amounts={"koordinator.sh/gpu-memory": 1}), 0),
+        (a_gpu(amounts={"nvidia.com/gpu": 1, "koordinator.sh/gpu-memory": 1}), 100),
         (a_gpu("185011D4", amounts={"huawei.com/npu-core": 9}, template="vir04"), 29),
         (a_gpu("GPU-0", amounts={"huawei.com/npu-core": 9}, template="vir04"), 0),
     ],
@@ -377,8 +390,9 @@ def test_one_device_named_twice_is_one_device():
     pod = a_pod(half, half)
     both = replace(pod, claims=(*pod.claims, Claims(source="hami", claims=(same,))))
 
-    assert the_one(pod).share == 60
+    assert (the_one(pod).share, the_one(pod).voices) == (60, ())
     assert (the_one(both).source, the_one(both).share) == ("koordinator", 60)
+    assert the_one(both).voices == (Voice("koordinator", "main", 60), Voice("hami", "main", 40))
 
 
 # ------------------------------------------------------------------ all pods of a node

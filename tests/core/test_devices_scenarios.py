@@ -34,6 +34,7 @@ PF, VF = "0000:01:00.0", "0000:01:00.2"
 A_GPU = Claim(kind="gpu", minor=0, device=UUID, amounts={"koordinator.sh/gpu-core": 100})
 A_VF = Claim(kind="rdma", minor=0, device=PF, functions=(VF,), is_extended=True)
 ASKS = {GPU: 1, RDMA: 1, "koordinator.sh/fpga": 100}
+ASKS_TWO = DeviceContainer(name="main", asks={GPU: 2})
 
 
 def a_pod(*claims: Claim, name: str = "web", **fields: Any) -> DevicePod:
@@ -138,8 +139,11 @@ def test_weakness_2_nobody_gets_what_they_did_not_ask_for_or_what_is_not_there()
     spoof = a_pod(A_GPU, containers=(DeviceContainer(name="main"),))
     elsewhere = Inventory((Device(kind="gpu", minor=0, id=OTHER_UUID),))
 
+    greedy = a_pod(A_GPU, Claim(kind="gpu", device=OTHER_UUID))
+
     assert filled([spoof], a_report()) == {}
     assert filled([a_pod(A_GPU)], a_report(), elsewhere) == {}
+    assert filled([greedy], a_report()) == {"main": (a_line(GPU, UUID),)}
 
 
 def test_weakness_6_what_is_allocated_is_allocatable():
@@ -196,7 +200,7 @@ def test_weakness_12_an_empty_id_is_looked_up_by_number_or_left_out():
 
 
 def test_weakness_13_what_kubelet_gave_is_not_told_twice():
-    both = a_pod(A_GPU, Claim(kind="gpu", device=OTHER_UUID))
+    both = a_pod(A_GPU, Claim(kind="gpu", device=OTHER_UUID), containers=(ASKS_TWO,))
 
     assert filled([both], a_report(entries=(a_line(GPU, UUID),))) == {
         "main": (a_line(GPU, OTHER_UUID),)
@@ -225,7 +229,7 @@ def test_weakness_15_each_device_has_a_line_of_its_own_with_its_numa_node():
             Device(kind="gpu", minor=1, id=OTHER_UUID, numa=1),
         )
     )
-    both = a_pod(A_GPU, Claim(kind="gpu", device=OTHER_UUID))
+    both = a_pod(A_GPU, Claim(kind="gpu", device=OTHER_UUID), containers=(ASKS_TWO,))
 
     assert filled([both], a_report(), inventory) == {
         "main": (a_line(GPU, UUID, numa=0), a_line(GPU, OTHER_UUID, numa=1))

@@ -59,7 +59,7 @@ class Town:
         )
 
     def add_pod(self, name: str, annotation: str = "", **spec: object) -> None:
-        amounts = {"nvidia.com/gpu": "1"}
+        amounts = {"nvidia.com/gpu": "2"}
         container = {"name": "main", "image": "i", "resources": {"limits": amounts}}
         self.apply(
             {

@@ -42,6 +42,7 @@ FULL = {
         "initContainers": [
             {"name": "setup", "resources": {"limits": {"nvidia.com/gpu": "1"}}},
             {"name": "proxy", "restartPolicy": "Always", "resources": None},
+            {"name": "check"},
         ],
         "containers": [
             {
@@ -106,6 +107,10 @@ def test_every_field_that_matters_is_read():
                 asks={"koordinator.sh/rdma": 2, "nvidia.com/gpu": 2, "c/d": 2**63 - 1},
             ),
             DeviceContainer(name="log"),
+        ),
+        passing=(
+            DeviceContainer(name="setup", asks={"nvidia.com/gpu": 1}),
+            DeviceContainer(name="check", sidecars_before=1),
         ),
         claims=(
             Claims(

@@ -30,6 +30,7 @@ sources:
       askedBy: [nvidia.com/gpu, nvidia.com/gpumem]
       counted: [nvidia.com/gpu]
       percent: [hami.io/cores]
+      bounded: true
       numbered: true
   inventoried: true
 """
@@ -80,6 +81,7 @@ def test_every_field_can_be_written():
                     asked_by=("nvidia.com/gpu", "nvidia.com/gpumem"),
                     counted=("nvidia.com/gpu",),
                     percent=("hami.io/cores",),
+                    is_bounded=True,
                     is_numbered=True,
                 )
             },
@@ -136,6 +138,9 @@ def test_koordinators_own_can_be_replaced_or_switched_off():
         (minimal(kinds="{gpu: {res: 1}}"), "sources[0].kinds[gpu].res: unknown; one of resource"),
         (minimal(name=""), "sources[0].name: required, but missing or empty"),
         (minimal(name="Other"), "sources[0].name: small letters, digits and dashes"),
+        (minimal(name="kubelet"), '1:18: sources[0].name: "kubelet" is taken'),
+        (minimal(name="status"), 'sources[0].name: "status" is taken'),
+        (minimal(name="dra"), 'sources[0].name: "dra" is taken'),
         (minimal(name="1"), "sources[0].name: a string is expected, found a number; quote it"),
         (minimal(annotation=""), "sources[0].annotation: required"),
         (minimal(annotation="a b"), "sources[0].annotation: no key of an annotation"),

@@ -20,7 +20,11 @@ from bursar.wire.device_claims import decode_resource_claim
 from bursar.wire.device_inventory import decode_device_object
 from bursar.wire.device_pod import DevicePodDecoder
 
-RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
+RESOURCE_CLAIMS: Final = tuple(
+    Resource("resource.k8s.io", version, "resourceclaims", "ResourceClaim")
+    for version in ("v1", "v1beta2", "v1beta1")
+)
+"""Newest first. A cluster serves some of them, with the same claims in each."""
 
 T = TypeVar("T")
 
@@ -78,24 +82,26 @@ class _Reading:
         return {each.node: each.inventory for each in found}
 
     async def dynamic(self, namespace: str) -> list[DynamicDevice]:
-        try:
-            claims = await self._claims(namespace)
-        except NotFoundError:
-            # An older cluster, where nobody could have such a claim.
-            return []
-        except ForbiddenError as error:
-            self.problems.append(f"left out: {RESOURCE_CLAIMS}: {error.message}")
-            return []
-        return [device for claim in claims for device in claim]
+        for version in RESOURCE_CLAIMS:
+            try:
+                claims = await self._claims(version, namespace)
+            except NotFoundError:
+                continue
+            except ForbiddenError as error:
+                self.problems.append(f"left out: {version}: {error.message}")
+                return []
+            return [device for claim in claims for device in claim]
+        # An older cluster, where nobody could have such a claim.
+        return []
 
-    async def _claims(self, namespace: str) -> list[tuple[DynamicDevice, ...]]:
+    async def _claims(self, version: Resource, namespace: str) -> list[tuple[DynamicDevice, ...]]:
         try:
-            return await self._objects(RESOURCE_CLAIMS, Query(), decode_resource_claim)
+            return await self._objects(version, Query(), decode_resource_claim)
         except ForbiddenError:
             if not namespace:
                 raise
         query = Query(namespace=namespace)
-        return await self._objects(RESOURCE_CLAIMS, query, decode_resource_claim)
+        return await self._objects(version, query, decode_resource_claim)
 
     async def _objects(
         self, resource: Resource, query: Query, decode: Callable[[bytes], T]

@@ -26,7 +26,7 @@ __all__ = ["ManifestError", "evidence_in_files"]
 DEFAULT_NAMESPACE: Final = "default"
 """Where kubectl would create an object whose manifest names no namespace."""
 PROBLEM_LENGTH_MAX: Final = 512
-READ: Final = {(each.api_version, each.kind): each for each in (PODS, DEVICES, RESOURCE_CLAIMS)}
+READ: Final = {(each.api_version, each.kind) for each in (PODS, DEVICES, *RESOURCE_CLAIMS)}
 
 
 def evidence_in_files(paths: Sequence[str], stdin: BinaryIO, sources: Iterable[Source]) -> Evidence:

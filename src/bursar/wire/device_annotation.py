@@ -16,6 +16,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from bursar.core.devices.claim import NO_AMOUNTS, Claim, Claims
 from bursar.core.devices.source import Fields, Layout, Shape, Source
+from bursar.core.model.int64 import INT64_MAX, INT64_MIN
 from bursar.wire.device_values import decode_amount, require_word
 from bursar.wire.fields import quoted
 from bursar.wire.tree import Number
@@ -63,8 +64,8 @@ def decode_claims(text: str, source: Source) -> Claims | None:
     if value is None:
         return None
     if source.layout.shape is Shape.BY_TYPE:
-        by_type = dict(_object(value, "the text").pairs)
-        claims = _bounded(_by_type(by_type, source.layout.fields))
+        by_type = _by_type(_object(value, "the text"), source.layout.fields)
+        claims = tuple(claim for claims in by_type.values() for claim in claims)
         kinds = tuple(_word(kind, "a kind") for kind in by_type)
         return Claims(source=source.name, claims=claims, kinds=kinds)
     if source.layout.shape is Shape.BY_CONTAINER:
@@ -90,12 +91,22 @@ def _kinds_of(claims: tuple[Claim, ...]) -> tuple[str, ...]:
 # ------------------------------------------------------------------ layouts
 
 
-def _by_type(by_type: Mapping[str, _Json], fields: Fields) -> Iterator[Claim]:
+def _by_type(raw: _Object, fields: Fields) -> dict[str, list[Claim]]:
+    """By kind. One that is met again takes the place of the first, which must be sound, too."""
+    by_type: dict[str, list[Claim]] = {}
+    count = 0
+    for kind, devices in raw.pairs:
+        several = _list(devices, quoted(kind))
+        count += len(several)
+        if count > CLAIMS_MAX:
+            raise ValueError(f"more than {CLAIMS_MAX} devices")
+        by_type[kind] = [
+            _Device(each, f"{quoted(kind)}[{index}]", fields).claim(kind=kind)
+            for index, each in enumerate(several)
+        ]
     if len(by_type) > CLAIMS_MAX:
         raise ValueError(f"more than {CLAIMS_MAX} kinds of devices")
-    for kind, devices in by_type.items():
-        for index, raw in enumerate(_list(devices, quoted(kind))):
-            yield _Device(raw, f"{quoted(kind)}[{index}]", fields).claim(kind=kind)
+    return by_type
 
 
 def _by_container(by_container: Mapping[str, _Json], layout: Layout) -> Iterator[Claim]:
@@ -201,12 +212,12 @@ class _Device:
         if raw is None:
             return NO_AMOUNTS
         where = f"{self.where}.{self.fields.amounts}"
-        amounts = dict(_object(raw, where).pairs)
-        if len(amounts) > AMOUNTS_MAX:
+        pairs = _object(raw, where).pairs
+        if len({name for name, _ in pairs}) > AMOUNTS_MAX:
             raise ValueError(f"{where}: more than {AMOUNTS_MAX} amounts")
-        return _shared(
-            tuple((_word(name, where), _amount(amount, where)) for name, amount in amounts.items())
-        )
+        # Of one name the last counts, but all must be sound.
+        amounts = {_word(name, where): _amount(amount, where) for name, amount in pairs}
+        return _shared(tuple(amounts.items()))
 
 
 @lru_cache(maxsize=SHARED_MAX)
@@ -221,7 +232,11 @@ def _folded(raw: _Object) -> dict[str, _Json]:
     for key, value in raw.pairs:
         name = key.casefold()
         known = found.get(name)
-        if isinstance(value, _Object) and isinstance(known, _Object):
+        if known is not None and value is not None and type(known) is not type(value):
+            # One of them is of the wrong type. No field is a truth value, so whoever reads
+            # this one will refuse it; what nobody reads may be anything.
+            found[name] = False
+        elif isinstance(value, _Object) and isinstance(known, _Object):
             known.pairs.extend(value.pairs)
         elif value is not None or not isinstance(known, str | Number):
             found[name] = value
@@ -279,7 +294,10 @@ def _integer(value: _Json, where: str) -> int | None:
         return None
     if not isinstance(value, Number) or not _INTEGER.fullmatch(value.text):
         raise ValueError(f"{where}: a whole number is expected")
-    return int(value.text)
+    number = int(value.text)
+    if not INT64_MIN <= number <= INT64_MAX:
+        raise ValueError(f"{where}: {number} does not fit in 64 bits")
+    return number
 
 
 def _minor(value: _Json, where: str) -> int | None:

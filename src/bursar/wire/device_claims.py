@@ -1,4 +1,7 @@
-"""ResourceClaims: devices that dynamic resource allocation gave to pods."""
+"""ResourceClaims: devices that dynamic resource allocation gave to pods.
+
+What is read of a status is the same in v1, v1beta2 and v1beta1.
+"""
 
 from typing import Final
 

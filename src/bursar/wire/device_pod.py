@@ -145,7 +145,7 @@ class DevicePodDecoder:
     def _pod(self, raw: _Pod) -> DevicePod:
         meta, spec = raw.metadata or _Meta(), raw.spec or _Spec()
         status = raw.status or _Status()
-        starting = spec.init_containers or ()
+        sidecars, passing = _init_containers(spec.init_containers or ())
         return DevicePod(
             namespace=meta.namespace or "",
             name=meta.name or "",
@@ -153,8 +153,9 @@ class DevicePodDecoder:
             node=spec.node_name or "",
             created=meta.creation_timestamp or "",
             scheduler=spec.scheduler_name or "",
-            sidecars=_containers(each for each in starting if each.restart_policy == "Always"),
-            containers=_containers(spec.containers or ()),
+            sidecars=sidecars,
+            containers=tuple([_container(each) for each in spec.containers or ()]),
+            passing=passing,
             claims=self._claims(meta.annotations) if meta.annotations else (),
             stated=_stated(status),
             is_terminal=status.phase in _TERMINAL,
@@ -177,16 +178,23 @@ def _claims_of(source: Source, text: str) -> Claims | None:
         return Claims(source=source.name, problem=printable(str(error), PROBLEM_LENGTH_MAX))
 
 
-def _containers(raw: Iterable[_Container]) -> tuple[DeviceContainer, ...]:
-    return tuple(
-        [
-            DeviceContainer(
-                name=each.name or "",
-                asks=NO_AMOUNTS if each.resources is None else _asks(each.resources) or NO_AMOUNTS,
-            )
-            for each in raw
-        ]
-    )
+def _init_containers(
+    raw: Iterable[_Container],
+) -> tuple[tuple[DeviceContainer, ...], tuple[DeviceContainer, ...]]:
+    """Those that stay, and those that end."""
+    sidecars: list[DeviceContainer] = []
+    passing: list[DeviceContainer] = []
+    for each in raw:
+        if each.restart_policy == "Always":
+            sidecars.append(_container(each))
+        else:
+            passing.append(_container(each, sidecars_before=len(sidecars)))
+    return tuple(sidecars), tuple(passing)
+
+
+def _container(raw: _Container, *, sidecars_before: int = 0) -> DeviceContainer:
+    asks = NO_AMOUNTS if raw.resources is None else _asks(raw.resources) or NO_AMOUNTS
+    return DeviceContainer(name=raw.name or "", asks=asks, sidecars_before=sidecars_before)
 
 
 def _asks(raw: _Requirements) -> dict[str, int]:

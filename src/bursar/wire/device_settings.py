@@ -12,6 +12,8 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import inspect, structs
 
+from bursar.core.devices.conflicts import KUBELET, STATUS
+from bursar.core.devices.register import DYNAMIC
 from bursar.core.devices.source import (
     KOORDINATOR,
     Delimiters,
@@ -32,6 +34,8 @@ from bursar.wire.tree import Value, steps_towards
 SOURCES_MAX: Final = 32
 KINDS_MAX: Final = 64
 NAMES_MAX: Final = 256
+TAKEN_NAMES: Final = frozenset({KUBELET, STATUS, DYNAMIC})
+"""Of those who speak of devices elsewhere, and must not be taken for an annotation."""
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 Several = TypeVar("Several", bound=Sized)
@@ -77,6 +81,7 @@ class _Kind(_Struct):
     asked_by: list[str] | None = None
     counted: list[str] | None = None
     percent: list[str] | None = None
+    bounded: bool | None = None
     numbered: bool | None = None
 
 
@@ -166,6 +171,8 @@ def _source(raw: _Source, field: str) -> Source:
     if not _NAME.fullmatch(name):
         problem = "small letters, digits and dashes are expected, at most 63: it labels metrics"
         raise FieldError(f"{field}.name", problem)
+    if name in TAKEN_NAMES:
+        raise FieldError(f"{field}.name", f"{quoted(name)} is taken: it is no annotation's")
     annotation = _required(raw.annotation, f"{field}.annotation")
     if errors := qualified_name_errors(annotation):
         raise FieldError(f"{field}.annotation", f"no key of an annotation: {errors[0]}")
@@ -202,6 +209,7 @@ def _kind(raw: _Kind, field: str) -> KindRule:
         asked_by=_names(raw.asked_by, f"{field}.askedBy"),
         counted=_names(raw.counted, f"{field}.counted"),
         percent=_names(raw.percent, f"{field}.percent"),
+        is_bounded=bool(raw.bounded),
         is_numbered=bool(raw.numbered),
     )
 

@@ -61,7 +61,8 @@ class PodEvents:
                 uid=pod.uid,
             ),
             reason_of(problem),
-            f"{problem.source}: {problem.text}",
+            # Whoever may see this pod reads it, and may not know of others.
+            f"{problem.source}: {problem.text_for_tenants}",
             action=ACTION,
             type=EventType.WARNING,
         )

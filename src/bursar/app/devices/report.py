@@ -13,13 +13,11 @@ from bursar.core.devices.choosing import live_pods
 from bursar.core.devices.filling import allocatable_entries, bare_id
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.node import holdings_by_pod
-from bursar.core.devices.pod import DevicePod, KnownDevice
+from bursar.core.devices.pod import CLAIM_PREFIX, DevicePod, KnownDevice
 from bursar.core.devices.register import DynamicDevice, NodeFacts, Row, register
 from bursar.core.devices.resolving import Rules
 from bursar.core.devices.source import Source
 
-CLAIM_PREFIX: Final = "claim:"
-"""Before the name of a claim, where a pod's status has the name of a resource."""
 UNHEALTHY: Final = "Unhealthy"
 """Kubelet's word in a pod's status."""
 UNREADABLE: Final = "the annotation cannot be read: "

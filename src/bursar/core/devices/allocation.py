@@ -24,6 +24,15 @@ def bare_id(device: str) -> str:
     return device if match is None else match[1]
 
 
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What one of several sources says of a device of a pod."""
+
+    source: str
+    container: str
+    share: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
     """One device, in one container of a pod."""
@@ -37,6 +46,8 @@ class Allocation:
     numa: int | None = None
     share: int = 100
     """Percent of the device; below 100 others may have it too. 0: a part of unknown size."""
+    voices: tuple[Voice, ...] = ()
+    """Of all who speak of it, if several do; the share is then the greatest of theirs."""
     parent: str = ""
     """The device of which this one is a virtual function or a partition, where known."""
     ordinal: int | None = None
@@ -58,6 +69,7 @@ class ProblemKind(Enum):
     NOT_ASKED_FOR = "not-asked-for"
     WRONG_SCHEDULER = "wrong-scheduler"
     UNKNOWN_CONTAINER = "unknown-container"
+    MORE_THAN_ASKED = "more-than-asked"
     TOO_MANY = "too-many"
     CLAIMED_TWICE = "claimed-twice"
 
@@ -67,7 +79,13 @@ class Problem:
     kind: ProblemKind
     source: str
     text: str
-    """One line for people, safe to print."""
+    """One line for people, safe to print. It may name pods of other namespaces."""
+    told_text: str = ""
+    """The same for those who may see this pod, and perhaps no other; empty if it is the same."""
+
+    @property
+    def text_for_tenants(self) -> str:
+        return self.told_text or self.text
 
 
 @dataclass(frozen=True, kw_only=True)

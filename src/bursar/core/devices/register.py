@@ -4,15 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.core.devices.allocation import Holdings, PodKey, ReportedPod, bare_id
+from bursar.core.devices.allocation import Holdings, PodKey, ReportedPod, Voice, bare_id
 from bursar.core.devices.choosing import live_pods
-from bursar.core.devices.conflicts import KUBELET, contested, other_holders
+from bursar.core.devices.conflicts import KUBELET, STATUS, contested, device_key, other_holders
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.pod import DevicePod
 from bursar.core.devices.resolving import shown
 from bursar.core.devices.source import Source
 
-STATUS: Final = "status"
 DYNAMIC: Final = "dra"
 DEVICES_NAMED_MAX: Final = 3
 
@@ -106,16 +105,17 @@ def _words(facts: NodeFacts) -> Iterator[_Word]:
         )
     for holdings in facts.holdings:
         for each in holdings.allocations:
-            yield _Word(
-                source=each.source,
-                pod=holdings.key,
-                container=each.container,
-                resource=each.resource,
-                device=each.device,
-                numa=each.numa,
-                share=each.share,
-                parent=each.parent,
-            )
+            for voice in each.voices or (Voice(each.source, each.container, each.share),):
+                yield _Word(
+                    source=voice.source,
+                    pod=holdings.key,
+                    container=voice.container,
+                    resource=each.resource,
+                    device=each.device,
+                    numa=each.numa,
+                    share=voice.share,
+                    parent=each.parent,
+                )
 
 
 def _reported_words(pod: ReportedPod) -> Iterator[_Word]:
@@ -136,7 +136,7 @@ def _reported_words(pod: ReportedPod) -> Iterator[_Word]:
 def _row(node: str, said: list[_Word], doubts: "_Doubts") -> Row:
     first = said[0]
     # Kubelet knows only whole devices, so a source that speaks of shares knows better.
-    shares = [word.share for word in reversed(said) if word.share is not None]
+    shares = [word.share for word in said if word.share is not None]
     return Row(
         node=node,
         namespace=first.pod[0],
@@ -145,7 +145,7 @@ def _row(node: str, said: list[_Word], doubts: "_Doubts") -> Row:
         resource=first.resource,
         device=first.device,
         numa=next((word.numa for word in said if word.numa is not None), None),
-        share=shares[0] if shares else 100,
+        share=max(shares, default=100),
         sources=_distinct(word.source for word in said),
         disagreements=_distinct(doubts.about(said)),
     )
@@ -165,7 +165,7 @@ class _Doubts:
         self._ended = {key for key, pod in live_pods(facts.pods).items() if pod.is_terminal}
         self._ended.update(each.key for each in facts.holdings if each.is_over)
         live = [each for each in facts.reported if each.key not in self._ended]
-        self._contested = contested(facts.holdings, live)
+        self._contested = contested(facts.holdings, live, facts.pods)
         self._listed: dict[str, dict[str, Device]] = _listed(facts.inventory, sources)
         self._said: dict[tuple[PodKey, str], dict[str, list[str]]] = {}
         for word in words:
@@ -181,9 +181,10 @@ class _Doubts:
         for word in said[1:]:
             if word.source != first.source and word.container != first.container:
                 yield f"{word.source} says container {shown(word.container)}"
+        yield from _different_shares(said)
         parent = next((word.parent for word in said if word.parent), "")
         for device in (first.device, parent):
-            holders = self._contested.get((first.resource, device), {})
+            holders = self._contested.get(device_key(first.resource, device), {})
             if first.pod in holders:
                 whole = f"{shown(parent)}, of which it is a part, is " if device == parent else ""
                 yield f"{whole}also held by {other_holders(first.pod, holders)}"
@@ -200,6 +201,14 @@ class _Doubts:
             yield "not in the inventory"
         elif not device.is_healthy:
             yield "not healthy"
+
+
+def _different_shares(said: list[_Word]) -> Iterator[str]:
+    """A share that is not known contradicts none."""
+    told = [word for word in said if word.share]
+    for word in told[1:]:
+        if word.share != told[0].share:
+            yield f"{told[0].source} says {told[0].share} %, {word.source} {word.share} %"
 
 
 def _listed(

@@ -1,16 +1,24 @@
 """From what an annotation says to what a pod is believed to hold.
 
 Every claim passes the same questions: is it a kind we know, did the pod ask for such a thing,
-does it have an id, is that on this node, and which container is it for. One that fails is left
-out with a problem; the pod's other claims, and other pods, are not affected.
+does it have an id, is that on this node, which container is it for, and did the pod ask for that
+many. One that fails is left out with a problem; the pod's other claims, and other pods, are not
+affected.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain, repeat
 
-from bursar.core.devices.allocation import Allocation, Holdings, Problem, ProblemKind, bare_id
+from bursar.core.devices.allocation import (
+    Allocation,
+    Holdings,
+    Problem,
+    ProblemKind,
+    Voice,
+    bare_id,
+)
 from bursar.core.devices.claim import Claim, Claims
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.pod import DeviceContainer, DevicePod
@@ -25,7 +33,7 @@ class Trust(Enum):
     """Which pods are believed to have what their annotations say."""
 
     ASKED = "asked"
-    """Those that ask for such a device in their spec."""
+    """Those that ask for such a device in their spec, and for no more than they ask for."""
     ANY = "any"
 
 
@@ -117,7 +125,10 @@ class _Seats:
     def __init__(self, pod: DevicePod, rule: KindRule, devices_max: int) -> None:
         everyone = (*pod.sidecars, *pod.containers)
         askers = [each for each in everyone if any(each.asks.get(n, 0) > 0 for n in rule.askers)]
-        self.is_asked_for = bool(askers)
+        self.is_asked_for = any(pod.asks_for(name) > 0 for name in rule.askers)
+        self.asked = _asked(pod, rule)
+        self.given: set[str] = set()
+        """Ids of those it was given."""
         self._first = next((each.name for each in (*askers, *pod.containers)), "")
         self._places: Iterator[str] = chain.from_iterable(
             repeat(each.name, min(_wanted(each, rule), devices_max)) for each in askers
@@ -132,12 +143,14 @@ class _Desk:
         self._pod = pod
         self._inventory = inventory
         self._rules = rules
-        self._found: dict[tuple[str, str], Allocation] = {}
-        self._names = {each.name for each in (*pod.sidecars, *pod.containers)}
+        self._found: dict[tuple[str, str], dict[str, Allocation]] = {}
+        """By resource and device: what each source says."""
+        everyone = (*pod.sidecars, *pod.containers, *pod.passing)
+        self._names = {each.name for each in everyone}
         self.complaints = _Complaints()
 
     def allocations(self) -> tuple[Allocation, ...]:
-        return tuple(self._found[key] for key in sorted(self._found))
+        return tuple(_heard(tuple(self._found[key].values())) for key in sorted(self._found))
 
     def take(self, claims: Claims, source: Source | None) -> None:
         objection = self._objection_to_all(claims)
@@ -180,10 +193,26 @@ class _Desk:
                 self.complaints.add(source.name, each)
             else:
                 identities.append(each)
-        if identities:
+        asked = self._within(identities, claim, source, seats)
+        if asked:
             seat = container or seats.next()
-            for identity in identities:
+            for identity in asked:
                 self._enter(_allocation(claim, identity, source, seat))
+
+    def _within(
+        self, identities: Iterable[_Identity], claim: Claim, source: Source, seats: _Seats
+    ) -> list[_Identity]:
+        """Those of them that are not more than the pod asks for."""
+        most = seats.asked if self._rules.trust is Trust.ASKED else None
+        found = []
+        for each in identities:
+            if most is None or each.id in seats.given or len(seats.given) < most:
+                seats.given.add(each.id)
+                found.append(each)
+            else:
+                text = f"{claim.kind}: {shown(each.id)} is beyond the {most} that the pod asks for"
+                self.complaints.add(source.name, _Objection(ProblemKind.MORE_THAN_ASKED, text))
+        return found
 
     def _named_container(self, claim: Claim) -> str | None:
         """The container that the claim is for; empty if it does not say, None if not there."""
@@ -195,19 +224,30 @@ class _Desk:
         return self._pod.containers[claim.container_index].name if inside else None
 
     def _enter(self, allocation: Allocation) -> None:
-        key = allocation.resource, allocation.device
-        before = self._found.get(key)
-        if before is not None:
+        key, source = (allocation.resource, allocation.device), allocation.source
+        said = self._found.get(key)
+        if said is not None:
             # Clients that join the containers of a pod would take it for two devices.
-            self._found[key] = replace(before, share=_joined(before, allocation))
+            before = said.get(source)
+            parts = (before.share if before is not None else 0) + allocation.share
+            said[source] = replace(before or allocation, share=min(100, parts))
         elif len(self._found) >= self._rules.devices_max:
             text = f"more than {self._rules.devices_max} devices"
-            self.complaints.add(allocation.source, _Objection(ProblemKind.TOO_MANY, text))
+            self.complaints.add(source, _Objection(ProblemKind.TOO_MANY, text))
         else:
-            self._found[key] = allocation
+            self._found[key] = {source: allocation}
 
 
 # ------------------------------------------------------------------ one claim
+
+
+def _asked(pod: DevicePod, rule: KindRule) -> int | None:
+    """How many devices of a kind a pod asks for; None if that cannot be told."""
+    counted = max((pod.asks_for(name) for name in rule.counts), default=0)
+    if rule.is_bounded:
+        percent = max((pod.asks_for(name) for name in rule.percent), default=0)
+        return max(1, counted, -(-percent // 100))
+    return counted if counted > 0 else None
 
 
 def _wanted(container: DeviceContainer, rule: KindRule) -> int:
@@ -281,11 +321,16 @@ def _allocation(claim: Claim, identity: _Identity, source: Source, container: st
     )
 
 
-def _joined(one: Allocation, other: Allocation) -> int:
-    """Two parts of one device; or, from two sources, twice the same part."""
-    if one.source == other.source:
-        return min(100, one.share + other.share)
-    return max(one.share, other.share)
+def _heard(said: tuple[Allocation, ...]) -> Allocation:
+    """What several sources say of one device: they mean the same part, not one each."""
+    first = said[0]
+    if len(said) == 1:
+        return first
+    return replace(
+        first,
+        share=max(each.share for each in said),
+        voices=tuple(Voice(each.source, each.container, each.share) for each in said),
+    )
 
 
 def _share(claim: Claim, rule: KindRule, record: Device | None) -> int:
@@ -298,4 +343,6 @@ def _share(claim: Claim, rule: KindRule, record: Device | None) -> int:
         ]
     if percents:
         return min(100, max(0, *percents))
-    return 0 if claim.template or bare_id(claim.device) != claim.device else 100
+    # Of what has amounts, only one that counts devices tells that it is a whole one.
+    is_part = claim.amounts and not rule.counts & claim.amounts.keys()
+    return 0 if is_part or claim.template or bare_id(claim.device) != claim.device else 100

@@ -85,9 +85,13 @@ class KindRule:
     asked_by: tuple[str, ...] = ()
     """Names by which pods ask for it. Empty: the names above."""
     counted: tuple[str, ...] = ()
-    """Those of them that count devices."""
+    """Those of them that count devices: a pod is given no more than it asks for by these."""
     percent: tuple[str, ...] = ()
     """Those of them, and of an annotation's amounts, that are in percent of one device."""
+    is_bounded: bool = False
+    """Whether percent that a pod asks for bound the number of devices as well: one for each
+    hundred, and one for any other name that is asked by. Not so where they are meant for each
+    device, or where a pod may be given devices that go with others."""
     is_numbered: bool = False
     """Whether clients understand `::0` after the id of a shared one."""
 
@@ -129,6 +133,8 @@ KOORDINATOR: Final = Source(
     name="koordinator",
     annotation="scheduling.koordinator.sh/device-allocated",
     is_inventoried=True,
+    # It writes no vendor. Whoever does would have the device called by another name.
+    layout=Layout(fields=Fields(vendor="")),
     kinds=MappingProxyType(
         {
             "gpu": KindRule(
@@ -174,8 +180,10 @@ KOORDINATOR: Final = Source(
                     "kubernetes.io/gpu-core",
                     "kubernetes.io/gpu-memory-ratio",
                 ),
+                is_bounded=True,
                 is_numbered=True,
             ),
+            # Pods may be given all of these that a node has, or one beside each GPU.
             "rdma": KindRule(
                 resource="koordinator.sh/rdma",
                 asked_by=("koordinator.sh/rdma",),
