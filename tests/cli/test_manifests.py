@@ -125,6 +125,30 @@ def test_peer_pods_are_a_part_of_their_own():
     assert "['kata-gpu']" in json.dumps(webhook["webhooks"][0]["matchConditions"])
 
 
+def test_the_class_of_peer_pods_is_as_said_or_left_out():
+    said = ("--handler=kata", "--overhead-cpu=100m", "--overhead-memory=64Mi")
+    runtime_class, *rest = documents("peerpods", *said)
+
+    assert runtime_class["handler"] == "kata"
+    assert runtime_class["overhead"] == {"podFixed": {"cpu": "100m", "memory": "64Mi"}}
+    assert documents("peerpods", "--without-runtime-class") == rest
+
+
+@pytest.mark.parametrize(
+    ("option", "complaint"),
+    [
+        ("--handler=Kata", "'Kata' is not the name of a handler"),
+        ("--overhead-cpu=much", "--overhead-cpu: 'much' is not an amount, such as 250m"),
+        ("--overhead-memory=-1", "an overhead cannot be negative"),
+    ],
+)
+def test_a_class_that_the_api_would_refuse_is_a_usage_error(option, complaint):
+    ran = CliRunner().invoke(manifests, ["peerpods", option])
+
+    assert ran.exit_code == 2
+    assert complaint in ran.stderr
+
+
 def test_peer_pods_are_sent_all_together_or_left_to_a_policy():
     *_, webhook = documents("peerpods", "--all-pods")
     *_, policy, _ = documents("peerpods", "--without-webhook", "--vm-resource", "example.com/vm")

@@ -13,6 +13,8 @@ from click.testing import CliRunner
 from bursar.adapters.memory.patches import json_patched
 from bursar.cli.ending import BadInputError
 from bursar.cli.peerpod import peerpod
+from bursar.wire.documents import read_documents
+from nasty_texts import NASTY
 from peerpod_notation import KATA, ONE_VM, RECORD, a_peer_pod, main
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "peerpods"
@@ -40,6 +42,14 @@ def rewritten(*arguments: str, stdin: Any = "", output: str = "json") -> Any:
     ran = run("rewrite", "-f", "-", "-o", output, *arguments, stdin=stdin)
     assert ran.code == 0, ran.err
     return yaml.safe_load(ran.out)
+
+
+def a_list(*items: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "List", "items": list(items)}
+
+
+def named(pod: Any, name: str) -> Any:
+    return {**pod, "metadata": {**pod["metadata"], "name": name}}
 
 
 def annotations(document: Any) -> dict[str, str]:
@@ -178,12 +188,76 @@ def test_a_pod_that_is_denied_is_left_out_and_the_answer_is_no():
     )
 
 
+@pytest.mark.parametrize("output", ["yaml", "json"])
+def test_an_empty_list_comes_out_as_one(output):
+    assert rewritten(stdin=a_list(), output=output) == a_list()
+
+
+def test_an_empty_list_has_no_patches():
+    assert rewritten(stdin=a_list(), output="patch") == []
+
+
+@pytest.mark.parametrize("output", ["yaml", "json"])
+def test_what_is_left_of_a_list_is_a_list(output):
+    pods = a_list(a_peer_pod(main("cpu=1")), a_peer_pod(main("cpu=2", "cpu=1")))
+    ran = run("rewrite", "-f", "-", "-o", output, stdin=pods)
+
+    document = yaml.safe_load(ran.out)
+    assert (ran.code, document["kind"], len(document["items"])) == (1, "List", 1)
+
+
+def test_a_patch_has_its_pods_name_though_the_other_was_denied():
+    denied = named(a_peer_pod(main("cpu=2", "cpu=1")), "denied")
+    pods = a_list(denied, a_peer_pod(main("cpu=1")))
+    ran = run("rewrite", "-f", "-", "-o", "patch", stdin=pods)
+
+    assert ran.code == 1
+    assert [each["pod"] for each in json.loads(ran.out)] == ["shop/web"]
+    alone = run("rewrite", "-f", "-", "-o", "patch", stdin=denied)
+    assert (alone.code, alone.out) == (1, "")
+
+
+@pytest.mark.parametrize("output", ["yaml", "json", "patch"])
+@pytest.mark.parametrize("number", ["1e400", "-1e400"])
+def test_a_number_that_nothing_can_hold_is_refused(output, number):
+    text = json.dumps(a_peer_pod(main("cpu=1"), future=[1, 12345])).replace("12345", number)
+    ran = run("rewrite", "-f", "-", "-o", output, stdin=text)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "Pod shop/web: spec.future[1]: the number is too large, or none"
+
+
+@pytest.mark.parametrize("output", ["yaml", "json"])
+def test_texts_stay_texts(output):
+    raw = a_peer_pod(main("cpu=1", args=list(NASTY)))
+    ran = run("rewrite", "-f", "-", "-o", output, stdin=raw)
+    [document] = read_documents([ran.out.encode()])
+
+    assert isinstance(document.value, dict)
+    assert document.value["spec"]["containers"][0]["args"] == list(NASTY)
+
+
+@pytest.mark.parametrize("verb", ["rewrite", "instance"])
+@pytest.mark.parametrize(
+    ("requests", "limits", "code"),
+    [
+        ("cpu=1", "cpu=1", 0),
+        ("cpu=2", "cpu=1", 1),
+        ("example.com/foo=1500m", "example.com/foo=1500m", 1),
+        ("cpu=-1", "", 2),
+        ("cpu=one", "", 2),
+    ],
+)
+def test_what_can_be_read_is_judged_and_what_cannot_is_bad_input(verb, requests, limits, code):
+    assert run(verb, "-f", "-", stdin=a_peer_pod(main(requests, limits))).code == code
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["-f", "no-such-file"], "no-such-file: no such file"),
         (["-f", POD, "--catalogue", "no-such-file"], "no-such-file: no such file"),
-        (["-f", POD, "--catalogue", POD], "instanceTypes: required"),
+        (["-f", POD, "--catalogue", POD], "kind: InstanceCatalogue is expected"),
         (["-f", POD, "--keep", "cpu"], "cpu goes to the VM"),
         (["-f", POD, "--headroom-cpu", "-1"], "is negative"),
         (["-f", POD, "--headroom-cpu", "1x"], "quantit"),
@@ -312,11 +386,50 @@ def test_what_makes_no_sense_is_refused(arguments, complaint):
     assert complaint in ran.err
 
 
-def test_a_pod_with_an_impossible_demand_is_bad_input():
-    ran = run("instance", "-f", "-", stdin=a_peer_pod(main("cpu=2", "cpu=1")))
+def test_a_pod_that_is_denied_does_not_hide_the_others(catalogue):
+    items = [
+        named(a_peer_pod(main("cpu=2", "cpu=1")), "denied"),
+        a_peer_pod(main("cpu=4 memory=4Gi")),
+        named(a_peer_pod(main("memory=2", "memory=1")), "too"),
+    ]
+    asks = ("--catalogue", catalogue, "-f", "-")
+    denied, web, too = chosen(*asks, stdin=a_list(*items), code=1)
 
-    assert ran.code == 2
-    assert "must be less than or equal to cpu limit" in ran.err
+    assert web["instance"] == "c5.4xlarge"
+    assert {key: denied[key] for key in ("pod", "vcpus", "instance", "alsoFits")} == {
+        "pod": "shop/denied",
+        "vcpus": None,
+        "instance": None,
+        "alsoFits": [],
+    }
+    assert "must be less than or equal to cpu limit" in denied["error"]
+    assert "must be less than or equal to memory limit" in too["error"]
+    ran = run("instance", *asks, stdin=a_list(*items))
+    assert [line.split(": denied:")[0] for line in ran.err.splitlines()] == [
+        "bursar: shop/denied",
+        "bursar: shop/too",
+    ]
+    assert ran.out.splitlines()[1].split() == ["shop/denied", *"------"]
+
+
+def test_a_type_that_is_too_small_is_told(catalogue):
+    ran = run("instance", "--catalogue", catalogue, "--type", "m5.large", "--vcpus", "400")
+    as_upstream = run(
+        *("instance", "--catalogue", catalogue, "--type", "m5.large", "--vcpus", "400"),
+        *("--mode", "upstream"),
+    )
+    enough = run("instance", "--catalogue", catalogue, "--type", "m5.large", "--vcpus", "2")
+
+    assert (ran.code, as_upstream.code) == (1, 0)
+    assert ran.err == as_upstream.err
+    assert ran.err == (
+        'bursar: this size: the instance type "m5.large" named by the pod has 2 vCPUs, 8192 MiB '
+        "of memory and 0 GPUs; the containers need 400, 0 and 0\n"
+    )
+    assert (enough.code, enough.err) == (0, "")
+
+
+# ------------------------------------------------------------------ catalogues
 
 
 @pytest.mark.parametrize(
@@ -333,6 +446,10 @@ def test_a_pod_with_an_impossible_demand_is_bad_input():
         (
             "instanceTypes: [{name: a, memory: 1Gi, vcpus: 1}, {name: a, memory: 1Gi, vcpus: 1}]",
             "instanceTypes[1].name: is there already",
+        ),
+        (
+            "instanceTypes:\n- name: a\n  memory: 1Gi\n  vcpus: 1\n  gpu: 1",
+            "catalogue.yaml:5:8: instanceTypes[0].gpu: unknown field",
         ),
         ("{", "catalogue.yaml:"),
         ("a: 1\n---\nb: 1", "one document is expected, found 2"),

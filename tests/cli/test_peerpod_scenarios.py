@@ -75,12 +75,17 @@ def test_e4_to_e8_the_type_that_comes_of_annotations(pod, as_upstream, best):
     assert chosen(*asks, stdin=pod)[0]["instance"] == best
 
 
-@pytest.mark.parametrize("mode", ["upstream", "best"])
-def test_e8_a_type_of_azure_that_a_pod_names(a_file, mode):
+@pytest.mark.parametrize(
+    ("mode", "word", "code"), [("upstream", "warning", 0), ("best", "error", 1)]
+)
+def test_e8_a_type_of_azure_that_a_pod_names(a_file, mode, word, code):
+    """It is smaller than the pod's own annotations; upstream says nothing about that."""
     asks = ("-f", "-", "--catalogue", a_file(AZURE), "--mode", mode)
     pod = a_pod(machine_type="Standard_DC2as_v5", default_vcpus=4, default_memory=16384)
+    [answer] = chosen(*asks, stdin=pod, code=code)
 
-    assert chosen(*asks, stdin=pod)[0]["instance"] == "Standard_DC2as_v5"
+    assert answer["instance"] == "Standard_DC2as_v5"
+    assert "has 2 vCPUs, 8192 MiB of memory and 0 GPUs" in answer[word]
 
 
 # ------------------------------------------------------------------ E9 to E11: none

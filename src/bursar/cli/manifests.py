@@ -1,6 +1,5 @@
 """`bursar manifests`: what to apply to a cluster so that its pods are gated, rewritten or shown."""
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, Final
 import click
 
 import bursar
+from bursar.adapters.document_text import json_text, yaml_stream
 from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
 from bursar.app.access_manifests import (
     PRESET_CONFIG,
@@ -26,11 +26,14 @@ from bursar.app.admission_manifests import (
 from bursar.app.agent_manifests import AgentInstallation, agent_documents
 from bursar.app.devices.places import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
 from bursar.app.peerpod_manifests import (
+    OVERHEAD_CPU,
+    OVERHEAD_MEMORY,
     PeerPodInstallation,
     peer_pod_documents,
     peer_pod_documents_without_webhook,
 )
 from bursar.cli.ending import OK, BadInputError
+from bursar.core.model.quantity import Quantity, QuantityError
 from bursar.core.model.selector import LabelExpression, LabelSelector, Operator, SelectorError
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import VM_RESOURCE
@@ -92,7 +95,7 @@ def _agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--agent-option",
             "agent_options",
             multiple=True,
-            help="Agent: a further option of bursar agent. Repeatable.",
+            help="Agent: a further option of bursar agent, --NAME=VALUE. Repeatable.",
         ),
     )
     for option in reversed(options):
@@ -135,6 +138,21 @@ def _agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
     multiple=True,
     metavar="KEY=VALUE",
     help="Peer pods: nodes that can run them. Repeatable.",
+)
+@click.option(
+    "--without-runtime-class", is_flag=True, help="Peer pods: leave out the class; it is there."
+)
+@click.option(
+    "--handler", default="", help="Peer pods: of the class, on nodes. Default: its own name"
+)
+@click.option(
+    "--overhead-cpu",
+    default=str(OVERHEAD_CPU),
+    show_default=True,
+    help="Peer pods: what one costs the worker.",
+)
+@click.option(
+    "--overhead-memory", default=str(OVERHEAD_MEMORY), show_default=True, help="Likewise."
 )
 @click.option(
     "--all-pods", is_flag=True, help="Peer pods: send all pods, as others may set the class."
@@ -210,6 +228,10 @@ def _peer_pods(chosen: _Chosen, endpoint: Endpoint) -> tuple[Document, ...]:
             runtime_classes=_listed(chosen["runtime_classes"]) or (RUNTIME_CLASS,),
             vm_resource=str(chosen["vm_resource"]),
             node_selector=_labels(_listed(chosen["node_labels"])),
+            brings_classes=not chosen["without_runtime_class"],
+            handler=str(chosen["handler"]),
+            overhead_cpu=_amount(chosen, "overhead_cpu"),
+            overhead_memory=_amount(chosen, "overhead_memory"),
             asks_about_all_pods=bool(chosen["all_pods"]),
         )
     except ValueError as error:
@@ -217,6 +239,15 @@ def _peer_pods(chosen: _Chosen, endpoint: Endpoint) -> tuple[Document, ...]:
     if chosen["without_webhook"]:
         return peer_pod_documents_without_webhook(installation)
     return peer_pod_documents(installation, endpoint)
+
+
+def _amount(chosen: _Chosen, option: str) -> Quantity:
+    text = str(chosen[option])
+    try:
+        return Quantity.parse(text)
+    except QuantityError:
+        shown = f"--{option.replace('_', '-')}"
+        raise click.UsageError(f"{shown}: {text!r} is not an amount, such as 250m") from None
 
 
 def _agent(chosen: _Chosen) -> tuple[Document, ...]:
@@ -234,6 +265,9 @@ def _agent(chosen: _Chosen) -> tuple[Document, ...]:
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    from bursar.cli.agent_arguments import check_arguments  # noqa: PLC0415 - brings gRPC
+
+    check_arguments(installation)
     return agent_documents(installation)
 
 
@@ -304,14 +338,6 @@ def _definitions_folder() -> str:
 
 def _emit(documents: list[Document], output: str) -> None:
     if output == "json":
-        listed = {"apiVersion": "v1", "kind": "List", "items": documents}
-        click.echo(json.dumps(listed, indent=2, ensure_ascii=False))
-        return
-    import yaml  # noqa: PLC0415 - a third of a cold start, needed by one format only
-
-    # Through JSON, so that nothing is shared: YAML would print what is as an anchor.
-    fresh = json.loads(json.dumps(documents))
-    text = yaml.safe_dump_all(
-        fresh, sort_keys=False, allow_unicode=True, width=sys.maxsize, explicit_start=True
-    )
-    click.echo(text, nl=False)
+        click.echo(json_text({"apiVersion": "v1", "kind": "List", "items": documents}))
+    else:
+        click.echo(yaml_stream(documents), nl=False)

@@ -3,13 +3,14 @@
 Data goes to stdout, everything else to stderr. Colour only on a terminal, never with NO_COLOR.
 """
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Final
 
 import click
+
+from bursar.adapters.document_text import json_text, yaml_text
 
 
 class Output(Enum):
@@ -40,12 +41,9 @@ def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def emit_document(document: object, output: Output) -> None:
     """Print plain data (dicts, lists, strings, numbers) as JSON or YAML."""
     if output is Output.JSON:
-        lines = json.dumps(document, indent=2, ensure_ascii=False).split("\n")
-        click.echo("\n".join(line if line.isprintable() else _as_json(line) for line in lines))
-        return
-    import yaml  # noqa: PLC0415 - a third of a cold start, needed by one format only
-
-    click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
+        click.echo(json_text(document))
+    else:
+        click.echo(yaml_text(document), nl=False)
 
 
 def printable(text: str) -> str:
@@ -57,11 +55,6 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
-def _as_json(line: str) -> str:
-    """JSON lets through what a terminal obeys: C1 controls, and marks that turn the text round."""
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
 
 
 def emit_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, indent: int = 0) -> None:

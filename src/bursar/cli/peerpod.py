@@ -1,12 +1,17 @@
 """`bursar peerpod`: what becomes of peer pods, and which instance types they get; offline."""
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from bursar.adapters.document_text import (
+    UnwritableError,
+    json_text,
+    require_writable,
+    yaml_text,
+)
 from bursar.adapters.peerpod_files import FileObject, ManifestError, rewrite_files
 from bursar.cli.ending import NO, OK, BadInputError
 from bursar.cli.output import printable
@@ -19,7 +24,7 @@ from bursar.cli.peerpod_options import (
 )
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.rewriting import Denied, Rewritten
-from bursar.core.peerpods.settings import Mode
+from bursar.core.peerpods.settings import Mode, PeerPodSettings
 
 
 @click.group(short_help="Rewrite peer pods and choose their instance types, offline.")
@@ -74,18 +79,32 @@ def rewrite(
     """
     types = types_from(chosen) if chosen["catalogue"] else ()
     settings = settings_from(chosen, Mode(mode), catalogue=types)
+    objects = _rewritten(files, settings)
+    for each in objects:
+        _tell(each)
+    # What comes out has the form that went in asks for, whoever is denied.
+    if output == "patch":
+        _emit_patches([each for each in objects if each.rewriting is not None])
+    else:
+        _emit_documents(objects, output)
+    return NO if any(map(_is_denied, objects)) else OK
+
+
+def _rewritten(files: Sequence[str], settings: PeerPodSettings) -> tuple[FileObject, ...]:
     try:
         objects = rewrite_files(files, sys.stdin.buffer, settings)
     except ManifestError as error:
         raise BadInputError(str(error)) from None
     for each in objects:
-        _tell(each)
-    accepted = [each for each in objects if not isinstance(each.rewriting, Denied)]
-    if output == "patch":
-        _emit_patches([each for each in accepted if each.rewriting is not None])
-    else:
-        _emit_documents(accepted, output)
-    return OK if len(accepted) == len(objects) else NO
+        try:
+            require_writable(each.written)
+        except UnwritableError as error:
+            raise BadInputError(printable(f"{each.kind} {each.subject}: {error}")) from None
+    return objects
+
+
+def _is_denied(each: FileObject) -> bool:
+    return isinstance(each.rewriting, Denied)
 
 
 def _tell(each: FileObject) -> None:
@@ -101,27 +120,22 @@ def _tell(each: FileObject) -> None:
 
 
 def _emit_patches(pods: Sequence[FileObject]) -> None:
-    """The patch alone if there is one pod; else with each the pod it is for."""
-    if len(pods) == 1:
-        click.echo(json.dumps(pods[0].patch, indent=2, ensure_ascii=False))
-        return
-    patches = [{"pod": each.subject, "patch": each.patch} for each in pods]
-    click.echo(json.dumps(patches, indent=2, ensure_ascii=False))
+    """The patch alone if one pod was given; else with each the pod it is for."""
+    patches = [{"pod": each.subject, "patch": each.patch} for each in pods if not _is_denied(each)]
+    if len(pods) != 1:
+        click.echo(json_text(patches))
+    elif patches:
+        click.echo(json_text(patches[0]["patch"]))
 
 
 def _emit_documents(objects: Sequence[FileObject], output: str) -> None:
-    documents = [each.document for each in objects]
-    if not documents:
+    """The object alone if one was given; else a List, which may be empty."""
+    documents = [each.document for each in objects if not _is_denied(each)]
+    if len(objects) == 1 and not documents:
         return
-    whole: object = {"apiVersion": "v1", "kind": "List", "items": documents}
-    text = json.dumps(documents[0] if len(documents) == 1 else whole, indent=2, ensure_ascii=False)
+    listed = {"apiVersion": "v1", "kind": "List", "items": documents}
+    whole: object = documents[0] if len(objects) == 1 else listed
     if output == "json":
-        click.echo(text)
-        return
-    import yaml  # noqa: PLC0415 - a third of a cold start, needed by one format only
-
-    # From the text, so that nothing is shared: YAML would print what is as an anchor.
-    fresh = json.loads(text)
-    click.echo(
-        yaml.safe_dump(fresh, sort_keys=False, allow_unicode=True, width=sys.maxsize), nl=False
-    )
+        click.echo(json_text(whole))
+    else:
+        click.echo(yaml_text(whole), nl=False)

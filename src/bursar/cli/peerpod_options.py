@@ -1,6 +1,6 @@
 """What both verbs of `bursar peerpod` can be told: which pods, how to size them, what there is."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +9,14 @@ import click
 import bursar
 from bursar.adapters.peerpod_files import ManifestError, read_catalogue
 from bursar.cli.ending import BadInputError
-from bursar.core.model.quantity import Quantity, QuantityError
+from bursar.core.model.names import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    is_extended,
+    is_hugepages,
+)
+from bursar.core.model.quantity import ZERO, Quantity, QuantityError
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.instances import InstanceType
 from bursar.core.peerpods.settings import (
@@ -21,6 +28,11 @@ from bursar.core.peerpods.settings import (
 )
 
 EXAMPLE: Final = "examples/peerpods/catalogue.yaml"
+EFFECTIVE_ONLY: Final = (
+    *("gpu_resource", "headroom_cpu", "headroom_memory", "floor_vcpus", "floor_memory"),
+    *("own_sizes", "keep"),
+)
+"""What upstream has no such thing as."""
 
 Chosen = Mapping[str, Any]
 """Values of options by name, as click hands them over."""
@@ -86,15 +98,27 @@ def _with(
 
 
 def settings_from(
-    chosen: Chosen, mode: Mode, *, catalogue: tuple[InstanceType, ...] = ()
+    chosen: Chosen, mode: Mode, *, catalogue: tuple[InstanceType, ...] | None = None
 ) -> PeerPodSettings:
-    """Settings for a rewrite; what a verb has no option for is as usual."""
+    """Settings for a rewrite; what a verb has no option for is as usual.
+
+    Without a catalogue at all, types are chosen elsewhere, and what filters them is not looked at.
+    """
+    if mode is Mode.UPSTREAM:
+        ignored = (*EFFECTIVE_ONLY, *(() if catalogue is None else ("catalogue",)))
+        refuse_ignored(chosen, ignored, "with --mode upstream")
+    if catalogue == ():
+        refuse_ignored(chosen, ("provider", "arch"), "without --catalogue")
+    vm_resource = chosen.get("vm_resource", VM_RESOURCE)
+    gpu_resources = tuple(dict.fromkeys(chosen["gpu_resource"])) or (GPU_RESOURCE,)
+    _require_gpu_names(gpu_resources, vm_resource)
+    _require_names_to_keep(chosen.get("keep", ()))
     try:
         return PeerPodSettings(
             mode=mode,
             runtime_classes=frozenset(chosen["runtime_class"] or (RUNTIME_CLASS,)),
-            vm_resource=chosen.get("vm_resource", VM_RESOURCE),
-            gpu_resources=tuple(dict.fromkeys(chosen["gpu_resource"])) or (GPU_RESOURCE,),
+            vm_resource=vm_resource,
+            gpu_resources=gpu_resources,
             headroom_cpu=chosen["headroom_cpu"],
             headroom_memory=chosen["headroom_memory"],
             floor_vcpus=chosen["floor_vcpus"],
@@ -102,10 +126,39 @@ def settings_from(
             own_sizes=OwnSizes(chosen["own_sizes"]),
             kept=frozenset(chosen.get("keep", ())),
             writes_memory_alias=chosen.get("default_mem", False),
-            catalogue=catalogue,
+            catalogue=catalogue or (),
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+
+
+def refuse_ignored(chosen: Chosen, names: Iterable[str], when: str) -> None:
+    """An option that does nothing is a mistake: somebody relies on it."""
+    for name in names:
+        given = chosen.get(name)
+        if given and given not in {ZERO, OwnSizes.AT_LEAST.value}:
+            raise click.UsageError(f"--{name.replace('_', '-')} has no effect {when}")
+
+
+def _require_gpu_names(names: Iterable[str], vm_resource: str) -> None:
+    for name in names:
+        if not is_extended(name):
+            raise click.UsageError(
+                f"--gpu-resource: {name!r} is not the name of an extended resource"
+            )
+        if name in {vm_resource, VM_RESOURCE}:
+            raise click.UsageError(f"{name} cannot stand for a GPU and for a VM")
+
+
+def _require_names_to_keep(names: Iterable[str]) -> None:
+    """What is known and cannot be kept, the settings refuse with the reason."""
+    for name in names:
+        is_known = name in {CPU, MEMORY, EPHEMERAL_STORAGE} or is_hugepages(name)
+        if not is_known and not is_extended(name):
+            raise click.UsageError(
+                f"--keep: {name!r} is not a resource that can stay; {EPHEMERAL_STORAGE} can, and "
+                "extended resources such as example.com/foo"
+            )
 
 
 def types_from(chosen: Chosen) -> tuple[InstanceType, ...]:

@@ -1,12 +1,20 @@
-"""Catalogues of instance types: how an operator writes down what a cloud offers."""
+"""Catalogues of instance types: how an operator writes down what a cloud offers.
+
+A field that is not known is refused: `gpu: 1` for `gpus: 1` would make of a type with GPUs
+one for all pods.
+"""
+
+from typing import Final
 
 from bursar.core.peerpods.instances import InstanceType
-from bursar.wire.fields import FieldError, Scalar, decode_quantity
+from bursar.wire.fields import FieldError, Scalar, decode_quantity, printable, quoted
 from bursar.wire.shape import shaped
 from bursar.wire.struct import Struct
 from bursar.wire.tree import Value
 
-MIB = 1 << 20
+MIB: Final = 1 << 20
+API_VERSION: Final = "bursar.io/v1alpha1"
+KIND: Final = "InstanceCatalogue"
 
 
 class Offer(Struct):
@@ -20,6 +28,8 @@ class Offer(Struct):
 
 
 class Catalogue(Struct):
+    api_version: str | None = None
+    kind: str | None = None
     instance_types: list[Offer] | None = None
 
 
@@ -27,9 +37,13 @@ def decode_catalogue(value: Value) -> tuple[InstanceType, ...]:
     """Read a catalogue. Raises `FieldError`."""
     if not isinstance(value, dict):
         raise FieldError("", "an object with instanceTypes is expected")
-    offers = shaped(value, Catalogue).instance_types or []
+    catalogue = shaped(value, Catalogue)
+    _require_header(catalogue)
+    _require_known(value, Catalogue, "")
+    offers = catalogue.instance_types or []
     if not offers:
         raise FieldError("instanceTypes", "required, but missing or empty")
+    _require_known_offers(value["instanceTypes"])
     types: dict[str, InstanceType] = {}
     for index, offer in enumerate(offers):
         decoded = _to_core(offer, f"instanceTypes[{index}]")
@@ -37,6 +51,29 @@ def decode_catalogue(value: Value) -> tuple[InstanceType, ...]:
             raise FieldError(f"instanceTypes[{index}].name", "is there already")
         types[decoded.name] = decoded
     return tuple(types.values())
+
+
+def _require_header(catalogue: Catalogue) -> None:
+    """It may be left out; but an object of another kind is no catalogue."""
+    for field, found, expected in (
+        ("kind", catalogue.kind, KIND),
+        ("apiVersion", catalogue.api_version, API_VERSION),
+    ):
+        if found not in {None, expected}:
+            raise FieldError(field, f"{expected} is expected, found {quoted(str(found))}")
+
+
+def _require_known_offers(offers: Value) -> None:
+    for index, offer in enumerate(offers if isinstance(offers, list) else ()):
+        _require_known(offer, Offer, f"instanceTypes[{index}].")
+
+
+def _require_known(value: Value, kind: type[Struct], parent: str) -> None:
+    known = kind.__struct_encode_fields__
+    for key in value if isinstance(value, dict) else ():
+        if key not in known:
+            problem = f"unknown field; there are {', '.join(known)}"
+            raise FieldError(f"{parent}{printable(key)}", problem)
 
 
 def _to_core(offer: Offer, field: str) -> InstanceType:
