@@ -282,7 +282,7 @@ _OPTIONS: Final = (
         type=_choices(Mode),
         default=Mode.IMPROVED.value,
         show_default=True,
-        help="compat: to the letter what Koordinator's proxy answers.",
+        help="compat: what Koordinator's proxy answers, byte for byte.",
     ),
     click.option(
         "--trust",
