@@ -161,6 +161,48 @@ async def test_each_caller_has_a_deadline_of_its_own():
     assert await patient == "answer"
 
 
+async def test_work_that_was_begun_goes_on_when_everybody_has_left():
+    work = Work()
+    flight = Flight(work)
+    begun = flight.begin()
+    gone = asyncio.create_task(flight.join())
+    await settle()
+    gone.cancel()
+    await asyncio.gather(gone, return_exceptions=True)
+    later = asyncio.create_task(flight.join(may_have_begun=True))
+    await settle()
+    work.gates[0].set_result("answer")
+
+    assert await later == await begun == "answer"
+    assert (flight.begun, work.cancelled) == (1, 0)
+
+
+async def test_work_that_is_begun_often_is_done_once():
+    work = Work()
+    flight = Flight(work)
+    tasks = [flight.begin(may_have_begun=True) for _ in range(3)]
+    await settle()
+    tasks.append(flight.begin(may_have_begun=True))
+    await settle()
+    work.gates[0].set_result("answer")
+
+    assert await asyncio.gather(*tasks) == ["answer"] * 4
+    assert flight.begun == 1
+
+
+async def test_flight_that_is_closed_ends_what_runs_and_what_waits_its_turn():
+    work = Work()
+    flight = Flight(work)
+    flight.begin()
+    await settle()
+    flight.begin()
+    await settle()
+    await flight.close()
+    await flight.close()
+
+    assert (work.running, work.cancelled, flight.begun) == (0, 1, 1)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_callers_do_each_gets_what_began_after_it_asked(seed):
     """Callers come and go, work takes its time or fails; nothing runs twice or is left over."""

@@ -3,7 +3,7 @@
 import asyncio
 from inspect import signature
 
-from bursar.app.devices.freshness import FreshnessRules, NodePods
+from bursar.app.devices.freshness import FreshnessRules, NodePods, Patience
 from bursar.app.devices.ports import SourceError
 from bursar.core.devices.pod import DevicePod
 from machine_time import MachineClock, run
@@ -218,17 +218,212 @@ async def test_new_pod_finds_the_source_that_has_come_back(clock, source, pods):
     assert uids(await pods.covering(None, [A])) == ["a", "b"]
 
 
+# ------------------------------------------------------------------ sources that hang or are slow
+
+
+async def waited(clock, asking):
+    """What it gave, and after how long."""
+    began = clock.monotonic()
+    return await asking, round(clock.monotonic() - began, 3)
+
+
 @in_virtual_time
-async def test_source_that_hangs_is_given_up_in_time(clock, source, pods):
+async def test_source_that_hangs_is_waited_for_a_moment_by_one_caller_and_then_by_nobody(
+    clock, source, pods
+):
     await pods.current()
     await clock.sleep(5)
     source.takes_s = 3600
-    began = clock.monotonic()
+    took = []
+    for _ in range(30):
+        view, seconds = await waited(clock, pods.current())
+        took.append(seconds)
+        assert uids(view) == ["a", "b"]
+        await clock.sleep(0.1)
+
+    assert took == [1.0] + [0.0] * 29
+    assert (pods.counts.failures, pods.counts.last_error) == (1, "no answer within 3 s")
+    assert round(pods.counts.failing_since_s, 6) == 8
+
+
+@in_virtual_time
+async def test_source_that_hangs_is_tried_ever_less_often_and_found_when_it_comes_back(
+    clock, source, pods
+):
+    await pods.current()
+    await clock.sleep(5)
+    source.takes_s = 3600
+    waits = 0
+    for _ in range(100):
+        _, seconds = await waited(clock, pods.current(Patience(clock.monotonic() + 0.7)))
+        waits += seconds > 0
+        await clock.sleep(1)
+    source.takes_s = 0
+    await clock.sleep(13)
     view = await pods.current()
 
+    assert 7 <= source.reads <= 12
+    assert waits <= source.reads
+    assert (view.as_of_s, pods.counts.failing_since_s) == (clock.monotonic(), None)
+
+
+@in_virtual_time
+async def test_caller_waits_no_longer_than_it_can(clock, source, pods):
+    source.takes_s = 3600
+    unknown = await waited(clock, pods.current(Patience(clock.monotonic() + 0.3)))
+    at_once = await waited(clock, pods.current(Patience(clock.monotonic())))
+
+    assert (unknown, at_once) == ((None, 0.3), (None, 0.0))
+
+
+@in_virtual_time
+async def test_where_nothing_is_known_a_slow_source_is_worth_the_wait(clock, source, pods):
+    source.takes_s = 2.5
+    patience = Patience(clock.monotonic() + 3)
+    view, seconds = await waited(clock, pods.current(patience))
+
+    assert (uids(view), seconds, patience.is_over) == (["a", "b"], 2.5, False)
+
+
+@in_virtual_time
+async def test_read_goes_on_when_whoever_asked_has_left(clock, source, pods):
+    source.takes_s = 2
+    asking = asyncio.create_task(pods.current())
+    await clock.sleep(0.5)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    await clock.sleep(2)
+
+    assert source.reads == 1
+    assert pods.age_s() == 2.5
+
+
+@in_virtual_time
+async def test_read_that_fails_when_whoever_asked_has_left_is_a_failure_all_the_same(
+    clock, source, pods
+):
+    source.takes_s = 3600
+    for _ in range(10):
+        patience = Patience(clock.monotonic() + 0.7)
+        assert await pods.current(patience) is None
+        await clock.sleep(0.3)
+
+    assert (pods.counts.failures, pods.counts.failing_since_s) == (1, 3)
+    assert pods.counts.read_seconds == 3
+
+
+@in_virtual_time
+async def test_whoever_closes_ends_what_is_read_and_what_waits_its_turn(clock, source, pods):
+    source.takes_s = 3600
+    await pods.current(Patience(0.1))
+    await pods.covering(None, [A], Patience(0.2))
+    await pods.close()
+    await clock.sleep(10)
+
+    assert (source.reads, pods.counts.failures) == (1, 0)
+
+
+@in_virtual_time
+async def test_new_pod_is_waited_for_longer_than_known_ones_are(clock, source, pods):
+    await pods.current()
+    await clock.sleep(5)
+    source.takes_s = 1.4
+    source.pods.append(pod("c"))
+    patience = Patience(clock.monotonic() + 3)
+    view = await pods.current(patience)
+    found, seconds = await waited(clock, pods.covering(view, [A, B, C], patience))
+
     assert uids(view) == ["a", "b"]
-    assert clock.monotonic() - began == 3
-    assert pods.counts.last_error == "no answer within 3 s"
+    assert (uids(found), seconds, patience.is_over) == (["a", "b", "c"], 1.8, False)
+
+
+@in_virtual_time
+async def test_new_pod_is_not_waited_for_by_every_caller_of_a_source_that_hangs(
+    clock, source, pods
+):
+    await pods.current()
+    await clock.sleep(5)
+    source.takes_s = 3600
+    took, over = [], 0
+    for _ in range(100):
+        patience = Patience(clock.monotonic() + 0.7)
+        began = clock.monotonic()
+        view = await pods.covering(await pods.current(patience), [A, B, C], patience)
+        took.append(clock.monotonic() - began)
+        over += patience.is_over or pods.counts.failing_since_s is not None
+        assert uids(view) == ["a", "b"]
+        await clock.sleep(0.5)
+
+    assert max(took) <= 0.701
+    assert sum(each > 0.01 for each in took) <= 15
+    assert over == 100
+
+
+@in_virtual_time
+async def test_caller_in_a_hurry_does_not_make_others_miss_a_new_pod(clock, source, pods):
+    view = await pods.current()
+    source.takes_s = 0.5
+    source.pods.append(pod("c"))
+    hurried = await pods.covering(view, [A, B, C], Patience(clock.monotonic()))
+    patient, seconds = await waited(clock, pods.covering(hurried, [A, B, C]))
+
+    assert uids(hurried) == ["a", "b"]
+    assert uids(patient) == ["a", "b", "c"]
+    assert seconds <= 1.0
+
+
+@in_virtual_time
+async def test_pod_that_was_sought_in_a_hurry_once_has_its_time_again_later(clock, source, pods):
+    source.takes_s = 0.5
+    view = await pods.current()
+    await pods.covering(view, [C], Patience(clock.monotonic()))
+    await clock.sleep(20)
+    source.pods.append(pod("c"))
+
+    assert uids(await pods.covering(view, [C])) == ["a", "b", "c"]
+
+
+@in_virtual_time
+async def test_who_asks_later_for_the_same_pod_waits_only_for_what_is_left_of_its_time(
+    clock, source, pods
+):
+    view = await pods.current()
+    source.takes_s = 3600
+    await pods.covering(view, [C], Patience(clock.monotonic()))
+    await clock.sleep(2.5)
+    _, seconds = await waited(clock, pods.covering(view, [C]))
+    _, again = await waited(clock, pods.covering(view, [C]))
+
+    assert (seconds, again) == (0.5, 0.0)
+
+
+@in_virtual_time
+async def test_pod_that_was_sought_while_the_source_failed_is_sought_again_once_it_does_not(
+    clock, source, pods
+):
+    view = await pods.current()
+    source.takes_s = 3600
+    await pods.covering(view, [C])
+    await clock.sleep(5)
+    source.takes_s = 0
+    view = await pods.current()
+    source.pods.append(pod("c"))
+
+    assert uids(view) == ["a", "b"]
+    assert uids(await pods.covering(view, [C])) == ["a", "b", "c"]
+
+
+@in_virtual_time
+async def test_pod_whose_seeker_was_cancelled_at_once_is_read_all_the_same(clock, source, pods):
+    view = await pods.current()
+    source.pods.append(pod("c"))
+    asking = asyncio.create_task(pods.covering(view, [C]))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    await clock.sleep(0.1)
+
+    assert uids(pods.fresh()) == ["a", "b", "c"]
 
 
 @in_virtual_time

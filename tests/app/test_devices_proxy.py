@@ -13,12 +13,17 @@ from bursar.core.devices.claim import Claims
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.source import KOORDINATOR
 from bursar.wire.pod_resources import v1_pb2 as v1
-from proxy_scene import GPU, gpu_pod, on_scene
+from proxy_scene import GPU, devices, gpu_pod, on_scene
 
 ONE = (GPU, "GPU-1")
 TWO = (GPU, "GPU-2")
 NIC = ("vendor.com/nic", "nic-7")
 LISTED = Inventory((Device(kind="gpu", minor=0, id="GPU-1", vendor="nvidia"),))
+ALL_LISTED = Inventory(
+    tuple(Device(kind="gpu", minor=n, id=f"GPU-{n}", vendor="nvidia") for n in range(1, 6))
+)
+HURRIED = (Version.V1, b"", 2.0)
+"""A List by a client that has two seconds left."""
 
 # ------------------------------------------------------------------ filling
 
@@ -30,6 +35,36 @@ async def test_list_has_kubelets_devices_and_those_of_the_annotation(scene):
 
     assert await scene.list() == {"a": [NIC, ONE], "plain": []}
     assert scene.proxy.counts.filled == 1
+
+
+@on_scene()
+async def test_devices_that_were_added_are_counted_over_all_answers(scene):
+    scene.kubelet.pods = {"a": [ONE], "b": []}
+    scene.source.pods = [gpu_pod("a", "GPU-1", "GPU-2"), gpu_pod("b", "GPU-3", "GPU-4", "GPU-5")]
+    scene.inventory.inventory = ALL_LISTED
+    counted = []
+    for ask in (
+        scene.list,
+        scene.list,
+        lambda: scene.list(Version.V1ALPHA1),
+        lambda: scene.get("b"),
+        lambda: scene.get("b"),
+        lambda: scene.proxy.allocatable(b"", None),
+    ):
+        await ask()
+        counted.append(scene.proxy.counts.filled)
+
+    assert counted == [4, 8, 12, 15, 18, 23]
+
+
+@on_scene(rules=ProxyRules(fills_list_only=True), planning=CompatPlanning())
+async def test_devices_added_koordinators_way_are_counted_too(scene):
+    for number in range(700):
+        scene.kubelet.pods = {f"p-{number}": []}
+        scene.source.pods = [gpu_pod(f"p-{number}", "GPU-1", "GPU-2")]
+        await scene.list()
+
+    assert scene.proxy.counts.filled == 1400
 
 
 @on_scene()
@@ -202,6 +237,80 @@ async def test_whoever_prefers_no_answer_to_one_without_devices_gets_none(scene)
     assert refused.value.code == 14
     assert refused.value.text == "the pods of this node are not known: 403 Forbidden"
     assert scene.proxy.counts.refused == 1
+
+
+@on_scene()
+async def test_source_that_hangs_costs_nobody_the_answer_nor_the_devices_of_pods_known(scene):
+    scene.kubelet.pods = {"a": []}
+    scene.source.pods = [gpu_pod("a", "GPU-1")]
+    await scene.list()
+    scene.source.takes_s = 3600
+    answers = []
+    for _ in range(42):
+        await scene.clock.sleep(1)
+        async with asyncio.timeout(1):
+            answers.append(devices(await scene.proxy.list(*HURRIED)))
+    await scene.proxy.pods.close()
+
+    assert answers == [{"a": [ONE]}] * 42
+    assert scene.proxy.counts.bare == 0
+    assert scene.proxy.counts.aged >= 40
+    assert scene.proxy.pods.counts.failures >= 3
+    assert scene.proxy.pods.counts.failing_since_s is not None
+
+
+@on_scene()
+async def test_source_that_hangs_from_the_beginning_costs_the_devices_and_not_the_answer(scene):
+    scene.kubelet.pods = {"a": [NIC]}
+    scene.source.takes_s = 3600
+    for _ in range(5):
+        async with asyncio.timeout(1.5):
+            assert devices(await scene.proxy.list(*HURRIED)) == {"a": [NIC]}
+    await scene.proxy.pods.close()
+
+    assert scene.proxy.counts.bare == 5
+
+
+@on_scene(rules=ProxyRules(fails_closed=True))
+async def test_refusal_comes_before_the_deadline_as_well(scene):
+    scene.kubelet.pods = {"a": []}
+    scene.source.takes_s = 3600
+    with pytest.raises(CallError) as refused:
+        async with asyncio.timeout(1.5):
+            await scene.proxy.list(*HURRIED)
+    await scene.proxy.pods.close()
+
+    assert refused.value.text == "the pods of this node are not known: no answer yet"
+
+
+@on_scene()
+async def test_client_in_a_hurry_does_not_cost_a_patient_one_its_devices(scene):
+    scene.kubelet.pods = {"a": []}
+    scene.source.pods = [gpu_pod("a", "GPU-1")]
+    scene.source.takes_s = 2.0
+    hurried, patient = await asyncio.gather(
+        scene.proxy.list(*HURRIED), scene.proxy.list(Version.V1, b"", 10.0)
+    )
+
+    await scene.proxy.pods.close()
+
+    assert (devices(hurried), devices(patient)) == ({"a": []}, {"a": [ONE]})
+
+
+@on_scene()
+async def test_get_of_a_new_pod_is_answered_in_time_while_the_source_hangs(scene):
+    scene.kubelet.pods = {"a": []}
+    scene.source.pods = [gpu_pod("a", "GPU-1")]
+    await scene.list()
+    scene.source.takes_s = 3600
+    scene.kubelet.pods["b"] = [NIC]
+    request = v1.GetPodResourcesRequest(pod_name="b", pod_namespace="team").SerializeToString()
+    async with asyncio.timeout(1):
+        body = await scene.proxy.get(request, 2.0)
+    await scene.proxy.pods.close()
+
+    assert body == await scene.kubelet.get(request, None)
+    assert scene.proxy.counts.aged == 1
 
 
 @on_scene()

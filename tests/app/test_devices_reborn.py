@@ -1,6 +1,6 @@
 """Pods that follow each other under one name: nobody gets the device of a predecessor."""
 
-from bursar.app.devices.freshness import FreshnessRules, NodePods, named_twice
+from bursar.app.devices.freshness import FreshnessRules, NodePods, Patience, named_twice
 from bursar.app.devices.planning import CompatPlanning
 from bursar.app.devices.ports import Version
 from bursar.app.devices.proxy import ProxyRules
@@ -108,6 +108,23 @@ def test_who_is_not_heard_of_any_more_is_asked():
         await clock.sleep(2)
         assert pods.fresh() is None
         assert ("team", "web") in (await pods.current()).pods
+
+    run(story())
+
+
+def test_who_is_followed_and_could_not_be_asked_is_asked_again_for_the_sake_of_a_pod():
+    async def story() -> None:
+        clock = MachineClock()
+        pods, source, _ = following(clock)
+        source.is_broken, source.takes_s = True, 1
+        await pods.covering(pods.fresh(), [WEB])
+        await clock.sleep(2)
+        await pods.covering(pods.fresh(), [WEB], Patience(clock.monotonic()))
+        await clock.sleep(1.5)
+        source.is_broken = False
+        source.pods = [gpu_pod("web", "GPU-1")]
+        await clock.sleep(2)
+        assert WEB in (await pods.covering(pods.fresh(), [WEB])).pods
 
     run(story())
 

@@ -1,12 +1,14 @@
 """What the proxy counts of itself, for whoever makes metrics of it."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import chain
 from typing import Final
 
 from bursar.app.devices.ports import Version
-from bursar.core.devices.allocation import ProblemKind
+from bursar.core.devices.allocation import Additions, ProblemKind
 
 USUAL_CLIENT_BYTES: Final = 4 * 2**20
 """What a gRPC client takes at most unless told otherwise; older DCGM exporters are such."""
@@ -53,8 +55,40 @@ class ProxyCounts:
     trimmed: int = 0
     """Answers without the pods that have no devices, for their length."""
     filled: int = 0
-    """Devices that kubelet does not name, when all of an answer was last looked at."""
+    """Devices in all answers that kubelet did not name. What clients share is one answer."""
     problems: Counter[ProblemKind] = field(default_factory=Counter)
     """Told so far."""
     standing: Counter[ProblemKind] = field(default_factory=Counter)
     """That there are now."""
+
+
+class DeviceTally:
+    """How many devices there are in additions.
+
+    Much the same ones come with every answer, so what was counted is kept for a while.
+    """
+
+    KEPT_MAX: Final = 512
+
+    def __init__(self) -> None:
+        self._kept: list[Additions] = []
+        self._counts: dict[int, int] = {}
+        """By identity, which is nobody else's while they are kept."""
+
+    def devices(self, additions: Sequence[Additions]) -> int:
+        try:
+            return sum(map(self._counts.__getitem__, map(id, additions)))
+        except KeyError:
+            return sum(self._count(each) for each in additions)
+
+    def _count(self, additions: Additions) -> int:
+        known = self._counts.get(id(additions))
+        if known is not None:
+            return known
+        if len(self._kept) >= self.KEPT_MAX:
+            self._kept.clear()
+            self._counts.clear()
+        count = sum(len(line.devices) for line in chain(*additions.entries.values()))
+        self._kept.append(additions)
+        self._counts[id(additions)] = count
+        return count

@@ -34,8 +34,7 @@ class Flight(Generic[T]):
 
         Whoever does not mind that it `may_have_begun` before is spared the wait for the next.
         """
-        call = (self._kept() if may_have_begun else None) or self._boarding or self._open()
-        call.callers += 1
+        call = self._board(may_have_begun=may_have_begun)
         try:
             # Waiting does not cancel what is waited for, and leaves its errors to be raised here.
             await asyncio.wait((call.task,))
@@ -44,6 +43,22 @@ class Flight(Generic[T]):
             if not call.callers:
                 await self._abandon(call)
         return call.task.result()
+
+    def begin(self, *, may_have_begun: bool = False) -> asyncio.Task[T]:
+        """Work that goes on to its end, whoever leaves; to be closed by whoever begins such."""
+        # As if for a caller who never leaves.
+        return self._board(may_have_begun=may_have_begun).task
+
+    async def close(self) -> None:
+        """End what runs and what waits its turn. Whoever still waits for it is cancelled."""
+        calls = [call for call in (self._boarding, self._running) if call is not None]
+        self._boarding = None
+        await end(*(call.task for call in calls))
+
+    def _board(self, *, may_have_begun: bool) -> _Call[T]:
+        call = (self._kept() if may_have_begun else None) or self._boarding or self._open()
+        call.callers += 1
+        return call
 
     def _kept(self) -> _Call[T] | None:
         """What runs, unless it is about to be ended."""
