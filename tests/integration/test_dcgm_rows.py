@@ -7,6 +7,7 @@ that can say them, so that what is read is what the agent added. Kubelet names t
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,7 +69,8 @@ def by_settings(name: str, devices: Sequence[Device]) -> Tenant:
 
 
 def asking(devices: Sequence[Device]) -> Mapping[str, Mapping[str, str]]:
-    return {"main": {each.resource: "1" for each in devices}}
+    counted = Counter(each.resource for each in devices)
+    return {"main": {resource: str(count) for resource, count in counted.items()}}
 
 
 # ------------------------------------------------------------------ what is read

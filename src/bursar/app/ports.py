@@ -135,6 +135,12 @@ class Patch:
     body: Json
     field_manager: str = ""
     is_forced: bool = False
+    send_by: float | None = None
+    """The moment of the monotonic clock after which it must not leave us any more.
+
+    For whoever may write only for a while: taken before they look whether they may, so that
+    a process that was stopped in between sends nothing when it wakes up.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,7 @@
 """A request that was asked for in time is not sent late, whatever held us up in between."""
 
+from dataclasses import replace
+
 import pytest
 
 from bursar.adapters.kube.transport import Limits
@@ -39,6 +41,23 @@ async def test_a_body_leaves_us_in_time_or_not_at_all(slept, is_sent):
                     await client.patch(CONFIG_MAPS, KEY, CHANGE)
 
         assert [each.method for each in server.received] == ["PATCH"] * is_sent
+
+
+@pytest.mark.parametrize(("slept", "is_sent"), [(0.9, True), (1.1, False)])
+async def test_a_patch_may_bring_a_moment_of_its_own(slept, is_sent):
+    """Whoever was stopped before they even began to ask is as late as who was stopped later."""
+    clock = HastyClock()
+    change = replace(CHANGE, send_by=clock.monotonic() + 1)
+    await clock.sleep(slept)
+    async with scripted(answer(200, {})) as server:
+        async with a_client(PlainAccess(server.url), limits=IN_A_SECOND, clock=clock) as client:
+            if is_sent:
+                await client.patch(CONFIG_MAPS, KEY, change)
+            else:
+                with pytest.raises(UnavailableError, match="too late to be sent"):
+                    await client.patch(CONFIG_MAPS, KEY, change)
+
+        assert len(server.received) == is_sent
 
 
 async def test_time_counts_from_the_first_attempt():

@@ -232,6 +232,7 @@ class KubeClient:
                 content_type=patch.kind.value,
                 # A JSON patch may append, and its own `test` may fail the second time.
                 is_idempotent=patch.kind is not PatchKind.JSON,
+                send_by=patch.send_by,
             )
         )
 

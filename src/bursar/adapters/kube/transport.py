@@ -106,6 +106,8 @@ class Request:
     content_type: str = JSON
     is_idempotent: bool = False
     accepts_gzip: bool = False
+    send_by: float | None = None
+    """Of our clock: not to be sent after this, besides what holds for all requests."""
 
 
 class Transport:
@@ -268,6 +270,8 @@ class Transport:
             proxy_url=self._access.proxy_url,
         )
         send_by = asked_at + self._limits.send_seconds_max
+        if request.send_by is not None:
+            send_by = min(send_by, request.send_by)
         sent = HttpRequest(
             method=request.method,
             target=self._base_path + request.target,

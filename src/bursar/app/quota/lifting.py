@@ -124,11 +124,12 @@ class GateLifter:
         writing.result()
 
     async def _send(self, row: PodRow) -> bytes:
-        # Asked in the same breath as the request begins: a process may be stopped at any moment,
-        # and the time that a request may take counts from here.
+        # A process may be stopped at any moment: the time that the write may take counts from
+        # before we look whether we may.
+        send_by = self._clock.monotonic() + self._write_seconds
         if not self._may_write():
             raise TimeoutError
-        patch = Patch(kind=PatchKind.JSON, body=_fenced_lift(row))
+        patch = Patch(kind=PatchKind.JSON, body=_fenced_lift(row), send_by=send_by)
         return await self._writer.patch(PODS, Key(row.namespace, row.name), patch)
 
     async def _end_overdue(self) -> None:
