@@ -1,7 +1,6 @@
 """`bursar capacity`: what nodes offer of extended resources, looked at and set by hand."""
 
 import asyncio
-import os
 import re
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,26 +10,24 @@ from typing import Final, TypeVar
 import click
 
 from bursar.adapters.capacity_sources import (
-    PRESET_SELECTOR,
     CapacityPlaces,
     read_declared,
     read_node,
     read_nodes,
     read_rows,
 )
-from bursar.app.access_manifests import CAPACITY_CONFIG, PRESET_CONFIG, PRESET_NAMESPACE
+from bursar.app.access_manifests import CAPACITY_CONFIG
 from bursar.app.admission import DEFAULT_NAMESPACE
 from bursar.app.capacity.by_hand import Changed, Wish, change_each
 from bursar.app.capacity.use import UseBook, use_of
 from bursar.app.informer_store import Sighting
 from bursar.app.ports import ClusterError
+from bursar.cli.capacity_options import places_from, preset_options, selector_from
 from bursar.cli.ending import NO, OK, BadInputError
 from bursar.cli.live_cluster import LiveCluster, cluster_options, live_cluster
 from bursar.cli.output import Output, emit_document, emit_table, output_option, printable
 from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO, Quantity
-from bursar.core.model.selector import Selector, SelectorError
-from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import (
     VM_RESOURCE,
     CapacityNode,
@@ -100,18 +97,7 @@ def set_(
     show_default=True,
     help=f"Where Bursar is installed, and {CAPACITY_CONFIG} is.",
 )
-@click.option(
-    "--peerpods-namespace",
-    default=PRESET_NAMESPACE,
-    show_default=True,
-    help=f"Where {PRESET_CONFIG} is.",
-)
-@click.option(
-    "--peerpods-nodes",
-    default=str(PRESET_SELECTOR),
-    show_default=True,
-    help="Labels of the nodes that it is about.",
-)
+@preset_options
 @cluster_options
 @output_option
 def unset(  # noqa: PLR0913 - one for each option
@@ -134,11 +120,8 @@ def unset(  # noqa: PLR0913 - one for each option
     node, resources = _split(names, selector)
     for resource in resources:
         _require_resource(resource)
-    places = CapacityPlaces(
-        namespace=namespace,
-        preset_namespace=peerpods_namespace,
-        preset_selector=_selector(peerpods_nodes, "--peerpods-nodes"),
-        preset_resource=os.environ.get("POD_VM_EXTENDED_RESOURCE") or VM_RESOURCE,
+    places = places_from(
+        namespace, preset_namespace=peerpods_namespace, preset_nodes=peerpods_nodes
     )
     wish = Wish(amounts=dict.fromkeys(resources), is_forgotten=True, is_forced=is_forced)
     target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
@@ -178,7 +161,7 @@ def _split(names: tuple[str, ...], selector: str) -> tuple[str | None, Sequence[
     node, rest = (None, names) if selector else (names[0], names[1:])
     if node is not None:
         _require_node(node)
-    elif not _selector(selector, "--selector").requirements:
+    elif not selector_from(selector, "--selector").requirements:
         raise BadInputError("--selector: no label is named, and that would be every node")
     if not rest:
         raise click.UsageError("name a node or give --selector, and then resources")
@@ -191,13 +174,6 @@ def _require_node(name: str) -> None:
     """A name that is empty, as an unset variable is, must never stand for all nodes."""
     if not name.strip():
         raise BadInputError("NODE is empty; name a node, or give --selector")
-
-
-def _selector(text: str, option: str) -> Selector:
-    try:
-        return parse_selector(text)
-    except SelectorError as error:
-        raise BadInputError(f"{option}: {printable(str(error))}") from None
 
 
 def _amounts(assignments: Sequence[str]) -> Mapping[str, int | None]:

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from bursar.adapters.capacity_sources import PRESET_SELECTOR, CapacityPlaces
+from bursar.adapters.capacity_sources import CapacityPlaces
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
 from bursar.adapters.controller_http.routes import controller_routes
@@ -22,10 +22,10 @@ from bursar.adapters.quota_sources import EVERY_KIND, term_sources
 from bursar.adapters.serving.server import HttpsServer
 from bursar.adapters.serving.serving_pair import ServingPair
 from bursar.adapters.telemetry.controller_metrics import CONTENT_TYPE, controller_metrics
-from bursar.app.access_manifests import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.election_timing import DEFAULT_TIMING, Timing
 from bursar.app.quota.controller import Controller, ControllerSettings
 from bursar.app.quota.resizing import staleness_problem
+from bursar.cli.capacity_options import places_from, preset_options, selector_from
 from bursar.cli.durations import Duration
 from bursar.cli.ending import OK, BadInputError
 from bursar.cli.process import (
@@ -36,9 +36,6 @@ from bursar.cli.process import (
     own_namespace,
 )
 from bursar.cli.until_told import until_told
-from bursar.core.model.selector import Selector, SelectorError
-from bursar.core.model.selector_text import parse_selector
-from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.targeting import DEFAULT_SELECTOR, Targeting
@@ -89,18 +86,7 @@ class Settings:
     is_flag=True,
     help="Keep the declared capacity of extended resources on nodes.",
 )
-@click.option(
-    "--peerpods-namespace",
-    default=PRESET_NAMESPACE,
-    show_default=True,
-    help=f"Where {PRESET_CONFIG} says how many peer pods a node may have.",
-)
-@click.option(
-    "--peerpods-nodes",
-    default=str(PRESET_SELECTOR),
-    show_default=True,
-    help="Labels of the nodes that it is about.",
-)
+@preset_options
 @click.option(
     "--patience",
     type=Duration(),
@@ -157,7 +143,9 @@ def controller(  # noqa: PLR0913 - one parameter for each option
         bind=bind,
         tls_folder=tls_folder,
         targeting=_targeting(home, namespace_selector),
-        places=_places(home, peerpods_namespace, peerpods_nodes) if keep_capacity else None,
+        places=places_from(home, preset_namespace=peerpods_namespace, preset_nodes=peerpods_nodes)
+        if keep_capacity
+        else None,
         kinds=(QuotaKind.NAMESPACED,) if without_cluster_quota else EVERY_KIND,
         controller=ControllerSettings(
             namespace=home,
@@ -184,23 +172,7 @@ def _timing(lease: float, deadline: float, retry: float) -> Timing:
 
 
 def _targeting(home: str, selector: str) -> Targeting:
-    return Targeting(own_namespace=home, selector=_selector(selector, "--namespace-selector"))
-
-
-def _places(home: str, namespace: str, nodes: str) -> CapacityPlaces:
-    return CapacityPlaces(
-        namespace=home,
-        preset_namespace=namespace,
-        preset_selector=_selector(nodes, "--peerpods-nodes"),
-        preset_resource=os.environ.get("POD_VM_EXTENDED_RESOURCE") or VM_RESOURCE,
-    )
-
-
-def _selector(text: str, option: str) -> Selector:
-    try:
-        return parse_selector(text)
-    except SelectorError as error:
-        raise click.UsageError(f"{option}: {error}") from None
+    return Targeting(own_namespace=home, selector=selector_from(selector, "--namespace-selector"))
 
 
 def _advertised(named: str | None, bind: str) -> str:
