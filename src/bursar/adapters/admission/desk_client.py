@@ -9,7 +9,6 @@ import asyncio
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import msgspec
@@ -92,16 +91,10 @@ class DeskClient:
         self._http = HttpClient(connect_seconds=REQUEST_SECONDS)
 
     async def __aenter__(self) -> Self:
-        await self._http.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._http.__aexit__(kind, error, trace)
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.close()
 
     async def reserve_resize(self, request: ResizeRequest) -> Reply:
         cause = ""

@@ -1,7 +1,6 @@
 """Requests over connections that are kept for the next one."""
 
 import asyncio
-from types import TracebackType
 from typing import Final, Self
 
 from bursar.adapters.http1.answer import Answer
@@ -17,7 +16,7 @@ TURNS_TO_DROP: Final = 3
 
 
 class HttpClient:
-    """Use it as a context manager. Its connections end with the block, whatever they are at.
+    """Use it as a context manager, or `close` it: its connections end, whatever they are at.
 
     How many requests are under way at once is for its user to bound.
     """
@@ -33,12 +32,10 @@ class HttpClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
         for connection in list(self._open):
             connection.abort()
         # What was dropped is gone once the loop has had a turn for it.

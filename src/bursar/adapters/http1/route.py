@@ -64,10 +64,10 @@ def parse_origin(url: str) -> tuple[Origin, str]:
     if parts.scheme not in _PORTS or not parts.hostname:
         raise ValueError("an address with http:// or https:// is expected")
     port = parts.port or _PORTS[parts.scheme]
-    return Origin(parts.scheme, _ascii(parts.hostname), port), parts.path.rstrip("/")
+    return Origin(parts.scheme, ascii_host(parts.hostname), port), parts.path.rstrip("/")
 
 
-def _ascii(host: str) -> str:
+def ascii_host(host: str) -> str:
     """As servers are told it; what is no name leads nowhere, and is found out there."""
     try:
         return host if host.isascii() else host.encode("idna").decode()

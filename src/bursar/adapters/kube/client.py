@@ -6,7 +6,6 @@ and hands objects over as the bytes it received.
 
 from collections.abc import AsyncIterator, Mapping
 from random import Random
-from types import TracebackType
 from typing import Final, Self
 
 import msgspec
@@ -67,13 +66,8 @@ class KubeClient:
         await self._transport.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._transport.__aexit__(kind, error, trace)
+    async def __aexit__(self, *_: object) -> None:
+        await self._transport.__aexit__()
 
     @property
     def limiter(self) -> Limiter:

@@ -63,7 +63,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Refusal:
     """An answer that is not a success."""
 
     code: int
@@ -71,17 +71,19 @@ class Answer:
     retry_after: float | None = None
 
 
-def error_of_answer(
-    subject: Subject, answer: Answer, *, is_json_patch: bool = False
+def error_of_refusal(
+    subject: Subject, refusal: Refusal, *, is_json_patch: bool = False
 ) -> ClusterError:
-    status = find_status(answer.body)
+    status = find_status(refusal.body)
     if status is None:
-        error = subject.fault(_kind("", answer.code), _plain_message(answer.code), code=answer.code)
-        error.retry_after = answer.retry_after
+        error = subject.fault(
+            _kind("", refusal.code), _plain_message(refusal.code), code=refusal.code
+        )
+        error.retry_after = refusal.retry_after
         return error
-    error = error_of_status(subject, status, code=answer.code)
-    if answer.retry_after is not None:
-        error.retry_after = answer.retry_after
+    error = error_of_status(subject, status, code=refusal.code)
+    if refusal.retry_after is not None:
+        error.retry_after = refusal.retry_after
     if is_json_patch and _is_unappliable(status):
         message = "the patch does not apply to the object as it is now"
         return ConflictError(

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from types import TracebackType
 from typing import Final, Self
 
 from bursar.adapters.http1.answer import Answer
@@ -68,16 +67,10 @@ class KubeletPods:
         self._turn = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        await self._http.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._http.__aexit__(kind, error, trace)
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.close()
 
     async def read(self) -> Sequence[DevicePod]:
         """All pods that kubelet knows, as of a moment after the call. Raises `SourceError`."""

@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_netw
 from typing import Final
 from urllib.parse import urlsplit
 
+from bursar.adapters.http1.route import ascii_host
 from bursar.adapters.kube.address import parse_proxy
 from bursar.adapters.kube.config_error import ConfigError
 
@@ -39,7 +40,7 @@ def find_proxy(environment: Mapping[str, str], server: str) -> str:
     place, text = _first(environment, f"{parts.scheme}_proxy", f"{parts.scheme}_proxy".upper())
     if not text:
         return ""
-    host = _ascii(parts.hostname or "")
+    host = ascii_host(parts.hostname or "")
     port = str(parts.port or "") or _PORTS[parts.scheme]
     if _is_reached_directly(environment, _Target(host, port, _parsed_ip(host))):
         return ""
@@ -58,13 +59,6 @@ def _first(environment: Mapping[str, str], *names: str) -> tuple[str, str]:
 def _has_scheme(text: str) -> bool:
     scheme, mark, rest = text.partition("://")
     return bool(scheme and mark and rest)
-
-
-def _ascii(host: str) -> str:
-    try:
-        return host if host.isascii() else host.encode("idna").decode()
-    except UnicodeError:
-        return host
 
 
 def _parsed_ip(text: str) -> _Ip | None:
@@ -129,5 +123,5 @@ def _is_domain_of(entry: str, host: str) -> bool:
     [True, False, True]
     """
     below = entry[1:] if entry.startswith("*.") else entry
-    domain = _ascii(below.removeprefix("."))
+    domain = ascii_host(below.removeprefix("."))
     return host.endswith(f".{domain}") or (host == domain and not below.startswith("."))

@@ -14,19 +14,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass
 from http import HTTPStatus
 from random import Random
-from types import TracebackType
 from typing import Final, Protocol, Self, TypeVar
 
-from bursar.adapters.http1 import answer as http1
+from bursar.adapters.http1.answer import Answer
 from bursar.adapters.http1.client import HttpClient
 from bursar.adapters.http1.errors import ConnectTimeoutError, HttpError
 from bursar.adapters.http1.gzip import plain_body
 from bursar.adapters.http1.request import Header, HttpRequest
 from bursar.adapters.http1.route import Route, parse_origin
 from bursar.adapters.kube.errors import (
-    Answer,
+    Refusal,
     Subject,
-    error_of_answer,
+    error_of_refusal,
     retry_after_seconds,
 )
 from bursar.adapters.kube.limiter import Limiter, Turn
@@ -133,16 +132,10 @@ class Transport:
     async def __aenter__(self) -> Self:
         assert not self._is_entered, "a client is entered once"
         self._is_entered = True
-        await self._http.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._http.__aexit__(kind, error, trace)
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.close()
 
     # -------------------------------------------------------------- sending
 
@@ -151,7 +144,7 @@ class Transport:
         return await self._persist(request, self._attempt)
 
     @contextlib.asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[http1.Answer]:
+    async def stream(self, request: Request) -> AsyncIterator[Answer]:
         """An answer whose body comes bit by bit; its connection is closed with the block."""
         answer = await self._persist(request, self._open)
         try:
@@ -210,7 +203,7 @@ class Transport:
                 turn.succeeded()
                 return body
 
-    async def _open(self, request: Request, asked_at: float) -> http1.Answer:
+    async def _open(self, request: Request, asked_at: float) -> Answer:
         headers = await self._headers(request)
         with await self._turn(request) as turn:
             async with self._deadline(request, turn):
@@ -258,9 +251,7 @@ class Transport:
             headers.append(("Content-Type", request.content_type))
         return headers
 
-    async def _send(
-        self, request: Request, headers: Sequence[Header], asked_at: float
-    ) -> http1.Answer:
+    async def _send(self, request: Request, headers: Sequence[Header], asked_at: float) -> Answer:
         assert self._is_entered, "a client is used inside `async with`"
         # Read after the credentials were asked, who may have renewed a certificate.
         route = Route(
@@ -282,7 +273,7 @@ class Transport:
         )
         return await self._http.send(route, sent)
 
-    async def _require_success(self, answer: http1.Answer, request: Request, turn: Turn) -> None:
+    async def _require_success(self, answer: Answer, request: Request, turn: Turn) -> None:
         if 200 <= answer.status < 300:
             _require_json(answer, request.subject)
             return
@@ -290,16 +281,16 @@ class Transport:
             turn.throttled()
         elif answer.status < 500:
             turn.succeeded()
-        refusal = Answer(
+        refusal = Refusal(
             code=answer.status,
             body=await plain_body(answer, ERROR_BYTES_MAX),
             retry_after=retry_after_seconds(answer.headers.get("retry-after"), self._clock.now()),
         )
-        raise error_of_answer(
+        raise error_of_refusal(
             request.subject, refusal, is_json_patch=request.content_type == JSON_PATCH
         )
 
-    async def _body(self, answer: http1.Answer, subject: Subject) -> bytes:
+    async def _body(self, answer: Answer, subject: Subject) -> bytes:
         bytes_max = self._limits.answer_bytes_max
         body = await plain_body(answer, bytes_max)
         if len(body) > bytes_max:
@@ -307,7 +298,7 @@ class Transport:
         return body
 
 
-def _require_json(answer: http1.Answer, subject: Subject) -> None:
+def _require_json(answer: Answer, subject: Subject) -> None:
     """A page of somebody in between may come with a code of success too."""
     if answer.media_type != JSON:
         raise subject.unavailable("not JSON: something else than an API server answered")
