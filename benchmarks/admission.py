@@ -21,8 +21,8 @@ from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
 from bursar.adapters.serving.server import JSON, HttpsServer, Outgoing
 from bursar.adapters.serving.serving_pair import ServingPair
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.admission import Installation
-from bursar.app.admission_quotas import QuotaCheck
+from bursar.app.admission.pods import Installation
+from bursar.app.admission.quotas import QuotaCheck
 
 async def main():
     quotas = QuotaCheck(None, clock=SYSTEM_CLOCK, random=SystemRandom())

@@ -27,9 +27,9 @@ from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.kube.transport import Limits
 from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_sources import quota_sources
-from bursar.app.informer_store import Store
-from bursar.app.kinds import PODS
-from bursar.app.ports import Key, NotFoundError, Patch, PatchKind, Query
+from bursar.app.cluster.informer.store import Store
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, Query
 from bursar.app.quota.desk import LIFTS_MAX, Desk
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.lifting import GateLifter
@@ -39,7 +39,7 @@ from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.quota import GATE, NamespaceSelector, Quota, QuotaKey, QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
-from bursar.wire.pod_row import PodRowDecoder
+from bursar.wire.model.pod_row import PodRowDecoder
 from controlplane import ControlPlane
 from informer import fill_rows
 from pod_bodies import NAMESPACES, PER_WORKLOAD

@@ -14,9 +14,9 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.identity import locate
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.pod_rows import identify_pod
-from bursar.app.informer import Informer
-from bursar.app.kinds import PODS
-from bursar.wire.pod_row import PodRowDecoder
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.kinds import PODS
+from bursar.wire.model.pod_row import PodRowDecoder
 from ratio import Ratio
 from watch import Access, NoCredentials, read_bare, streaming
 

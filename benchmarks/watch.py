@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
-from bursar.app.ports import Resource
+from bursar.app.cluster.ports import Resource
 from certificates import Authority
 from ratio import Ratio
 

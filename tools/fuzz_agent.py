@@ -12,8 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from agent_fuzz import fuzz_agent  # noqa: E402 - found only now
-from bursar.cli.durations import parse_duration  # noqa: E402 - likewise
+from bursar.cli.output.durations import parse_duration  # noqa: E402 - likewise
+from support.agent_fuzz import fuzz_agent  # noqa: E402 - found only now
 
 
 def main() -> int:

@@ -9,9 +9,9 @@ from bursar.adapters.device_evidence import read_evidence
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.reading_once import ATTEMPTS_MAX, PAGE_SIZE
-from bursar.app.ports import EVERYTHING, ExpiredError, ForbiddenError, NotFoundError, Page
+from bursar.app.cluster.ports import EVERYTHING, ExpiredError, ForbiddenError, NotFoundError, Page
 from bursar.core.devices.source import KOORDINATOR
-from scripted_cluster import seeded
+from support.scripted_cluster import seeded
 
 SOURCES = (KOORDINATOR,)
 NO_INVENTORY = "no devices.scheduling.koordinator.sh in this cluster; ids are not compared with any"

@@ -10,7 +10,6 @@ from random import Random
 
 import pytest
 
-import machine_time
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.device_sources import (
     ABSENT_SECONDS,
@@ -21,19 +20,20 @@ from bursar.adapters.device_sources import (
 )
 from bursar.adapters.kube.credentials import FixedCredentials, bearer
 from bursar.adapters.memory.kinds import NAMESPACES
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Resource
+from bursar.app.cluster.time_limit import end
 from bursar.app.devices.ports import SourceError
-from bursar.app.kinds import PODS
-from bursar.app.ports import ForbiddenError, Key, Patch, PatchKind, Resource
-from bursar.app.time_limit import end
 from bursar.core.devices.inventory import Inventory
 from bursar.wire.device_inventory import decode_inventory
 from bursar.wire.device_pod import DevicePodDecoder
 from controlplane import ControlPlane
-from device_kind import DEFINITION
-from kube_access import PlainAccess, a_client, access_of
-from kubectl import kubectl
-from kubelet_http import Asker
-from memory_world import Line, MemoryWorld
+from support import machine_time
+from support.device_kind import DEFINITION
+from support.kube_access import PlainAccess, a_client, access_of
+from support.kubectl import kubectl
+from support.kubelet_http import Asker
+from support.memory_world import Line, MemoryWorld
 
 SPACE = "devices"
 NODE = "n1"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bursar.adapters.files.manifests import ManifestError, Manifests, read_manifests
 from bursar.adapters.files.sources import SourceError, chunks_of_file, manifests_in
 from bursar.core.model.quantity import FORMAT_ERROR, Quantity
-from bursar.wire.text import SOURCE_BYTES_MAX
+from bursar.wire.documents.text import SOURCE_BYTES_MAX
 
 POD = """\
 apiVersion: v1

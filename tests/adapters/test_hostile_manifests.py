@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bursar.wire.text import DEPTH_MAX, SCALAR_LENGTH_MAX
+from bursar.wire.documents.text import DEPTH_MAX, SCALAR_LENGTH_MAX
 
 MEBIBYTE = 2**20
 SECONDS_MAX = 120

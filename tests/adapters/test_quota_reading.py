@@ -10,11 +10,11 @@ from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_reading import read_inventory
 from bursar.adapters.reading_once import ATTEMPTS_MAX, PAGE_SIZE
-from bursar.app.kinds import PODS
-from bursar.app.ports import EVERYTHING, ExpiredError, ForbiddenError, Page
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import EVERYTHING, ExpiredError, ForbiddenError, Page
 from bursar.app.quota.kinds import CLUSTER_QUOTAS
 from bursar.core.quota.quota import QuotaKind
-from scripted_cluster import seeded
+from support.scripted_cluster import seeded
 
 AAQ = "aaq.kubevirt.io/v1alpha1"
 

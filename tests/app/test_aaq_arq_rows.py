@@ -6,11 +6,11 @@ first status of a quota at once, so the rows about queues are about that.
 
 import pytest
 
-from aaq_scene import TEAM, AaqScene, listed
-from bursar.app.kinds import NAMESPACES, RESOURCE_QUOTAS
-from bursar.app.ports import Key, Patch, PatchKind
+from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
+from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.quota import GATE
+from support.aaq_scene import TEAM, AaqScene, listed
 
 FOREIGN = "example.com/licence"
 MANAGED = "q-non-schedulable-resources-managed-rq-x"

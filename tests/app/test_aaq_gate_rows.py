@@ -7,11 +7,11 @@ of the pods is the same.
 
 import pytest
 
-from aaq_scene import AaqScene
-from bursar.app.kinds import NAMESPACES, PODS
-from bursar.app.ports import Key
+from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.ports import Key
 from bursar.app.quota.kinds import JOB_QUEUE_CONFIGS
 from bursar.core.quota.quota import GATE
+from support.aaq_scene import AaqScene
 
 FOREIGN = "example.com/licence"
 

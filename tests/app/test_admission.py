@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from admission_notation import OneAnswerDesk
-from bursar.app.admission import (
+from bursar.app.admission.pods import (
     MAY_NOT_REMOVE,
     MAY_REMOVE,
     NOT_REMOVED,
@@ -30,6 +29,7 @@ from bursar.core.model.pod import (
 )
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import GATE
+from support.admission_notation import OneAnswerDesk
 
 HOME = Installation("aaq")
 

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from bursar.app.access_manifests import access_documents, capacity_documents
-from bursar.app.admission_manifests import (
+from bursar.app.install.access import access_documents, capacity_documents
+from bursar.app.install.admission import (
     Endpoint,
     GatingSettings,
     policy_documents,

@@ -6,11 +6,10 @@ from random import Random
 
 import pytest
 
-from admission_notation import OpinionatedWriter
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.simulation.clock import VirtualClock
-from bursar.app.admission_quotas import QuotaCheck, QuotaWriting
-from bursar.app.ports import (
+from bursar.app.admission.quotas import QuotaCheck, QuotaWriting
+from bursar.app.cluster.ports import (
     BusyError,
     ForbiddenError,
     InvalidError,
@@ -19,6 +18,7 @@ from bursar.app.ports import (
     UnavailableError,
 )
 from bursar.core.quota.quota import QuotaKind
+from support.admission_notation import OpinionatedWriter
 
 
 def a_writing(*names: str, kind: QuotaKind = QuotaKind.NAMESPACED, **more: object) -> QuotaWriting:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bursar.app.agent_manifests import AgentInstallation, agent_documents
 from bursar.app.devices.places import PodsFrom
+from bursar.app.install.agent import AgentInstallation, agent_documents
 
 IMAGE = "bursar:1"
 

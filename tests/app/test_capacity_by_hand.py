@@ -10,7 +10,7 @@ from bursar.adapters.capacity_sources import read_node, read_nodes, read_rows
 from bursar.adapters.memory.kinds import NODES
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.capacity.by_hand import NOT_TRIED, TRIES, Wish, change_by_hand, change_each
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     ConflictError,
     Key,
     NotFoundError,
@@ -21,7 +21,7 @@ from bursar.app.ports import (
 from bursar.core.model.selector import EVERYTHING
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import Declaration, Verdict
-from machine_time import MachineClock, run
+from support.machine_time import MachineClock, run
 
 FOO = "example.com/foo"
 

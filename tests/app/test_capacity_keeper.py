@@ -7,10 +7,10 @@ import pytest
 
 from bursar.adapters.memory.kinds import NODES
 from bursar.app.capacity.telling import CapacityReason
-from bursar.app.kinds import CONFIG_MAPS
-from bursar.app.ports import Key, UnavailableError
+from bursar.app.cluster.kinds import CONFIG_MAPS
+from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION, VM_RESOURCE
-from capacity_scene import BARE, FIVE, FOO, HOME, KATA, on_scene
+from support.capacity_scene import BARE, FIVE, FOO, HOME, KATA, on_scene
 
 # ------------------------------------------------------------------ declared, live
 

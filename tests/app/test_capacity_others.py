@@ -2,7 +2,7 @@
 
 from bursar.app.capacity.telling import CapacityReason
 from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION, VM_RESOURCE, Verdict
-from capacity_scene import FIVE, FOO, KATA, on_scene
+from support.capacity_scene import FIVE, FOO, KATA, on_scene
 
 # ------------------------------------------------------------------ others
 

@@ -6,9 +6,9 @@ from random import Random
 import pytest
 
 from bursar.adapters.memory.kinds import NODES
-from bursar.app.ports import ConflictError, Key, UnavailableError
+from bursar.app.cluster.ports import ConflictError, Key, UnavailableError
 from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION
-from capacity_scene import FOO, Scene, on_scene
+from support.capacity_scene import FOO, Scene, on_scene
 
 STEPS = 40
 NODE = "a"

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from bursar.app.devices.flight import Flight
-from machine_time import run
+from support.machine_time import run
 
 
 class Work:

@@ -6,7 +6,7 @@ from inspect import signature
 from bursar.app.devices.freshness import FreshnessRules, NodePods, Patience
 from bursar.app.devices.ports import SourceError
 from bursar.core.devices.pod import DevicePod
-from machine_time import MachineClock, run
+from support.machine_time import MachineClock, run
 
 A, B, C = (("team", name) for name in "abc")
 

@@ -6,7 +6,7 @@ from bursar.core.devices.allocation import ReportedContainer, ReportedPod
 from bursar.core.devices.choosing import live_pods
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.resolving import Rules
-from proxy_scene import SOURCES, gpu_pod
+from support.proxy_scene import SOURCES, gpu_pod
 
 
 def view(*pods):

@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from bursar.app.cluster.events.document import EVENTS
+from bursar.app.cluster.events.recorder import Drop, EventRecorder
 from bursar.app.devices.pod_events import (
     BUDGET,
     COMPONENT,
@@ -14,12 +16,10 @@ from bursar.app.devices.pod_events import (
     ProblemLog,
     reason_of,
 )
-from bursar.app.event_document import EVENTS
-from bursar.app.event_recorder import Drop, EventRecorder
 from bursar.core.devices.allocation import Problem, ProblemKind
 from bursar.core.devices.pod import DevicePod
-from machine_time import MachineClock, run
-from small_cluster import Line, SmallCluster
+from support.machine_time import MachineClock, run
+from support.small_cluster import Line, SmallCluster
 
 UNREADABLE = Problem(kind=ProblemKind.UNREADABLE, source="koordinator", text="not JSON")
 ELSEWHERE = Problem(kind=ProblemKind.NOT_ON_NODE, source="koordinator", text="no 'GPU-9' here")

@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from bursar.app.election import FencingToken
-from bursar.app.election_timing import DEFAULT_TIMING
-from bursar.app.lease_record import LEASES
-from bursar.app.ports import BusyError, ForbiddenError, Patch, PatchKind, UnavailableError
-from election_bench import LEASE, Bench, Work, eternity, in_virtual_time, stop
-from machine_time import run
-from small_cluster import Travel
+from bursar.app.cluster.election.election import FencingToken
+from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.election.timing import DEFAULT_TIMING
+from bursar.app.cluster.ports import BusyError, ForbiddenError, Patch, PatchKind, UnavailableError
+from support.election_bench import LEASE, Bench, Work, eternity, in_virtual_time, stop
+from support.machine_time import run
+from support.small_cluster import Travel
 
 DEADLINE = DEFAULT_TIMING.deadline_seconds
 

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from bursar.app.election import Candidacy
-from bursar.app.election_timing import DEFAULT_TIMING, Timing
-from bursar.app.lease_record import decode_lease
-from election_bench import LEASE, Work, eternity, in_virtual_time, stop
-from small_cluster import Travel
+from bursar.app.cluster.election.election import Candidacy
+from bursar.app.cluster.election.lease import decode_lease
+from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
+from support.election_bench import LEASE, Work, eternity, in_virtual_time, stop
+from support.small_cluster import Travel
 
 
 @in_virtual_time

@@ -13,11 +13,11 @@ from datetime import timedelta
 
 import pytest
 
-from bursar.app.election import Candidacy, Election
-from bursar.app.election_timing import CLOCK_RATIO_MAX, DEFAULT_TIMING
-from bursar.app.ports import BusyError, Key, UnavailableError
-from machine_time import MachineClock, run
-from small_cluster import Line, SmallCluster, Travel
+from bursar.app.cluster.election.election import Candidacy, Election
+from bursar.app.cluster.election.timing import CLOCK_RATIO_MAX, DEFAULT_TIMING
+from bursar.app.cluster.ports import BusyError, Key, UnavailableError
+from support.machine_time import MachineClock, run
+from support.small_cluster import Line, SmallCluster, Travel
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ from enum import Enum
 
 import pytest
 
-from bursar.app.event_budget import Budget
-from bursar.app.event_document import EVENTS, EventType, ObjectReference
-from bursar.app.event_recorder import DEFAULT_BUDGET, Drop, EventRecorder
-from bursar.app.ports import (
+from bursar.app.cluster.events.budget import Budget
+from bursar.app.cluster.events.document import EVENTS, EventType, ObjectReference
+from bursar.app.cluster.events.recorder import DEFAULT_BUDGET, Drop, EventRecorder
+from bursar.app.cluster.ports import (
     BusyError,
     ClusterError,
     ConflictError,
@@ -17,8 +17,8 @@ from bursar.app.ports import (
     InvalidError,
     UnavailableError,
 )
-from machine_time import MachineClock, run
-from small_cluster import Line, SmallCluster, Travel
+from support.machine_time import MachineClock, run
+from support.small_cluster import Line, SmallCluster, Travel
 
 
 class Reason(Enum):

@@ -5,12 +5,12 @@ import random
 from collections import Counter
 from enum import Enum
 
-from bursar.app.event_budget import Budget
-from bursar.app.event_document import EVENTS, EventType, ObjectReference
-from bursar.app.event_recorder import Drop, EventRecorder
-from bursar.app.ports import BusyError, ForbiddenError, UnavailableError
-from machine_time import MachineClock, run
-from small_cluster import Line, SmallCluster, Travel
+from bursar.app.cluster.events.budget import Budget
+from bursar.app.cluster.events.document import EVENTS, EventType, ObjectReference
+from bursar.app.cluster.events.recorder import Drop, EventRecorder
+from bursar.app.cluster.ports import BusyError, ForbiddenError, UnavailableError
+from support.machine_time import MachineClock, run
+from support.small_cluster import Line, SmallCluster, Travel
 
 SEEDS = 100
 MINUTE = 60

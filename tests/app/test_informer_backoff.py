@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-from bursar.app.informer_backoff import Backoff, BackoffRules
-from scripted_cluster import seeded
+from bursar.app.cluster.informer.backoff import Backoff, BackoffRules
+from support.scripted_cluster import seeded
 
 
 def delays(backoff, count, now=0.0):

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.app.informer_cache import Cache, Draft, News
-from bursar.app.informer_store import Identity, Store, is_older
-from bursar.app.ports import Key
-from scripted_cluster import Thing, identify_thing
+from bursar.app.cluster.informer.cache import Cache, Draft, News
+from bursar.app.cluster.informer.store import Identity, Store, is_older
+from bursar.app.cluster.ports import Key
+from support.scripted_cluster import Thing, identify_thing
 
 KEY = Key("a", "one")
 

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from bursar.app.ports import ExpiredError, Key
-from informer_session import Auditor, following
-from machine_time import run
-from scripted_cluster import ScriptedCluster
+from bursar.app.cluster.ports import ExpiredError, Key
+from support.informer_session import Auditor, following
+from support.machine_time import run
+from support.scripted_cluster import ScriptedCluster
 
 
 def cluster_of(count):

@@ -4,18 +4,18 @@ import asyncio
 
 import pytest
 
-from bursar.app.informer_cache import TooManyObjectsError
-from bursar.app.informer_changes import Deleted, Synced, Upserted
-from bursar.app.ports import (
+from bursar.app.cluster.informer.cache import TooManyObjectsError
+from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
+from bursar.app.cluster.ports import (
     BusyError,
     ExpiredError,
     ForbiddenError,
     Key,
     UnavailableError,
 )
-from informer_session import following
-from machine_time import run
-from scripted_cluster import CALM, ScriptedCluster, Weather
+from support.informer_session import following
+from support.machine_time import run
+from support.scripted_cluster import CALM, ScriptedCluster, Weather
 
 
 def told(story, cluster=None, **rules):

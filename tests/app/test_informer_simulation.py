@@ -8,10 +8,10 @@ import asyncio
 
 import pytest
 
-from bursar.app.ports import ExpiredError, Key, UnavailableError
-from informer_session import following
-from machine_time import run
-from scripted_cluster import CALM, ScriptedCluster, Weather, seeded
+from bursar.app.cluster.ports import ExpiredError, Key, UnavailableError
+from support.informer_session import following
+from support.machine_time import run
+from support.scripted_cluster import CALM, ScriptedCluster, Weather, seeded
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from bursar.app.node_report import node_report
-from raw_objects import as_node, as_pod
+from bursar.app.reports.node import node_report
+from support.raw_objects import as_node, as_pod
 
 ROOM = {"cpu": "4", "memory": "12Gi", "pods": "110"}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bursar.app.overview import PodState, overview, state_of
-from raw_objects import as_node, as_pod
+from bursar.app.reports.overview import PodState, overview, state_of
+from support.raw_objects import as_node, as_pod
 
 READY = [{"type": "Ready", "status": "True"}]
 

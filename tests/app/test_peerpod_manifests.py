@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from bursar.app.admission_manifests import Endpoint
-from bursar.app.peerpod_manifests import (
+from bursar.app.install.admission import Endpoint
+from bursar.app.install.peerpod_protection import BIND, KEEP, PROTECTED, RECORD
+from bursar.app.install.peerpods import (
     PeerPodInstallation,
     peer_pod_documents,
     peer_pod_documents_without_webhook,
 )
-from bursar.app.peerpod_protection import BIND, KEEP, PROTECTED, RECORD
 from bursar.core.model.quantity import ZERO, Quantity
 
 DEFAULT = PeerPodInstallation()

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from bursar.app.kinds import NAMESPACES, PODS
-from bursar.app.ports import Key, UnavailableError
+from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
-from machine_time import run
-from quota_scene import a_scene, on_scene
+from support.machine_time import run
+from support.quota_scene import a_scene, on_scene
 
 COPY = Key("blue", "wide")
 

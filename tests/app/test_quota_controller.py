@@ -12,10 +12,10 @@ from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_sources import EVERY_KIND, term_sources
-from bursar.app.event_document import EVENTS
-from bursar.app.kinds import PODS
-from bursar.app.lease_record import LEASES
-from bursar.app.ports import Key, Patch, PatchKind, Resource
+from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.events.document import EVENTS
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import Key, Patch, PatchKind, Resource
 from bursar.app.quota.controller import ADDRESS_ANNOTATION, Controller, ControllerSettings
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.core.quota.quota import GATE, QuotaKind

@@ -15,10 +15,10 @@ from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_sources import term_sources
-from bursar.app.event_document import EVENTS
-from bursar.app.kinds import NAMESPACES, PODS, RESOURCE_QUOTAS
-from bursar.app.lease_record import LEASES
-from bursar.app.ports import (
+from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.events.document import EVENTS
+from bursar.app.cluster.kinds import NAMESPACES, PODS, RESOURCE_QUOTAS
+from bursar.app.cluster.ports import (
     ForbiddenError,
     Key,
     Patch,
@@ -27,17 +27,17 @@ from bursar.app.ports import (
     Resource,
     UnavailableError,
 )
+from bursar.app.cluster.time_limit import end
 from bursar.app.quota.controller import Controller, ControllerSettings
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
-from bursar.app.time_limit import end
 from bursar.core.quota.account import Charge
 from bursar.core.quota.books import Answer, Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
-from machine_time import MachineClock, run
-from pod_notation import parsed
-from quota_notation import a_namespace, a_quota, a_row, running
+from support.machine_time import MachineClock, run
+from support.pod_notation import parsed
+from support.quota_notation import a_namespace, a_quota, a_row, running
 
 HOME = "aaq"
 TEAM = "team-a"

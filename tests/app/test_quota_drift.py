@@ -3,13 +3,13 @@
 import asyncio
 from datetime import datetime
 
-from bursar.app.ports import Clock
+from bursar.app.cluster.ports import Clock
+from bursar.app.cluster.time_limit import end
 from bursar.app.quota.drift import LOOK_SECONDS, PAUSE_SECONDS, REST_PER_WORK, DriftWatch
-from bursar.app.time_limit import end
 from bursar.core.quota.names import Unit
-from desk_scene import HOME, DeskScene, a_desk
-from machine_time import run
-from quota_notation import a_key
+from support.desk_scene import HOME, DeskScene, a_desk
+from support.machine_time import run
+from support.quota_notation import a_key
 
 NONE = {Unit.BYTES: "0", Unit.CORE: "0", Unit.COUNT: "0"}
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from bursar.adapters.memory.simulation.clock import VirtualClock
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     BusyError,
     ConflictError,
     ForbiddenError,
@@ -16,7 +16,7 @@ from bursar.app.ports import (
 )
 from bursar.app.quota.lifting import GateLifter, Lifted
 from bursar.core.quota.books import Answer
-from bursar.wire.pod_row import PodRowDecoder
+from bursar.wire.model.pod_row import PodRowDecoder
 
 ROW = PodRowDecoder().decode(
     b'{"metadata": {"namespace": "team", "name": "p", "uid": "u-1", "resourceVersion": "7"},'

@@ -3,10 +3,10 @@
 import asyncio
 from random import Random
 
-from bursar.app.ports import Key, Patch, Resource
+from bursar.app.cluster.ports import Key, Patch, Resource
 from bursar.app.quota.lifting import GateLifter
-from machine_time import MachineClock, run
-from quota_notation import a_row
+from support.machine_time import MachineClock, run
+from support.quota_notation import a_row
 
 
 class Recorder:

@@ -18,9 +18,9 @@ from bursar.core.model.pod_row import Deletion
 from bursar.core.quota.books import Answer
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Order
-from quota_auditor import ENDED, is_in_use
-from quota_leader import KINDS, Leader, Lift, Resize
-from quota_notation import (
+from support.quota_auditor import ENDED, is_in_use
+from support.quota_leader import KINDS, Leader, Lift, Resize
+from support.quota_notation import (
     GATED,
     UNGATED,
     a_namespace,
@@ -29,7 +29,7 @@ from quota_notation import (
     changed,
     with_facts,
 )
-from quota_world import HANDOVER_S, LANDING_S, RESIZE_S, REST_S, World
+from support.quota_world import HANDOVER_S, LANDING_S, RESIZE_S, REST_S, World
 
 pytestmark = pytest.mark.slow
 

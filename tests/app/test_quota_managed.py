@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from bursar.app.kinds import NAMESPACES, RESOURCE_QUOTAS
-from bursar.app.ports import Key, NotFoundError, UnavailableError
+from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
+from bursar.app.cluster.ports import Key, NotFoundError, UnavailableError
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.managed import Measure, managed_spec, measure
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind
 from bursar.core.quota.reported import QuotaObject
 from bursar.core.quota.scopes import ScopeRule
-from machine_time import run
-from pod_notation import parsed
-from quota_scene import a_scene, on_scene
+from support.machine_time import run
+from support.pod_notation import parsed
+from support.quota_scene import a_scene, on_scene
 
 KEY = Key("blue", "q")
 NAME = "q-non-schedulable-resources-managed-rq-x"

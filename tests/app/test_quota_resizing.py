@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from bursar.app.kinds import PODS
-from bursar.app.ports import Key, UnavailableError
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.app.quota.resizing import FRESH_SECONDS_MAX, ResizeDesk, staleness_problem
 from bursar.core.quota.refusal import Reason, explanation
-from desk_scene import HOME, DeskScene, a_desk
-from machine_time import run
+from support.desk_scene import HOME, DeskScene, a_desk
+from support.machine_time import run
 
 
 def asked_by(scene: DeskScene) -> ResizeDesk:

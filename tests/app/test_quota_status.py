@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from bursar.app.kinds import NAMESPACES
-from bursar.app.ports import (
+from bursar.app.cluster.kinds import NAMESPACES
+from bursar.app.cluster.ports import (
     BusyError,
     ForbiddenError,
     Key,
@@ -15,8 +15,8 @@ from bursar.app.ports import (
 )
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.upkeep import IN_FLIGHT_MAX
-from machine_time import run
-from quota_scene import a_scene, on_scene
+from support.machine_time import run
+from support.quota_scene import a_scene, on_scene
 
 QUOTA = Key("blue", "q")
 

@@ -14,18 +14,18 @@ import grpc
 import pytest
 from click.testing import CliRunner
 
-from agent_process import AgentProcess, pods_port
 from bursar.adapters.device_reading import read_sources
 from bursar.adapters.node.attendance import ADVICE
 from bursar.adapters.node.socket_file import identity
-from bursar.app.agent_manifests import AgentInstallation, agent_documents
 from bursar.app.devices.places import PodsFrom
-from bursar.cli.agent import agent
-from bursar.cli.agent_options import agent_options, settings_from
-from bursar.cli.ending import BadInputError
+from bursar.app.install.agent import AgentInstallation, agent_documents
+from bursar.cli.exit_codes import BadInputError
+from bursar.cli.processes.agent import agent
+from bursar.cli.processes.agent_options import agent_options, settings_from
 from bursar.core.devices.resolving import Trust
-from command_line import run_bursar
-from node_sockets import until
+from support.agent_process import AgentProcess, pods_port
+from support.command_line import run_bursar
+from support.node_sockets import until
 
 LIST = "/v1.PodResourcesLister/List"
 
@@ -385,7 +385,7 @@ async def test_an_agent_that_follows_another_takes_its_place_without_a_word(tmp_
 
 @pytest.mark.slow
 async def test_what_people_and_controllers_need_is_not_loaded_on_every_node():
-    listing = "import sys, bursar.cli.agent; print(*sys.modules)"
+    listing = "import sys, bursar.cli.processes.agent; print(*sys.modules)"
     done = await asyncio.create_subprocess_exec(
         sys.executable, "-c", listing, stdout=asyncio.subprocess.PIPE
     )
@@ -393,5 +393,5 @@ async def test_what_people_and_controllers_need_is_not_loaded_on_every_node():
     loaded = set(out.decode().split())
 
     assert "grpc" in loaded
-    unwanted = {"rich", "aiohttp", "yaml", "bursar.core.quota.books", "bursar.app.admission"}
+    unwanted = {"rich", "aiohttp", "yaml", "bursar.core.quota.books", "bursar.app.admission.pods"}
     assert not unwanted & loaded

@@ -4,7 +4,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bursar.cli.manifests import manifests
+from bursar.cli.install.manifests import manifests
 
 
 def ran(*options):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from bursar.cli.ages import age, format_time, human_duration
+from bursar.cli.output.ages import age, format_time, human_duration
 
 NOON = datetime(2026, 4, 17, 12, 0, 5, tzinfo=UTC)
 

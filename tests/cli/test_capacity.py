@@ -11,18 +11,18 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
-from bursar.cli.capacity import capacity
-from bursar.cli.ending import BadInputError
-from command_line import Ran, run_bursar
+from bursar.cli.capacity.capacity import capacity
+from bursar.cli.exit_codes import BadInputError
 from controlplane import ControlPlane
-from kubectl import try_kubectl
+from support.command_line import Ran, run_bursar
+from support.kubectl import try_kubectl
 
 FOO = "example.com/foo"
 VM = "kata.peerpods.io/vm"
 LAUNCH = """
 import sys
-from bursar.cli.capacity import capacity
-from bursar.cli.ending import BadInputError
+from bursar.cli.capacity.capacity import capacity
+from bursar.cli.exit_codes import BadInputError
 try:
     sys.exit(capacity.main(standalone_mode=False))
 except BadInputError as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import run_bursar
+from support.command_line import run_bursar
 
 MANIFESTS = """
 apiVersion: v1

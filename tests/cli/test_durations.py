@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.cli.durations import parse_duration
+from bursar.cli.output.durations import parse_duration
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from bursar.cli.ending import BadInputError
-from bursar.cli.manifests import manifests
+from bursar.cli.exit_codes import BadInputError
+from bursar.cli.install.manifests import manifests
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"

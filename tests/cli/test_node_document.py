@@ -2,9 +2,9 @@
 
 import json
 
-from bursar.app.node_report import node_report
-from bursar.cli.node_document import as_dict
-from raw_objects import as_node, as_pod
+from bursar.app.reports.node import node_report
+from bursar.cli.reports.node_document import as_dict
+from support.raw_objects import as_node, as_pod
 
 NODE = {
     "metadata": {"name": "n"},

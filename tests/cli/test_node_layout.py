@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from bursar.app.node_report import NodeReport, node_report
-from bursar.cli.node_layout import describe_node, still_fits, waiting_pods
-from raw_objects import as_node, as_pod
+from bursar.app.reports.node import NodeReport, node_report
+from bursar.cli.reports.node_layout import describe_node, still_fits, waiting_pods
+from support.raw_objects import as_node, as_pod
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "node-pool.yaml"

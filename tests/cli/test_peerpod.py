@@ -10,12 +10,12 @@ import yaml
 from click import ClickException
 from click.testing import CliRunner
 
-from bursar.adapters.memory.patches import json_patched
-from bursar.cli.ending import BadInputError
-from bursar.cli.peerpod import peerpod
-from bursar.wire.documents import read_documents
-from nasty_texts import NASTY
-from peerpod_notation import KATA, ONE_VM, RECORD, a_peer_pod, main
+from bursar.adapters.memory.objects.patches import json_patched
+from bursar.cli.exit_codes import BadInputError
+from bursar.cli.peerpods.peerpod import peerpod
+from bursar.wire.documents.stream import read_documents
+from support.nasty_texts import NASTY
+from support.peerpod_notation import KATA, ONE_VM, RECORD, a_peer_pod, main
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "peerpods"
 POD = str(EXAMPLES / "pod.yaml")

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from bursar.adapters.peerpod_files import read_catalogue
-from bursar.cli.peerpod_options import catalogue_options, sizing_options
-from bursar.cli.webhook import peer_pod_settings
+from bursar.cli.peerpods.options import catalogue_options, sizing_options
+from bursar.cli.processes.webhook import peer_pod_settings
 from cli.test_peerpod import EXAMPLES, chosen, run
-from peerpod_notation import KATA, a_peer_pod, main
+from support.peerpod_notation import KATA, a_peer_pod, main
 
 IBM = """
 instanceTypes:

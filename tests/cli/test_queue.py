@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from command_line import run_bursar
+from support.command_line import run_bursar
 
 NAMESPACE = """
 apiVersion: v1

@@ -8,8 +8,8 @@ import pytest
 
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.pod_rows import pod_row_decode
-from bursar.app.kinds import NAMESPACES, PODS
-from bursar.app.ports import (
+from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.ports import (
     ConflictError,
     ForbiddenError,
     Key,
@@ -19,8 +19,8 @@ from bursar.app.ports import (
 )
 from bursar.app.quota.letting_go import PAGE, TRIES, LetGo, gated_pods, let_go
 from bursar.core.quota.quota import GATE
-from command_line import run_bursar
-from machine_time import MachineClock, run
+from support.command_line import run_bursar
+from support.machine_time import MachineClock, run
 
 FOREIGN = "example.com/licence"
 

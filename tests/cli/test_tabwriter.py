@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.cli.tabwriter import aligned
+from bursar.cli.output.tabwriter import aligned
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import sys
 
 from click.testing import CliRunner, Result
 
-from bursar.cli.ending import BadInputError
-from bursar.cli.top import top
+from bursar.cli.exit_codes import BadInputError
+from bursar.cli.quota.top import top
 
 NODE = """
 apiVersion: v1
@@ -113,7 +113,9 @@ def test_cluster_that_cannot_be_found_is_bad_input(tmp_path):
     assert isinstance(ran.exception, BadInputError)
 
 
-LAUNCH = "import sys; from bursar.cli.top import top; sys.exit(top.main(standalone_mode=False))"
+LAUNCH = (
+    "import sys; from bursar.cli.quota.top import top; sys.exit(top.main(standalone_mode=False))"
+)
 
 
 def test_live_cluster_is_read(control_plane):

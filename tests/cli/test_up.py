@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import COMMAND, run_bursar
+from support.command_line import COMMAND, run_bursar
 
 pytestmark = pytest.mark.slow
 

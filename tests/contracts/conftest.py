@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-import machine_time
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.ports import EVERYTHING, Key, NotFoundError, Query, Resource, WatchEvent
-from fault_scene import Stage
-from kube_world import compact_etcd, kube_world
-from memory_world import memory_world
-from relay import Relay
+from bursar.app.cluster.ports import EVERYTHING, Key, NotFoundError, Query, Resource, WatchEvent
+from support import machine_time
+from support.fault_scene import Stage
+from support.kube_world import compact_etcd, kube_world
+from support.memory_world import memory_world
+from support.relay import Relay
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     AlreadyExistsError,
     ConflictError,
     EventKind,

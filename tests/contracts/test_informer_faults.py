@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from fault_scene import Scene, Stage
+from support.fault_scene import Scene, Stage
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     AlreadyExistsError,
     ExpiredError,
     InvalidError,

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     ConflictError,
     InvalidError,
     Key,

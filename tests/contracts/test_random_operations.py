@@ -12,9 +12,9 @@ import pytest
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.kinds import CRDS, NAMESPACES, SERVICE_ACCOUNTS
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.ports import AlreadyExistsError, Key, NotFoundError
-from kube_access import a_client, access_of
-from random_operations import THINGS, Side, script
+from bursar.app.cluster.ports import AlreadyExistsError, Key, NotFoundError
+from support.kube_access import a_client, access_of
+from support.random_operations import THINGS, Side, script
 
 FIXED_SEED = 20_260_417
 FRESH_SEED = int(os.environ.get("BURSAR_SEED") or int.from_bytes(os.urandom(4), "big"))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     EventKind,
     InvalidError,
     Key,

@@ -17,7 +17,7 @@ from bursar.core.model.allocatable import (
     startup_error,
 )
 from bursar.core.model.quantity import Quantity
-from pod_notation import listed, parsed, texts
+from support.pod_notation import listed, parsed, texts
 
 MI = 1 << 20
 GI = 1 << 30

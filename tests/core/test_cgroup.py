@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.core.model.cgroup import (
+from bursar.core.model.cgroup.values import (
     SHARES_MAX,
     SHARES_MIN,
     PageSizeError,
@@ -24,7 +24,7 @@ from bursar.core.model.cgroup import (
     weight_linear,
     weight_quadratic,
 )
-from pod_notation import parsed
+from support.pod_notation import parsed
 
 MI = 1 << 20
 GI = 1 << 30

@@ -12,8 +12,18 @@ from bursar.core.model.node import Node
 from bursar.core.model.pod import NO_RESOURCES, ResourceRequirements
 from bursar.core.model.qos import QosClass, qos_class
 from bursar.core.model.quantity import Quantity
-from pod_notation import a_pod, init, listed, main, parsed, resources, sidecar, status, texts
-from raw_objects import as_pod, pods
+from support.pod_notation import (
+    a_pod,
+    init,
+    listed,
+    main,
+    parsed,
+    resources,
+    sidecar,
+    status,
+    texts,
+)
+from support.raw_objects import as_pod, pods
 
 REQUESTS = {
     "limits only": (("", "cpu=1 memory=1Gi"), "cpu=1 memory=1Gi"),

@@ -22,7 +22,7 @@ from bursar.core.model.demand import (
 from bursar.core.model.names import is_pod_level
 from bursar.core.model.pod import Pod
 from bursar.core.model.quantity import Format, Quantity
-from pod_notation import (
+from support.pod_notation import (
     a_pod,
     init,
     listed,
@@ -32,7 +32,7 @@ from pod_notation import (
     sidecar,
     texts,
 )
-from raw_objects import as_pod, pods
+from support.raw_objects import as_pod, pods
 
 SUMS = {
     "a container without requests asks for nothing, whatever its limits": (

@@ -14,7 +14,7 @@ from bursar.core.model.demand import (
     pod_requests,
 )
 from bursar.core.model.pod import Condition
-from pod_notation import (
+from support.pod_notation import (
     a_pod,
     init,
     listed,
@@ -26,7 +26,7 @@ from pod_notation import (
     status,
     texts,
 )
-from raw_objects import as_pod, pods
+from support.raw_objects import as_pod, pods
 
 RESIZES = {
     "refused: what runs counts": (

@@ -7,7 +7,7 @@ from bursar.core.peerpods.judging import PROBLEMS_TOLD_MAX
 from bursar.core.peerpods.reading import CLAIMS_MAX, CONTAINERS_MAX, NAME_LENGTH_MAX
 from bursar.core.peerpods.record import format_record, parse_record
 from bursar.core.peerpods.rewriting import Denied, rewrite
-from peerpod_notation import EFFECTIVE, RECORD, VM, a_peer_pod, init, main, rewritten
+from support.peerpod_notation import EFFECTIVE, RECORD, VM, a_peer_pod, init, main, rewritten
 
 ENTRIES_MAX = ANNOTATIONS_BYTES_MAX // ENTRY_BYTES_MIN
 LONG = "a" * (NAME_LENGTH_MAX + 1)

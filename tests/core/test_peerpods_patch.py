@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.adapters.memory.patches import json_patched
+from bursar.adapters.memory.objects.patches import json_patched
 from bursar.core.peerpods.json_document import patch_between
 
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from bursar.core.model.pod import Container, Pod, ResourceRequirements
 from bursar.core.model.quantity import Quantity
-from bursar.core.model.validation import validate_pod_spec
+from bursar.core.model.validation.pod import validate_pod_spec
 from bursar.core.peerpods.plain import COUNT_NANOS_MAX, is_plain
 from bursar.core.peerpods.reading import pod_in
-from peerpod_notation import PEER_PODS, VM, a_peer_pod, init, main
+from support.peerpod_notation import PEER_PODS, VM, a_peer_pod, init, main
 
 GPU = "nvidia.com/gpu"
 

@@ -25,7 +25,7 @@ from bursar.core.peerpods.record import (
 from bursar.core.peerpods.removed import ContainerKind, Removed
 from bursar.core.peerpods.rewriting import Denied, rewrite
 from bursar.core.peerpods.sizing import SizeTexts
-from peerpod_notation import (
+from support.peerpod_notation import (
     EFFECTIVE,
     KATA,
     PEER_PODS,
@@ -38,8 +38,8 @@ from peerpod_notation import (
     rewritten,
     sidecar,
 )
-from pod_notation import resources, texts
-from raw_objects import as_pod
+from support.pod_notation import resources, texts
+from support.raw_objects import as_pod
 
 
 def believed(raw):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bursar.core.peerpods.rewriting import Denied, Untouched, rewrite
 from bursar.core.peerpods.settings import OwnSizes, PeerPodSettings
-from peerpod_notation import (
+from support.peerpod_notation import (
     EFFECTIVE,
     KATA,
     ONE_VM,

@@ -3,7 +3,7 @@
 import pytest
 
 from bursar.core.peerpods.showing import ShownField, shown_fields
-from peerpod_notation import UPSTREAM, a_peer_pod, init, main, rewritten
+from support.peerpod_notation import UPSTREAM, a_peer_pod, init, main, rewritten
 
 
 def shown(resource, container=None):

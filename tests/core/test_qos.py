@@ -5,8 +5,8 @@ from hypothesis import given, settings
 
 from bursar.core.model.pod import NO_RESOURCES
 from bursar.core.model.qos import QosClass, QosVerdict, explain_qos, qos_class
-from pod_notation import a_pod, init, main, resources, sidecar
-from raw_objects import as_pod, pods
+from support.pod_notation import a_pod, init, main, resources, sidecar
+from support.raw_objects import as_pod, pods
 
 BOTH = "cpu=100m memory=100Mi"
 EVEN = main(BOTH, BOTH)

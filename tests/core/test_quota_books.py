@@ -12,7 +12,7 @@ from bursar.core.quota.books import (
 )
 from bursar.core.quota.counting import NativeCounter, NotReady
 from bursar.core.quota.refusal import Reason
-from quota_notation import (
+from support.quota_notation import (
     GATED,
     UNGATED,
     a_key,

@@ -5,7 +5,7 @@ import pytest
 from bursar.core.quota.books import Answer, Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.refusal import Reason
-from quota_notation import UNGATED, a_namespace, a_quota, a_row, running
+from support.quota_notation import UNGATED, a_namespace, a_quota, a_row, running
 
 NOW_S = 1_000
 PATIENCE_S = 600

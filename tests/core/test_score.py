@@ -16,7 +16,7 @@ from bursar.core.placement.score import (
     requested_to_capacity_ratio,
     total_score,
 )
-from pod_notation import a_pod, main, parsed, resources
+from support.pod_notation import a_pod, main, parsed, resources
 
 TWO_CONTAINERS = a_pod(main("cpu=1 memory=2000"), main("cpu=2 memory=3000"))
 """Three cores and 5000 bytes in all, the pod of most of upstream's cases."""

@@ -6,19 +6,19 @@ import pytest
 
 from bursar.core.model.pod import ClaimReference, Container, EmptyDir, ResourceRequirements
 from bursar.core.model.quantity import Quantity
-from bursar.core.model.validation import (
+from bursar.core.model.validation.pod import (
     pod_warnings,
     validate_gate_update,
     validate_pod,
     validate_pod_spec,
 )
-from bursar.core.model.validation_requirements import (
+from bursar.core.model.validation.requirements import (
     KnownClaims,
     validate_amount,
     validate_requirements,
     validate_resource_list,
 )
-from pod_notation import a_pod, init, main, parsed, resources, sidecar
+from support.pod_notation import a_pod, init, main, parsed, resources, sidecar
 
 CONTAINER = "spec.containers[0].resources"
 PART_RULE = (

@@ -1,8 +1,8 @@
 """Validation of what a node reports."""
 
 from bursar.core.model.node import Node
-from bursar.core.model.validation_node import validate_node
-from pod_notation import parsed
+from bursar.core.model.validation.node import validate_node
+from support.pod_notation import parsed
 
 
 def said(**lists):

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from bursar.core.model.pod import ClaimReference
-from bursar.core.model.validation import validate_pod
-from pod_notation import a_pod, init, main, resources, sidecar
+from bursar.core.model.validation.pod import validate_pod
+from support.pod_notation import a_pod, init, main, resources, sidecar
 
 
 def said(pod):

@@ -11,8 +11,8 @@ from bursar.core.model.pod import (
     ContainerStatus,
     ResourceRequirements,
 )
-from bursar.core.model.validation_resize import validate_resize
-from pod_notation import a_pod, init, main, resources
+from bursar.core.model.validation.resize import validate_resize
+from support.pod_notation import a_pod, init, main, resources
 
 MIRROR = {"kubernetes.io/config.mirror": "x"}
 EMPTY = ResourceRequirements()

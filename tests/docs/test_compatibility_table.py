@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from named_tests import TESTS, all_tests, is_there, named_in
+from support.named_tests import TESTS, all_tests, is_there, named_in
 
 PAGE = TESTS.parent / "docs" / "reference" / "aaq-compatibility.md"
 SIZES = {

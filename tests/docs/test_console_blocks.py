@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import COMMAND
+from support.command_line import COMMAND
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from named_tests import TESTS, all_tests, is_there, named_in
+from support.named_tests import TESTS, all_tests, is_there, named_in
 
 PAGE = TESTS.parent / "docs" / "reference" / "peerpod-scenarios.md"
 SIZES = {"U": 11, "T": 13, "B": 3, "E": 13, "V": 5, "S": 4, "F": 5, "G": 4, "L": 6}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quota_e2e import a_system, listed, until
+from support.quota_e2e import a_system, listed, until
 
 EXCLUDED = {"key": "do.not/include", "operator": "DoesNotExist"}
 

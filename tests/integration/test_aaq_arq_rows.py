@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from assets import ROOT
-from quota_e2e import (
+from support.quota_e2e import (
     ACRQ,
     ARQ,
     COUNT_ARQ,

@@ -4,7 +4,7 @@ from http.client import CREATED
 
 import pytest
 
-from quota_e2e import a_pod, a_system, cluster_path, listed, mark, until
+from support.quota_e2e import a_pod, a_system, cluster_path, listed, mark, until
 
 MARK = mark()
 CLASSES = [f"rows-{MARK}-{number}" for number in range(1, 10)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quota_e2e import AACRQ, ARQ, a_system, listed, until
+from support.quota_e2e import AACRQ, ARQ, a_system, listed, until
 
 MANAGED = "test-quota-non-schedulable-resources-managed-rq-x"
 DELEGATED = listed(

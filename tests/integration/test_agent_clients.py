@@ -17,8 +17,10 @@ import pytest
 import pytest_asyncio
 from google.protobuf.message import Message
 
-from agent_process import AgentProcess
-from agent_scene import (
+from assets import ensure
+from bursar.wire.pod_resources import v1_pb2 as v1
+from support.agent_process import AgentProcess
+from support.agent_scene import (
     GPU,
     RDMA,
     Tenant,
@@ -31,10 +33,8 @@ from agent_scene import (
     shared_gpu,
     until,
 )
-from assets import ensure
-from bursar.wire.pod_resources import v1_pb2 as v1
-from kubelet_server import Allocatable, Container, Contents, Device, Memory, Pod
-from podresources_client import ALLOCATABLE, ALPHA_LIST, GET, LIST, podresources_client
+from support.kubelet_server import Allocatable, Container, Contents, Device, Memory, Pod
+from support.podresources_client import ALLOCATABLE, ALPHA_LIST, GET, LIST, podresources_client
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from agent_process import ANNOTATION, AgentProcess, annotated_pod, gpu_pod, pods_port
 from assets import AssetError
 from bursar.adapters.device_sources import DEVICES
-from bursar.cli.manifests import manifests
+from bursar.cli.install.manifests import manifests
 from controlplane import ControlPlane
-from device_kind import DEFINITION
-from kubectl import kubectl, try_kubectl
-from kubelet_http import KubeletHttp
-from kubelet_server import Pod, kubelet_server
-from podresources_client import podresources_client
 from program import ProgramError
+from support.agent_process import ANNOTATION, AgentProcess, annotated_pod, gpu_pod, pods_port
+from support.device_kind import DEFINITION
+from support.kubectl import kubectl, try_kubectl
+from support.kubelet_http import KubeletHttp
+from support.kubelet_server import Pod, kubelet_server
+from support.podresources_client import podresources_client
 
 HOME = "aaq"
 NODE = "node-0"

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from agent_fuzz import fuzz_agent
-from agent_scene import GPU, Tenant, gpus, node_with_agent, plain_port, until
-from hostile_frames import (
+from support.agent_fuzz import fuzz_agent
+from support.agent_scene import GPU, Tenant, gpus, node_with_agent, plain_port, until
+from support.hostile_frames import (
     DATA,
     END_HEADERS,
     END_STREAM,

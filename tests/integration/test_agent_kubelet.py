@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agent_process import ANNOTATION, AgentProcess
-from agent_scene import GPU, RDMA, functions, gpus, until
-from hollow_kubelet import HollowKubelet, hollow_kubelet
-from podresources_client import Answer, PodResourcesClient, podresources_client
+from support.agent_process import ANNOTATION, AgentProcess
+from support.agent_scene import GPU, RDMA, functions, gpus, until
+from support.hollow_kubelet import HollowKubelet, hollow_kubelet
+from support.podresources_client import Answer, PodResourcesClient, podresources_client
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

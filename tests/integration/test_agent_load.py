@@ -5,9 +5,18 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from agent_scene import GPU, RDMA, Node, Tenant, functions, gpus, node_with_agent, plain_port
-from kubelet_server import Allocatable, Device
-from podresources_client import Answer, podresources_client
+from support.agent_scene import (
+    GPU,
+    RDMA,
+    Node,
+    Tenant,
+    functions,
+    gpus,
+    node_with_agent,
+    plain_port,
+)
+from support.kubelet_server import Allocatable, Device
+from support.podresources_client import Answer, podresources_client
 
 pytestmark = pytest.mark.integration
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_process import AgentProcess, annotated_pod, gpu_pod, pods_port
-from kubelet_server import Allocatable, Container, Contents, Device, Pod, kubelet_server
-from podresources_client import podresources_client
+from support.agent_process import AgentProcess, annotated_pod, gpu_pod, pods_port
+from support.kubelet_server import Allocatable, Container, Contents, Device, Pod, kubelet_server
+from support.podresources_client import podresources_client
 
 pytestmark = pytest.mark.integration
 

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agent_process import LOOPBACK, AgentProcess, Raw, gpu_pod
-from agent_scene import GPU, until
-from kubelet_server import Pod, kubelet_server
-from podresources_client import PodResourcesClient, podresources_client
+from support.agent_process import LOOPBACK, AgentProcess, Raw, gpu_pod
+from support.agent_scene import GPU, until
+from support.kubelet_server import Pod, kubelet_server
+from support.podresources_client import PodResourcesClient, podresources_client
 
 pytestmark = pytest.mark.integration
 

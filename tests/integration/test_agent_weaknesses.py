@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agent_process import AgentProcess
-from agent_scene import (
+from certificates import Authority
+from controlplane import ControlPlane
+from support.agent_process import AgentProcess
+from support.agent_scene import (
     FPGA,
     GPU,
     RDMA,
@@ -30,12 +32,10 @@ from agent_scene import (
     shared_gpu,
     until,
 )
-from certificates import Authority
-from controlplane import ControlPlane
-from kubectl import kubectl, try_kubectl
-from kubelet_http import KubeletHttp
-from kubelet_server import Container, Contents, Device, Pod, kubelet_server
-from podresources_client import podresources_client
+from support.kubectl import kubectl, try_kubectl
+from support.kubelet_http import KubeletHttp
+from support.kubelet_server import Container, Contents, Device, Pod, kubelet_server
+from support.podresources_client import podresources_client
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

@@ -17,12 +17,12 @@ from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.pod_rows import pod_rows
 from bursar.app.capacity.telling import CapacityReason, tell
 from bursar.app.capacity.work import CapacityWork
-from bursar.app.event_recorder import EventRecorder
-from bursar.app.ports import Key, Patch, PatchKind
+from bursar.app.cluster.events.recorder import EventRecorder
+from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import MARK_ANNOTATION, VM_RESOURCE
 from controlplane import ControlPlane
-from kube_access import NODES, a_client, access_of
+from support.kube_access import NODES, a_client, access_of
 
 WAIT_SECONDS = 30.0
 HEAL_SECONDS = 5.0

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from admission_notation import put_pair
 from certificates import Authority
 from controlplane import LOOPBACK
-from kubectl import kubectl, try_kubectl
 from program import free_port
-from quota_processes import Controllers, own_cluster, printed
+from support.admission_notation import put_pair
+from support.kubectl import kubectl, try_kubectl
+from support.quota_processes import Controllers, own_cluster, printed
 
 PLACE = "peer-pods"
 VM = "kata.peerpods.io/vm"

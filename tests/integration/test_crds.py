@@ -20,8 +20,8 @@ from bursar.adapters.quota_kinds import (
     observe_namespaces,
     observe_quotas,
 )
-from bursar.app.kinds import NAMESPACES
-from bursar.app.ports import InvalidError, Key, NotFoundError, Patch, PatchKind
+from bursar.app.cluster.kinds import NAMESPACES
+from bursar.app.cluster.ports import InvalidError, Key, NotFoundError, Patch, PatchKind
 from bursar.app.quota.kinds import (
     AAQS,
     APPLICATION_QUOTAS,
@@ -30,9 +30,9 @@ from bursar.app.quota.kinds import (
     CUSTOM_KINDS,
 )
 from bursar.core.quota.quota import Order, QuotaKind
-from kube_access import a_client, access_of
-from kubectl import kubectl
-from scripted_cluster import seeded
+from support.kube_access import a_client, access_of
+from support.kubectl import kubectl
+from support.scripted_cluster import seeded
 
 EXAMPLES = ROOT / "examples" / "quota"
 DEADLINE_S = 30

@@ -7,9 +7,9 @@ import uuid
 
 import pytest
 
-from command_line import run_bursar
 from controlplane import ControlPlane
-from kubectl import kubectl
+from support.command_line import run_bursar
+from support.kubectl import kubectl
 
 MANIFESTS = """
 apiVersion: v1

@@ -15,15 +15,15 @@ import pytest
 
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.quota_kinds import crd_folder
-from bursar.app.kinds import NAMESPACES, RESOURCE_QUOTAS
-from bursar.app.ports import AlreadyExistsError, Key, Patch, PatchKind, Query, Resource
+from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
+from bursar.app.cluster.ports import AlreadyExistsError, Key, Patch, PatchKind, Query, Resource
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, CUSTOM_KINDS
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
-from command_line import run_bursar
-from kube_access import PODS, SERVICE_ACCOUNTS, a_client, access_of
-from kubectl import kubectl
+from support.command_line import run_bursar
+from support.kube_access import PODS, SERVICE_ACCOUNTS, a_client, access_of
+from support.kubectl import kubectl
 
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_process import AgentProcess, gpu_pod, pods_port
-from command_line import Ran, run_bursar
 from controlplane import ControlPlane
-from device_kind import DEFINITION
-from kubectl import kubectl, try_kubectl
-from kubelet_server import Claim, ClaimDevice, Container, Device, Pod, kubelet_server
+from support.agent_process import AgentProcess, gpu_pod, pods_port
+from support.command_line import Ran, run_bursar
+from support.device_kind import DEFINITION
+from support.kubectl import kubectl, try_kubectl
+from support.kubelet_server import Claim, ClaimDevice, Container, Device, Pod, kubelet_server
 
 pytestmark = pytest.mark.integration
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from assets import ensure
 from bursar.adapters.clock import RealClock
 from bursar.adapters.kube.client import KubeClient
-from bursar.app.election import Candidacy, Election
-from bursar.app.election_timing import Timing
-from bursar.app.ports import Key
+from bursar.app.cluster.election.election import Candidacy, Election
+from bursar.app.cluster.election.timing import Timing
+from bursar.app.cluster.ports import Key
 from controlplane import LOOPBACK, ControlPlane
-from kube_access import a_client, access_of
 from program import Program, free_port
+from support.kube_access import a_client, access_of
 
 TIMING = Timing(lease_seconds=3, deadline_seconds=2, retry_seconds=0.5)
 PAUSE_MAX = TIMING.retry_seconds * 2.2

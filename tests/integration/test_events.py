@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 from enum import Enum
 
 from bursar.adapters.clock import RealClock
-from bursar.app.event_document import EventType, ObjectReference
-from bursar.app.event_recorder import Drop, EventRecorder
+from bursar.app.cluster.events.document import EventType, ObjectReference
+from bursar.app.cluster.events.recorder import Drop, EventRecorder
 from controlplane import ControlPlane
-from kube_access import a_client, access_of
-from kubectl import kubectl
+from support.kube_access import a_client, access_of
+from support.kubectl import kubectl
 
 
 class Reason(Enum):

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hollow_kubelet import PORT, READ_ONLY_PORT, HollowKubelet, hollow_kubelet
-from podresources_client import PodResourcesClient, podresources_client
+from support.hollow_kubelet import PORT, READ_ONLY_PORT, HollowKubelet, hollow_kubelet
+from support.podresources_client import PodResourcesClient, podresources_client
 
 pytestmark = pytest.mark.integration
 

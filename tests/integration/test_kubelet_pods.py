@@ -10,14 +10,14 @@ from bursar.adapters.kube.credentials import REJECT_SECONDS, TOKEN_FILE_SECONDS
 from bursar.adapters.kube.kubelet_access import READ_ONLY, KubeletTrust, kubelet_access
 from bursar.adapters.kube.kubelet_endpoint import DOUBT_SECONDS, FixedEndpoint, NodeEndpoint
 from bursar.adapters.kube.kubelet_pods import KubeletLimits, KubeletPods
+from bursar.app.cluster.kinds import NODES
+from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.devices.ports import SourceError
-from bursar.app.kinds import NODES
-from bursar.app.ports import Key, Patch, PatchKind
 from bursar.wire.device_pod import DevicePodDecoder
 from certificates import Authority
-from kube_access import a_client, access_of
-from kubeconfig_notation import HandClock
-from kubelet_http import Asker, KubeletHttp, a_pod, allow, forbid
+from support.kube_access import a_client, access_of
+from support.kubeconfig_notation import HandClock
+from support.kubelet_http import Asker, KubeletHttp, a_pod, allow, forbid
 
 PODS = ["one", "two"]
 PATIENT = KubeletLimits(seconds=20)

@@ -19,13 +19,13 @@ import pytest
 import yaml
 
 from assets import ensure
-from bursar.app.peerpod_manifests import CONFIGURATION, POLICY
-from command_line import COMMAND
+from bursar.app.install.peerpods import CONFIGURATION, POLICY
 from controlplane import ControlPlane
-from kubectl import kubectl, try_kubectl
-from peerpod_notation import KATA, ONE_VM, VM, main
-from quota_processes import Controllers
-from webhook_process import Webhook
+from support.command_line import COMMAND
+from support.kubectl import kubectl, try_kubectl
+from support.peerpod_notation import KATA, ONE_VM, VM, main
+from support.quota_processes import Controllers
+from support.webhook_process import Webhook
 
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 PATIENCE_S = 60

@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from bursar.app.peerpod_manifests import CONFIGURATION, POLICY
-from bursar.app.peerpod_protection import (
+from bursar.app.install.peerpod_protection import (
     MAY_NOT_BIND,
     MAY_NOT_CHANGE,
     ONLY_ON_PEER_PODS,
     ONLY_WHAT_WAS_REMOVED,
     PROTECTED,
 )
-from bursar.cli.manifests import manifests
+from bursar.app.install.peerpods import CONFIGURATION, POLICY
+from bursar.cli.install.manifests import manifests
 from controlplane import ControlPlane
-from kubectl import try_kubectl
-from peerpod_notation import KATA, ONE_VM, RECORD, VM, main, remove_protection
-from webhook_process import Webhook
+from support.kubectl import try_kubectl
+from support.peerpod_notation import KATA, ONE_VM, RECORD, VM, main, remove_protection
+from support.webhook_process import Webhook
 
 PATIENCE_S = 60
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bursar.adapters.kube.client import KubeClient
-from bursar.app.ports import EventKind, Query
+from bursar.app.cluster.ports import EventKind, Query
 from bursar.core.peerpods.capacity import LIMIT_DEFAULT, MARK_ANNOTATION
 from cli.test_peerpod_scenarios import IBM
 from integration.test_peerpods import (
@@ -26,11 +26,18 @@ from integration.test_peerpods import (
     sizes_of,
     until,
 )
-from kube_access import NODES
-from peerpod_notation import KATA, ONE_VM, VM, main
 from program import Program
-from quota_processes import HOME, SHORT_TERMS, Controllers, administering, own_cluster, printed
-from webhook_process import Webhook
+from support.kube_access import NODES
+from support.peerpod_notation import KATA, ONE_VM, VM, main
+from support.quota_processes import (
+    HOME,
+    SHORT_TERMS,
+    Controllers,
+    administering,
+    own_cluster,
+    printed,
+)
+from support.webhook_process import Webhook
 
 PEERPODS = "confidential-containers-system"
 OTHER_CLASS = "kata-wh-test"

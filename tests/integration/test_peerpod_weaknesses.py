@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from admission_notation import a_review
 from bursar.adapters.admission.peerpods import PEER_PODS_PATH, PeerPodCounts, peer_pod_routes
-from bursar.adapters.memory.patches import json_patched
+from bursar.adapters.memory.objects.patches import json_patched
 from bursar.adapters.serving.server import Incoming
-from bursar.app.peerpod_manifests import (
+from bursar.app.install.peerpods import (
     PeerPodInstallation,
     peer_pod_documents,
     peer_pod_documents_without_webhook,
@@ -25,8 +24,9 @@ from bursar.core.model.selector import LabelSelector, selector_of
 from bursar.core.peerpods.capacity import preset
 from bursar.core.peerpods.instances import InstanceType
 from bursar.core.peerpods.settings import PeerPodSettings
-from named_tests import TESTS, is_there, named_in
-from peerpod_notation import (
+from support.admission_notation import a_review
+from support.named_tests import TESTS, is_there, named_in
+from support.peerpod_notation import (
     EFFECTIVE,
     KATA,
     ONE_VM,

@@ -16,14 +16,14 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from admission_notation import running
 from bursar.adapters.serving.server import JSON, Incoming, Outgoing
-from bursar.app.peerpod_manifests import CONFIGURATION, POLICY
-from bursar.cli.manifests import manifests
+from bursar.app.install.peerpods import CONFIGURATION, POLICY
+from bursar.cli.install.manifests import manifests
 from controlplane import LOOPBACK, NODE_CAPACITY, ControlPlane
-from kubectl import try_kubectl
-from peerpod_notation import KATA, ONE_VM, RECORD, VM, main, remove_protection, sized
-from webhook_process import Webhook
+from support.admission_notation import running
+from support.kubectl import try_kubectl
+from support.peerpod_notation import KATA, ONE_VM, RECORD, VM, main, remove_protection, sized
+from support.webhook_process import Webhook
 
 PATIENCE_S = 60
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from kubelet_server import (
+from support.kubelet_server import (
     Allocatable,
     Claim,
     ClaimDevice,
@@ -22,7 +22,7 @@ from kubelet_server import (
     Pod,
     kubelet_server,
 )
-from podresources_client import (
+from support.podresources_client import (
     ALLOCATABLE,
     ALPHA_LIST,
     GET,
@@ -30,7 +30,7 @@ from podresources_client import (
     PodResourcesClient,
     podresources_client,
 )
-from podresources_program import DialogueError
+from support.podresources_program import DialogueError
 
 pytestmark = pytest.mark.integration
 

@@ -11,13 +11,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from bursar.app.admission_manifests import MAY_NOT_GROW, MAY_NOT_NAME_A_NODE
-from bursar.cli.manifests import manifests
+from bursar.app.install.admission import MAY_NOT_GROW, MAY_NOT_NAME_A_NODE
+from bursar.cli.install.manifests import manifests
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
-from command_line import Ran
 from controlplane import ControlPlane
-from kubectl import try_kubectl
+from support.command_line import Ran
+from support.kubectl import try_kubectl
 
 REMOVAL_DENIED = "Only AAQ controller has permission to remove ApplicationAwareQuotaGate gate"
 FOREIGN = "example.com/licence"

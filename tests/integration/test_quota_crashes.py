@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from bursar.app.lease_record import LEASES
-from bursar.app.ports import Key, NotFoundError, Resource
-from quota_processes import (
+from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.ports import Key, NotFoundError, Resource
+from support.quota_processes import (
     LEASE,
     SHORT_TERMS,
     Administrator,

@@ -10,16 +10,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from bursar.app.kinds import NAMESPACES, PODS, RESOURCE_QUOTAS
-from bursar.app.ports import ClusterError, Key, NotFoundError, Patch, PatchKind
+from bursar.app.cluster.kinds import NAMESPACES, PODS, RESOURCE_QUOTAS
+from bursar.app.cluster.ports import ClusterError, Key, NotFoundError, Patch, PatchKind
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from certificates import Authority
 from controlplane import LOOPBACK, ControlPlane
-from kubectl import try_kubectl
 from program import free_port
-from quota_processes import (
+from support.kubectl import try_kubectl
+from support.quota_processes import (
     PATIENCE_S,
     POLL_S,
     Administrator,

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from bursar.app.kinds import PODS
-from bursar.app.ports import Key, Query
-from quota_processes import Controllers, Lane, administering, own_cluster, until, watched
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import Key, Query
+from support.quota_processes import Controllers, Lane, administering, own_cluster, until, watched
 
 QUIET_S = 2.0
 """Long enough for a controller to do what it should not."""

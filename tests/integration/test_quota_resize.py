@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import pytest
 
 from bursar.adapters.kube.transport import Limits
-from bursar.app.kinds import PODS
-from bursar.app.ports import ClusterError, Key, Patch, PatchKind, Query
-from command_line import Ran
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import ClusterError, Key, Patch, PatchKind, Query
 from controlplane import LOOPBACK, ControlPlane
-from kube_access import a_client, access_of
-from kubectl import try_kubectl
 from program import free_port
-from quota_processes import (
+from support.command_line import Ran
+from support.kube_access import a_client, access_of
+from support.kubectl import try_kubectl
+from support.quota_processes import (
     HOME,
     SHORT_TERMS,
     Administrator,
@@ -29,7 +29,7 @@ from quota_processes import (
     until,
     watched,
 )
-from webhook_process import Webhook
+from support.webhook_process import Webhook
 
 SERVER_ACCOUNT = f"system:serviceaccount:{HOME}:aaq-server"
 QUIET_S = 2.0

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from bursar.app.kinds import PODS
-from bursar.app.ports import ClusterError, Key, Patch, PatchKind
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import ClusterError, Key, Patch, PatchKind
 from bursar.core.quota.quota import GATE
-from command_line import Ran, run_bursar
 from controlplane import ControlPlane
-from kubectl import try_kubectl
-from quota_processes import (
+from support.command_line import Ran, run_bursar
+from support.kubectl import try_kubectl
+from support.quota_processes import (
     ACCOUNT,
     HOME,
     POLL_S,

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 
-from admission_notation import ACRQ, ARQ, GATE, a_pod, put_pair
 from assets import ROOT
-from bursar.app.admission import MAY_NOT_NAME_A_NODE, MAY_NOT_REMOVE
-from command_line import Ran
+from bursar.app.admission.pods import MAY_NOT_NAME_A_NODE, MAY_NOT_REMOVE
 from controlplane import ControlPlane
-from kubectl import try_kubectl
-from webhook_process import Webhook, gate_once, shown_certificate
+from support.admission_notation import ACRQ, ARQ, GATE, a_pod, put_pair
+from support.command_line import Ran
+from support.kubectl import try_kubectl
+from support.webhook_process import Webhook, gate_once, shown_certificate
 
 GROUP = "aaq.kubevirt.io"
 PLURALS = {ARQ: f"{ARQ.lower()}s", ACRQ: f"{ACRQ.lower()}s", "AAQ": "aaqs"}

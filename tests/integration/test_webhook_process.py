@@ -14,15 +14,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from admission_notation import a_pod, a_review
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.serving.server import HttpsServer, Incoming, Outgoing
 from bursar.adapters.serving.serving_pair import ServingPair
-from bursar.cli.ending import BadInputError
-from bursar.cli.webhook import webhook as verb
+from bursar.cli.exit_codes import BadInputError
+from bursar.cli.processes.webhook import webhook as verb
 from certificates import Authority, _draft, _write_key
 from controlplane import LOOPBACK
-from webhook_process import COMMAND, JSON, Webhook, gate_once
+from support.admission_notation import a_pod, a_review
+from support.webhook_process import COMMAND, JSON, Webhook, gate_once
 
 
 async def test_sigterm_ends_it_after_the_last_answer(control_plane, tmp_path):

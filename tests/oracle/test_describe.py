@@ -14,12 +14,12 @@ from typing import Any
 import yaml
 from hypothesis import strategies as st
 
-from bursar.app.node_report import node_report
-from bursar.cli.ages import human_duration
-from bursar.cli.node_layout import describe_node
-from bursar.cli.tabwriter import aligned
+from bursar.app.reports.node import node_report
+from bursar.cli.output.ages import human_duration
+from bursar.cli.output.tabwriter import aligned
+from bursar.cli.reports.node_layout import describe_node
 from bursar.core.model.quantity import Quantity
-from raw_objects import HOSTILE_AMOUNT, HOSTILE_NAME, KNOWN, WHOLE, as_node, as_pod, pods
+from support.raw_objects import HOSTILE_AMOUNT, HOSTILE_NAME, KNOWN, WHOLE, as_node, as_pod, pods
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "node-pool.yaml"
 

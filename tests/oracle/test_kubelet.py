@@ -17,7 +17,13 @@ from bursar.core.model.allocatable import (
     parse_thresholds,
 )
 from bursar.core.model.binary_float import binary32, percent, sqrt64, truncated_int64
-from bursar.core.model.cgroup import (
+from bursar.core.model.cgroup.pod import (
+    CgroupOptions,
+    cgroupfs_path,
+    pod_cgroup,
+    systemd_path,
+)
+from bursar.core.model.cgroup.values import (
     PageSizeError,
     hugepage_limits,
     milli_from_quota,
@@ -28,16 +34,10 @@ from bursar.core.model.cgroup import (
     shares_from_weight,
     weight_quadratic,
 )
-from bursar.core.model.cgroup_pod import (
-    CgroupOptions,
-    cgroupfs_path,
-    pod_cgroup,
-    systemd_path,
-)
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.demand import KUBELET, pod_requests
 from bursar.core.model.quantity import ZERO, Quantity
-from raw_objects import CPU, EPHEMERAL, HUGEPAGES, MEMORY, WHOLE, as_pod, pods
+from support.raw_objects import CPU, EPHEMERAL, HUGEPAGES, MEMORY, WHOLE, as_pod, pods
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 SOME_INT64 = INT64 | st.integers(-5, 100_000) | st.sampled_from([2**53 + 1, 2**63 - 1, -(2**63)])

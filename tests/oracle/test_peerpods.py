@@ -12,8 +12,8 @@ from bursar.core.peerpods.instances import MachineSize
 from bursar.core.peerpods.record import Record, believed_record, demand_of
 from bursar.core.peerpods.rewriting import Rewritten, rewrite
 from bursar.core.peerpods.sizing import SizeTexts, upstream_size
-from peerpod_notation import EFFECTIVE, PEER_PODS, VM
-from raw_objects import as_pod, pods
+from support.peerpod_notation import EFFECTIVE, PEER_PODS, VM
+from support.raw_objects import as_pod, pods
 
 MIB = 1 << 20
 GPU = "nvidia.com/gpu"

@@ -33,7 +33,7 @@ from bursar.core.placement.score import (
     requested_to_capacity_ratio,
 )
 from bursar.core.placement.vector import Vector
-from raw_objects import HOSTILE_AMOUNT, HOSTILE_NAME, KNOWN, as_node, as_pod, pods
+from support.raw_objects import HOSTILE_AMOUNT, HOSTILE_NAME, KNOWN, as_node, as_pod, pods
 
 Raw = dict[str, Any]
 

@@ -18,15 +18,15 @@ from bursar.core.model.problem import (
     required,
 )
 from bursar.core.model.quantity import Quantity
-from bursar.core.model.validation import (
+from bursar.core.model.validation.node import validate_node
+from bursar.core.model.validation.pod import (
     pod_warnings,
     validate_gate_update,
     validate_pod,
     validate_pod_spec,
 )
-from bursar.core.model.validation_node import validate_node
-from bursar.core.model.validation_resize import validate_resize
-from raw_objects import (
+from bursar.core.model.validation.resize import validate_resize
+from support.raw_objects import (
     HOSTILE_AMOUNT,
     HOSTILE_AMOUNTS,
     HOSTILE_NAME,

@@ -5,11 +5,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bursar.wire.documents import read_documents
-from bursar.wire.fields import FieldError, decode_quantity, number_text
-from bursar.wire.text import DocumentError, Text
-from bursar.wire.tree import Number, Value
-from bursar.wire.yaml_tree import yaml_trees
+from bursar.wire.documents.stream import read_documents
+from bursar.wire.documents.text import DocumentError, Text
+from bursar.wire.documents.tree import Number, Value
+from bursar.wire.documents.yaml_tree import yaml_trees
+from bursar.wire.structs.fields import FieldError, decode_quantity, number_text
 
 REFUSED = "refused"
 

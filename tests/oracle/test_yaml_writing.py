@@ -4,8 +4,8 @@ import json
 
 from hypothesis import strategies as st
 
-from bursar.wire.yaml_writing import yaml_text
-from nasty_texts import NASTY
+from bursar.wire.documents.yaml_writing import yaml_text
+from support.nasty_texts import NASTY
 from wire.test_yaml_writing import TEXTS, TREES, typed
 
 

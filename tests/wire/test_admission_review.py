@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.core.quota.quota import QuotaKind
-from bursar.wire.admission_review import (
+from bursar.wire.admission import (
     ObjectError,
     ReviewError,
     decode_pod_facts,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bursar.wire.amounts import require_amounts_of_node, require_amounts_of_pod
-from bursar.wire.fields import FieldError
-from raw_objects import as_node, as_pod
+from bursar.wire.model.amounts import require_amounts_of_node, require_amounts_of_pod
+from bursar.wire.structs.fields import FieldError
+from support.raw_objects import as_node, as_pod
 
 NEGATIVE = {"memory": "1Gi", "cpu": "-100m"}
 PROBLEM = 'Invalid value: "-100m": must be greater than or equal to 0'

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bursar.wire.documents import read_documents
-from bursar.wire.text import DocumentError, Place
-from bursar.wire.tree import Number, Value
+from bursar.wire.documents.stream import read_documents
+from bursar.wire.documents.text import DocumentError, Place
+from bursar.wire.documents.tree import Number, Value
 
 
 def values(text: str) -> list[Value]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.core.model.quantity import FORMAT_ERROR, Quantity
-from bursar.wire.fields import (
+from bursar.wire.structs.fields import (
     FieldError,
     decode_quantity,
     decode_resources,

@@ -1,6 +1,6 @@
 """Shared values: one object for all who are equal, and no table without a bound."""
 
-from bursar.wire.interning import Generations, Interner
+from bursar.wire.structs.interning import Generations, Interner
 
 
 def test_equal_values_become_one_object():

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.wire.json_tree import JsonSyntaxError, json_trees
-from bursar.wire.text import DEPTH_MAX, SCALAR_LENGTH_MAX, DocumentError, Place, Text
-from bursar.wire.tree import Number, Tree, Value
+from bursar.wire.documents.json_tree import JsonSyntaxError, json_trees
+from bursar.wire.documents.text import DEPTH_MAX, SCALAR_LENGTH_MAX, DocumentError, Place, Text
+from bursar.wire.documents.tree import Number, Tree, Value
 
 STRING = "the end of the string, or a valid escape in it, is expected"
 LONG = f"more than {SCALAR_LENGTH_MAX} characters in one value or gap"

@@ -7,10 +7,10 @@ import pytest
 
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
-from bursar.wire.documents import read_documents
-from bursar.wire.objects import Entry, ObjectError, Skipped, read_objects
-from bursar.wire.text import Place
-from bursar.wire.workload import WorkloadTemplate
+from bursar.wire.documents.stream import read_documents
+from bursar.wire.documents.text import Place
+from bursar.wire.model.objects import Entry, ObjectError, Skipped, read_objects
+from bursar.wire.model.workload import WorkloadTemplate
 
 
 def read(text: str) -> list[Entry]:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bursar.wire.fields import FieldError
 from bursar.wire.peerpods import decode_catalogue
+from bursar.wire.structs.fields import FieldError
 
 FIELDS = "name, provider, arch, vcpus, memory, gpus, price"
 LARGE = {"name": "m5.large", "vcpus": 2, "memory": "8Gi"}

@@ -6,8 +6,8 @@ import pytest
 
 from bursar.core.model import pod as core
 from bursar.core.model.quantity import Quantity
-from bursar.wire.fields import FieldError
-from raw_objects import as_pod
+from bursar.wire.structs.fields import FieldError
+from support.raw_objects import as_pod
 
 REQUIREMENTS = {"requests": {"cpu": "1"}, "limits": {"cpu": 2}, "claims": [{"name": "gpu"}]}
 EXPECTED_REQUIREMENTS = core.ResourceRequirements(

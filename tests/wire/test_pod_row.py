@@ -14,11 +14,11 @@ from bursar.core.model.demand import ASSIGNED, QUOTA, pod_limits, pod_requests
 from bursar.core.model.pod_row import Stamp
 from bursar.core.model.qos import QosClass, qos_class
 from bursar.core.model.quantity import Quantity
-from bursar.wire import pod as wire_pod
-from bursar.wire.fields import FieldError
-from bursar.wire.object_identity import RawIdentity, find_identity
-from bursar.wire.pod_row import DECISIVE_LENGTH_MAX, PodRowDecoder
-from raw_objects import pods
+from bursar.wire.cluster.object_identity import RawIdentity, find_identity
+from bursar.wire.model import pod as wire_pod
+from bursar.wire.model.pod_row import DECISIVE_LENGTH_MAX, PodRowDecoder
+from bursar.wire.structs.fields import FieldError
+from support.raw_objects import pods
 
 FULL = {
     "metadata": {

@@ -14,11 +14,11 @@ from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import Order, QuotaKey, QuotaKind
 from bursar.core.quota.reported import QuotaObject, Reported, ReportedCondition
 from bursar.core.quota.scopes import ScopeRule
-from bursar.wire.documents import read_documents
-from bursar.wire.fields import FieldError
-from bursar.wire.namespace import decode_namespace
-from bursar.wire.objects import ObjectError, Skipped, read_objects
-from bursar.wire.quota_objects import decode_quota, quota_in_manifest
+from bursar.wire.documents.stream import read_documents
+from bursar.wire.model.namespace import decode_namespace
+from bursar.wire.model.objects import ObjectError, Skipped, read_objects
+from bursar.wire.quota import decode_quota, quota_in_manifest
+from bursar.wire.structs.fields import FieldError
 
 ORDER = "bursar.io/order"
 NAMESPACED = {

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.wire import node as wire_node
-from bursar.wire import pod as wire_pod
-from bursar.wire.fields import FieldError
-from bursar.wire.shape import described, shaped
-from bursar.wire.tree import Number
+from bursar.wire.documents.tree import Number
+from bursar.wire.model import node as wire_node
+from bursar.wire.model import pod as wire_pod
+from bursar.wire.structs.fields import FieldError
+from bursar.wire.structs.shape import described, shaped
 
 QUOTE = "; quote it to make it one"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.wire.text import SOURCE_BYTES_MAX, DocumentError, Place, Text
+from bursar.wire.documents.text import SOURCE_BYTES_MAX, DocumentError, Place, Text
 
 
 def whole(text: Text) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.wire.tree import steps_towards
+from bursar.wire.documents.tree import steps_towards
 
 VALUE = {
     "spec": {

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from bursar.core.model.quantity import Quantity
-from bursar.wire.fields import FieldError
-from bursar.wire.workload import WORKLOAD_KINDS, WorkloadTemplate, decode_workload
+from bursar.wire.model.workload import WORKLOAD_KINDS, WorkloadTemplate, decode_workload
+from bursar.wire.structs.fields import FieldError
 
 TEMPLATE: dict[str, Any] = {
     "metadata": {"name": "ignored", "labels": {"app": "web"}},

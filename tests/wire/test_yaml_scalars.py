@@ -4,7 +4,14 @@ import math
 
 import pytest
 
-from bursar.wire.yaml_scalars import TAG_PREFIX, ScalarError, plain, plain_key, tagged, tagged_key
+from bursar.wire.documents.yaml_scalars import (
+    TAG_PREFIX,
+    ScalarError,
+    plain,
+    plain_key,
+    tagged,
+    tagged_key,
+)
 
 
 @pytest.mark.parametrize(

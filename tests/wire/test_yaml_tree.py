@@ -6,9 +6,16 @@ import sys
 import pytest
 import yaml
 
-from bursar.wire.text import DEPTH_MAX, SCALAR_LENGTH_MAX, VALUES_MAX, DocumentError, Place, Text
-from bursar.wire.tree import Tree, Value
-from bursar.wire.yaml_tree import ALIASED_VALUES_MAX, yaml_trees
+from bursar.wire.documents.text import (
+    DEPTH_MAX,
+    SCALAR_LENGTH_MAX,
+    VALUES_MAX,
+    DocumentError,
+    Place,
+    Text,
+)
+from bursar.wire.documents.tree import Tree, Value
+from bursar.wire.documents.yaml_tree import ALIASED_VALUES_MAX, yaml_trees
 
 STRAY = "found character that cannot start any token"
 LOADERS = [yaml.CSafeLoader, yaml.SafeLoader]
@@ -53,8 +60,8 @@ def test_both_parsers_refuse_with_a_document_error(loader, text):
 WITHOUT_LIBYAML = """
 import sys
 sys.modules["yaml._yaml"] = None
-from bursar.wire.text import Text
-from bursar.wire.yaml_tree import LOADER, yaml_trees
+from bursar.wire.documents.text import Text
+from bursar.wire.documents.yaml_tree import LOADER, yaml_trees
 print(LOADER.__name__, [tree.root for tree in yaml_trees(Text([b"a: [b]"]), [])])
 """
 

@@ -10,10 +10,10 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bursar.wire.documents import read_documents
-from bursar.wire.fields import FieldError, number_text
-from bursar.wire.yaml_writing import require_finite, yaml_stream, yaml_text
-from nasty_texts import NASTY
+from bursar.wire.documents.stream import read_documents
+from bursar.wire.documents.yaml_writing import require_finite, yaml_stream, yaml_text
+from bursar.wire.structs.fields import FieldError, number_text
+from support.nasty_texts import NASTY
 
 CHARACTERS = st.characters(codec="utf-8")
 NEAR_NUMBERS = st.text("0189xXoObB_+-.eEfaniNIyYTZ~: ", max_size=7)

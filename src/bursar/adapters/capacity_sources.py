@@ -8,18 +8,18 @@ from typing import Final, TypeVar
 from bursar.adapters.identity import locate
 from bursar.adapters.observed import Cluster, observe
 from bursar.adapters.reading_once import read_all
-from bursar.app.access_manifests import CAPACITY_CONFIG, PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.capacity.work import CapacitySources
-from bursar.app.informer import Informer
-from bursar.app.informer_store import Sighting
-from bursar.app.kinds import CONFIG_MAPS, NODES, PODS
-from bursar.app.ports import Clock, ForbiddenError, Key, NotFoundError, Query, Reader
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.kinds import CONFIG_MAPS, NODES, PODS
+from bursar.app.cluster.ports import Clock, ForbiddenError, Key, NotFoundError, Query, Reader
+from bursar.app.install.access import CAPACITY_CONFIG, PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.selector import Selector
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import VM_RESOURCE, CapacityNode, Declaration, Declared
 from bursar.wire.capacity import decode_capacity_node, decode_declarations, preset_decoder
-from bursar.wire.pod_row import PodRowDecoder
+from bursar.wire.model.pod_row import PodRowDecoder
 
 PRESET_SELECTOR: Final = parse_selector("katacontainers.io/kata-runtime=true")
 """The label that upstream's runtime class asks of nodes."""

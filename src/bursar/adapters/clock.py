@@ -5,7 +5,7 @@ import time
 from datetime import UTC, datetime
 from typing import Final
 
-from bursar.app.ports import Clock
+from bursar.app.cluster.ports import Clock
 
 
 class RealClock:

@@ -9,9 +9,9 @@ from typing import Final, TypeVar
 
 from bursar.adapters.device_sources import DEVICES
 from bursar.adapters.reading_once import read_all
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import ForbiddenError, NotFoundError, Query, Reader, Resource
 from bursar.app.devices.report import Evidence
-from bursar.app.kinds import PODS
-from bursar.app.ports import ForbiddenError, NotFoundError, Query, Reader, Resource
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import DevicePod
 from bursar.core.devices.register import DynamicDevice

@@ -9,9 +9,9 @@ from typing import BinaryIO, Final
 from bursar.adapters.device_evidence import RESOURCE_CLAIMS
 from bursar.adapters.device_sources import DEVICES
 from bursar.adapters.files.manifests import ManifestError, Origin, read_objects_as_written
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import Json
 from bursar.app.devices.report import Evidence
-from bursar.app.kinds import PODS
-from bursar.app.ports import Json
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import DevicePod
 from bursar.core.devices.register import DynamicDevice
@@ -19,7 +19,7 @@ from bursar.core.devices.source import Source
 from bursar.wire.device_claims import decode_resource_claim
 from bursar.wire.device_inventory import decode_device_object
 from bursar.wire.device_pod import DevicePodDecoder
-from bursar.wire.fields import printable
+from bursar.wire.structs.fields import printable
 
 __all__ = ["ManifestError", "evidence_in_files"]
 

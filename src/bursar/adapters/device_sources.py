@@ -10,10 +10,9 @@ from random import Random
 from typing import Final
 
 from bursar.adapters.observed import Cluster, observe
-from bursar.app.devices.ports import SourceError
-from bursar.app.informer import InformerCounters
-from bursar.app.kinds import PODS
-from bursar.app.ports import (
+from bursar.app.cluster.informer.informer import InformerCounters
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
     ClusterError,
@@ -25,10 +24,11 @@ from bursar.app.ports import (
     Resource,
     WatchEvent,
 )
-from bursar.app.time_limit import within
+from bursar.app.cluster.time_limit import within
+from bursar.app.devices.ports import SourceError
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import DevicePod
-from bursar.wire.fields import printable
+from bursar.wire.structs.fields import printable
 
 DEVICES: Final = Resource(
     "scheduling.koordinator.sh", "v1alpha1", "devices", "Device", is_namespaced=False

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterable
 
-from bursar.wire import yaml_writing
-from bursar.wire.fields import FieldError
+from bursar.wire.documents import yaml_writing
+from bursar.wire.structs.fields import FieldError
 
 __all__ = ["UnwritableError", "json_text", "require_writable", "yaml_stream", "yaml_text"]
 

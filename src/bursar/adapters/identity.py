@@ -1,8 +1,8 @@
 """Which object a body of any kind is about, as informers want to know it."""
 
-from bursar.app.informer_store import Identity
-from bursar.app.ports import Key
-from bursar.wire.object_identity import find_identity
+from bursar.app.cluster.informer.store import Identity
+from bursar.app.cluster.ports import Key
+from bursar.wire.cluster.object_identity import find_identity
 
 
 def locate(body: bytes) -> Identity | None:

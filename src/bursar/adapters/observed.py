@@ -5,9 +5,9 @@ from random import Random
 from typing import Protocol, TypeVar
 
 from bursar.adapters.identity import locate
-from bursar.app.informer import Informer
-from bursar.app.informer_store import Identity, Sighting
-from bursar.app.ports import EVERYTHING, Clock, Query, Reader, Resource, Watcher
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Identity, Sighting
+from bursar.app.cluster.ports import EVERYTHING, Clock, Query, Reader, Resource, Watcher
 
 T = TypeVar("T")
 

@@ -20,13 +20,13 @@ from bursar.core.peerpods.json_document import Json, JsonObject, PatchStep, patc
 from bursar.core.peerpods.reading import CONTAINERS, INIT_CONTAINERS, object_in, objects_in
 from bursar.core.peerpods.rewriting import Rewriting, Rewritten, is_peer_pod, rewrite
 from bursar.core.peerpods.settings import PeerPodSettings
-from bursar.wire import pod as wire_pod
-from bursar.wire.documents import Document, read_documents
-from bursar.wire.fields import FieldError
+from bursar.wire.documents.stream import Document, read_documents
+from bursar.wire.documents.text import DocumentError
+from bursar.wire.documents.tree import Value, steps_towards
+from bursar.wire.model import pod as wire_pod
 from bursar.wire.peerpods import decode_catalogue
-from bursar.wire.shape import shaped
-from bursar.wire.text import DocumentError
-from bursar.wire.tree import Value, steps_towards
+from bursar.wire.structs.fields import FieldError
+from bursar.wire.structs.shape import shaped
 
 __all__ = ["FileObject", "ManifestError", "as_sent", "read_catalogue", "rewrite_files"]
 

@@ -9,7 +9,6 @@ from bursar.adapters.files.manifests import ManifestError
 from bursar.adapters.files.sources import SourceError
 from bursar.core.devices.allocation import ReportedPod
 from bursar.core.devices.register import DynamicDevice
-from bursar.wire.fields import printable
 from bursar.wire.pod_resources.claimed import decode_claimed, decode_claimed_json
 from bursar.wire.pod_resources.json_form import (
     BYTES_MAX,
@@ -17,6 +16,7 @@ from bursar.wire.pod_resources.json_form import (
     decode_pods_json,
     encode_pods_json,
 )
+from bursar.wire.structs.fields import printable
 
 __all__ = ["KubeletAnswer", "ManifestError", "decode_answer", "encode_pods_json", "read_dump"]
 

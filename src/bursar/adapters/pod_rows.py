@@ -5,12 +5,12 @@ from random import Random
 
 from bursar.adapters.identity import locate
 from bursar.adapters.observed import Cluster
-from bursar.app.informer import Informer
-from bursar.app.informer_store import Identity
-from bursar.app.kinds import PODS
-from bursar.app.ports import Clock, Key
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Identity
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import Clock, Key
 from bursar.core.model.pod_row import PodRow
-from bursar.wire.pod_row import PodRowDecoder
+from bursar.wire.model.pod_row import PodRowDecoder
 
 
 def identify_pod(row: PodRow) -> Identity:

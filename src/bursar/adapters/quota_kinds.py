@@ -12,16 +12,16 @@ import yaml
 
 import bursar
 from bursar.adapters.observed import Cluster, observe
-from bursar.app.informer import Informer
-from bursar.app.informer_store import Sighting
-from bursar.app.kinds import NAMESPACES
-from bursar.app.ports import Clock, Json
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.kinds import NAMESPACES
+from bursar.app.cluster.ports import Clock, Json
 from bursar.app.quota.kinds import QUOTAS
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.reported import QuotaObject
-from bursar.wire.namespace import decode_namespace
-from bursar.wire.quota_objects import decode_quota
+from bursar.wire.model.namespace import decode_namespace
+from bursar.wire.quota import decode_quota
 
 _CRDS: Final = "api/crds"
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from bursar.adapters.reading_once import read_all
-from bursar.app.kinds import NAMESPACES, PODS
-from bursar.app.ports import (
+from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.ports import (
     ForbiddenError,
     NotFoundError,
     Query,
@@ -16,9 +16,9 @@ from bursar.app.quota.kinds import QUOTAS
 from bursar.app.quota.report import Inventory
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.reported import QuotaObject
-from bursar.wire.namespace import decode_namespace
-from bursar.wire.pod_row import PodRowDecoder
-from bursar.wire.quota_objects import decode_quota
+from bursar.wire.model.namespace import decode_namespace
+from bursar.wire.model.pod_row import PodRowDecoder
+from bursar.wire.quota import decode_quota
 
 Progress = Callable[[str, int], None]
 """Told the kind, and how many of it have been read so far."""

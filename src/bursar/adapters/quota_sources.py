@@ -10,7 +10,7 @@ from bursar.adapters.capacity_sources import CapacityPlaces, capacity_sources
 from bursar.adapters.observed import Cluster, observe
 from bursar.adapters.pod_rows import pod_rows
 from bursar.adapters.quota_kinds import observe_namespaces, observe_quotas
-from bursar.app.ports import Clock, Json
+from bursar.app.cluster.ports import Clock, Json
 from bursar.app.quota.applied import AppliedQuota
 from bursar.app.quota.controller import TermSources
 from bursar.app.quota.desk import Sources

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from bursar.adapters.identity import locate
-from bursar.app.ports import ExpiredError, Query, Reader, Resource
+from bursar.app.cluster.ports import ExpiredError, Query, Reader, Resource
 
 PAGE_SIZE: Final = 500
 ATTEMPTS_MAX: Final = 3

@@ -5,14 +5,14 @@ from random import Random
 import msgspec
 
 from bursar.adapters.observed import Cluster, observe
-from bursar.app.informer import Informer
-from bursar.app.informer_store import Sighting
-from bursar.app.kinds import NODES, PODS
-from bursar.app.ports import Clock
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.kinds import NODES, PODS
+from bursar.app.cluster.ports import Clock
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
-from bursar.wire import node as wire_node
-from bursar.wire import pod as wire_pod
+from bursar.wire.model import node as wire_node
+from bursar.wire.model import pod as wire_pod
 
 
 def observe_pods(cluster: Cluster, clock: Clock, random: Random) -> Informer[Sighting[Pod]]:

@@ -4,35 +4,41 @@ from typing import Final
 
 VERBS: Final = {
     "agent": (
-        "bursar.cli.agent:agent",
+        "bursar.cli.processes.agent:agent",
         "Show a node's devices to those who ask kubelet for them.",
     ),
     "capacity": (
-        "bursar.cli.capacity:capacity",
+        "bursar.cli.capacity.capacity:capacity",
         "Look at and set what nodes offer of extended resources.",
     ),
     "completion": ("bursar.cli.completion:completion", "Print the shell completion script."),
     "controller": (
-        "bursar.cli.controller:controller",
+        "bursar.cli.processes.controller:controller",
         "Keep the books of a cluster, and let pods go as there is room.",
     ),
-    "describe": ("bursar.cli.describe:describe", "Show what pods, nodes and quotas consume."),
-    "devices": ("bursar.cli.devices:devices", "List who has which device, and who says so."),
+    "describe": (
+        "bursar.cli.reports.describe:describe",
+        "Show what pods, nodes and quotas consume.",
+    ),
+    "devices": (
+        "bursar.cli.devices.devices:devices",
+        "List who has which device, and who says so.",
+    ),
     "manifests": (
-        "bursar.cli.manifests:manifests",
+        "bursar.cli.install.manifests:manifests",
         "Print what gates, rewrites or shows the pods of a cluster.",
     ),
     "peerpod": (
-        "bursar.cli.peerpod:peerpod",
+        "bursar.cli.peerpods.peerpod:peerpod",
         "Rewrite peer pods and choose their instance types, offline.",
     ),
-    "quantity": ("bursar.cli.quantity:quantity", "Read quantities as Kubernetes does."),
-    "queue": ("bursar.cli.queue:queue", "List the pods that wait for a quota, and why."),
-    "release": ("bursar.cli.release:release", "Let pods go without asking a quota."),
-    "top": ("bursar.cli.top:top", "Show how much there is, what is used, and what waits."),
-    "up": ("bursar.cli.up:up", "Run a cluster and watch it live."),
+    "quantity": ("bursar.cli.reports.quantity:quantity", "Read quantities as Kubernetes does."),
+    "queue": ("bursar.cli.quota.queue:queue", "List the pods that wait for a quota, and why."),
+    "release": ("bursar.cli.quota.release:release", "Let pods go without asking a quota."),
+    "top": ("bursar.cli.quota.top:top", "Show how much there is, what is used, and what waits."),
+    "up": ("bursar.cli.processes.up:up", "Run a cluster and watch it live."),
     "webhook": (
-        "bursar.cli.webhook:webhook",
+        "bursar.cli.processes.webhook:webhook",
         "Gate new pods, rewrite peer pods and check quotas for an API server.",
     ),
 }

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.ports import Reader, Writer
-from bursar.cli.ending import BadInputError
+from bursar.app.cluster.ports import Reader, Writer
+from bursar.cli.exit_codes import BadInputError
 
 
 class LiveCluster(Reader, Writer, Protocol):

@@ -50,7 +50,7 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code (documented in docs/reference/cli.md)."""
     import click  # noqa: PLC0415 - see main
 
-    from bursar.cli.ending import BAD_INPUT, INTERRUPTED, BadInputError  # noqa: PLC0415
+    from bursar.cli.exit_codes import BAD_INPUT, INTERRUPTED, BadInputError  # noqa: PLC0415
     from bursar.cli.root import bursar  # noqa: PLC0415
 
     try:

@@ -31,9 +31,11 @@ from bursar.core.peerpods.capacity import (
     preset,
     resource_problem,
 )
-from bursar.wire.body import decode_body
-from bursar.wire.documents import read_documents
-from bursar.wire.fields import (
+from bursar.wire.documents.stream import read_documents
+from bursar.wire.documents.text import DocumentError
+from bursar.wire.documents.tree import Value
+from bursar.wire.structs.body import decode_body
+from bursar.wire.structs.fields import (
     RawResourceList,
     RawTexts,
     decode_resources,
@@ -41,10 +43,8 @@ from bursar.wire.fields import (
     printable,
     quoted,
 )
-from bursar.wire.shape import described
-from bursar.wire.struct import Struct
-from bursar.wire.text import DocumentError
-from bursar.wire.tree import Value
+from bursar.wire.structs.shape import described
+from bursar.wire.structs.struct import Struct
 
 ANNOTATION_LENGTH_MAX: Final = 8192
 DECLARATION_LENGTH_MAX: Final = 16384

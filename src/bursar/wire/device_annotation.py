@@ -18,8 +18,8 @@ from bursar.core.devices.claim import NO_AMOUNTS, Claim, Claims
 from bursar.core.devices.source import Fields, Layout, Shape, Source
 from bursar.core.model.int64 import INT64_MAX, INT64_MIN
 from bursar.wire.device_values import decode_amount, require_word
-from bursar.wire.fields import quoted
-from bursar.wire.tree import Number
+from bursar.wire.documents.tree import Number
+from bursar.wire.structs.fields import quoted
 
 TEXT_LENGTH_MAX: Final = 64 * 1024
 """Room for 250 devices as Koordinator writes them. Kubernetes itself takes four times as much,

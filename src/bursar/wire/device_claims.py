@@ -6,8 +6,8 @@ What is read of a status is the same in v1, v1beta2 and v1beta1.
 from typing import Final
 
 from bursar.core.devices.register import DynamicDevice
-from bursar.wire.body import decode_body
-from bursar.wire.struct import Struct
+from bursar.wire.structs.body import decode_body
+from bursar.wire.structs.struct import Struct
 
 DEVICES_MAX: Final = 8192
 """Devices times pods. The API allows 32 devices for 256 pods in one claim."""

@@ -12,10 +12,10 @@ import msgspec
 
 from bursar.core.devices.claim import NO_AMOUNTS
 from bursar.core.devices.inventory import Device, Function, Inventory
-from bursar.wire.body import decode_body
 from bursar.wire.device_values import decode_amount, require_word
-from bursar.wire.fields import RawResourceList, RawTexts, printable
-from bursar.wire.struct import Struct
+from bursar.wire.structs.body import decode_body
+from bursar.wire.structs.fields import RawResourceList, RawTexts, printable
+from bursar.wire.structs.struct import Struct
 
 VENDOR_LABEL: Final = "node.koordinator.sh/gpu-vendor"
 MODEL_LABEL: Final = "node.koordinator.sh/gpu-model"

@@ -14,9 +14,9 @@ from bursar.core.devices.claim import NO_AMOUNTS, Claims
 from bursar.core.devices.pod import DeviceContainer, DevicePod, KnownDevice
 from bursar.core.devices.source import Source
 from bursar.core.model.int64 import INT64_MAX
-from bursar.wire.body import decode_body
 from bursar.wire.device_annotation import decode_claims
-from bursar.wire.fields import (
+from bursar.wire.structs.body import decode_body
+from bursar.wire.structs.fields import (
     FieldError,
     RawResourceList,
     RawTexts,
@@ -24,7 +24,7 @@ from bursar.wire.fields import (
     printable,
     quoted,
 )
-from bursar.wire.struct import Struct
+from bursar.wire.structs.struct import Struct
 
 LIST_KIND: Final = "PodList"
 ITEMS_MAX: Final = 10_000

@@ -25,11 +25,11 @@ from bursar.core.devices.source import (
 )
 from bursar.core.model.names import is_extended, qualified_name_errors
 from bursar.wire.device_values import require_word
-from bursar.wire.documents import Document, read_documents
-from bursar.wire.fields import FIELD_LENGTH_MAX, FieldError, printable, quoted
-from bursar.wire.shape import described, shaped
-from bursar.wire.text import START, DocumentError
-from bursar.wire.tree import Value, steps_towards
+from bursar.wire.documents.stream import Document, read_documents
+from bursar.wire.documents.text import START, DocumentError
+from bursar.wire.documents.tree import Value, steps_towards
+from bursar.wire.structs.fields import FIELD_LENGTH_MAX, FieldError, printable, quoted
+from bursar.wire.structs.shape import described, shaped
 
 SOURCES_MAX: Final = 32
 KINDS_MAX: Final = 64

@@ -3,7 +3,7 @@
 from typing import Final
 
 from bursar.core.model.int64 import INT64_MAX
-from bursar.wire.fields import FieldError, Scalar, decode_quantity, quoted
+from bursar.wire.structs.fields import FieldError, Scalar, decode_quantity, quoted
 
 WORD_LENGTH_MAX: Final = 256
 """Of ids, kinds, names and vendors. Those of device plugins are rarely longer than 64."""

@@ -7,10 +7,10 @@ one for all pods.
 from typing import Final
 
 from bursar.core.peerpods.instances import InstanceType
-from bursar.wire.fields import FieldError, Scalar, decode_quantity, printable, quoted
-from bursar.wire.shape import shaped
-from bursar.wire.struct import Struct
-from bursar.wire.tree import Value
+from bursar.wire.documents.tree import Value
+from bursar.wire.structs.fields import FieldError, Scalar, decode_quantity, printable, quoted
+from bursar.wire.structs.shape import shaped
+from bursar.wire.structs.struct import Struct
 
 MIB: Final = 1 << 20
 API_VERSION: Final = "bursar.io/v1alpha1"

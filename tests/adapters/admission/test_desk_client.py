@@ -9,17 +9,17 @@ from random import Random
 
 import pytest
 
-from admission_notation import RunningServer, running
 from bursar.adapters.admission import desk_client
 from bursar.adapters.admission.desk_client import DeskClient, DeskSettings
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.serving.server import Incoming, Outgoing, ServerLimits
-from bursar.app.admission import Denied, Granted, Reply, ResizeRequest, Unreachable
-from bursar.app.lease_record import LEASES
-from bursar.app.ports import Key, Patch, PatchKind
-from kube_access import NAMESPACES
+from bursar.app.admission.pods import Denied, Granted, Reply, ResizeRequest, Unreachable
+from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.ports import Key, Patch, PatchKind
 from program import free_port
+from support.admission_notation import RunningServer, running
+from support.kube_access import NAMESPACES
 
 KEY = Key("aaq", "aaq-controller")
 REQUEST = ResizeRequest(

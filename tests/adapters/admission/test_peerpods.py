@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admission_notation import a_review, a_reviewer, running
 from bursar.adapters.admission.peerpods import (
     BODY_BYTES_MAX,
     KNOWN_PODS_MAX,
@@ -20,14 +19,15 @@ from bursar.adapters.admission.peerpods import (
     peer_pod_routes,
 )
 from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
-from bursar.adapters.memory.patches import json_patched
+from bursar.adapters.memory.objects.patches import json_patched
 from bursar.adapters.serving.server import JSON, Incoming, ServerLimits
-from bursar.cli import webhook as verb
-from bursar.cli.peerpod_options import catalogue_options, sizing_options
+from bursar.cli.peerpods.options import catalogue_options, sizing_options
+from bursar.cli.processes import webhook as verb
 from bursar.core.peerpods.rewriting import ANNOTATIONS_READ, Rewritten, rewrite
 from bursar.core.peerpods.settings import PeerPodSettings
-from bursar.wire.admission_review import decode_peer_pod
-from peerpod_notation import (
+from bursar.wire.admission import decode_peer_pod
+from support.admission_notation import a_review, a_reviewer, running
+from support.peerpod_notation import (
     EFFECTIVE,
     KATA,
     ONE_VM,

@@ -5,7 +5,9 @@ import json
 
 import pytest
 
-from admission_notation import (
+from bursar.adapters.admission.reviewing import UnanswerableError
+from bursar.app.admission.pods import Granted, WhenUnreachable
+from support.admission_notation import (
     ACRQ,
     ARQ,
     CONTROLLER_USER,
@@ -19,8 +21,6 @@ from admission_notation import (
     an_arq,
     response_to,
 )
-from bursar.adapters.admission.reviewing import UnanswerableError
-from bursar.app.admission import Granted, WhenUnreachable
 
 
 def by(username: str) -> dict:

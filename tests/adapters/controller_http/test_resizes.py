@@ -6,11 +6,11 @@ import pytest
 
 from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
 from bursar.adapters.serving.server import Incoming
-from bursar.app.kinds import PODS
-from bursar.app.ports import Key, UnavailableError
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.app.quota.resizing import ResizeDesk
-from desk_scene import HOME, DeskScene, a_desk
-from machine_time import run
+from support.desk_scene import HOME, DeskScene, a_desk
+from support.machine_time import run
 
 WEBHOOK = "system:serviceaccount:aaq:aaq-server"
 TOKENS = {"good": WEBHOOK, "other": "system:serviceaccount:aaq:aaq-controller"}

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from admission_notation import RunningServer, running
 from bursar.adapters.controller_http.routes import controller_routes
 from bursar.adapters.serving.server import Incoming, Outgoing, Route, ServerLimits
 from bursar.adapters.telemetry.exposition import CONTENT_TYPE
+from support.admission_notation import RunningServer, running
 
 LIMITS = ServerLimits(linger_seconds=0.01, finish_seconds=1)
 

@@ -4,19 +4,19 @@ import json
 
 import pytest
 
-from admission_notation import running
 from bursar.adapters.admission.desk_client import DeskClient, DeskSettings
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
 from bursar.adapters.controller_http.routes import RESIZES_PATH
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.serving.server import ServerLimits
-from bursar.app.admission import Denied, Granted, ResizeRequest, Unreachable
-from bursar.app.kinds import NAMESPACES, PODS
-from bursar.app.lease_record import LEASES
-from bursar.app.ports import Json, Key, Resource
+from bursar.app.admission.pods import Denied, Granted, ResizeRequest, Unreachable
+from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.ports import Json, Key, Resource
 from bursar.app.quota.resizing import ResizeDesk
-from desk_scene import HOME, DeskScene, a_desk
+from support.admission_notation import running
+from support.desk_scene import HOME, DeskScene, a_desk
 
 FAST = 50.0
 LIMITS = ServerLimits(linger_seconds=0.01, finish_seconds=1)

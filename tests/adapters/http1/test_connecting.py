@@ -17,9 +17,9 @@ from bursar.adapters.http1.errors import (
     system_reason,
 )
 from certificates import Authority
-from http1_scene import ask, body_of, route_to, tls_in_front_of, tunnel
 from program import free_port
-from scripted_server import answer, hang_up, scripted, silence
+from support.http1_scene import ask, body_of, route_to, tls_in_front_of, tunnel
+from support.scripted_server import answer, hang_up, scripted, silence
 
 OBJECT = {"kind": "Thing"}
 

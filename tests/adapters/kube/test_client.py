@@ -13,7 +13,7 @@ import pytest
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import load_kubeconfig
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     AlreadyExistsError,
     ConflictError,
     ForbiddenError,
@@ -29,7 +29,7 @@ from bursar.app.ports import (
     Watcher,
     Writer,
 )
-from kube_access import (
+from support.kube_access import (
     CONFIG_MAPS,
     NAMESPACES,
     NODES,

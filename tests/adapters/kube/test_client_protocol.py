@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from bursar.adapters.kube.transport import Limits
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     AlreadyExistsError,
     BusyError,
     ClusterError,
@@ -24,7 +24,8 @@ from bursar.app.ports import (
     UnauthorizedError,
     UnavailableError,
 )
-from kube_access import (
+from program import free_port
+from support.kube_access import (
     CONFIG_MAPS,
     NODES,
     CountedTokens,
@@ -34,8 +35,7 @@ from kube_access import (
     a_client,
     talk,
 )
-from program import free_port
-from scripted_server import answer, failure, hang_up, scripted, silence, stream, verbatim
+from support.scripted_server import answer, failure, hang_up, scripted, silence, stream, verbatim
 
 KEY = Key("default", "web")
 OBJECT = {"kind": "ConfigMap", "metadata": {"name": "web", "resourceVersion": "7"}}

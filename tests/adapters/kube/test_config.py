@@ -7,7 +7,7 @@ from bursar.adapters.kube.access import load_in_cluster
 from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.kube.config_error import ConfigError
 from certificates import Authority
-from kubeconfig_notation import SERVER, V1, V1BETA1, HandClock, a_config, write
+from support.kubeconfig_notation import SERVER, V1, V1BETA1, HandClock, a_config, write
 
 
 @pytest.fixture(scope="module")

@@ -21,9 +21,9 @@ from bursar.adapters.http1.route import Route, parse_origin
 from bursar.adapters.kube.access import load_in_cluster
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import load_kubeconfig
-from bursar.app.kinds import PODS
-from http1_scene import tunnel
-from kubeconfig_notation import V1, V1BETA1, HandClock, PluginScript, write
+from bursar.app.cluster.kinds import PODS
+from support.http1_scene import tunnel
+from support.kubeconfig_notation import V1, V1BETA1, HandClock, PluginScript, write
 
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 NUMBERS = itertools.count(1)

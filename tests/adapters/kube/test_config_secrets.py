@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.kube.config_error import ConfigError
-from bursar.app.ports import ClusterError
-from kubeconfig_notation import V1, HandClock, PluginScript, a_config, write
+from bursar.app.cluster.ports import ClusterError
+from support.kubeconfig_notation import V1, HandClock, PluginScript, a_config, write
 
 SECRET = "qzxvkwjbfhmg"  # noqa: S105 - nobody's
 ENCODED = base64.b64encode(SECRET.encode()).decode()

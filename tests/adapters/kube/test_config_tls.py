@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.kube.config_error import ConfigError
 from certificates import Authority
-from kubeconfig_notation import HandClock, a_config, write
+from support.kubeconfig_notation import HandClock, a_config, write
 
 
 @pytest.fixture(scope="module")

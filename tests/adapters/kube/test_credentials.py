@@ -9,8 +9,8 @@ import pytest
 
 from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.kube.exec_plugin import ExecCredentials, Plugin
-from bursar.app.ports import UnauthorizedError
-from kubeconfig_notation import V1, V1BETA1, HandClock, PluginScript, a_config, write
+from bursar.app.cluster.ports import UnauthorizedError
+from support.kubeconfig_notation import V1, V1BETA1, HandClock, PluginScript, a_config, write
 
 
 @pytest.fixture

@@ -26,14 +26,14 @@ from bursar.adapters.kube.kubelet_endpoint import (
     NodeEndpoint,
 )
 from bursar.adapters.kube.kubelet_pods import KubeletLimits, KubeletPods
+from bursar.app.cluster.ports import Key, NotFoundError, UnauthorizedError, UnavailableError
 from bursar.app.devices.ports import SourceError
-from bursar.app.ports import Key, NotFoundError, UnauthorizedError, UnavailableError
 from bursar.core.devices.pod import DevicePod
 from certificates import Authority
-from kube_access import CountedTokens
-from kubeconfig_notation import HandClock
 from program import free_port
-from scripted_server import (
+from support.kube_access import CountedTokens
+from support.kubeconfig_notation import HandClock
+from support.scripted_server import (
     STREAM_HEAD,
     answer,
     chatter,

@@ -7,7 +7,7 @@ from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.kube.config_error import ConfigError
 from bursar.adapters.kube.proxy import find_proxy
 from certificates import Authority
-from kubeconfig_notation import a_config, write
+from support.kubeconfig_notation import a_config, write
 
 PROXY = "http://proxy:3128"
 FAR = "https://api.example.com:6443"

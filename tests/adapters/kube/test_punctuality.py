@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from bursar.adapters.kube.transport import Limits
-from bursar.app.ports import Key, Patch, PatchKind, UnavailableError
-from kube_access import CONFIG_MAPS, HastyClock, PlainAccess, a_client
-from scripted_server import answer, failure, scripted
+from bursar.app.cluster.ports import Key, Patch, PatchKind, UnavailableError
+from support.kube_access import CONFIG_MAPS, HastyClock, PlainAccess, a_client
+from support.scripted_server import answer, failure, scripted
 
 KEY = Key("default", "web")
 CHANGE = Patch(kind=PatchKind.MERGE, body={"data": {}})

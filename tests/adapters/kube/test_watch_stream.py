@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bursar.adapters.kube.transport import Limits
 from bursar.adapters.kube.watch_stream import LineSplitter, LineTooLongError
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     BusyError,
     EventKind,
     ExpiredError,
@@ -20,8 +20,8 @@ from bursar.app.ports import (
     UnauthorizedError,
     UnavailableError,
 )
-from kube_access import PODS, CountedTokens, HastyClock, talk
-from scripted_server import (
+from support.kube_access import PODS, CountedTokens, HastyClock, talk
+from support.scripted_server import (
     STREAM_HEAD,
     answer,
     chatter,

@@ -11,7 +11,7 @@ import pytest
 
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.transport import Limits
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     ClusterError,
     EventKind,
     ExpiredError,
@@ -23,7 +23,16 @@ from bursar.app.ports import (
     UnavailableError,
     WatchEvent,
 )
-from kube_access import CONFIG_MAPS, EVENTS, NAMESPACES, NODES, PODS, a_client, access_of, compact
+from support.kube_access import (
+    CONFIG_MAPS,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    a_client,
+    access_of,
+    compact,
+)
 
 HASTY = Limits(request_seconds=0.5, list_seconds=0.5, connect_seconds=0.5)
 

@@ -13,8 +13,8 @@ from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.pod_rows import pod_row_decode
 from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_sources import term_sources
-from bursar.app.kinds import PODS
-from bursar.app.ports import ForbiddenError, Key, Patch, PatchKind
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind
 from bursar.app.quota.controller import Controller, ControllerSettings
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, Targeting

@@ -14,7 +14,7 @@ from bursar.adapters.memory.manifests import UnknownKindError, load_manifests
 from bursar.adapters.memory.saving import SavedStateError, load, save
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     ClusterError,
     ConflictError,
     ExpiredError,

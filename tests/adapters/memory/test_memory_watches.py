@@ -10,7 +10,7 @@ import pytest
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.memory.watching import WatchLimits
-from bursar.app.ports import EventKind, ExpiredError, Key, Query, Resource, UnavailableError
+from bursar.app.cluster.ports import EventKind, ExpiredError, Key, Query, Resource, UnavailableError
 
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 SECRETS = Resource("", "v1", "secrets", "Secret")

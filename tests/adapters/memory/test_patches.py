@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.adapters.memory.patches import PatchError, json_patched, merge_patched
+from bursar.adapters.memory.objects.patches import PatchError, json_patched, merge_patched
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from assets import AssetError
 from bursar.adapters.memory.kinds import NAMESPACES, NODES, PODS
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.ports import ClusterError, Key, Patch, PatchKind
+from bursar.app.cluster.ports import ClusterError, Key, Patch, PatchKind
 from controlplane import ControlPlane
 from program import ProgramError
 

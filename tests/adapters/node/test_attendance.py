@@ -20,7 +20,7 @@ from bursar.adapters.node.server import PodResourcesServer
 from bursar.adapters.node.socket_file import SocketFileError, SocketPlace, held, identity
 from bursar.app.devices.counters import CallCounts
 from bursar.app.devices.ports import Version
-from node_sockets import Echo, until
+from support.node_sockets import Echo, until
 
 ENDED = "the server has ended by itself; answering again"
 

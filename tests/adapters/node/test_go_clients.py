@@ -14,10 +14,18 @@ from bursar.app.devices.freshness import FreshnessRules, NodePods
 from bursar.app.devices.planning import HoldingPlanning
 from bursar.app.devices.proxy import PodResourcesProxy
 from bursar.app.devices.rate_limit import RateLimited, RateRules
-from kubelet_server import Allocatable, Container, Contents, Device, Memory, Pod, kubelet_server
-from node_sockets import serving, until
-from podresources_client import ALLOCATABLE, ALPHA_LIST, GET, LIST, podresources_client
-from proxy_scene import SOURCES, MadeUpInventory, MadeUpPods, Told, gpu_pod
+from support.kubelet_server import (
+    Allocatable,
+    Container,
+    Contents,
+    Device,
+    Memory,
+    Pod,
+    kubelet_server,
+)
+from support.node_sockets import serving, until
+from support.podresources_client import ALLOCATABLE, ALPHA_LIST, GET, LIST, podresources_client
+from support.proxy_scene import SOURCES, MadeUpInventory, MadeUpPods, Told, gpu_pod
 
 pytestmark = pytest.mark.integration
 

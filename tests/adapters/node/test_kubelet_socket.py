@@ -8,7 +8,7 @@ import pytest
 
 from bursar.adapters.node.kubelet_socket import KubeletLimits, KubeletSocket
 from bursar.app.devices.ports import CallError, Version
-from node_sockets import Echo, serving, until
+from support.node_sockets import Echo, serving, until
 
 
 async def failure(call):

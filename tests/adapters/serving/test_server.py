@@ -7,9 +7,9 @@ import ssl
 import aiohttp
 import pytest
 
-from admission_notation import a_pod, a_review, a_reviewer, an_arq, routes_of, running
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.serving.server import Incoming, Outgoing, ServerLimits
+from support.admission_notation import a_pod, a_review, a_reviewer, an_arq, routes_of, running
 
 HASTY = ServerLimits(
     body_bytes_max=100_000, body_seconds=0.2, linger_seconds=0.05, finish_seconds=5

@@ -8,11 +8,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from admission_notation import put_pair, running
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.serving.server import Incoming, Outgoing, ServerLimits
 from bursar.adapters.serving.serving_pair import ServingPair
 from certificates import Authority, Pair, _draft, _write_key
+from support.admission_notation import put_pair, running
 
 LIMITS = ServerLimits(linger_seconds=0.01)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from admission_notation import put_pair
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.serving.server import HttpsServer
 from bursar.adapters.serving.serving_pair import ServingPair
 from bursar.adapters.serving.tls_profile import SUITES, TlsProfile, tls_profile
 from certificates import Authority
+from support.admission_notation import put_pair
 
 GCM, CBC = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"
 T12, T13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3

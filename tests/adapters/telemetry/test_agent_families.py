@@ -12,13 +12,13 @@ from bursar.adapters.telemetry.agent_families import CODES, AgentView, agent_fam
 from bursar.adapters.telemetry.agent_metrics import agent_metrics
 from bursar.adapters.telemetry.agent_upstream import BOUNDS_S, MeasuredKubelet, UpstreamCounts
 from bursar.adapters.telemetry.exposition import exposition
+from bursar.app.cluster.events.recorder import Drop
 from bursar.app.devices.counters import CallCounts, Method, ProxyCounts
 from bursar.app.devices.freshness import FreshnessCounts
 from bursar.app.devices.ports import CallError, Version
-from bursar.app.event_recorder import Drop
 from bursar.core.devices.allocation import ProblemKind
 from bursar.core.devices.inventory import Device, Inventory
-from machine_time import MachineClock, run
+from support.machine_time import MachineClock, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "agent.md"
 

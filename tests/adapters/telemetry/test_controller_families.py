@@ -20,9 +20,9 @@ from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.quota_families import quota_families
 from bursar.app.capacity.keeper import CapacityCounters
 from bursar.app.capacity.use import UseBook, use_of
-from bursar.app.event_recorder import Drop
-from bursar.app.informer import InformerCounters
-from bursar.app.kinds import PODS
+from bursar.app.cluster.events.recorder import Drop
+from bursar.app.cluster.informer.informer import InformerCounters
+from bursar.app.cluster.kinds import PODS
 from bursar.app.quota.desk import RELEASE_BOUNDS, DeskCounters
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
@@ -33,7 +33,7 @@ from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.names import Unit
 from bursar.core.quota.refusal import Reason
-from quota_notation import a_namespace, a_quota, a_row, running
+from support.quota_notation import a_namespace, a_quota, a_row, running
 
 METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
 

@@ -18,10 +18,10 @@ from bursar.adapters.http1.client import HttpClient
 from bursar.adapters.http1.errors import HttpError
 from bursar.adapters.http1.request import HttpRequest
 from bursar.adapters.http1.route import Origin, Route, parse_origin
-from bursar.app.admission import CONTROLLER, Denied, Granted, Reply, ResizeRequest, Unreachable
-from bursar.app.lease_record import LEASES
-from bursar.app.ports import ClusterError, Key, Reader
-from bursar.wire.fields import printable
+from bursar.app.admission.pods import CONTROLLER, Denied, Granted, Reply, ResizeRequest, Unreachable
+from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.ports import ClusterError, Key, Reader
+from bursar.wire.structs.fields import printable
 
 ADDRESS_ANNOTATION: Final = "bursar.io/address"
 PATH: Final = "/v1/resizes"

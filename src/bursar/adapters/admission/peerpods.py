@@ -24,7 +24,7 @@ from bursar.core.peerpods.settings import (
     VCPUS_ANNOTATION,
     PeerPodSettings,
 )
-from bursar.wire.admission_review import (
+from bursar.wire.admission import (
     AnswerToMany,
     Asked,
     ObjectError,
@@ -36,7 +36,7 @@ from bursar.wire.admission_review import (
     encode_answer,
     encode_answer_to_many,
 )
-from bursar.wire.fields import printable
+from bursar.wire.structs.fields import printable
 
 PEER_PODS_PATH: Final = "/mutate-v1-pod"
 BODY_BYTES_MAX: Final = 7 * 2**20

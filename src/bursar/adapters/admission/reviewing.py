@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from bursar.app.admission import (
+from bursar.app.admission.pods import (
     NO_GROWTH,
     ONLY_ONE_AAQ,
     Installation,
@@ -18,12 +18,11 @@ from bursar.app.admission import (
     judge_update,
     may_grow,
 )
-from bursar.app.admission_quotas import QuotaCheck, QuotaWriting
+from bursar.app.admission.quotas import QuotaCheck, QuotaWriting
 from bursar.app.quota.kinds import GROUP
 from bursar.core.model.pod import Pod
 from bursar.core.quota.quota import QuotaKind
-from bursar.wire import pod as wire_pod
-from bursar.wire.admission_review import (
+from bursar.wire.admission import (
     ObjectError,
     Review,
     decode_pod_facts,
@@ -31,7 +30,8 @@ from bursar.wire.admission_review import (
     decode_review,
     encode_answer,
 )
-from bursar.wire.fields import FieldError
+from bursar.wire.model import pod as wire_pod
+from bursar.wire.structs.fields import FieldError
 
 CREATE: Final = "CREATE"
 UPDATE: Final = "UPDATE"

@@ -15,8 +15,8 @@ from bursar.adapters.serving.server import (
     Outgoing,
     Route,
 )
-from bursar.app.admission import Verdict
-from bursar.wire.admission_review import ReviewError
+from bursar.app.admission.pods import Verdict
+from bursar.wire.admission import ReviewError
 
 REVIEW_PATHS: Final = ("/serve-path", "/gate", "/validate")
 """One behaviour under three names: AAQ's, and one for each kind of webhook configuration."""

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from bursar.adapters.serving.server import JSON, Incoming, Outgoing
-from bursar.app.ports import ClusterError, UnavailableError
+from bursar.app.cluster.ports import ClusterError, UnavailableError
 from bursar.app.quota.resizing import ResizeDesk
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.refusal import explanation

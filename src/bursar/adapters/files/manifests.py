@@ -13,17 +13,17 @@ from typing import BinaryIO, Final
 
 from bursar.adapters.files import sources
 from bursar.adapters.files.sources import SourceError
-from bursar.app.ports import Json
+from bursar.app.cluster.ports import Json
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.quota.reported import QuotaObject
-from bursar.wire.documents import Document, read_documents
-from bursar.wire.fields import FIELD_LENGTH_MAX, printable, quoted
-from bursar.wire.objects import Entry, ObjectError, read_objects
-from bursar.wire.text import SOURCE_BYTES_MAX, DocumentError
-from bursar.wire.tree import Number, Value
-from bursar.wire.workload import WorkloadTemplate
+from bursar.wire.documents.stream import Document, read_documents
+from bursar.wire.documents.text import SOURCE_BYTES_MAX, DocumentError
+from bursar.wire.documents.tree import Number, Value
+from bursar.wire.model.objects import Entry, ObjectError, read_objects
+from bursar.wire.model.workload import WorkloadTemplate
+from bursar.wire.structs.fields import FIELD_LENGTH_MAX, printable, quoted
 
 __all__ = [
     "ManifestError",

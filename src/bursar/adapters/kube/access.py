@@ -14,7 +14,7 @@ from bursar.adapters.kube.credentials import AccessCredentials, Credentials, Tok
 from bursar.adapters.kube.proxy import find_proxy
 from bursar.adapters.kube.small_file import SmallFileError, read_small
 from bursar.adapters.kube.tls import ClusterTls, Pem, TlsSettings
-from bursar.app.ports import Clock
+from bursar.app.cluster.ports import Clock
 
 IN_CLUSTER: Final = "in-cluster"
 SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"

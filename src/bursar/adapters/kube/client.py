@@ -21,7 +21,7 @@ from bursar.adapters.kube.watch_stream import (
     event_of_line,
     next_chunk,
 )
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
     Json,
@@ -34,7 +34,7 @@ from bursar.app.ports import (
     Resource,
     WatchEvent,
 )
-from bursar.wire.status import EnvelopeError, decode_list
+from bursar.wire.cluster.status import EnvelopeError, decode_list
 
 USER_AGENT: Final = f"bursar/{__version__}"
 DEFAULT_LIMITS: Final = Limits()

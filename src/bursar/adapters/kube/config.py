@@ -24,10 +24,10 @@ from bursar.adapters.kube.exec_plugin import IF_AVAILABLE, MODES, ExecCredential
 from bursar.adapters.kube.merge import Choice, Located, choose
 from bursar.adapters.kube.proxy import find_proxy
 from bursar.adapters.kube.tls import ClusterTls, Pem, TlsSettings
-from bursar.app.ports import Clock
-from bursar.wire.exec_credential import API_VERSIONS
-from bursar.wire.fields import FieldError
-from bursar.wire.kubeconfig import Cluster, Exec, Plain, User, decode_data
+from bursar.app.cluster.ports import Clock
+from bursar.wire.cluster.exec_credential import API_VERSIONS
+from bursar.wire.cluster.kubeconfig import Cluster, Exec, Plain, User, decode_data
+from bursar.wire.structs.fields import FieldError
 
 NOBODY: Final[Credentials] = FixedCredentials()
 _MISSING: Final = "required, but missing"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from bursar.wire.fields import printable
+from bursar.wire.structs.fields import printable
 
 _LENGTH_MAX: Final = 2048
 

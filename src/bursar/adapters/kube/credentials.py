@@ -17,7 +17,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from bursar.adapters.kube.small_file import SmallFileError, read_small
 from bursar.adapters.kube.tls import ClusterTls
-from bursar.app.ports import Clock
+from bursar.app.cluster.ports import Clock
 
 REJECT_SECONDS: Final = 10
 TOKEN_FILE_SECONDS: Final = 50

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Final
 
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     AlreadyExistsError,
     BusyError,
     ClusterError,
@@ -25,7 +25,7 @@ from bursar.app.ports import (
     UnauthorizedError,
     UnavailableError,
 )
-from bursar.wire.status import Status, find_status
+from bursar.wire.cluster.status import Status, find_status
 
 _BY_REASON: Final[Mapping[str, type[ClusterError]]] = {
     "AlreadyExists": AlreadyExistsError,

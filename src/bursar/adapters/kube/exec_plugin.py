@@ -20,10 +20,10 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from bursar.adapters.kube.credentials import REJECT_SECONDS, bearer, is_sendable
 from bursar.adapters.kube.tls import Pair
-from bursar.app.ports import Clock, UnauthorizedError
-from bursar.wire.exec_credential import Answer, AnswerError, decode_answer, encode_question
-from bursar.wire.fields import printable
-from bursar.wire.kubeconfig import Plain
+from bursar.app.cluster.ports import Clock, UnauthorizedError
+from bursar.wire.cluster.exec_credential import Answer, AnswerError, decode_answer, encode_question
+from bursar.wire.cluster.kubeconfig import Plain
+from bursar.wire.structs.fields import printable
 
 RUN_SECONDS_MAX: Final = 60
 INTERACTIVE_SECONDS_MAX: Final = 300

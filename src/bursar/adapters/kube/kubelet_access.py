@@ -20,7 +20,7 @@ from bursar.adapters.kube.credentials import (
 )
 from bursar.adapters.kube.small_file import SmallFileError
 from bursar.adapters.kube.tls import ClusterTls, Pem, TlsSettings
-from bursar.app.ports import Clock
+from bursar.app.cluster.ports import Clock
 
 _CERTIFICATE: Final = "--kubelet-client-cert"
 _KEY: Final = "--kubelet-client-key"

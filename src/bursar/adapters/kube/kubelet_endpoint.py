@@ -12,10 +12,10 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
+from bursar.app.cluster.kinds import NODES
+from bursar.app.cluster.ports import Clock, ClusterError, Key, Reader
 from bursar.app.devices.ports import SourceError
-from bursar.app.kinds import NODES
-from bursar.app.ports import Clock, ClusterError, Key, Reader
-from bursar.wire.fields import printable
+from bursar.wire.structs.fields import printable
 
 SECURE_PORT: Final = 10250
 READ_ONLY_PORT: Final = 10255

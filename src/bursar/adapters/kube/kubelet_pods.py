@@ -21,10 +21,10 @@ from bursar.adapters.kube.client import USER_AGENT
 from bursar.adapters.kube.kubelet_access import KubeletAccess
 from bursar.adapters.kube.kubelet_endpoint import Endpoint, EndpointSource
 from bursar.adapters.kube.transport import JSON
+from bursar.app.cluster.ports import ClusterError
 from bursar.app.devices.ports import SourceError
-from bursar.app.ports import ClusterError
 from bursar.core.devices.pod import DevicePod
-from bursar.wire.fields import printable
+from bursar.wire.structs.fields import printable
 
 PATH: Final = "/pods"
 REFUSAL_BYTES_MAX: Final = 4096

@@ -7,8 +7,7 @@ from typing import Final, Generic, TypeVar
 
 from bursar.adapters.kube.config_error import ConfigError
 from bursar.adapters.kube.small_file import SmallFileError, read_small
-from bursar.wire.fields import quoted
-from bursar.wire.kubeconfig import (
+from bursar.wire.cluster.kubeconfig import (
     Cluster,
     Context,
     KubeConfig,
@@ -17,6 +16,7 @@ from bursar.wire.kubeconfig import (
     User,
     decode_kubeconfig,
 )
+from bursar.wire.structs.fields import quoted
 
 Entry = TypeVar("Entry", Cluster, User, Context)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from bursar.app.ports import InvalidError, Key, Query, Resource
+from bursar.app.cluster.ports import InvalidError, Key, Query, Resource
 
 _NOT_SEGMENTS: Final = frozenset({"", ".", ".."})
 

@@ -15,7 +15,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from bursar.adapters.kube.config_error import ConfigError
 from bursar.adapters.kube.small_file import SmallFileError, Stamp, read_small, stamp
-from bursar.app.ports import Clock, UnauthorizedError
+from bursar.app.cluster.ports import Clock, UnauthorizedError
 
 LOOK_SECONDS: Final = 10
 """How often files are looked at. Whoever rotates a certificate does it long before its end."""

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from bursar.app.ports import Clock, Resource, UnavailableError, Writer
-from bursar.app.time_limit import within
+from bursar.app.cluster.ports import Clock, Resource, UnavailableError, Writer
+from bursar.app.cluster.time_limit import within
 
 TOKEN_REVIEWS: Final = Resource(
     "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", is_namespaced=False

@@ -29,7 +29,13 @@ from bursar.adapters.kube.errors import (
     retry_after_seconds,
 )
 from bursar.adapters.kube.limiter import Limiter, Turn
-from bursar.app.ports import BusyError, Clock, ClusterError, UnauthorizedError, UnavailableError
+from bursar.app.cluster.ports import (
+    BusyError,
+    Clock,
+    ClusterError,
+    UnauthorizedError,
+    UnavailableError,
+)
 
 T = TypeVar("T")
 

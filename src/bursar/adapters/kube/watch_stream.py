@@ -10,8 +10,8 @@ from typing import Final
 from bursar.adapters.http1.answer import Answer
 from bursar.adapters.http1.errors import HttpError
 from bursar.adapters.kube.errors import Subject, error_of_status
-from bursar.app.ports import EventKind, WatchEvent
-from bursar.wire.status import (
+from bursar.app.cluster.ports import EventKind, WatchEvent
+from bursar.wire.cluster.status import (
     ERROR,
     EnvelopeError,
     decode_event,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from bursar.adapters.memory.patches import JsonObject
-from bursar.app.ports import ClusterError, ForbiddenError, InvalidError, Key, Resource
+from bursar.adapters.memory.objects.patches import JsonObject
+from bursar.app.cluster.ports import ClusterError, ForbiddenError, InvalidError, Key, Resource
 
 _FORBIDDEN = 403
 _INVALID = 422

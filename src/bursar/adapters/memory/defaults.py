@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Final
 
 from bursar.adapters.memory.kinds import CRDS, NAMESPACES, NODES, PRIORITY_CLASSES, SECRETS, Kind
-from bursar.adapters.memory.metadata import timestamp
-from bursar.adapters.memory.patches import JsonObject
-from bursar.app.ports import Resource
+from bursar.adapters.memory.objects.metadata import timestamp
+from bursar.adapters.memory.objects.patches import JsonObject
+from bursar.app.cluster.ports import Resource
 
 NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 SYSTEM_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     AlreadyExistsError,
     ConflictError,
     ExpiredError,
@@ -15,8 +15,8 @@ from bursar.app.ports import (
     UnavailableError,
 )
 from bursar.core.model.problem import Problem, quoted, render_invalid
-from bursar.wire.fields import printable
-from bursar.wire.status import MESSAGE_LENGTH_MAX
+from bursar.wire.cluster.status import MESSAGE_LENGTH_MAX
+from bursar.wire.structs.fields import printable
 
 _MODIFIED: Final = (
     "the object has been modified; please apply your changes to the latest version and try again"

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from bursar.adapters.memory.admission import Admitted, Operation, Refused, Request
 from bursar.adapters.memory.kinds import NAMESPACES, PODS
-from bursar.adapters.memory.patches import JsonObject, json_patched
-from bursar.app.admission import Installation, judge_creation
-from bursar.app.ports import Key, NotFoundError, Reader, UnavailableError
+from bursar.adapters.memory.objects.patches import JsonObject, json_patched
+from bursar.app.admission.pods import Installation, judge_creation
+from bursar.app.cluster.ports import Key, NotFoundError, Reader, UnavailableError
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.refusal import Refusal, explanation

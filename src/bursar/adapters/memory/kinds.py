@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bursar.adapters.memory import faults
-from bursar.adapters.memory.patches import JsonObject
-from bursar.app.ports import Resource
+from bursar.adapters.memory.objects.patches import JsonObject
+from bursar.app.cluster.ports import Resource
 
 COMMON_FIELDS: Final = ("metadata.name", "metadata.namespace")
 

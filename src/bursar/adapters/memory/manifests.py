@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from bursar.adapters.memory.kinds import CRDS, NAMESPACES, Kind, Kinds, custom_kind
-from bursar.adapters.memory.patches import JsonObject, copied
+from bursar.adapters.memory.objects.patches import JsonObject, copied
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.ports import Json
-from bursar.wire.fields import quoted
+from bursar.app.cluster.ports import Json
 from bursar.wire.peerpods import API_VERSION
+from bursar.wire.structs.fields import quoted
 
 DEFAULT_NAMESPACE: Final = "default"
 _FIRST: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass", "Node")

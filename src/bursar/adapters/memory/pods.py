@@ -11,9 +11,9 @@ from typing import Any, Final, Protocol
 
 from bursar.adapters.memory import faults
 from bursar.adapters.memory.kinds import NODES, PODS, PRIORITY_CLASSES, RUNTIME_CLASSES
-from bursar.adapters.memory.metadata import timestamp
-from bursar.adapters.memory.patches import JsonObject
-from bursar.app.ports import Key, Resource
+from bursar.adapters.memory.objects.metadata import timestamp
+from bursar.adapters.memory.objects.patches import JsonObject
+from bursar.app.cluster.ports import Key, Resource
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.demand import INCOMING, pod_requests
 from bursar.core.model.names import CPU, MEMORY
@@ -22,12 +22,12 @@ from bursar.core.model.problem import Problem, forbidden, invalid, required
 from bursar.core.model.qos import qos_class
 from bursar.core.model.quantity import ZERO
 from bursar.core.model.resources import ResourceList
-from bursar.core.model.validation import validate_gate_update, validate_pod
-from bursar.core.model.validation_resize import validate_resize
-from bursar.wire import node as wire_node
-from bursar.wire import pod as wire_pod
-from bursar.wire.fields import FieldError
-from bursar.wire.shape import shaped
+from bursar.core.model.validation.pod import validate_gate_update, validate_pod
+from bursar.core.model.validation.resize import validate_resize
+from bursar.wire.model import node as wire_node
+from bursar.wire.model import pod as wire_pod
+from bursar.wire.structs.fields import FieldError
+from bursar.wire.structs.shape import shaped
 
 GATED_REASON: Final = "SchedulingGated"
 GATED_MESSAGE: Final = "Scheduling is blocked due to non-empty scheduling gates"

@@ -31,16 +31,17 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 
-from bursar.adapters.memory import apply, defaults, faults, metadata, pods, writing
+from bursar.adapters.memory import defaults, faults, pods, writing
 from bursar.adapters.memory.admission import Admission, Operation, Request, asked
-from bursar.adapters.memory.garbage import Ending
-from bursar.adapters.memory.history import Stored, encoded
 from bursar.adapters.memory.kinds import BINDINGS, NAMESPACES, PODS, PRIORITY_CLASSES, Kind
-from bursar.adapters.memory.objects import HISTORY_MAX, Objects
-from bursar.adapters.memory.patches import JsonObject
-from bursar.adapters.memory.selecting import Choice, choice_of
+from bursar.adapters.memory.objects import apply, metadata
+from bursar.adapters.memory.objects.garbage import Ending
+from bursar.adapters.memory.objects.history import Stored, encoded
+from bursar.adapters.memory.objects.objects import HISTORY_MAX, Objects
+from bursar.adapters.memory.objects.patches import JsonObject
+from bursar.adapters.memory.objects.selecting import Choice, choice_of
 from bursar.adapters.memory.watching import Stream, Switch, WatchLimits
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
     Json,

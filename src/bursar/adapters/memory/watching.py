@@ -12,10 +12,10 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bursar.adapters.memory.history import Change, Collection, Stored, encoded, stored_at
 from bursar.adapters.memory.kinds import Kind
-from bursar.adapters.memory.selecting import Choice
-from bursar.app.ports import Clock, EventKind, UnavailableError, WatchEvent
+from bursar.adapters.memory.objects.history import Change, Collection, Stored, encoded, stored_at
+from bursar.adapters.memory.objects.selecting import Choice
+from bursar.app.cluster.ports import Clock, EventKind, UnavailableError, WatchEvent
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 

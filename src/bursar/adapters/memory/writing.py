@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from bursar.adapters.memory import apply, defaults, faults, metadata, pods
+from bursar.adapters.memory import defaults, faults, pods
 from bursar.adapters.memory.kinds import BINDINGS, DEPLOYMENTS, NAMESPACES, PODS, Kind
-from bursar.adapters.memory.objects import Objects
-from bursar.adapters.memory.patches import (
+from bursar.adapters.memory.objects import apply, metadata
+from bursar.adapters.memory.objects.objects import Objects
+from bursar.adapters.memory.objects.patches import (
     JsonObject,
     PatchError,
     copied,
     json_patched,
     merge_patched,
 )
-from bursar.app.ports import Json, Key, Patch, PatchKind
+from bursar.app.cluster.ports import Json, Key, Patch, PatchKind
 from bursar.core.model.problem import invalid, quoted
 
 STATUS: Final = "status"

@@ -18,7 +18,7 @@ from typing import Final
 
 from bursar.adapters.node.server import PodResourcesServer
 from bursar.adapters.node.socket_file import Identity, SocketPlace, identity
-from bursar.app.ports import Clock
+from bursar.app.cluster.ports import Clock
 
 CONNECT_SECONDS: Final = 5.0
 ADVICE: Final = (

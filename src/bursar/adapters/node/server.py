@@ -13,9 +13,9 @@ import grpc
 
 from bursar.adapters.node.kubelet_socket import address, full_name
 from bursar.adapters.node.socket_file import Identity, SocketFileError, SocketPlace, publish
+from bursar.app.cluster.ports import Clock
 from bursar.app.devices.counters import CallCounts, Method
 from bursar.app.devices.ports import CallError, Kubelet, Version
-from bursar.app.ports import Clock
 
 OK: Final = 0
 CANCELLED: Final = 1

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from aiohttp import web
 
-from bursar.app.ports import Clock
+from bursar.app.cluster.ports import Clock
 
 TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"

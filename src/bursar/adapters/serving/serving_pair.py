@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from bursar.adapters.serving.tls_profile import USUAL, TlsProfile
-from bursar.app.ports import Clock
+from bursar.app.cluster.ports import Clock
 
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"

@@ -7,7 +7,7 @@ from typing import Protocol
 from bursar.adapters.telemetry.event_families import event_families
 from bursar.adapters.telemetry.exposition import Family, exposition
 from bursar.adapters.telemetry.process import process_families
-from bursar.app.event_recorder import Drop
+from bursar.app.cluster.events.recorder import Drop
 
 
 class Events(Protocol):

@@ -6,9 +6,9 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Final
 
+from bursar.app.cluster.ports import Clock
 from bursar.app.devices.counters import Method
 from bursar.app.devices.ports import CallError, Kubelet, Version
-from bursar.app.ports import Clock
 
 BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0)
 OK: Final = 0

@@ -20,9 +20,9 @@ from bursar.adapters.telemetry.exposition import (
 )
 from bursar.adapters.telemetry.quota_families import quota_families
 from bursar.adapters.telemetry.waiting import count_waiting
-from bursar.app.event_recorder import Drop
-from bursar.app.informer import InformerCounters
-from bursar.app.ports import Resource
+from bursar.app.cluster.events.recorder import Drop
+from bursar.app.cluster.informer.informer import InformerCounters
+from bursar.app.cluster.ports import Resource
 from bursar.app.quota.desk import RELEASE_BOUNDS, DeskCounters
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from bursar.adapters.telemetry.exposition import Family, Sample, counter, gauge
-from bursar.app.event_recorder import Drop
+from bursar.app.cluster.events.recorder import Drop
 
 
 def event_families(dropped: Mapping[Drop, int], waiting: int) -> Iterator[Family]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from bursar.app.capacity.node_patch import STATUS, node_patch
-from bursar.app.informer_store import Sighting
-from bursar.app.kinds import NODES
-from bursar.app.ports import ClusterError, ConflictError, UnavailableError, Writer
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.kinds import NODES
+from bursar.app.cluster.ports import ClusterError, ConflictError, UnavailableError, Writer
 from bursar.core.peerpods.capacity import (
     RESOURCES_MAX,
     CapacityNode,

@@ -14,9 +14,9 @@ from typing import Final
 
 from bursar.app.capacity.node_patch import STATUS, node_patch
 from bursar.app.capacity.telling import CapacityNews, CapacityReason, news_of
-from bursar.app.informer_store import Identity, Sighting
-from bursar.app.kinds import NODES
-from bursar.app.ports import Clock, Key, Writer
+from bursar.app.cluster.informer.store import Identity, Sighting
+from bursar.app.cluster.kinds import NODES
+from bursar.app.cluster.ports import Clock, Key, Writer
 from bursar.app.quota.upkeep import Upkeep
 from bursar.core.peerpods.capacity import (
     CapacityNode,

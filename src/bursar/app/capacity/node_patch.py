@@ -13,8 +13,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from bursar.app.informer_store import Identity
-from bursar.app.ports import Json, Patch, PatchKind
+from bursar.app.cluster.informer.store import Identity
+from bursar.app.cluster.ports import Json, Patch, PatchKind
 from bursar.core.model.resources import ResourceList
 from bursar.core.peerpods.capacity import (
     MARK_ANNOTATION,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from bursar.app.event_document import EventType, ObjectReference
-from bursar.app.event_recorder import EventRecorder
+from bursar.app.cluster.events.document import EventType, ObjectReference
+from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.core.peerpods.capacity import CapacityNode, Settlement, Verdict
 
 ACTION: Final = "KeepCapacity"

@@ -13,10 +13,10 @@ from typing import TypeVar
 from bursar.app.capacity.keeper import CapacityKeeper, report_nothing, tell_nobody
 from bursar.app.capacity.telling import CapacityNews
 from bursar.app.capacity.use import UseBook
-from bursar.app.informer import Informer
-from bursar.app.informer_changes import Deleted, Synced, Upserted
-from bursar.app.informer_store import Sighting
-from bursar.app.ports import Clock, Key, Writer
+from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.ports import Clock, Key, Writer
 from bursar.app.quota.desk import RunningInformer
 from bursar.core.model.pod_row import PodRow
 from bursar.core.peerpods.capacity import CapacityNode, Declared

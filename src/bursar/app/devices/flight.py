@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Generic, TypeVar
 
-from bursar.app.time_limit import end
+from bursar.app.cluster.time_limit import end
 
 T = TypeVar("T")
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeAlias
 
+from bursar.app.cluster.ports import Clock
+from bursar.app.cluster.time_limit import within
 from bursar.app.devices.flight import Flight
 from bursar.app.devices.ports import PodSource, SourceError
-from bursar.app.ports import Clock
-from bursar.app.time_limit import within
 from bursar.core.devices.allocation import PodKey
 from bursar.core.devices.choosing import live_pods
 from bursar.core.devices.pod import DevicePod

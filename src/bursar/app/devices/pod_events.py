@@ -8,11 +8,11 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
+from bursar.app.cluster.events.budget import Budget, TokenBucket
+from bursar.app.cluster.events.document import EventType, ObjectReference
+from bursar.app.cluster.events.recorder import EventRecorder
+from bursar.app.cluster.ports import Clock
 from bursar.app.devices.ports import Reporter
-from bursar.app.event_budget import Budget, TokenBucket
-from bursar.app.event_document import EventType, ObjectReference
-from bursar.app.event_recorder import EventRecorder
-from bursar.app.ports import Clock
 from bursar.core.devices.allocation import Problem, ProblemKind
 from bursar.core.devices.pod import DevicePod
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from bursar.app.cluster.ports import Clock
+from bursar.app.cluster.time_limit import end
 from bursar.app.devices.counters import DeviceTally, ProxyCounts
 from bursar.app.devices.flight import Flight
 from bursar.app.devices.freshness import NodePods, Patience, PodsView, named_twice
@@ -26,8 +28,6 @@ from bursar.app.devices.ports import (
     Version,
 )
 from bursar.app.devices.telling import Telling
-from bursar.app.ports import Clock
-from bursar.app.time_limit import end
 from bursar.core.devices.allocation import Additions, PodKey, ReportedPod
 
 UNIMPLEMENTED: Final = 12

@@ -7,8 +7,8 @@ for a way around it.
 from dataclasses import dataclass
 from typing import Final
 
+from bursar.app.cluster.ports import Clock
 from bursar.app.devices.ports import CallError, Kubelet, Version
-from bursar.app.ports import Clock
 
 RESOURCE_EXHAUSTED: Final = 8
 _NANOS: Final = 1_000_000_000

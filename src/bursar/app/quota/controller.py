@@ -15,14 +15,14 @@ from typing import Final, Protocol, TypeVar, cast
 from bursar.app.capacity import telling as capacity_telling
 from bursar.app.capacity.telling import CapacityNews, CapacityReason
 from bursar.app.capacity.work import CapacitySources, CapacityWork
-from bursar.app.election import Candidacy, Election
-from bursar.app.election_timing import DEFAULT_TIMING, Timing
-from bursar.app.event_recorder import EventRecorder
-from bursar.app.informer import Informer
-from bursar.app.informer_changes import Deleted, Upserted
-from bursar.app.informer_store import Sighting
-from bursar.app.lease_record import LEASES
-from bursar.app.ports import (
+from bursar.app.cluster.election.election import Candidacy, Election
+from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
+from bursar.app.cluster.events.recorder import EventRecorder
+from bursar.app.cluster.informer.changes import Deleted, Upserted
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.ports import (
     Clock,
     ClusterError,
     Json,
@@ -32,6 +32,7 @@ from bursar.app.ports import (
     Reader,
     Writer,
 )
+from bursar.app.cluster.time_limit import within
 from bursar.app.quota.applied import AppliedQuota, AppliedWriter, Original
 from bursar.app.quota.desk import Desk, RunningInformer, Sources
 from bursar.app.quota.drift import DriftWatch
@@ -40,7 +41,6 @@ from bursar.app.quota.managed import ManagedWriter
 from bursar.app.quota.resizing import ResizeDesk
 from bursar.app.quota.status import StatusWriter
 from bursar.app.quota.telling import COMPONENT, tell
-from bursar.app.time_limit import within
 from bursar.core.quota.books import PATIENCE_SECONDS, Books, Wait
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.quota import QuotaKey, QuotaKind

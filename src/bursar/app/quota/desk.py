@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
-from bursar.app.informer import Informer, InformerCounters
-from bursar.app.informer_changes import Deleted, Synced, Upserted
-from bursar.app.informer_store import Sighting
-from bursar.app.ports import Clock, ClusterError, Resource
+from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
+from bursar.app.cluster.informer.informer import Informer, InformerCounters
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.ports import Clock, ClusterError, Resource
+from bursar.app.cluster.time_limit import end
 from bursar.app.quota.lifting import GateLifter
-from bursar.app.time_limit import end
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import Books, Release, Wait

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, NoReturn
 
-from bursar.app.ports import Clock
+from bursar.app.cluster.ports import Clock
 from bursar.app.quota.desk import Desk, Sources
 from bursar.core.model.quantity import Format, Quantity
 from bursar.core.quota.account import Account, shown

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from bursar.app.kinds import RESOURCE_QUOTAS
-from bursar.app.ports import Resource
+from bursar.app.cluster.kinds import RESOURCE_QUOTAS
+from bursar.app.cluster.ports import Resource
 from bursar.core.quota.quota import QuotaKind
 
 GROUP: Final = "aaq.kubevirt.io"

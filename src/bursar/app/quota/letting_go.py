@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from bursar.app.kinds import PODS
-from bursar.app.ports import (
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import (
     ClusterError,
     ConflictError,
     Json,

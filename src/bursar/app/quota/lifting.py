@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from bursar.app.kinds import PODS
-from bursar.app.ports import (
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import (
     BusyError,
     Clock,
     ClusterError,
@@ -31,7 +31,7 @@ from bursar.app.ports import (
     PatchKind,
     Writer,
 )
-from bursar.app.time_limit import end
+from bursar.app.cluster.time_limit import end
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import Answer
 

@@ -12,8 +12,8 @@ from enum import Enum
 from random import Random
 from typing import Final
 
-from bursar.app.informer_store import Sighting
-from bursar.app.ports import (
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.ports import (
     Clock,
     Json,
     Patch,

@@ -8,7 +8,7 @@ and the room is free again.
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from bursar.app.ports import Clock, Resource, UnavailableError
+from bursar.app.cluster.ports import Clock, Resource, UnavailableError
 from bursar.app.quota.desk import Desk
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.refusal import Refusal

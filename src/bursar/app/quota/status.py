@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, NamedTuple
 
-from bursar.app.informer_store import Identity, Sighting
-from bursar.app.ports import (
+from bursar.app.cluster.informer.store import Identity, Sighting
+from bursar.app.cluster.ports import (
     Clock,
     Json,
     Patch,

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Final, TypeAlias
 
-from bursar.app.informer_store import Identity
-from bursar.app.ports import Json
+from bursar.app.cluster.informer.store import Identity
+from bursar.app.cluster.ports import Json
 from bursar.app.quota.kinds import GROUP, QUOTAS
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.quota import Quota, QuotaKind

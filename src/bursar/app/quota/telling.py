@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from bursar.app.event_document import EventType, ObjectReference
-from bursar.app.event_recorder import EventRecorder
+from bursar.app.cluster.events.document import EventType, ObjectReference
+from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.core.quota.books import Wait
 from bursar.core.quota.refusal import Reason, explanation
 

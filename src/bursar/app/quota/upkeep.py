@@ -12,14 +12,14 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Final, Generic, TypeVar
 
-from bursar.app.ports import (
+from bursar.app.cluster.ports import (
     AlreadyExistsError,
     Clock,
     ClusterError,
     ConflictError,
     NotFoundError,
 )
-from bursar.app.time_limit import within
+from bursar.app.cluster.time_limit import within
 
 IN_FLIGHT_MAX: Final = 8
 REQUEST_SECONDS: Final = 10.0

@@ -10,7 +10,7 @@ from typing import Final
 
 from bursar.core.model.pod import Container, Pod
 from bursar.core.model.problem import Problem, ProblemKind, duplicate, required
-from bursar.core.model.validation import validate_demand
+from bursar.core.model.validation.pod import validate_demand
 from bursar.core.peerpods.plain import is_plain
 from bursar.core.peerpods.reading import CONTAINERS, INIT_CONTAINERS
 

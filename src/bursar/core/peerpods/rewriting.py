@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from bursar.core.model.pod import NO_RESOURCES, Pod, ResourceRequirements
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import ResourceList
-from bursar.core.model.validation import MIRROR_ANNOTATION
+from bursar.core.model.validation.pod import MIRROR_ANNOTATION
 from bursar.core.peerpods.annotating import (
     Annotated,
     AnnotationsTooLargeError,

@@ -11,8 +11,8 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
 from bursar.core.devices.allocation import Entry, ReportedContainer, ReportedPod
-from bursar.wire.fields import printable
 from bursar.wire.pod_resources import v1_pb2 as v1
+from bursar.wire.structs.fields import printable
 
 BYTES_MAX: Final = 64 * 2**20
 PROBLEM_LENGTH_MAX: Final = 256

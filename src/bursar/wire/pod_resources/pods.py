@@ -11,9 +11,9 @@ from typing import Final, TypeAlias
 from google.protobuf.message import DecodeError
 
 from bursar.core.devices.allocation import Additions, ReportedContainer, ReportedPod
-from bursar.wire.interning import Generations
 from bursar.wire.pod_resources import outline_pb2 as outline
 from bursar.wire.pod_resources.lines import decode_line, encode_line
+from bursar.wire.structs.interning import Generations
 
 PODS_MAX: Final = 512
 """Pods whose lines are remembered at least; twice that at most. A node may have 250."""

@@ -21,8 +21,8 @@ from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.simulation.life import Simulation
 from bursar.adapters.memory.simulation.pod_life import Pace
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.ports import EventKind, Patch, PatchKind
-from simulated_world import (
+from bursar.app.cluster.ports import EventKind, Patch, PatchKind
+from support.simulated_world import (
     Raw,
     World,
     container,

@@ -20,11 +20,11 @@ from bursar.adapters.memory.kinds import (
 )
 from bursar.adapters.memory.simulation.life import Simulation
 from bursar.adapters.memory.simulation.pod_life import Pace
-from bursar.app.ports import Resource
+from bursar.app.cluster.ports import Resource
 from controlplane import ControlPlane
-from kube_access import a_client, access_of
 from program import ProgramError
-from simulated_world import World, container, name_of, node, node_of, pod, workload
+from support.kube_access import a_client, access_of
+from support.simulated_world import World, container, name_of, node, node_of, pod, workload
 
 QUICK = Pace(start=0.05, job=0.1, grace_max=0.05, resize=0.05, heartbeat=5, orphan=0.1)
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")

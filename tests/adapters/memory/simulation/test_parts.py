@@ -10,10 +10,10 @@ from bursar.adapters.memory.kinds import DEPLOYMENTS, JOBS, NAMESPACES, NODES, P
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.simulation.inbox import Inbox
 from bursar.adapters.memory.simulation.life import Simulation
-from bursar.adapters.memory.simulation.templates import first_to_go, template_hash
+from bursar.adapters.memory.simulation.workloads.templates import first_to_go, template_hash
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.ports import Key, NotFoundError, UnavailableError
-from simulated_world import (
+from bursar.app.cluster.ports import Key, NotFoundError, UnavailableError
+from support.simulated_world import (
     World,
     container,
     embedded_world,

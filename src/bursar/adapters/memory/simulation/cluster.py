@@ -4,12 +4,12 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
-from bursar.app.ports import Reader, Watcher, Writer
+from bursar.app.cluster.ports import Reader, Watcher, Writer
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
-from bursar.wire import node as wire_node
-from bursar.wire import pod as wire_pod
-from bursar.wire.fields import FieldError
+from bursar.wire.model import node as wire_node
+from bursar.wire.model import pod as wire_pod
+from bursar.wire.structs.fields import FieldError
 
 Raw: TypeAlias = dict[str, Any]
 """An object as JSON gives it: controllers pass on fields they know nothing about."""

@@ -15,7 +15,7 @@ from typing import Final, Self
 
 import msgspec
 
-from bursar.app.ports import Clock, EventKind, ExpiredError, Key, Resource, Watcher
+from bursar.app.cluster.ports import Clock, EventKind, ExpiredError, Key, Resource, Watcher
 
 PAUSE_SECONDS: Final = 0.1
 """Between two watches, so that a server that ends them at once is not asked all the time."""

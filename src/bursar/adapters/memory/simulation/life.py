@@ -11,8 +11,8 @@ from bursar.adapters.memory.simulation.cluster import Cluster
 from bursar.adapters.memory.simulation.nodes import Nodes
 from bursar.adapters.memory.simulation.pod_life import Pace
 from bursar.adapters.memory.simulation.scheduler import Scheduler
-from bursar.adapters.memory.simulation.workloads import Workloads
-from bursar.app.ports import Clock
+from bursar.adapters.memory.simulation.workloads.workloads import Workloads
+from bursar.app.cluster.ports import Clock
 
 BACKOFF_SECONDS_MIN: Final = 0.5
 BACKOFF_SECONDS_MAX: Final = 30.0

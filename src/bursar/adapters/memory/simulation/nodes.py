@@ -20,14 +20,6 @@ from bursar.adapters.memory.simulation.cluster import (
     is_newer,
 )
 from bursar.adapters.memory.simulation.conditions import time_text, with_conditions
-from bursar.adapters.memory.simulation.effects import (
-    OVERTAKEN,
-    Change,
-    Delete,
-    Effect,
-    apply,
-    key_of,
-)
 from bursar.adapters.memory.simulation.inbox import Change as Seen
 from bursar.adapters.memory.simulation.inbox import Inbox
 from bursar.adapters.memory.simulation.pod_life import (
@@ -39,8 +31,16 @@ from bursar.adapters.memory.simulation.pod_life import (
     next_step,
     start_time,
 )
-from bursar.adapters.memory.simulation.templates import field, phase_of
-from bursar.app.ports import Clock, Key, Resource
+from bursar.adapters.memory.simulation.workloads.effects import (
+    OVERTAKEN,
+    Change,
+    Delete,
+    Effect,
+    apply,
+    key_of,
+)
+from bursar.adapters.memory.simulation.workloads.templates import field, phase_of
+from bursar.app.cluster.ports import Clock, Key, Resource
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.placement.node_books import NodeBooks

@@ -17,8 +17,8 @@ from bursar.adapters.memory.simulation.conditions import (
     time_text,
     with_conditions,
 )
-from bursar.adapters.memory.simulation.effects import Change, Delete, Effect
-from bursar.adapters.memory.simulation.templates import controller_of, field, phase_of
+from bursar.adapters.memory.simulation.workloads.effects import Change, Delete, Effect
+from bursar.adapters.memory.simulation.workloads.templates import controller_of, field, phase_of
 from bursar.core.model.pod import CONDITION_RESIZE_PENDING, REASON_INFEASIBLE, Pod
 from bursar.core.placement.fit import incoming_request, kubelet_refusal, shortfalls_of
 from bursar.core.placement.message import (
@@ -27,7 +27,7 @@ from bursar.core.placement.message import (
     kubelet_reason,
 )
 from bursar.core.placement.node_books import NodeBooks, pod_key
-from bursar.wire.fields import FieldError, decode_time
+from bursar.wire.structs.fields import FieldError, decode_time
 
 FINISHES_AFTER: Final = "bursar.io/finishes-after"
 REASON_DEFERRED: Final = "Deferred"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
-from bursar.app.ports import Key
+from bursar.app.cluster.ports import Key
 from bursar.core.model.pod import Pod
 from bursar.core.placement.choice import objection
 from bursar.core.placement.message import Rejection

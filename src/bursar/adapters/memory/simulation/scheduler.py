@@ -17,10 +17,15 @@ from bursar.adapters.memory.simulation.conditions import (
     micro_time_text,
     with_conditions,
 )
-from bursar.adapters.memory.simulation.effects import OVERTAKEN, Create, apply, status_change
 from bursar.adapters.memory.simulation.inbox import Change, Inbox
 from bursar.adapters.memory.simulation.queue import Queue, Waiting
-from bursar.app.ports import Clock, ConflictError, Key, NotFoundError
+from bursar.adapters.memory.simulation.workloads.effects import (
+    OVERTAKEN,
+    Create,
+    apply,
+    status_change,
+)
+from bursar.app.cluster.ports import Clock, ConflictError, Key, NotFoundError
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.placement.choice import choose

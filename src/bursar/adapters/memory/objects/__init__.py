@@ -1,0 +1,1 @@
+"""The stored objects of the embedded cluster: revisions, metadata, patches, garbage collection."""

@@ -1,0 +1,1 @@
+"""The controllers of workloads: Deployments, StatefulSets, DaemonSets and Jobs."""

@@ -1,0 +1,118 @@
+"""DaemonSets: one pod for every node that would have it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from bursar.adapters.memory.kinds import DAEMON_SETS, PODS
+from bursar.adapters.memory.simulation.cluster import Raw
+from bursar.adapters.memory.simulation.workloads.effects import Delete, Effect, status_change
+from bursar.adapters.memory.simulation.workloads.templates import (
+    field,
+    is_active,
+    is_ending,
+    is_ready,
+    new_pod,
+    observed,
+    template_hash,
+)
+from bursar.core.model.node import Node
+from bursar.core.model.pod import Pod
+from bursar.core.placement.filters import FIELD_NAME, refusal
+from bursar.wire.model import pod as wire_pod
+
+REVISION_LABEL: Final = "controller-revision-hash"
+_TOLERATED: Final = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+"""Every daemon stays on a node in trouble, or starts on one."""
+
+
+def decide_daemon_set(owner: Raw, pods: Sequence[Raw], nodes: Sequence[Node]) -> list[Effect]:
+    if is_ending(owner):
+        return []
+    pattern = _pattern(owner)
+    eligible = [node.name for node in nodes if refusal(pattern, node) is None]
+    revision = template_hash(owner["spec"]["template"])
+    by_node: dict[str, list[Raw]] = {}
+    for pod in pods:
+        by_node.setdefault(_node_of(pod), []).append(pod)
+    effects: list[Effect] = []
+    for name in eligible:
+        held = by_node.pop(name, [])
+        effects += [
+            Delete(resource=PODS, target=pod)
+            for pod in _superfluous(held, revision)
+            if not is_ending(pod)
+        ]
+        if not held:
+            effects.append(_pod(owner, name, revision))
+    misplaced = [pod for held in by_node.values() for pod in held]
+    effects += [Delete(resource=PODS, target=pod) for pod in misplaced if not is_ending(pod)]
+    placed = [pod for pod in pods if pod not in misplaced]
+    ready = sum(is_ready(pod) for pod in placed)
+    status = {
+        "desiredNumberScheduled": len(eligible),
+        "currentNumberScheduled": len({_node_of(pod) for pod in placed}),
+        "numberMisscheduled": len(misplaced),
+        "numberReady": ready,
+        "numberAvailable": ready,
+        "numberUnavailable": len(eligible) - ready,
+        "updatedNumberScheduled": sum(_revision(pod) == revision for pod in placed),
+    }
+    return effects + status_change(DAEMON_SETS, owner, status | observed(owner))
+
+
+def _pattern(owner: Raw) -> Pod:
+    """A pod of the set, as far as it matters which nodes it may go to."""
+    spec = _with_tolerations(owner["spec"]["template"].get("spec") or {})
+    raw = msgspec.convert({"spec": spec}, wire_pod.Pod, strict=False)
+    return replace(wire_pod.to_core(raw), node_name="")
+
+
+def _superfluous(held: Sequence[Raw], revision: str) -> list[Raw]:
+    """Finished pods, pods of an old template, and all but the first."""
+    good = [pod for pod in held if is_active(pod) and _revision(pod) == revision]
+    return [pod for pod in held if pod not in good[:1]]
+
+
+def _pod(owner: Raw, node: str, revision: str) -> Effect:
+    """Bound by the scheduler like any other, but with an affinity that names its node."""
+    spec = _with_tolerations(owner["spec"]["template"].get("spec") or {})
+    affinity = spec.get("affinity") or {}
+    term = {"matchFields": [{"key": FIELD_NAME, "operator": "In", "values": [node]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    spec["affinity"] = {
+        **affinity,
+        "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), **required},
+    }
+    return new_pod(DAEMON_SETS, owner, labels={REVISION_LABEL: revision}, spec=spec)
+
+
+def _with_tolerations(spec: Raw) -> Raw:
+    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in _TOLERATED]
+    return {**spec, "tolerations": [*(spec.get("tolerations") or ()), *added]}
+
+
+def _node_of(pod: Raw) -> str:
+    """Where the pod is, or is meant to go while it waits."""
+    name = str(field(pod, "spec", "nodeName", ""))
+    if name:
+        return name
+    affinity = field(pod, "spec", "affinity", {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    for term in required.get("nodeSelectorTerms") or ():
+        for wanted in term.get("matchFields") or ():
+            return str(wanted["values"][0])
+    return ""
+
+
+def _revision(pod: Raw) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(REVISION_LABEL, ""))

@@ -1,0 +1,92 @@
+"""Jobs: pods until enough of them have succeeded. A failed one is replaced at once."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from bursar.adapters.memory.kinds import JOBS, PODS
+from bursar.adapters.memory.simulation.cluster import Raw
+from bursar.adapters.memory.simulation.conditions import time_text, with_conditions
+from bursar.adapters.memory.simulation.workloads.effects import Delete, Effect, status_change
+from bursar.adapters.memory.simulation.workloads.templates import (
+    field,
+    first_to_go,
+    is_active,
+    is_ending,
+    is_ready,
+    new_pod,
+    phase_of,
+)
+
+
+def decide_job(owner: Raw, pods: Sequence[Raw], now: datetime) -> list[Effect]:
+    if is_ending(owner) or _is_complete(owner):
+        return []
+    active = [pod for pod in pods if is_active(pod)]
+    counted = sum(phase_of(pod) == "Succeeded" for pod in pods)
+    succeeded = max(counted, field(owner, "status", "succeeded", 0))
+    wanted = _wanted(owner, succeeded)
+    effects: list[Effect] = [_pod(owner) for _ in range(wanted - len(active))]
+    effects += [
+        Delete(resource=PODS, target=pod)
+        for pod in first_to_go(active)[: max(0, len(active) - wanted)]
+    ]
+    is_done = wanted == 0 and not active and succeeded > 0 and not _is_suspended(owner)
+    status: Raw = {
+        "active": max(wanted, 0),
+        "ready": sum(is_ready(pod) for pod in active),
+        "succeeded": succeeded,
+        "failed": sum(phase_of(pod) == "Failed" for pod in pods),
+        "startTime": field(owner, "status", "startTime", time_text(now)),
+    }
+    if is_done:
+        status |= _completion(owner, now)
+    return effects + status_change(JOBS, owner, status)
+
+
+def _wanted(owner: Raw, succeeded: int) -> int:
+    """How many pods should be at work. Without a number of completions one success is enough."""
+    if _is_suspended(owner):
+        return 0
+    parallelism: int = field(owner, "spec", "parallelism", 1)
+    completions: int | None = field(owner, "spec", "completions", None)
+    if completions is None:
+        return 0 if succeeded else parallelism
+    return max(0, min(parallelism, completions - succeeded))
+
+
+def _pod(owner: Raw) -> Effect:
+    name, uid = owner["metadata"]["name"], owner["metadata"]["uid"]
+    labels = {
+        "batch.kubernetes.io/job-name": name,
+        "batch.kubernetes.io/controller-uid": uid,
+        "job-name": name,
+        "controller-uid": uid,
+    }
+    return new_pod(JOBS, owner, labels=labels)
+
+
+def _is_suspended(owner: Raw) -> bool:
+    return bool(field(owner, "spec", "suspend", False))
+
+
+def _is_complete(owner: Raw) -> bool:
+    return any(
+        condition.get("type") == "Complete" and condition.get("status") == "True"
+        for condition in field(owner, "status", "conditions", ())
+    )
+
+
+def _completion(owner: Raw, now: datetime) -> Raw:
+    """The API accepts `Complete` only after, or with, `SuccessCriteriaMet`."""
+    reached = {"status": "True", "reason": "CompletionsReached", "lastProbeTime": time_text(now)}
+    message = "Reached expected number of succeeded pods"
+    conditions = [
+        {"type": kind, "message": message, **reached} for kind in ("SuccessCriteriaMet", "Complete")
+    ]
+    return {
+        "active": 0,
+        "ready": 0,
+        "terminating": 0,
+        "completionTime": time_text(now),
+        "conditions": with_conditions(field(owner, "status", "conditions", ()), conditions, now),
+    }

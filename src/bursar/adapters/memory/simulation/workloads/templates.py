@@ -1,0 +1,128 @@
+"""What controllers of workloads have in common: templates, owners, and the state of pods."""
+
+import json
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, Final
+
+from bursar.adapters.memory.kinds import PODS
+from bursar.adapters.memory.simulation.cluster import Raw
+from bursar.adapters.memory.simulation.workloads.effects import Create
+from bursar.app.cluster.ports import Resource
+
+SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Upstream's letters for generated names: none that make words, none that look alike."""
+SUFFIX_LENGTH: Final = 5
+NAME_LENGTH_MAX: Final = 58
+"""What of a generated name comes before the suffix."""
+_FNV_OFFSET: Final = 0x811C9DC5
+_FNV_PRIME: Final = 0x01000193
+
+
+def suffixes(rng: Random) -> Callable[[], str]:
+    return lambda: "".join(rng.choice(SUFFIX_LETTERS) for _ in range(SUFFIX_LENGTH))
+
+
+def template_hash(template: Raw) -> str:
+    """A short word that changes with the template; upstream's alphabet, not its numbers."""
+    number = _FNV_OFFSET
+    for byte in json.dumps(template, sort_keys=True, separators=(",", ":")).encode():
+        number = ((number ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
+    return "".join(SUFFIX_LETTERS[ord(digit) % len(SUFFIX_LETTERS)] for digit in str(number))
+
+
+def owner_reference(resource: Resource, owner: Raw) -> Raw:
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def controller_of(raw: Raw) -> Raw | None:
+    """The owner reference that says who manages the object."""
+    references: list[Raw] = raw["metadata"].get("ownerReferences") or []
+    return next((reference for reference in references if reference.get("controller")), None)
+
+
+def new_pod(
+    resource: Resource,
+    owner: Raw,
+    *,
+    name: str = "",
+    labels: dict[str, str] | None = None,
+    spec: Raw | None = None,
+) -> Create:
+    """A pod from the owner's template, with more labels and fields where the kind adds some."""
+    template = owner["spec"]["template"]
+    meta = template.get("metadata") or {}
+    metadata: Raw = {
+        "namespace": owner["metadata"].get("namespace", ""),
+        "labels": {**(meta.get("labels") or {}), **(labels or {})},
+        "annotations": dict(meta.get("annotations") or {}),
+        "ownerReferences": [owner_reference(resource, owner)],
+    }
+    if name:
+        metadata["name"] = name
+    else:
+        metadata["generateName"] = owner["metadata"]["name"][: NAME_LENGTH_MAX - 1] + "-"
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {**(template.get("spec") or {}), **(spec or {})},
+    }
+    return Create(resource=PODS, namespace=metadata["namespace"], body=body)
+
+
+def field(raw: Raw, section: str, name: str, default: Any) -> Any:  # noqa: ANN401 - any JSON
+    """A field of `spec` or `status`, where both it and the section may be missing or null."""
+    value = (raw.get(section) or {}).get(name)
+    return default if value is None else value
+
+
+def phase_of(pod: Raw) -> str:
+    return str(field(pod, "status", "phase", "Pending"))
+
+
+def is_ending(raw: Raw) -> bool:
+    return bool(raw["metadata"].get("deletionTimestamp"))
+
+
+def is_active(pod: Raw) -> bool:
+    return not is_ending(pod) and phase_of(pod) not in {"Succeeded", "Failed"}
+
+
+def is_ready(pod: Raw) -> bool:
+    return is_active(pod) and any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in field(pod, "status", "conditions", ())
+    )
+
+
+def first_to_go(pods: Sequence[Raw]) -> list[Raw]:
+    """Who is given up first: without a node, then not running, not ready, and the youngest.
+
+    Of pods of the same second the last by name goes first, which upstream leaves to chance.
+    """
+    youngest = sorted(
+        pods,
+        key=lambda pod: (pod["metadata"].get("creationTimestamp") or "", pod["metadata"]["name"]),
+        reverse=True,
+    )
+    return sorted(
+        youngest,
+        key=lambda pod: (
+            bool(field(pod, "spec", "nodeName", "")),
+            phase_of(pod) == "Running",
+            is_ready(pod),
+        ),
+    )
+
+
+def observed(owner: Raw) -> Raw:
+    """The part of every status that says which version of the spec it is about."""
+    return {"observedGeneration": owner["metadata"].get("generation", 1)}

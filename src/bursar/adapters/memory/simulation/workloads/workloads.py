@@ -1,0 +1,221 @@
+"""The controllers of workloads: from Deployments and their like to pods, and back to status.
+
+Level-based: whatever changed, an owner is compared with what it owns and the difference
+is made good. What an owner leaves behind when it goes is deleted, as the garbage
+collector does, after asking the cluster itself whether the owner is really gone.
+"""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Final
+
+import msgspec
+
+from bursar.adapters.memory.kinds import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+)
+from bursar.adapters.memory.simulation.cluster import Cluster, Raw, find_node, is_newer
+from bursar.adapters.memory.simulation.inbox import Change, Inbox
+from bursar.adapters.memory.simulation.workloads.daemons import decide_daemon_set
+from bursar.adapters.memory.simulation.workloads.effects import (
+    OVERTAKEN,
+    Delete,
+    Effect,
+    apply,
+    key_of,
+)
+from bursar.adapters.memory.simulation.workloads.jobs import decide_job
+from bursar.adapters.memory.simulation.workloads.ordinals import decide_stateful_set
+from bursar.adapters.memory.simulation.workloads.replicas import (
+    decide_deployment,
+    decide_replica_set,
+)
+from bursar.adapters.memory.simulation.workloads.templates import controller_of, suffixes
+from bursar.app.cluster.ports import Clock, Key, NotFoundError, Resource
+from bursar.core.model.node import Node
+from bursar.wire.model.workload import decode_workload
+from bursar.wire.structs.fields import FieldError
+
+OWNERS: Final = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)
+_BY_KIND: Final = {resource.kind: resource for resource in OWNERS}
+RETRY_SECONDS: Final = 1.0
+"""When to try again what the cluster refused, for no change of ours may announce better luck."""
+
+_Place = tuple[Resource, Key]
+
+
+class Workloads:
+    def __init__(self, cluster: Cluster, clock: Clock, rng: Random) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._suffix = suffixes(rng)
+        self._objects: dict[_Place, Raw] = {}
+        self._owned: dict[str, dict[_Place, Raw]] = {}
+        """By the owner's uid."""
+        self._nodes: dict[str, Node] = {}
+        self._due: set[_Place] = set()
+        """Owners to look at again, and objects whose owner is not known."""
+        self._refused: set[_Place] = set()
+
+    async def run(self) -> None:
+        async with Inbox(self._cluster, self._clock, (*OWNERS, PODS, NODES)) as inbox:
+            while True:
+                changes = await inbox.take(within=RETRY_SECONDS if self._refused else None)
+                self._due |= self._refused
+                self._refused.clear()
+                for change in changes:
+                    self._observe(change)
+                while self._due:
+                    place = min(self._due, key=_order)
+                    self._due.discard(place)
+                    await self._reconcile(place)
+
+    # -------------------------------------------------------------- what is known
+
+    def _observe(self, change: Change) -> None:
+        if change.resource == NODES:
+            self._observe_node(change)
+        elif change.body is None:
+            self._forget((change.resource, change.key))
+        else:
+            self._remember(change.resource, msgspec.json.decode(change.body))
+
+    def _remember(self, resource: Resource, raw: Raw) -> None:
+        place = (resource, key_of(raw))
+        held = self._objects.get(place)
+        if not is_newer(raw, held):
+            return
+        if held is not None and held["metadata"]["uid"] != raw["metadata"]["uid"]:
+            self._forget(place)
+        self._objects[place] = raw
+        if resource != PODS:
+            self._due.add(place)
+        controller = controller_of(raw)
+        if controller is not None and controller["kind"] in _BY_KIND:
+            self._owned.setdefault(controller["uid"], {})[place] = raw
+            self._due.add(self._owner_place(raw, controller) or place)
+
+    def _forget(self, place: _Place) -> None:
+        held = self._objects.pop(place, None)
+        if held is None:
+            return
+        controller = controller_of(held)
+        if controller is not None and controller["kind"] in _BY_KIND:
+            self._owned.get(controller["uid"], {}).pop(place, None)
+            owner = self._owner_place(held, controller)
+            self._due |= {owner} if owner else set()
+        # Whatever it owned has lost its owner.
+        self._due |= self._owned.get(held["metadata"]["uid"], {}).keys()
+
+    def _owner_place(self, raw: Raw, controller: Raw) -> _Place | None:
+        """Where the owner is kept, if it is known and still the same."""
+        place = (_BY_KIND[controller["kind"]], Key(key_of(raw).namespace, controller["name"]))
+        owner = self._objects.get(place)
+        return place if owner and owner["metadata"]["uid"] == controller["uid"] else None
+
+    def _observe_node(self, change: Change) -> None:
+        """Daemons care for a few fields of a node; heartbeats do not concern them."""
+        before = self._nodes.pop(change.key.name, None)
+        after = find_node(change.body)
+        if after is not None:
+            self._nodes[after.name] = after
+        if before is None or after is None or _terms(before) != _terms(after):
+            self._due |= {place for place in self._objects if place[0] == DAEMON_SETS}
+
+    # -------------------------------------------------------------- what is done
+
+    async def _reconcile(self, place: _Place) -> None:
+        raw = self._objects.get(place)
+        if raw is None:
+            return
+        for effect in [*await self._farewell(place, raw), *self._decide(place[0], raw)]:
+            try:
+                body = await apply(effect, self._cluster, self._suffix)
+            except OVERTAKEN:
+                self._refused.add(place)
+                continue
+            if body is not None:
+                self._remember(effect.resource, msgspec.json.decode(body))
+            elif isinstance(effect, Delete):
+                self._mark_ending(effect)
+
+    def _decide(self, resource: Resource, raw: Raw) -> list[Effect]:
+        if resource == PODS or not _is_sound(resource, raw):
+            return []
+        owned = list(self._children(raw["metadata"]["uid"]))
+        if resource == DEPLOYMENTS:
+            return decide_deployment(raw, owned)
+        if resource == REPLICA_SETS:
+            return decide_replica_set(raw, owned)
+        if resource == STATEFUL_SETS:
+            return decide_stateful_set(raw, owned)
+        if resource == DAEMON_SETS:
+            nodes = [self._nodes[name] for name in sorted(self._nodes)]
+            return decide_daemon_set(raw, owned, nodes)
+        return decide_job(raw, owned, self._clock.now())
+
+    def _children(self, uid: str) -> Iterator[Raw]:
+        owned = self._owned.get(uid, {})
+        return iter(sorted(owned.values(), key=_age))
+
+    async def _farewell(self, place: _Place, raw: Raw) -> list[Effect]:
+        """The end of an object whose owner is gone.
+
+        Watches of two kinds are not in step: an owner may just not be known yet.
+        """
+        controller = controller_of(raw)
+        if controller is None or controller["kind"] not in _BY_KIND:
+            return []
+        if self._owner_place(raw, controller) is not None or _is_ending(raw):
+            return []
+        owner = Key(place[1].namespace, controller["name"])
+        try:
+            body = await self._cluster.get(_BY_KIND[controller["kind"]], owner)
+        except NotFoundError:
+            return [Delete(resource=place[0], target=raw)]
+        if msgspec.json.decode(body)["metadata"]["uid"] == controller["uid"]:
+            return []
+        return [Delete(resource=place[0], target=raw)]
+
+    def _mark_ending(self, effect: Delete) -> None:
+        """Until the watch tells, so that nobody chooses another in its place."""
+        place = (effect.resource, key_of(effect.target))
+        held = self._objects.get(place)
+        if held is None or held["metadata"]["uid"] != effect.target["metadata"]["uid"]:
+            return
+        held["metadata"].setdefault("deletionTimestamp", "2000-01-01T00:00:00Z")
+
+
+def _is_sound(resource: Resource, raw: Raw) -> bool:
+    """Whether pods can be made of it. The embedded cluster stores workloads unread."""
+    try:
+        decode_workload(resource.kind, raw)
+    except FieldError:
+        return False
+    return True
+
+
+def _is_ending(raw: Raw) -> bool:
+    return bool(raw["metadata"].get("deletionTimestamp"))
+
+
+def _age(raw: Raw) -> tuple[str, str]:
+    meta = raw["metadata"]
+    return meta.get("creationTimestamp") or "", meta["name"]
+
+
+def _terms(node: Node) -> tuple[object, ...]:
+    return node.labels, node.taints, node.unschedulable
+
+
+_RANK: Final = {resource: rank for rank, resource in enumerate((*OWNERS, PODS))}
+
+
+def _order(place: _Place) -> tuple[int, Key]:
+    return _RANK[place[0]], place[1]

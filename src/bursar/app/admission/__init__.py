@@ -1,0 +1,1 @@
+"""What admission decides about pods and quotas."""

@@ -1,0 +1,347 @@
+"""Leader election by Lease: of all candidates one works, and it stops before another starts.
+
+The protocol is client-go's, so that ours and others' candidates can stand for the same
+Lease. Three things are stricter here. A term counts from the moment its last renewal was
+sent, not from when the answer came. A record is ours only if this process wrote it, so
+two processes with the same identity do not both lead. And every term has a number of
+its own, so that what an earlier term left in flight can be told apart.
+
+A Lease elects, it does not protect: a process that is paused between two instructions
+cannot know it. Whoever leads must fence its writes as well, and asks `is_leader` before
+each. `docs/explanation/leader-election.md` says what is promised and what is not.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final, TypeVar
+
+from bursar.app.cluster.election.lease import (
+    LEASES,
+    NOBODY,
+    LeaseRecord,
+    StoredLease,
+    decode_lease,
+    fenced_change,
+    new_lease,
+)
+from bursar.app.cluster.election.timing import DEFAULT_TIMING, JITTER, Timing
+from bursar.app.cluster.micro_time import format_micro_time
+from bursar.app.cluster.ports import (
+    BusyError,
+    Clock,
+    ClusterError,
+    ConflictError,
+    Key,
+    NotFoundError,
+    Patch,
+    PatchKind,
+    Reader,
+    Writer,
+)
+from bursar.app.cluster.time_limit import end, within
+
+T = TypeVar("T")
+
+RELEASED_SECONDS: Final = 1
+"""The duration a released Lease has, for candidates that do not know an empty holder."""
+RELEASE_TRIES: Final = 3
+UNANSWERED_MAX: Final = 32
+"""How many of our writes we recognise. An older one that still arrives is fenced off anyway."""
+TICK_SECONDS: Final = 0.001
+"""A clock may wake us a little early; that much is not worth another sleep."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidacy:
+    """Who stands for which Lease. The identity must be unique to the process."""
+
+    lease: Key
+    identity: str
+    timing: Timing = DEFAULT_TIMING
+
+    def __post_init__(self) -> None:
+        if not self.identity or not self.lease.namespace or not self.lease.name:
+            raise ValueError("a candidacy needs an identity, and a Lease with a namespace")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FencingToken:
+    """Which term this is. No two terms share a token; within one Lease later ones are greater."""
+
+    lease_uid: str
+    transitions: int
+
+
+class Loss(Enum):
+    """Why a term ended before its work did."""
+
+    LATE = "renewal was not confirmed before the deadline"
+    TAKEN = "somebody else holds the Lease"
+    DELETED = "the Lease was deleted"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Term:
+    lease: StoredLease
+    """As our last write that was answered left it."""
+    stop_at: float
+    """When, on our own clock, the work must be cancelled; every renewal moves it."""
+    is_uncertain: bool = False
+    """Whether a write went unanswered, so that the Lease must be read before the next."""
+    loss: Loss | None = None
+
+    @property
+    def token(self) -> FencingToken:
+        return FencingToken(self.lease.uid, self.lease.record.transitions)
+
+
+class Election:
+    """One candidate. `run` it; the properties are for metrics and for checks before a write."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        writer: Writer,
+        clock: Clock,
+        *,
+        candidacy: Candidacy,
+        random: Callable[[], float],
+    ) -> None:
+        self._reader, self._writer, self._clock = reader, writer, clock
+        self._candidacy, self._timing = candidacy, candidacy.timing
+        self._random = random
+        self._term: _Term | None = None
+        self._observed: StoredLease | None = None
+        self._observed_at = 0.0
+        self._written: deque[str] = deque(maxlen=UNANSWERED_MAX)
+        self._trouble: ClusterError | TimeoutError | None = None
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether we may act now. False from the deadline on, even if nobody cancelled us yet."""
+        term = self._term
+        return term is not None and term.loss is None and self._clock.monotonic() < term.stop_at
+
+    @property
+    def token(self) -> FencingToken | None:
+        """The token of our term, until its work has ended."""
+        return None if self._term is None else self._term.token
+
+    @property
+    def holder(self) -> str:
+        """Who leads, as far as we have seen; empty if nobody does."""
+        return NOBODY if self._observed is None else self._observed.record.holder
+
+    @property
+    def trouble(self) -> ClusterError | TimeoutError | None:
+        """Why the last try to read or write the Lease failed; None if it did not."""
+        return self._trouble
+
+    async def run(self, lead: Callable[[], Awaitable[T]]) -> T:
+        """Wait to be elected, then do the work; the Lease is released when it has ended.
+
+        Losing the Lease cancels the work, and once it has ended we stand again. So `lead`
+        may be called many times, never twice at once. What it returns or raises by itself
+        ends the run. Work that takes longer than `Timing.stop_seconds` to end after it was
+        cancelled may overlap with the next leader's.
+        """
+        assert self._term is None, "a candidate stands once at a time"
+        while True:
+            term = await self._acquire()
+            work = await self._serve(term, lead)
+            if term.loss is None or not (work.cancelled() or work.exception() is None):
+                return work.result()
+
+    # -------------------------------------------------------------- standing
+
+    async def _acquire(self) -> _Term:
+        while True:
+            pause = self._timing.retry_seconds * (1 + JITTER * self._random())
+            try:
+                term = await self._stand()
+                self._trouble = None
+                if term is not None:
+                    return term
+            except (ClusterError, TimeoutError) as error:
+                self._trouble = error
+                if isinstance(error, BusyError) and error.retry_after is not None:
+                    pause = max(pause, error.retry_after)
+            await self._clock.sleep(pause)
+
+    async def _stand(self) -> _Term | None:
+        """One try. None if somebody holds the Lease, or was faster."""
+        lease = await self._read()
+        if self._is_held_by_another():
+            return None
+        now = format_micro_time(self._clock.now())
+        record = LeaseRecord(
+            holder=self._candidacy.identity,
+            duration_seconds=self._timing.lease_seconds,
+            acquire_time=now,
+            renew_time=now,
+            transitions=0 if lease is None else lease.record.transitions + 1,
+        )
+        sent_at = self._clock.monotonic()
+        stored = await self._write(lease, record)
+        term = _Term(lease=stored, stop_at=sent_at + self._timing.deadline_seconds)
+        # We may have been paused while the answer came: then the term is over before it began.
+        return term if self._clock.monotonic() < term.stop_at else None
+
+    async def _read(self) -> StoredLease | None:
+        """The Lease now, None if there is none, and a note of when its record last changed."""
+        request = self._reader.get(LEASES, self._candidacy.lease)
+        try:
+            lease = decode_lease(await within(self._clock, self._timing.request_seconds, request))
+        except NotFoundError:
+            return None
+        self._observe(lease)
+        return lease
+
+    def _observe(self, lease: StoredLease) -> None:
+        if not lease.is_same_record(self._observed):
+            # Noted after the answer, so never before the holder's sign of life.
+            self._observed_at = self._clock.monotonic()
+        self._observed = lease
+
+    def _is_held_by_another(self) -> bool:
+        """Judged by what we last saw, even if the Lease is gone.
+
+        Somebody may delete a Lease whose holder still works and has not noticed yet.
+        """
+        if self._observed is None or self._observed.record.holder == NOBODY:
+            return False
+        if self._is_ours(self._observed.record):
+            return False
+        seconds = self._observed.record.duration_seconds or self._timing.lease_seconds
+        return self._clock.monotonic() - self._observed_at <= seconds
+
+    def _is_ours(self, record: LeaseRecord) -> bool:
+        return record.holder == self._candidacy.identity and record.renew_time in self._written
+
+    async def _write(self, lease: StoredLease | None, record: LeaseRecord) -> StoredLease:
+        """Store a record in place of the Lease we read, or where there was none."""
+        self._written.append(record.renew_time)
+        key = self._candidacy.lease
+        if lease is None:
+            body = new_lease(key, record)
+            request = self._writer.create(LEASES, body, namespace=key.namespace)
+        else:
+            change = Patch(kind=PatchKind.MERGE, body=fenced_change(lease, record))
+            request = self._writer.patch(LEASES, key, change)
+        stored = decode_lease(await within(self._clock, self._timing.request_seconds, request))
+        self._observe(stored)
+        return stored
+
+    # -------------------------------------------------------------- leading
+
+    async def _serve(self, term: _Term, lead: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
+        """Do the work of a term until it ends or the term is lost; returns it ended."""
+        self._term = term
+        work = asyncio.ensure_future(lead())
+        renewal = asyncio.ensure_future(self._renew(term))
+        alarm = asyncio.ensure_future(self._await_deadline(term))
+        try:
+            await asyncio.wait((work, renewal, alarm), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            # Renewal goes on while the work ends, so that it may take its time on shutdown.
+            try:
+                await end(work)
+            finally:
+                await end(renewal, alarm)
+                self._term = None
+                if term.loss is None:
+                    assert work.done()
+                    await self._release(term)
+        for task in (renewal, alarm):
+            if not task.cancelled():
+                task.result()  # A fault of ours must not look like a cancellation.
+        return work
+
+    async def _await_deadline(self, term: _Term) -> None:
+        while (left := term.stop_at - self._clock.monotonic()) > TICK_SECONDS:
+            await self._clock.sleep(left)
+        term.loss = Loss.LATE
+
+    async def _renew(self, term: _Term) -> None:
+        """Prolong the term for ever, or learn that somebody ended it.
+
+        A deadline that was missed does not end it: the work that was cancelled for that may
+        still be ending, and nobody else should begin meanwhile.
+        """
+        tried_at = self._clock.monotonic()
+        while True:
+            # A try that took long is followed by the next at once: the deadline does not wait.
+            spent = self._clock.monotonic() - tried_at
+            await self._clock.sleep(max(0, self._timing.retry_seconds - spent))
+            tried_at = self._clock.monotonic()
+            try:
+                loss = await self._prolong(term)
+                self._trouble = None
+            except (ClusterError, TimeoutError) as error:
+                self._trouble = error
+                term.is_uncertain = True
+            else:
+                if loss is not None:
+                    term.loss = loss
+                    return
+
+    async def _prolong(self, term: _Term) -> Loss | None:
+        lease = term.lease
+        if not term.is_uncertain:
+            try:
+                await self._confirm(term, lease)
+            except (ConflictError, NotFoundError):
+                term.is_uncertain = True
+            else:
+                return None
+        current = await self._read()
+        if current is None:
+            return Loss.DELETED
+        if not self._is_term(term, current):
+            return Loss.TAKEN
+        await self._confirm(term, current)
+        return None
+
+    def _is_term(self, term: _Term, lease: StoredLease) -> bool:
+        token = FencingToken(lease.uid, lease.record.transitions)
+        return token == term.token and self._is_ours(lease.record)
+
+    async def _confirm(self, term: _Term, lease: StoredLease) -> None:
+        now = format_micro_time(self._clock.now())
+        sent_at = self._clock.monotonic()
+        term.lease = await self._write(lease, replace(lease.record, renew_time=now))
+        term.stop_at = sent_at + self._timing.deadline_seconds
+        term.is_uncertain = False
+
+    async def _release(self, term: _Term) -> None:
+        """Tell the others that they need not wait. Best effort: if it fails, they wait."""
+        try:
+            await within(self._clock, self._timing.request_seconds, self._hand_over(term))
+        except TimeoutError as error:
+            self._trouble = error
+
+    async def _hand_over(self, term: _Term) -> None:
+        lease: StoredLease | None = term.lease
+        for _ in range(RELEASE_TRIES):
+            try:
+                if term.is_uncertain:
+                    lease = await self._read()
+                if lease is None or not self._is_term(term, lease):
+                    return
+                now = format_micro_time(self._clock.now())
+                released = replace(
+                    lease.record,
+                    holder=NOBODY,
+                    duration_seconds=RELEASED_SECONDS,
+                    acquire_time=now,
+                    renew_time=now,
+                )
+                await self._write(lease, released)
+            except ClusterError as error:
+                self._trouble = error
+                term.is_uncertain = True
+            else:
+                return

@@ -1,0 +1,1 @@
+"""Kubernetes events: aggregated, bounded and written in the background."""

@@ -1,0 +1,185 @@
+"""The informer's memory: what each list and each event makes of what was known before.
+
+Nothing here waits or asks: it is told what arrived, and answers which changes that is.
+
+*Repeated news* changes nothing. A stream shows moments in order, so an event older
+than the last one is a repetition, and so is the same uid in the same state.
+
+*A name is not an object.* When another uid has taken the name, the old object is gone.
+
+*Unreadable bodies* leave the last readable state in place, for it is nearer to the
+truth than nothing: a pod that we cannot read still occupies its node. Its key is in
+`suspects` until it is readable again or gone. If the unreadable object is another one
+than we hold, the held one is gone for certain, and is deleted.
+
+*Noise* is a body of which not even the name can be read. In a list it may stand for
+any object, so from such a list nothing is concluded about those missing in it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from bursar.app.cluster.informer.changes import Deleted, ObjectChange, Upserted
+from bursar.app.cluster.informer.store import Identity, Snapshot, Store, is_older
+from bursar.app.cluster.ports import Key
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class TooManyObjectsError(Exception):
+    """There are more objects than we were told to hold; see `InformerRules.objects_max`."""
+
+    resource: str
+    limit: int
+
+    def __str__(self) -> str:
+        return f"{self.resource}: more than {self.limit} objects"
+
+
+@dataclass(frozen=True, slots=True)
+class News(Generic[T]):
+    """An object as it arrived. No item means that the body could not be decoded."""
+
+    identity: Identity
+    item: T | None
+
+
+class Draft(Generic[T]):
+    """A list on its way in, kept apart until it is whole."""
+
+    def __init__(self, cache: "Cache[T]") -> None:
+        self._cache = cache
+        self._deleted = dict[Key, str]()
+        """When objects went away during the draft, lest a repetition bring them back."""
+        self.store: Store[T] = Store()
+        self.suspects = set[Key]()
+        self.has_noise = False
+
+    def put(self, news: News[T]) -> bool:
+        """Enter an object; false if it is a repetition."""
+        identity = news.identity
+        if self._is_repeated(identity):
+            return False
+        if news.item is None:
+            self.suspects.add(identity.key)
+            item = self._last_readable(identity)
+        else:
+            self.suspects.discard(identity.key)
+            item = self._cache.held_instead(identity, news.item)
+        if item is not None:
+            self.store.put(identity.key, item)
+            self._cache.require_room(self.store)
+        elif self.store.find(identity.key) is not None:
+            self.store.remove(identity.key)
+        return True
+
+    def keep_missing(self, held: Snapshot[T]) -> None:
+        """Enter what we hold by names that the list does not show, unless it said they are gone."""
+        for key in held:
+            if key not in self._deleted and self.store.find(key) is None:
+                self.suspects.add(key)
+                self.store.put(key, held[key])
+
+    def _last_readable(self, identity: Identity) -> T | None:
+        for item in (self.store.find(identity.key), self._cache.store.find(identity.key)):
+            if item is not None and self._cache.identify(item).uid == identity.uid:
+                return item
+        return None
+
+    def remove(self, identity: Identity) -> bool:
+        """Strike an object out; false if it is a repetition."""
+        if self._is_repeated(identity):
+            return False
+        self._deleted[identity.key] = identity.resource_version
+        self.suspects.discard(identity.key)
+        if self.store.find(identity.key) is not None:
+            self.store.remove(identity.key)
+        return True
+
+    def _is_repeated(self, identity: Identity) -> bool:
+        # By moments alone, whatever the uid: they are comparable across objects.
+        deleted = self._deleted.get(identity.key)
+        if deleted is not None and not is_older(deleted, identity.resource_version):
+            return True
+        drafted = self.store.find(identity.key)
+        if drafted is None:
+            return False
+        known = self._cache.identify(drafted)
+        return known[1:] == identity[1:] or is_older(
+            identity.resource_version, known.resource_version
+        )
+
+
+class Cache(Generic[T]):
+    def __init__(
+        self, identify: Callable[[T], Identity], *, resource: str, objects_max: int
+    ) -> None:
+        self.identify = identify
+        self.store: Store[T] = Store()
+        self.suspects = set[Key]()
+        self._resource = resource
+        self._objects_max = objects_max
+
+    def require_room(self, store: Store[T]) -> None:
+        if len(store) > self._objects_max:
+            raise TooManyObjectsError(self._resource, self._objects_max)
+
+    def upsert(self, news: News[T]) -> list[ObjectChange[T]]:
+        """Take note that an object exists in this state. No changes: we knew."""
+        key = news.identity.key
+        held = self.store.find(key)
+        changes: list[ObjectChange[T]] = []
+        if held is not None:
+            known = self.identify(held)
+            if known.uid != news.identity.uid:
+                self.store.remove(key)
+                changes.append(Deleted(held, is_inferred=True))
+                held = None
+            elif known.resource_version == news.identity.resource_version:
+                return changes
+        if news.item is None:
+            self.suspects.add(key)
+            return changes
+        self.suspects.discard(key)
+        self.store.put(key, news.item)
+        self.require_room(self.store)
+        changes.append(Upserted(held, news.item))
+        return changes
+
+    def delete(self, identity: Identity) -> list[ObjectChange[T]]:
+        """Take note that nothing exists by this name any more."""
+        self.suspects.discard(identity.key)
+        held = self.store.find(identity.key)
+        if held is None:
+            return []
+        self.store.remove(identity.key)
+        return [Deleted(held, is_inferred=self.identify(held).uid != identity.uid)]
+
+    def replace(self, draft: Draft[T]) -> Iterator[ObjectChange[T]]:
+        """Put a whole list in the place of everything; deletions come first, to make room."""
+        before = self.store.snapshot()
+        if draft.has_noise:
+            draft.keep_missing(before)
+        after = draft.store.snapshot()
+        self.store, self.suspects = draft.store, draft.suspects
+        return self._differences(before, after)
+
+    def held_instead(self, identity: Identity, item: T) -> T:
+        """The instance we hold of an object, if its state is the same."""
+        held = self.store.find(identity.key)
+        return held if held is not None and self.identify(held) == identity else item
+
+    def _differences(self, before: Snapshot[T], after: Snapshot[T]) -> Iterator[ObjectChange[T]]:
+        for gone, instead in before.not_in(after):
+            if instead is None or not self._is_same(gone, instead):
+                yield Deleted(gone, is_inferred=True)
+        for item, held in after.not_in(before):
+            if held is not None and self._is_same(held, item):
+                yield Upserted(held, item)
+            else:
+                yield Upserted(None, item)
+
+    def _is_same(self, one: T, other: T) -> bool:
+        return self.identify(one).uid == self.identify(other).uid

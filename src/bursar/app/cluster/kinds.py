@@ -1,0 +1,11 @@
+"""Where a cluster keeps those of Kubernetes' own kinds that we deal with."""
+
+from typing import Final
+
+from bursar.app.cluster.ports import Resource
+
+PODS: Final = Resource("", "v1", "pods", "Pod")
+NODES: Final = Resource("", "v1", "nodes", "Node", is_namespaced=False)
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
+RESOURCE_QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota")

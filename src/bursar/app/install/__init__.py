@@ -1,0 +1,1 @@
+"""The objects to apply so that a cluster has Bursar: policies, webhooks and their rights."""

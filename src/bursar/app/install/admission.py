@@ -1,0 +1,393 @@
+"""What has to stand in a cluster so that pods are gated: policies or webhooks, and who may do what.
+
+Pods can be gated in two ways, and both are made from the same settings. *Policies* are
+CEL expressions that the API server evaluates itself: nothing of ours takes part in the
+creation of a pod, so nothing of ours can delay or stop it. *Webhooks* ask `bursar
+webhook`, which also weighs a resize and a new quota, things that CEL cannot know.
+
+Both are about the selected namespaces only, in everything that concerns pods. A
+namespace that leaves the selection is no longer protected either: the controller then
+frees its waiting pods, and whoever removes a gate before that only comes first.
+
+Documents are plain data, ready for `kubectl apply`; nothing here talks to a cluster.
+"""
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bursar.app.admission.pods import DEFAULT_NAMESPACE, MAY_NOT_REMOVE, ONLY_ONE_AAQ, Installation
+from bursar.app.cluster.ports import Json
+from bursar.app.quota.kinds import AAQS, GROUP
+from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
+from bursar.core.quota.quota import GATE
+from bursar.core.quota.targeting import GATING_LABEL, KUBE_SYSTEM
+
+SERVER: Final = "aaq-server"
+"""The admission server's service account, and its Service."""
+"""Namespaces with this label, whatever its value, are gated where no selector was given."""
+
+MAY_NOT_NAME_A_NODE: Final = (
+    f"Pods of this namespace wait behind the scheduling gate {GATE} until a quota has room, and "
+    "Kubernetes allows no gate on a pod that names its node: remove spec.nodeName and choose the "
+    "node by spec.nodeSelector or spec.affinity.nodeAffinity, or create the pod in a namespace "
+    "that is not gated"
+)
+MAY_NOT_GROW: Final = (
+    "requests and limits of a running pod may only shrink here: without a webhook a resize "
+    "cannot be held against the quotas; replace the pod instead"
+)
+
+ADMISSION: Final = "admissionregistration.k8s.io/v1"
+RBAC: Final = "rbac.authorization.k8s.io"
+SERVE_PATH: Final = "/serve-path"
+GATING_TIMEOUT_S: Final = 5
+"""Longer than any answer that needs nobody else; pods are created by clients that wait."""
+ASKING_TIMEOUT_S: Final = 10
+"""For answers that need the API server or the controller."""
+
+Document = dict[str, Json]
+
+_DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_BY_DEFAULT: Final = LabelSelector(
+    match_expressions=(LabelExpression(key=GATING_LABEL, operator="Exists"),)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatingSettings:
+    """Raises `ValueError` for a namespace or a selector that the API would refuse."""
+
+    namespace: str = DEFAULT_NAMESPACE
+    """Where Bursar itself runs. Never gated, nor is kube-system."""
+    namespace_selector: LabelSelector | None = None
+    """Which namespaces are gated. None: those with `GATING_LABEL`. An empty one: all."""
+    allow_cluster_quota: bool = True
+    refuse_growth: bool = False
+    """Policies only: deny every resize that makes a running pod larger."""
+    configuration_exists: bool = False
+    """Webhooks only: there is an AAQ object, so that any other is one too many."""
+
+    def __post_init__(self) -> None:
+        # It becomes part of expressions, where a quote would end more than a name.
+        if not _DNS_LABEL.fullmatch(self.namespace):
+            raise ValueError(f"{self.namespace!r} is not the name of a namespace")
+        selector_of(self.gated_namespaces)
+
+    @property
+    def controller_user(self) -> str:
+        return Installation(self.namespace).controller_user
+
+    @property
+    def gated_namespaces(self) -> LabelSelector:
+        wanted = _BY_DEFAULT if self.namespace_selector is None else self.namespace_selector
+        never = LabelExpression(
+            key="kubernetes.io/metadata.name",
+            operator="NotIn",
+            values=tuple(sorted({self.namespace, KUBE_SYSTEM})),
+        )
+        return LabelSelector(
+            match_labels=wanted.match_labels,
+            match_expressions=(*wanted.match_expressions, never),
+        )
+
+
+# ------------------------------------------------------------------ expressions
+
+
+def _gated(pod: str) -> str:
+    return f"{pod}.spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{GATE}')"
+
+
+_UNGATED: Final = {"name": "gate-missing", "expression": f"!{_gated('object')}"}
+_GATE_REMOVED: Final = {
+    "name": "gate-removed",
+    "expression": f"{_gated('oldObject')} && !{_gated('object')}",
+}
+_RELEASED: Final = {"name": "pod-released", "expression": f"!{_gated('oldObject')}"}
+# A kubelet reports a pod from its own disk as a mirror. It runs, whatever is answered here.
+_NO_MIRROR: Final = {
+    "name": "no-mirror-of-a-static-pod",
+    "expression": (
+        "!('system:nodes' in request.userInfo.groups && "
+        "'kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
+    ),
+}
+
+
+def _is_bound(pod: str) -> str:
+    return f"{pod}.spec.?nodeName.orValue('') != ''"
+
+
+def _within(now: str, was: str) -> str:
+    """Whether no request and no limit is new or larger than it was."""
+    return " && ".join(
+        f"{now}.?resources.?{side}.orValue({{}}).all(name, "
+        f"name in {was}.?resources.?{side}.orValue({{}}) && "
+        f"quantity({now}.resources.{side}[name])"
+        f".compareTo(quantity({was}.resources.{side}[name])) <= 0)"
+        for side in ("requests", "limits")
+    )
+
+
+# ------------------------------------------------------------------ policies
+
+
+def policy_documents(settings: GatingSettings) -> tuple[Document, ...]:
+    """Gating without a webhook. Protection comes first, so that no gate is ever without it."""
+    pairs = [_protection(settings), _bound_pods(settings), _single_configuration()]
+    if settings.refuse_growth:
+        pairs.append(_growth(settings))
+    pairs.append(_gating(settings))
+    return tuple(document for pair in pairs for document in pair)
+
+
+def _rule(
+    operations: Sequence[str], resource: str, *, group: str = "", scope: str = "Namespaced"
+) -> Document:
+    """Which requests are meant."""
+    return {
+        "apiGroups": [group],
+        "apiVersions": ["v1alpha1" if group else "v1"],
+        "operations": list(operations),
+        "resources": [resource],
+        "scope": scope,
+    }
+
+
+_POD_CREATION: Final = _rule(["CREATE"], "pods")
+_POD_UPDATE: Final = _rule(["UPDATE"], "pods")
+_POD_RESIZE: Final = _rule(["UPDATE"], "pods/resize")
+_CONFIGURATION: Final = _rule(["CREATE"], "aaqs", group=GROUP, scope="Cluster")
+
+Pair = tuple[Document, Document]
+
+
+def _gating(settings: GatingSettings) -> Pair:
+    # Merged by name, so that foreign gates stay. A JSONPatch whose value is a list of typed
+    # objects would make the API server of 1.36 panic.
+    typed = f"Object.spec.schedulingGates{{name: '{GATE}'}}"
+    gate = f"Object{{spec: Object.spec{{schedulingGates: [{typed}]}}}}"
+    spec: Document = {
+        "matchConstraints": {"resourceRules": [_POD_CREATION]},
+        "matchConditions": [
+            _UNGATED,
+            # Left to the policy that says why: with a gate, validation would come before it.
+            {"name": "no-node-yet", "expression": f"!({_is_bound('object')})"},
+        ],
+        "mutations": [
+            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": gate}}
+        ],
+        # Somebody's webhook may write the list of gates anew after us.
+        "reinvocationPolicy": "IfNeeded",
+    }
+    return _policy("Mutating", "gate-pods.bursar.io", spec, _in_gated_namespaces(settings))
+
+
+def _protection(settings: GatingSettings) -> Pair:
+    spec: Document = {
+        "matchConstraints": {"resourceRules": [_POD_UPDATE]},
+        "matchConditions": [_GATE_REMOVED],
+        "validations": [
+            _validation(
+                f"request.userInfo.username == '{settings.controller_user}'", MAY_NOT_REMOVE
+            )
+        ],
+    }
+    return _policy("Validating", "protect-gate.bursar.io", spec, _in_gated_namespaces(settings))
+
+
+def _bound_pods(settings: GatingSettings) -> Pair:
+    spec: Document = {
+        "matchConstraints": {"resourceRules": [_POD_CREATION]},
+        "matchConditions": [
+            {"name": "node-chosen", "expression": _is_bound("object")},
+            _NO_MIRROR,
+        ],
+        "validations": [_validation("false", MAY_NOT_NAME_A_NODE)],
+    }
+    return _policy(
+        "Validating", "refuse-bound-pods.bursar.io", spec, _in_gated_namespaces(settings)
+    )
+
+
+def _single_configuration() -> Pair:
+    """Every AAQ object is a parameter, and each of them says no; without one nobody does."""
+    spec: Document = {
+        "paramKind": {"apiVersion": AAQS.api_version, "kind": AAQS.kind},
+        "matchConstraints": {"resourceRules": [_CONFIGURATION]},
+        "validations": [_validation("params == null", ONLY_ONE_AAQ.message)],
+    }
+    every: Document = {"paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"}}
+    return _policy("Validating", "single-aaq.bursar.io", spec, every)
+
+
+def _growth(settings: GatingSettings) -> Pair:
+    """A pod behind the gate may grow: it is counted when it is released."""
+    containers = "{0}.spec.containers + {0}.spec.?initContainers.orValue([])"
+    spec: Document = {
+        "matchConstraints": {"resourceRules": [_POD_RESIZE]},
+        "matchConditions": [_RELEASED],
+        "variables": [
+            {"name": "before", "expression": containers.format("oldObject")},
+            {"name": "after", "expression": containers.format("object")},
+        ],
+        "validations": [
+            _validation(
+                "variables.after.all(now, variables.before.exists(was, was.name == now.name && "
+                f"{_within('now', 'was')}))",
+                MAY_NOT_GROW,
+            ),
+            _validation(_within("object.spec", "oldObject.spec"), MAY_NOT_GROW),
+        ],
+    }
+    return _policy("Validating", "refuse-growth.bursar.io", spec, _in_gated_namespaces(settings))
+
+
+def _validation(expression: str, message: str) -> Document:
+    return {"expression": expression, "message": message, "reason": "Forbidden"}
+
+
+def _in_gated_namespaces(settings: GatingSettings) -> Document:
+    return {"matchResources": {"namespaceSelector": _selector(settings.gated_namespaces)}}
+
+
+def _policy(sort: str, name: str, spec: Document, where: Document) -> Pair:
+    kind = f"{sort}AdmissionPolicy"
+    actions: Document = {"validationActions": ["Deny"]} if sort == "Validating" else {}
+    policy = document(ADMISSION, kind, name, labels={GROUP: "aaq-policies"})
+    binding = document(ADMISSION, f"{kind}Binding", name, labels={GROUP: "aaq-policies"})
+    policy["spec"] = {**spec, "failurePolicy": "Fail"}
+    binding["spec"] = {"policyName": name, **actions, **where}
+    return policy, binding
+
+
+# ------------------------------------------------------------------ webhooks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """How the API server reaches `bursar webhook`."""
+
+    ca_bundle: bytes = b""
+    """PEM. Left out if empty, for somebody else to fill in."""
+    url: str = ""
+    """Instead of the Service: `https://host:port`, for a server outside the cluster."""
+
+    def client_config(self, namespace: str) -> Document:
+        bundle: Document = {}
+        if self.ca_bundle:
+            bundle = {"caBundle": base64.b64encode(self.ca_bundle).decode("ascii")}
+        if self.url:
+            return {"url": f"{self.url.rstrip('/')}{SERVE_PATH}", **bundle}
+        service: Document = {
+            "namespace": namespace,
+            "name": SERVER,
+            "path": SERVE_PATH,
+            "port": 443,
+        }
+        return {"service": service, **bundle}
+
+
+def webhook_documents(
+    settings: GatingSettings, endpoint: Endpoint | None = None
+) -> tuple[Document, Document]:
+    """The two configurations, under the names by which AAQ's users know them.
+
+    Requests that cannot matter are not sent: pods that have the gate already, updates that
+    leave it alone, and all that the controller itself does.
+    """
+    client = (endpoint or Endpoint()).client_config(settings.namespace)
+    labels = {GROUP: SERVER}
+    mutating = document(ADMISSION, "MutatingWebhookConfiguration", "gating-mutator", labels=labels)
+    mutating["webhooks"] = [_gater(settings, client)]
+    validating = document(
+        ADMISSION, "ValidatingWebhookConfiguration", "aaq-validator", labels=labels
+    )
+    validating["webhooks"] = _validators(settings, client)
+    return mutating, validating
+
+
+def _gater(settings: GatingSettings, client: Document) -> Document:
+    return {
+        **_webhook("gater.cqo.kubevirt.io", _POD_CREATION, client),
+        "namespaceSelector": _selector(settings.gated_namespaces),
+        "matchConditions": [_UNGATED, _NO_MIRROR],
+        "reinvocationPolicy": "IfNeeded",
+        "timeoutSeconds": GATING_TIMEOUT_S,
+    }
+
+
+def _validators(settings: GatingSettings, client: Document) -> list[Document]:
+    namespaces = _selector(settings.gated_namespaces)
+    others = {
+        "name": "not-the-controller",
+        "expression": f"request.userInfo.username != '{settings.controller_user}'",
+    }
+    found: list[Document] = [
+        _webhook("application.resource.quota.validator", _quotas("resource", "Namespaced"), client),
+        {
+            **_webhook("remove.pod.gate.validator", _POD_UPDATE, client),
+            "namespaceSelector": namespaces,
+            "matchConditions": [_GATE_REMOVED, others],
+            "timeoutSeconds": GATING_TIMEOUT_S,
+        },
+        {
+            **_webhook("resize.pod.quota.validator", _POD_RESIZE, client),
+            "namespaceSelector": namespaces,
+            "matchConditions": [_RELEASED],
+            # What is granted is put aside in the books, except in a dry run.
+            "sideEffects": "NoneOnDryRun",
+        },
+    ]
+    if settings.configuration_exists:
+        found.append(_webhook("aaq.cr.validator", _CONFIGURATION, client))
+    if settings.allow_cluster_quota:
+        rule = _quotas("clusterresource", "Cluster")
+        found.append(_webhook("cluster.apps.resource.quota.validator", rule, client))
+    return found
+
+
+def _quotas(sort: str, scope: str) -> Document:
+    operations = ["CREATE", "UPDATE"]
+    return _rule(operations, f"applicationaware{sort}quotas", group=GROUP, scope=scope)
+
+
+def _webhook(name: str, rule: Document, client: Document) -> Document:
+    return {
+        "name": name,
+        "rules": [rule],
+        "clientConfig": client,
+        "admissionReviewVersions": ["v1", "v1beta1"],
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "timeoutSeconds": ASKING_TIMEOUT_S,
+    }
+
+
+# ------------------------------------------------------------------ common parts
+
+
+def document(
+    api_version: str, kind: str, name: str, *, namespace: str = "", labels: Mapping[str, str]
+) -> Document:
+    place = {"namespace": namespace} if namespace else {}
+    metadata: Document = {"name": name, **place, "labels": dict(labels)}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def _selector(selector: LabelSelector) -> Document:
+    document: Document = {}
+    if selector.match_labels:
+        document["matchLabels"] = dict(selector.match_labels)
+    if selector.match_expressions:
+        document["matchExpressions"] = [_expression(e) for e in selector.match_expressions]
+    return document
+
+
+def _expression(wanted: LabelExpression) -> Document:
+    document: Document = {"key": wanted.key, "operator": wanted.operator}
+    return {**document, "values": list(wanted.values)} if wanted.values else document

@@ -1,0 +1,249 @@
+"""What has to stand in a cluster so that every node has an agent: who it is, and where it runs.
+
+The agent answers on a socket of its own and asks kubelet on kubelet's. Both belong to root,
+and that is the only reason why it runs as root: it has no capabilities, sees neither the
+processes nor the network of its host, and writes nowhere but to the folder of its socket.
+
+Documents are plain data, ready for `kubectl apply`; nothing here talks to a cluster.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bursar.app.admission.pods import DEFAULT_NAMESPACE
+from bursar.app.devices.places import HTTP_PORT, KUBELET_FOLDER, SOCKET, SOCKET_FOLDER, PodsFrom
+from bursar.app.install.admission import RBAC, Document, document
+
+AGENT: Final = "bursar-agent"
+"""The service account, its role, and the DaemonSet."""
+TRUSTED: Final = "/etc/bursar/kubelet-ca.crt"
+"""Where the container finds the certificate that it shall know kubelet by."""
+SOURCES_FOLDER: Final = "/etc/bursar/sources"
+SOURCES: Final = "sources.yaml"
+LABELS: Final = {"app.kubernetes.io/name": AGENT, "app.kubernetes.io/part-of": "bursar"}
+
+KUBELETS_SOCKETS: Final = ("pod-resources", "device-plugins")
+"""Folders in which kubelet has a socket of the name that ours has."""
+
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentInstallation:
+    """Raises `ValueError` for what the API, or a container runtime, would refuse."""
+
+    image: str
+    namespace: str = DEFAULT_NAMESPACE
+    pods_from: PodsFrom = PodsFrom.KUBELET
+    socket_folder: str = SOCKET_FOLDER
+    kubelet_folder: str = KUBELET_FOLDER
+    """What kubelet has as its --root-dir."""
+    kubelet_certificate: str = ""
+    """A file of the host, for a kubelet that signed its own; kubelet is then called by the
+    name of its node, for that is the only name in there."""
+    sources_config: str = ""
+    """The ConfigMap whose key `sources.yaml` says where else devices are written down."""
+    is_on_host_network: bool = False
+    """Where Multus asks for the devices of every pod, the agent's own included, no agent could
+    start without another one. On the network of the host it needs nobody."""
+    options: tuple[str, ...] = ()
+    """Further ones of `bursar agent`, as they are."""
+
+    def __post_init__(self) -> None:
+        if not self.image or self.image != self.image.strip():
+            raise ValueError(f"{self.image!r} is not the name of an image")
+        if not _LABEL.fullmatch(self.namespace):
+            raise ValueError(f"{self.namespace!r} is not the name of a namespace")
+        if self.sources_config and not _SUBDOMAIN.fullmatch(self.sources_config):
+            raise ValueError(f"{self.sources_config!r} is not the name of a ConfigMap")
+        for path in (self.socket_folder, self.kubelet_folder, self.kubelet_certificate or "/"):
+            # A colon would end the path where runtimes write mounts as text.
+            if not path.startswith("/") or ".." in path.split("/") or ":" in path:
+                raise ValueError(f"{path!r} is not an absolute path")
+        if _plain(self.socket_folder) == "/":
+            raise ValueError(f"{self.socket_folder!r} is not a folder that can be mounted")
+        if _plain(self.socket_folder) in {
+            _plain(f"{self.kubelet_folder}/{each}") for each in KUBELETS_SOCKETS
+        }:
+            raise ValueError(
+                f"{self.socket_folder!r} is not a folder of the agent's own: "
+                f"kubelet has its {SOCKET} there, which would be replaced"
+            )
+
+
+def _plain(path: str) -> str:
+    """Written in the shortest way.
+
+    >>> _plain("/var//lib/./kubelet/")
+    '/var/lib/kubelet'
+    """
+    return "/" + "/".join(part for part in path.split("/") if part not in {"", "."})
+
+
+def agent_documents(installation: AgentInstallation) -> tuple[Document, ...]:
+    """The account, what it may do, and the agents. The namespace is there already."""
+    account = document(
+        "v1", "ServiceAccount", AGENT, namespace=installation.namespace, labels=LABELS
+    )
+    return (account, *_access(installation), _daemon_set(installation))
+
+
+# ------------------------------------------------------------------ access
+
+
+def _access(installation: AgentInstallation) -> tuple[Document, Document]:
+    role = document(f"{RBAC}/v1", "ClusterRole", AGENT, labels=LABELS)
+    role["rules"] = list(_rules(installation.pods_from))
+    binding = document(f"{RBAC}/v1", "ClusterRoleBinding", AGENT, labels=LABELS)
+    binding["roleRef"] = {"apiGroup": RBAC, "kind": "ClusterRole", "name": AGENT}
+    binding["subjects"] = [
+        {"kind": "ServiceAccount", "namespace": installation.namespace, "name": AGENT}
+    ]
+    return role, binding
+
+
+def _rules(pods_from: PodsFrom) -> Sequence[Document]:
+    """Nothing of kubelet but its list of pods: `nodes/proxy` would let it into containers."""
+    asking: dict[PodsFrom, list[Document]] = {
+        PodsFrom.KUBELET: [_may(("get",), "nodes/pods")],
+        PodsFrom.READ_ONLY: [],
+        PodsFrom.API: [_may(("list", "watch"), "pods")],
+    }
+    return (
+        *asking[pods_from],
+        _may(("get", "list", "watch"), "devices", group="scheduling.koordinator.sh"),
+        _may(("create", "patch"), "events", group="events.k8s.io"),
+    )
+
+
+def _may(verbs: Sequence[str], *resources: str, group: str = "") -> Document:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+
+
+# ------------------------------------------------------------------ the agents
+
+
+def _daemon_set(installation: AgentInstallation) -> Document:
+    found = document("apps/v1", "DaemonSet", AGENT, namespace=installation.namespace, labels=LABELS)
+    name = {"app.kubernetes.io/name": AGENT}
+    found["spec"] = {
+        "selector": {"matchLabels": name},
+        # Two at once would both want the socket, so the old one goes first. Its socket stays
+        # where it is, so that clients are refused for a moment and do not think there is none.
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
+        "template": {"metadata": {"labels": dict(LABELS)}, "spec": _pod(installation)},
+    }
+    return found
+
+
+def _pod(installation: AgentInstallation) -> Document:
+    spec: Document = {
+        "serviceAccountName": AGENT,
+        "priorityClassName": "system-node-critical",
+        # Other pods of the node may wait for it, whatever the node is tainted with.
+        "tolerations": [{"operator": "Exists"}],
+        "terminationGracePeriodSeconds": 10,
+        "enableServiceLinks": False,
+        "securityContext": {"runAsUser": 0, "runAsGroup": 0},
+        "containers": [_container(installation)],
+        "volumes": list(_volumes(installation)),
+    }
+    if installation.is_on_host_network:
+        spec["hostNetwork"] = True
+        spec["dnsPolicy"] = "ClusterFirstWithHostNet"
+    return spec
+
+
+def _container(installation: AgentInstallation) -> Document:
+    return {
+        "name": "agent",
+        "image": installation.image,
+        "command": ["bursar", "agent"],
+        "args": list(agent_arguments(installation)),
+        "env": [
+            _field("NODE_NAME", "spec.nodeName"),
+            _field("NODE_IP", "status.hostIP"),
+            _field("POD_IP", "status.podIP"),
+            # Threads of gRPC would each keep freed memory to themselves.
+            {"name": "MALLOC_ARENA_MAX", "value": "1"},
+        ],
+        "ports": [{"name": "http", "containerPort": HTTP_PORT}],
+        "livenessProbe": {**_probe("/healthz"), "initialDelaySeconds": 10},
+        "readinessProbe": _probe("/readyz"),
+        "resources": {
+            "requests": {"cpu": "20m", "memory": "80Mi"},
+            "limits": {"memory": "160Mi"},
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": list(_mounts(installation)),
+    }
+
+
+def agent_arguments(installation: AgentInstallation) -> Sequence[str]:
+    """What `bursar agent` is started with. `$(NAME)` is filled in on the node."""
+    found = [
+        f"--socket={installation.socket_folder}/{SOCKET}",
+        f"--kubelet-socket={installation.kubelet_folder}/pod-resources/{SOCKET}",
+        f"--pods-from={installation.pods_from.value}",
+        # The pod's own address, which may well be of IPv6 only.
+        f"--bind=$(POD_IP):{HTTP_PORT}",
+    ]
+    if installation.pods_from is not PodsFrom.API:
+        found.append("--kubelet-address=$(NODE_IP)")
+    if installation.kubelet_certificate:
+        found += [f"--kubelet-ca={TRUSTED}", "--kubelet-server-name=$(NODE_NAME)"]
+    if installation.sources_config:
+        found.append(f"--sources={SOURCES_FOLDER}/{SOURCES}")
+    return (*found, *installation.options)
+
+
+def _field(name: str, path: str) -> Document:
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def _probe(path: str) -> Document:
+    return {
+        "httpGet": {"path": path, "port": "http"},
+        "periodSeconds": 10,
+        "timeoutSeconds": 5,
+    }
+
+
+def _volumes(installation: AgentInstallation) -> Sequence[Document]:
+    """Folders and no sockets: whoever starts again puts a new socket in the place of the old."""
+    kubelet = f"{installation.kubelet_folder}/pod-resources"
+    found = [
+        _host("socket", installation.socket_folder, "DirectoryOrCreate"),
+        _host("kubelet", kubelet, "Directory"),
+    ]
+    if installation.kubelet_certificate:
+        found.append(_host("kubelet-ca", installation.kubelet_certificate, "File"))
+    if installation.sources_config:
+        found.append({"name": "sources", "configMap": {"name": installation.sources_config}})
+    return found
+
+
+def _host(name: str, path: str, type: str) -> Document:
+    return {"name": name, "hostPath": {"path": path, "type": type}}
+
+
+def _mounts(installation: AgentInstallation) -> Sequence[Document]:
+    kubelet = f"{installation.kubelet_folder}/pod-resources"
+    found: list[Document] = [
+        {"name": "socket", "mountPath": installation.socket_folder},
+        {"name": "kubelet", "mountPath": kubelet, "readOnly": True},
+    ]
+    if installation.kubelet_certificate:
+        found.append({"name": "kubelet-ca", "mountPath": TRUSTED, "readOnly": True})
+    if installation.sources_config:
+        found.append({"name": "sources", "mountPath": SOURCES_FOLDER, "readOnly": True})
+    return found

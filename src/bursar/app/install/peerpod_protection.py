@@ -1,0 +1,188 @@
+"""Policies that keep what is written on a peer pod as it was when the pod was created.
+
+Two readers trust it long after nobody looks any more: a runtime that makes a VM of the
+annotated size once the pod has a node, and quotas that charge what is on record. A tenant
+may update the pods he owns, so between creation and start he could ask for more than he
+pays for, and afterwards pay for less than he has.
+
+There are three ways to the annotations of a pod that exists: an update of the pod, one of its
+status, which may touch metadata as well, and a Binding, whose annotations the API server
+copies to the pod. All are closed to everybody, us included: the rewrite happens at creation.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from bursar.app.install.admission import ADMISSION, Document, document
+from bursar.core.model.names import CPU, MEMORY
+from bursar.core.peerpods.record import RECORD_ANNOTATION
+from bursar.core.peerpods.settings import (
+    GPUS_ANNOTATION,
+    MACHINE_TYPE_ANNOTATION,
+    MEMORY_ANNOTATION,
+    VCPUS_ANNOTATION,
+)
+
+KEEP: Final = "keep-peerpod.bursar.io"
+BIND: Final = "bind-peerpod.bursar.io"
+RECORD: Final = "check-peerpod-record.bursar.io"
+LABELS: Final = {"app.kubernetes.io/part-of": "bursar"}
+
+GPU_MODEL_ANNOTATION: Final = "io.katacontainers.config.hypervisor.default_gpu_model"
+"""Which GPU a VM gets. It is the author's, but not after the pod was judged."""
+
+PROTECTED: Final = (
+    RECORD_ANNOTATION,
+    VCPUS_ANNOTATION,
+    MEMORY_ANNOTATION,
+    GPUS_ANNOTATION,
+    GPU_MODEL_ANNOTATION,
+    MACHINE_TYPE_ANNOTATION,
+)
+
+MAY_NOT_CHANGE: Final = (
+    "What decides about the VM of a peer pod, and the record of what it asked for, cannot be "
+    "changed any more; delete the pod and create another one. Different now"
+)
+MAY_NOT_BIND: Final = "A Binding may not bring annotations that are about the VM of a peer pod"
+ONLY_ON_PEER_PODS: Final = (
+    f"annotation {RECORD_ANNOTATION} is not for users, and means nothing on this pod, "
+    "whose runtime class has no peer pods: remove it"
+)
+ONLY_WHAT_WAS_REMOVED: Final = (
+    f"annotation {RECORD_ANNOTATION} is not for users: it says what was removed from a pod, but "
+    "nothing was removed from this one: remove the annotation"
+)
+
+_KEYS: Final = "[" + ", ".join(f"'{key}'" for key in PROTECTED) + "]"
+_IN_CONTAINERS: Final = (
+    "(object.spec.containers + object.spec.?initContainers.orValue([])).all(container, {})"
+)
+
+
+def protection_documents(
+    runtime_classes: Sequence[str], vm_resource: str, namespace_selector: Document
+) -> tuple[Document, ...]:
+    """Where a webhook rewrites peer pods."""
+    # After the rewrite; it has dropped a record that came with a pod which asks for no VM.
+    consistent = [
+        _validation(has_class("object", runtime_classes), ONLY_ON_PEER_PODS),
+        _validation(f"{_asks_for_vm(vm_resource)} && {_NOTHING_LEFT}", ONLY_WHAT_WAS_REMOVED),
+    ]
+    return _documents(runtime_classes, consistent, namespace_selector)
+
+
+def protection_documents_without_webhook(
+    runtime_classes: Sequence[str], namespace_selector: Document
+) -> tuple[Document, ...]:
+    """Where nothing is removed from pods, so that every record is somebody's invention."""
+    never = [_validation("false", ONLY_WHAT_WAS_REMOVED)]
+    return _documents(runtime_classes, never, namespace_selector)
+
+
+def _documents(
+    runtime_classes: Sequence[str], at_creation: Sequence[Document], where: Document
+) -> tuple[Document, ...]:
+    specs: dict[str, Document] = {
+        KEEP: _keeping(has_class("oldObject", runtime_classes)),
+        BIND: _binding(),
+        RECORD: _creation(at_creation),
+    }
+    return tuple(each for name, spec in specs.items() for each in _policy(name, spec, where))
+
+
+# ------------------------------------------------------------------ expressions
+
+
+def has_class(pod: str, runtime_classes: Sequence[str]) -> str:
+    """Whether a pod is of one of these classes."""
+    listed = ", ".join(f"'{name}'" for name in runtime_classes)
+    return f"{pod}.spec.?runtimeClassName.orValue('') in [{listed}]"
+
+
+def _asks_for_vm(vm_resource: str) -> str:
+    sides = " && ".join(
+        f"container.?resources.?{side}[?'{vm_resource}'].orValue('') == '1'"
+        for side in ("requests", "limits")
+    )
+    return f"object.spec.containers.exists(container, {sides})"
+
+
+def _lacks_sizes(holder: str) -> str:
+    """Neither CPU nor memory; other resources may have been kept on the worker."""
+    return " && ".join(
+        f"!('{name}' in {holder}.?resources.?{side}.orValue({{}}))"
+        for side in ("requests", "limits")
+        for name in (CPU, MEMORY)
+    )
+
+
+_NOTHING_LEFT: Final = (
+    f"{_IN_CONTAINERS.format(_lacks_sizes('container'))} && {_lacks_sizes('object.spec')}"
+)
+_IS_DIFFERENT: Final = "object.metadata.?annotations[?key] != oldObject.metadata.?annotations[?key]"
+_HAS_RECORD: Final = f"'{RECORD_ANNOTATION}' in object.metadata.?annotations.orValue({{}})"
+_BRINGS_ANY: Final = f"{_KEYS}.exists(key, key in object.metadata.?annotations.orValue({{}}))"
+
+
+# ------------------------------------------------------------------ policies
+
+
+def _keeping(is_peer_pod: str) -> Document:
+    """Subresources that drop foreign metadata today are named as well: they need not for ever."""
+    different = f"{_KEYS}.filter(key, {_IS_DIFFERENT})"
+    validation: Document = {
+        "expression": f"{different}.size() == 0",
+        "message": MAY_NOT_CHANGE,
+        "messageExpression": f"'{MAY_NOT_CHANGE}: ' + {different}.join(', ')",
+        "reason": "Forbidden",
+    }
+    resources = ["pods", "pods/status", "pods/resize", "pods/ephemeralcontainers"]
+    return {
+        "matchConstraints": {"resourceRules": [_rule("UPDATE", resources)]},
+        "matchConditions": [{"name": "peer-pod", "expression": is_peer_pod}],
+        "validations": [validation],
+    }
+
+
+def _binding() -> Document:
+    """A Binding does not say of which class its pod is, and no scheduler writes these."""
+    return {
+        "matchConstraints": {"resourceRules": [_rule("CREATE", ["pods/binding", "bindings"])]},
+        "matchConditions": [{"name": "brings-annotations", "expression": _BRINGS_ANY}],
+        "validations": [_validation("false", MAY_NOT_BIND)],
+    }
+
+
+def _creation(validations: Sequence[Document]) -> Document:
+    return {
+        "matchConstraints": {"resourceRules": [_rule("CREATE", ["pods"])]},
+        "matchConditions": [{"name": "has-record", "expression": _HAS_RECORD}],
+        "validations": list(validations),
+    }
+
+
+def _rule(operation: str, resources: Sequence[str]) -> Document:
+    return {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": [operation],
+        "resources": list(resources),
+        "scope": "Namespaced",
+    }
+
+
+def _validation(expression: str, message: str) -> Document:
+    return {"expression": expression, "message": message, "reason": "Forbidden"}
+
+
+def _policy(name: str, spec: Document, namespace_selector: Document) -> tuple[Document, Document]:
+    policy = document(ADMISSION, "ValidatingAdmissionPolicy", name, labels=LABELS)
+    policy["spec"] = {**spec, "failurePolicy": "Fail"}
+    binding = document(ADMISSION, "ValidatingAdmissionPolicyBinding", name, labels=LABELS)
+    binding["spec"] = {
+        "policyName": name,
+        "validationActions": ["Deny"],
+        "matchResources": {"namespaceSelector": namespace_selector},
+    }
+    return policy, binding

@@ -1,0 +1,88 @@
+"""What is true of one pod: what it counts for and why, its QoS class, its cgroups, its problems."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from bursar.core.model.cgroup.pod import (
+    DEFAULTS,
+    CgroupOptions,
+    ContainerCgroup,
+    PodCgroup,
+    pod_cgroup,
+)
+from bursar.core.model.defaulting import with_defaults
+from bursar.core.model.demand import ASSIGNED
+from bursar.core.model.names import MEMORY
+from bursar.core.model.node import Node
+from bursar.core.model.pod import Container, ContainerState, Pod
+from bursar.core.model.problem import Problem
+from bursar.core.model.provenance import Decision, explain_limits, explain_requests
+from bursar.core.model.qos import QosVerdict, explain_qos
+from bursar.core.model.quantity import ZERO
+from bursar.core.model.resources import ResourceList
+from bursar.core.model.validation.pod import pod_warnings, validate_pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerReport:
+    name: str
+    requests: ResourceList
+    """After defaulting: a limit without a request is requested, too."""
+    limits: ResourceList
+    cgroup: ContainerCgroup
+    last_state: ContainerState | None
+    """How it ended last, if it ever did: `OOMKilled` is told here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodReport:
+    pod: Pod
+    """As the API server stores it."""
+    containers: tuple[ContainerReport, ...]
+    """In the order they start: init containers, containers, ephemeral containers."""
+    requests: Mapping[str, Decision]
+    limits: Mapping[str, Decision]
+    qos: QosVerdict
+    cgroup: PodCgroup
+    problems: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+
+
+def pod_report(pod: Pod, node: Node | None = None) -> PodReport:
+    """Report on a pod; `node` is the one it runs on, if known, for numbers that depend on it."""
+    stored = with_defaults(pod)
+    cgroup = pod_cgroup(stored, DEFAULTS if node is None else _options_on(node))
+    return PodReport(
+        pod=stored,
+        containers=tuple(_containers(stored, cgroup)),
+        requests=explain_requests(stored, ASSIGNED),
+        limits=explain_limits(stored, ASSIGNED),
+        qos=explain_qos(stored),
+        cgroup=cgroup,
+        problems=validate_pod(stored),
+        warnings=pod_warnings(stored),
+    )
+
+
+def _options_on(node: Node) -> CgroupOptions:
+    return CgroupOptions(memory_capacity=node.capacity.get(MEMORY, ZERO).value() or None)
+
+
+def _containers(pod: Pod, cgroup: PodCgroup) -> Iterator[ContainerReport]:
+    ended = {
+        status.name: status.last_state or status.state
+        for status in (*pod.init_container_statuses, *pod.container_statuses)
+    }
+    for container, values in zip(_in_order_of_start(pod), cgroup.containers, strict=True):
+        last = ended.get(container.name)
+        yield ContainerReport(
+            name=container.name,
+            requests=container.resources.requests,
+            limits=container.resources.limits,
+            cgroup=values,
+            last_state=last if last is not None and last.kind == "terminated" else None,
+        )
+
+
+def _in_order_of_start(pod: Pod) -> tuple[Container, ...]:
+    return (*pod.init_containers, *pod.containers, *pod.ephemeral_containers)

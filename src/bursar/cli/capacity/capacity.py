@@ -1,0 +1,375 @@
+"""`bursar capacity`: what nodes offer of extended resources, looked at and set by hand."""
+
+import asyncio
+import re
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, TypeVar
+
+import click
+
+from bursar.adapters.capacity_sources import (
+    CapacityPlaces,
+    read_declared,
+    read_node,
+    read_nodes,
+    read_rows,
+)
+from bursar.app.admission.pods import DEFAULT_NAMESPACE
+from bursar.app.capacity.by_hand import Changed, Wish, change_each
+from bursar.app.capacity.use import UseBook, use_of
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.ports import ClusterError
+from bursar.app.install.access import CAPACITY_CONFIG
+from bursar.cli.capacity.options import places_from, preset_options, selector_from
+from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.live_cluster import LiveCluster, cluster_options, live_cluster
+from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
+from bursar.core.model.names import is_extended
+from bursar.core.model.quantity import ZERO, Quantity
+from bursar.core.peerpods.capacity import (
+    VM_RESOURCE,
+    CapacityNode,
+    Declaration,
+    Settlement,
+    Verdict,
+    amount_problem,
+    resource_problem,
+)
+
+COLUMNS: Final = (
+    *("NODE", "RESOURCE", "CAPACITY", "ALLOCATABLE", "USED", "FREE", "OWNER", "OVERRIDE"),
+)
+NOTHING_OFFERED: Final = "none"
+
+T = TypeVar("T")
+_DIGITS: Final = re.compile(r"-?[0-9]{1,20}", re.ASCII)
+
+
+@click.group(short_help="Look at and set what nodes offer of extended resources.")
+def capacity() -> None:
+    """Look at and set what nodes offer of extended resources."""
+
+
+selector_option = click.option(
+    "-l", "--selector", default="", help="All nodes with these labels, instead of one by name."
+)
+force_option = click.option(
+    "--force", "is_forced", is_flag=True, help="Also if it is in use, or somebody else's."
+)
+
+
+@capacity.command(name="set", short_help="Set what nodes offer, and keep it so.")
+@click.argument("names", metavar="[NODE] RESOURCE=AMOUNT...", nargs=-1, required=True)
+@selector_option
+@force_option
+@cluster_options
+@output_option
+def set_(
+    *,
+    names: tuple[str, ...],
+    selector: str,
+    is_forced: bool,
+    kubeconfig: str | None,
+    context: str,
+    output: Output,
+) -> int:
+    """Let a node offer AMOUNT of an extended RESOURCE; `none` for not even zero.
+
+    It is written on the node as its own wish, which goes before what is declared
+    for many nodes, and a running controller puts it right when it was wiped. An
+    amount that is in use, or that somebody else has set, is left alone.
+    """
+    node, assignments = _split(names, selector)
+    wish = Wish(amounts=_amounts(assignments), is_forced=is_forced)
+    target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
+    return _say(_answered(target.change(wish)), output)
+
+
+@capacity.command(short_help="Withdraw what was set, and let declarations hold again.")
+@click.argument("names", metavar="[NODE] RESOURCE...", nargs=-1, required=True)
+@selector_option
+@force_option
+@click.option(
+    *("-n", "--namespace"),
+    default=DEFAULT_NAMESPACE,
+    show_default=True,
+    help=f"Where Bursar is installed, and {CAPACITY_CONFIG} is.",
+)
+@preset_options
+@cluster_options
+@output_option
+def unset(  # noqa: PLR0913 - one for each option
+    *,
+    names: tuple[str, ...],
+    selector: str,
+    is_forced: bool,
+    namespace: str,
+    peerpods_namespace: str,
+    peerpods_nodes: str,
+    kubeconfig: str | None,
+    context: str,
+    output: Output,
+) -> int:
+    """Forget what a node itself wanted of a RESOURCE, and take it off the node.
+
+    Where something is declared for the node, only the wish goes; the amount stays
+    until the controller sets what is declared.
+    """
+    node, resources = _split(names, selector)
+    for resource in resources:
+        _require_resource(resource)
+    places = places_from(
+        namespace, preset_namespace=peerpods_namespace, preset_nodes=peerpods_nodes
+    )
+    wish = Wish(amounts=dict.fromkeys(resources), is_forgotten=True, is_forced=is_forced)
+    target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
+    return _say(_answered(target.change(wish, places)), output)
+
+
+@capacity.command(short_help="List what nodes offer, what is used, and whose it is.")
+@click.argument("node", required=False)
+@selector_option
+@cluster_options
+@output_option
+def get(
+    *, node: str | None, selector: str, kubeconfig: str | None, context: str, output: Output
+) -> int:
+    """List the extended resources of all nodes, or of one."""
+    if node is not None and selector:
+        raise click.UsageError("name a node, or give --selector")
+    if node is not None:
+        _require_node(node)
+    target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
+    seen, use = _answered(target.read())
+    lines = [line for each in seen for line in _lines(each.item, use)]
+    if output is not Output.TABLE:
+        emit_document([line.document() for line in lines], output)
+    elif lines:
+        emit_table(COLUMNS, [line.cells() for line in lines])
+    else:
+        click.echo("bursar: no node offers an extended resource", err=True)
+    return OK
+
+
+# ------------------------------------------------------------------ what was typed
+
+
+def _split(names: tuple[str, ...], selector: str) -> tuple[str | None, Sequence[str]]:
+    """The node, None where a selector is given, and the rest."""
+    node, rest = (None, names) if selector else (names[0], names[1:])
+    if node is not None:
+        _require_node(node)
+    elif not selector_from(selector, "--selector").requirements:
+        raise BadInputError("--selector: no label is named, and that would be every node")
+    if not rest:
+        raise click.UsageError("name a node or give --selector, and then resources")
+    if node is not None and "/" in node:
+        raise click.UsageError(f"{printable(node)} is no node; name one or give --selector")
+    return node, rest
+
+
+def _require_node(name: str) -> None:
+    """A name that is empty, as an unset variable is, must never stand for all nodes."""
+    if not name.strip():
+        raise BadInputError("NODE is empty; name a node, or give --selector")
+
+
+def _amounts(assignments: Sequence[str]) -> Mapping[str, int | None]:
+    amounts: dict[str, int | None] = {}
+    for assignment in assignments:
+        resource, sign, text = assignment.partition("=")
+        if not sign:
+            raise BadInputError(f"{printable(assignment)}: RESOURCE=AMOUNT is expected")
+        _require_resource(resource)
+        if resource in amounts:
+            raise BadInputError(f"{printable(resource)}: given twice")
+        amounts[resource] = None if text == NOTHING_OFFERED else _amount(resource, text)
+    return amounts
+
+
+def _amount(resource: str, text: str) -> int:
+    if not _DIGITS.fullmatch(text):
+        raise BadInputError(f"{printable(resource)}: a whole number is expected, or none")
+    amount = int(text)
+    if problem := amount_problem(amount):
+        raise BadInputError(f"{printable(resource)}: {problem}")
+    return amount
+
+
+def _require_resource(name: str) -> None:
+    if problem := resource_problem(name):
+        raise BadInputError(f"{printable(name)}: {problem}")
+
+
+# ------------------------------------------------------------------ on the cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """Which nodes of which cluster."""
+
+    node: str | None
+    """None for all that the selector selects."""
+    selector: str
+    kubeconfig: str | None
+    context: str
+
+    async def read(self) -> tuple[list[Sighting[CapacityNode]], UseBook]:
+        async with live_cluster(self.kubeconfig, self.context) as cluster:
+            return await self._nodes(cluster), await self._use(cluster)
+
+    async def change(self, wish: Wish, places: CapacityPlaces | None = None) -> list[Changed]:
+        async with live_cluster(self.kubeconfig, self.context) as cluster:
+            nodes, use = await self._nodes(cluster), await self._use(cluster)
+            if places is not None:
+                wish = replace(wish, declarations=await _declared(cluster, places))
+            names = [seen.item.name for seen in nodes]
+            reads = {name: partial(read_node, cluster, name) for name in names}
+            return await change_each(cluster, reads, use.used, wish)
+
+    async def _nodes(self, cluster: LiveCluster) -> list[Sighting[CapacityNode]]:
+        if self.node is not None:
+            return [await read_node(cluster, self.node)]
+        return await read_nodes(cluster, self.selector)
+
+    async def _use(self, cluster: LiveCluster) -> UseBook:
+        return use_of(await read_rows(cluster, node=self.node or ""))
+
+
+async def _declared(cluster: LiveCluster, places: CapacityPlaces) -> tuple[Declaration, ...]:
+    declared = await read_declared(cluster, places)
+    for problem in declared.problems:
+        click.echo(f"bursar: {printable(problem)}", err=True)
+    return declared.declarations
+
+
+def _answered(work: Coroutine[None, None, T]) -> T:
+    """What the cluster says; every way in which it does not is bad input, in one line."""
+    try:
+        return asyncio.run(work)
+    except (ClusterError, ValueError) as error:
+        raise BadInputError(printable(str(error))) from None
+
+
+def _say(changes: Sequence[Changed], output: Output) -> int:
+    if output is not Output.TABLE:
+        emit_document([_changed_document(change) for change in changes], output)
+    else:
+        for change in changes:
+            _say_one(change)
+    if not changes:
+        click.echo("bursar: no node has these labels", err=True)
+    return OK if changes and all(change.is_done for change in changes) else NO
+
+
+def _say_one(change: Changed) -> None:
+    node = printable(change.node)
+    if change.failure:
+        click.echo(f"bursar: {node}: {printable(change.failure)}", err=True)
+    for objection in change.objections:
+        click.echo(f"bursar: {node}: {printable(objection)}; left as it is", err=True)
+    if not change.is_done:
+        return
+    for resource, amount in sorted(change.left_to.items()):
+        click.echo(f"{node}: {resource}: left to what is declared ({amount})")
+    for each in change.settlements:
+        click.echo(f"{node}: {each.resource}: {_done(each)}")
+        if each.is_below_use:
+            click.echo(f"bursar: {node}: {each.resource}: {each.used} in use", err=True)
+
+
+def _done(each: Settlement) -> str:
+    before = NOTHING_OFFERED if each.shown is None else str(each.shown)
+    match each.verdict:
+        case Verdict.SET:
+            return f"set to {each.amount} (was {before})"
+        case Verdict.WITHDRAW:
+            return f"withdrawn (was {before})"
+        case _:
+            return f"unchanged ({before})"
+
+
+def _changed_document(change: Changed) -> dict[str, object]:
+    return {
+        "node": change.node,
+        "written": change.is_written,
+        "objections": list(change.objections),
+        "failure": change.failure,
+        "declared": dict(change.left_to),
+        "resources": [
+            {
+                "resource": each.resource,
+                "verdict": each.verdict.value,
+                "before": each.shown,
+                "amount": each.amount,
+                "used": each.used,
+            }
+            for each in change.settlements
+        ],
+    }
+
+
+# ------------------------------------------------------------------ listing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    node: str
+    resource: str
+    capacity: Quantity | None
+    allocatable: Quantity | None
+    used: int
+    owner: str
+    override: str
+
+    @property
+    def free(self) -> int:
+        return max((self.allocatable or ZERO).whole_units - self.used, 0)
+
+    def cells(self) -> tuple[str, ...]:
+        return (
+            *(self.node, self.resource, _shown(self.capacity), _shown(self.allocatable)),
+            *(str(self.used), str(self.free), self.owner or "-", self.override or "-"),
+        )
+
+    def document(self) -> dict[str, object]:
+        return {
+            "node": self.node,
+            "resource": self.resource,
+            "capacity": None if self.capacity is None else str(self.capacity),
+            "allocatable": None if self.allocatable is None else str(self.allocatable),
+            "used": self.used,
+            "free": self.free,
+            "owner": self.owner,
+            "override": self.override,
+        }
+
+
+def _shown(amount: Quantity | None) -> str:
+    return "-" if amount is None else str(amount)
+
+
+def _lines(node: CapacityNode, use: UseBook) -> Iterator[_Line]:
+    names = {*node.capacity, *node.allocatable, *node.marked, *node.override}
+    for resource in sorted(filter(is_extended, names)):
+        override = node.override.get(resource)
+        wish = NOTHING_OFFERED if override is None else str(override)
+        yield _Line(
+            node=node.name,
+            resource=resource,
+            capacity=node.capacity.get(resource),
+            allocatable=node.allocatable.get(resource),
+            used=use.used(node.name, resource),
+            owner=_owner(node, resource),
+            override=wish if resource in node.override else "",
+        )
+
+
+def _owner(node: CapacityNode, resource: str) -> str:
+    if resource in node.marked:
+        return "bursar"
+    if resource == VM_RESOURCE and node.is_adaptors:
+        return "cloud-api-adaptor"
+    return "other" if resource in node.capacity else ""

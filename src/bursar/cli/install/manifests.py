@@ -1,0 +1,343 @@
+"""`bursar manifests`: what to apply to a cluster so that its pods are gated, rewritten or shown."""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+import bursar
+from bursar.adapters.document_text import json_text, yaml_stream
+from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
+from bursar.app.devices.places import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
+from bursar.app.install.access import (
+    PRESET_CONFIG,
+    PRESET_NAMESPACE,
+    access_documents,
+    capacity_documents,
+)
+from bursar.app.install.admission import (
+    Document,
+    Endpoint,
+    GatingSettings,
+    policy_documents,
+    webhook_documents,
+)
+from bursar.app.install.agent import AgentInstallation, agent_documents
+from bursar.app.install.peerpods import (
+    OVERHEAD_CPU,
+    OVERHEAD_MEMORY,
+    PeerPodInstallation,
+    peer_pod_documents,
+    peer_pod_documents_without_webhook,
+)
+from bursar.cli.exit_codes import OK, BadInputError
+from bursar.core.model.quantity import Quantity, QuantityError
+from bursar.core.model.selector import LabelExpression, LabelSelector, Operator, SelectorError
+from bursar.core.model.selector_text import parse_selector
+from bursar.core.peerpods.capacity import VM_RESOURCE
+from bursar.core.peerpods.settings import RUNTIME_CLASS
+
+DEFINITIONS: Final = "api/crds"
+WITHOUT_WEBHOOK: Final = ("crds", "rbac", "policies")
+"""What is printed where no part is named: all that gating needs, and nothing that must answer."""
+PARTS: Final = ("crds", "rbac", "policies", "webhooks", "peerpods", "capacity", "agent")
+CA_BYTES_MAX: Final = 1 << 20
+IMAGE: Final = f"bursar:{bursar.__version__}"
+
+_Chosen = Mapping[str, str | bool | tuple[str, ...] | None]
+"""Values of options by name, as click hands them over."""
+
+_WRITTEN_OPERATORS: Final = {
+    Operator.IN: "In",
+    Operator.NOT_IN: "NotIn",
+    Operator.EQUALS: "In",
+    Operator.DOUBLE_EQUALS: "In",
+    Operator.NOT_EQUALS: "NotIn",
+    Operator.EXISTS: "Exists",
+    Operator.DOES_NOT_EXIST: "DoesNotExist",
+}
+
+
+def _agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    options = (
+        click.option("--image", default=IMAGE, show_default=True, help="Agent: what to run."),
+        click.option(
+            "--pods-from",
+            type=click.Choice([each.value for each in PodsFrom]),
+            default=PodsFrom.KUBELET.value,
+            show_default=True,
+            help="Agent: who tells it which pods its node has.",
+        ),
+        click.option(
+            "--socket-dir",
+            default=SOCKET_FOLDER,
+            show_default=True,
+            help="Agent: folder of the host for its socket.",
+        ),
+        click.option(
+            "--kubelet-dir",
+            default=KUBELET_FOLDER,
+            show_default=True,
+            help="Agent: what kubelet has as its --root-dir.",
+        ),
+        click.option(
+            "--kubelet-cert",
+            default="",
+            help="Agent: file of the host to know kubelet by, if it signed its own certificate.",
+        ),
+        click.option(
+            "--sources-config", default="", help="Agent: ConfigMap with a key sources.yaml."
+        ),
+        click.option("--host-network", is_flag=True, help="Agent: run on the host's network."),
+        click.option(
+            "--agent-option",
+            "agent_options",
+            multiple=True,
+            help="Agent: a further option of bursar agent, --NAME=VALUE. Repeatable.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command(short_help="Print what gates, rewrites or shows the pods of a cluster.")
+@click.argument("parts", nargs=-1, metavar=f"[{'|'.join(PARTS)}]...", type=click.Choice(PARTS))
+@click.option("-n", "--namespace", default="aaq", show_default=True, help="Where Bursar runs.")
+@click.option(
+    "-l",
+    "--selector",
+    help="Gate namespaces with these labels; '' for all. "
+    "Default: application-aware-quota/enable-gating",
+)
+@click.option("--without-cluster-quota", is_flag=True, help="Leave out cluster-wide quotas.")
+@click.option("--refuse-growth", is_flag=True, help="Policies: deny a resize that grows a pod.")
+@click.option(
+    "--configuration-exists", is_flag=True, help="Webhooks: refuse to create an AAQ object."
+)
+@click.option(
+    "--ca-bundle",
+    type=click.Path(dir_okay=False),
+    help="Webhooks: certificates (PEM) that the API server shall trust.",
+)
+@click.option("--url", default="", help="Webhooks: where they are, if not behind a Service.")
+@click.option(
+    "--runtime-class",
+    "runtime_classes",
+    multiple=True,
+    help=f"Peer pods: whose pods. Repeatable. Default: {RUNTIME_CLASS}",
+)
+@click.option(
+    "--vm-resource", default=VM_RESOURCE, show_default=True, help="Peer pods: what asks for a VM."
+)
+@click.option(
+    "--node-label",
+    "node_labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Peer pods: nodes that can run them. Repeatable.",
+)
+@click.option(
+    "--without-runtime-class", is_flag=True, help="Peer pods: leave out the class; it is there."
+)
+@click.option(
+    "--handler", default="", help="Peer pods: of the class, on nodes. Default: its own name"
+)
+@click.option(
+    "--overhead-cpu",
+    default=str(OVERHEAD_CPU),
+    show_default=True,
+    help="Peer pods: what one costs the worker.",
+)
+@click.option(
+    "--overhead-memory", default=str(OVERHEAD_MEMORY), show_default=True, help="Likewise."
+)
+@click.option(
+    "--all-pods", is_flag=True, help="Peer pods: send all pods, as others may set the class."
+)
+@click.option(
+    "--without-webhook", is_flag=True, help="Peer pods: a policy that only asks for the VM."
+)
+@click.option(
+    "--peerpods-namespace",
+    default=PRESET_NAMESPACE,
+    show_default=True,
+    help=f"Capacity: where {PRESET_CONFIG} is.",
+)
+@_agent_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="How to print the result.",
+)
+def manifests(
+    parts: tuple[str, ...],
+    output: str,
+    ca_bundle: str | None,
+    url: str,
+    **chosen: str | bool | tuple[str, ...] | None,
+) -> int:
+    """Print manifests for kubectl apply. Nothing is sent anywhere.
+
+    Without a part: crds, rbac and policies, which gate pods without a webhook.
+    Peer pods need the part peerpods only; capacity lets the controller keep
+    what nodes offer (bursar controller --keep-capacity); agent runs bursar agent
+    on every node.
+    """
+    if url and not url.startswith("https://"):
+        raise click.UsageError("--url must start with https://")
+    settings = _settings(chosen)
+    endpoint = Endpoint(ca_bundle=_certificates(ca_bundle), url=url)
+    documents_of: Mapping[str, Callable[[], tuple[Document, ...]]] = {
+        "crds": lambda: _definitions(settings),
+        "rbac": lambda: access_documents(settings),
+        "policies": lambda: policy_documents(settings),
+        "webhooks": lambda: webhook_documents(settings, endpoint),
+        "peerpods": lambda: _peer_pods(chosen, endpoint),
+        "capacity": lambda: capacity_documents(settings, str(chosen["peerpods_namespace"])),
+        "agent": lambda: _agent(chosen),
+    }
+    wanted = dict.fromkeys(parts or WITHOUT_WEBHOOK)
+    _emit([document for part in wanted for document in documents_of[part]()], output)
+    return OK
+
+
+def _settings(chosen: _Chosen) -> GatingSettings:
+    selector = chosen["selector"]
+    try:
+        return GatingSettings(
+            namespace=str(chosen["namespace"]),
+            namespace_selector=_label_selector(selector) if isinstance(selector, str) else None,
+            allow_cluster_quota=not chosen["without_cluster_quota"],
+            refuse_growth=bool(chosen["refuse_growth"]),
+            configuration_exists=bool(chosen["configuration_exists"]),
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _peer_pods(chosen: _Chosen, endpoint: Endpoint) -> tuple[Document, ...]:
+    try:
+        installation = PeerPodInstallation(
+            namespace=str(chosen["namespace"]),
+            runtime_classes=_listed(chosen["runtime_classes"]) or (RUNTIME_CLASS,),
+            vm_resource=str(chosen["vm_resource"]),
+            node_selector=_labels(_listed(chosen["node_labels"])),
+            brings_classes=not chosen["without_runtime_class"],
+            handler=str(chosen["handler"]),
+            overhead_cpu=_amount(chosen, "overhead_cpu"),
+            overhead_memory=_amount(chosen, "overhead_memory"),
+            asks_about_all_pods=bool(chosen["all_pods"]),
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if chosen["without_webhook"]:
+        return peer_pod_documents_without_webhook(installation)
+    return peer_pod_documents(installation, endpoint)
+
+
+def _amount(chosen: _Chosen, option: str) -> Quantity:
+    text = str(chosen[option])
+    try:
+        return Quantity.parse(text)
+    except QuantityError:
+        shown = f"--{option.replace('_', '-')}"
+        raise click.UsageError(f"{shown}: {text!r} is not an amount, such as 250m") from None
+
+
+def _agent(chosen: _Chosen) -> tuple[Document, ...]:
+    try:
+        installation = AgentInstallation(
+            image=str(chosen["image"]),
+            namespace=str(chosen["namespace"]),
+            pods_from=PodsFrom(chosen["pods_from"]),
+            socket_folder=str(chosen["socket_dir"]),
+            kubelet_folder=str(chosen["kubelet_dir"]),
+            kubelet_certificate=str(chosen["kubelet_cert"]),
+            sources_config=str(chosen["sources_config"]),
+            is_on_host_network=bool(chosen["host_network"]),
+            options=_listed(chosen["agent_options"]),
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    from bursar.cli.install.agent_arguments import check_arguments  # noqa: PLC0415 - brings gRPC
+
+    check_arguments(installation)
+    return agent_documents(installation)
+
+
+def _listed(values: str | bool | tuple[str, ...] | None) -> tuple[str, ...]:  # noqa: FBT001 - as click has it
+    return tuple(dict.fromkeys(values)) if isinstance(values, tuple) else ()
+
+
+def _labels(texts: tuple[str, ...]) -> Mapping[str, str]:
+    labels = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise click.UsageError(f"--node-label: KEY=VALUE is expected, not {text}")
+        labels[key] = value
+    return labels
+
+
+def _label_selector(text: str) -> LabelSelector:
+    """The selector in the form that API objects carry."""
+    expressions = []
+    for wanted in parse_selector(text).requirements:
+        operator = _WRITTEN_OPERATORS.get(wanted.operator)
+        if operator is None:
+            raise SelectorError(f"{wanted}: namespaces cannot be selected by greater or less")
+        values = tuple(sorted(wanted.values))
+        expressions.append(LabelExpression(key=wanted.key, operator=operator, values=values))
+    return LabelSelector(match_expressions=tuple(expressions))
+
+
+def _certificates(path: str | None) -> bytes:
+    if path is None:
+        return b""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(CA_BYTES_MAX + 1)
+    except OSError as error:
+        raise BadInputError(f"{path}: {error.strerror}") from None
+    if len(content) > CA_BYTES_MAX or b"-----BEGIN CERTIFICATE-----" not in content:
+        raise BadInputError(f"{path}: not a PEM file with certificates")
+    if b"PRIVATE KEY-----" in content:
+        raise BadInputError(f"{path}: holds a private key; give certificates only")
+    return content
+
+
+def _definitions(settings: GatingSettings) -> tuple[Document, ...]:
+    try:
+        written = read_objects_as_written([_definitions_folder()], sys.stdin.buffer)
+    except ManifestError as error:
+        raise BadInputError(str(error)) from None
+    return tuple(
+        body for body, _ in written if settings.allow_cluster_quota or not _is_cluster_quota(body)
+    )
+
+
+def _is_cluster_quota(definition: Document) -> bool:
+    metadata = definition.get("metadata")
+    return isinstance(metadata, Mapping) and "clusterresourcequotas" in str(metadata.get("name"))
+
+
+def _definitions_folder() -> str:
+    """Beside the package in a checkout, inside it where it was installed."""
+    package = Path(bursar.__file__).parent
+    for root in (package.parents[1], package):
+        if (root / DEFINITIONS).is_dir():
+            return str(root / DEFINITIONS)
+    raise BadInputError("the custom resource definitions are not installed")
+
+
+def _emit(documents: list[Document], output: str) -> None:
+    if output == "json":
+        click.echo(json_text({"apiVersion": "v1", "kind": "List", "items": documents}))
+    else:
+        click.echo(yaml_stream(documents), nl=False)

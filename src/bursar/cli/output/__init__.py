@@ -1,0 +1,1 @@
+"""Output that all verbs share: tables, documents, ages and durations."""

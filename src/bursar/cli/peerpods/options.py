@@ -1,0 +1,187 @@
+"""What both verbs of `bursar peerpod` can be told: which pods, how to size them, what there is."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+import bursar
+from bursar.adapters.peerpod_files import ManifestError, read_catalogue
+from bursar.cli.exit_codes import BadInputError
+from bursar.core.model.names import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    is_extended,
+    is_hugepages,
+)
+from bursar.core.model.quantity import ZERO, Quantity, QuantityError
+from bursar.core.peerpods.capacity import VM_RESOURCE
+from bursar.core.peerpods.instances import InstanceType
+from bursar.core.peerpods.settings import (
+    GPU_RESOURCE,
+    RUNTIME_CLASS,
+    Mode,
+    OwnSizes,
+    PeerPodSettings,
+)
+
+EXAMPLE: Final = "examples/peerpods/catalogue.yaml"
+EFFECTIVE_ONLY: Final = (
+    *("gpu_resource", "headroom_cpu", "headroom_memory", "floor_vcpus", "floor_memory"),
+    *("own_sizes", "keep"),
+)
+"""What upstream has no such thing as."""
+
+Chosen = Mapping[str, Any]
+"""Values of options by name, as click hands them over."""
+
+
+def amount(_context: click.Context, _parameter: click.Parameter, text: str) -> Quantity:
+    """What an option makes of its text; for use as its callback."""
+    try:
+        read = Quantity.parse(text)
+    except QuantityError as error:
+        raise click.BadParameter(f"{text!r}: {error}") from None
+    if read.is_negative:
+        raise click.BadParameter(f"{text!r} is negative")
+    return read
+
+
+COUNT: Final = click.IntRange(min=0)
+
+_SIZING: Final = (
+    click.option(
+        "--runtime-class", multiple=True, help=f"Whose pods. Repeatable. Default: {RUNTIME_CLASS}"
+    ),
+    click.option(
+        "--gpu-resource",
+        multiple=True,
+        help=f"What counts as a GPU. Repeatable. Default: {GPU_RESOURCE}",
+    ),
+    click.option("--headroom-cpu", callback=amount, default="0", help="Added for the guest."),
+    click.option("--headroom-memory", callback=amount, default="0", help="Added for the guest."),
+    click.option("--floor-vcpus", type=COUNT, default=0, help="The least a VM gets."),
+    click.option("--floor-memory", callback=amount, default="0", help="The least a VM gets."),
+    click.option(
+        "--own-sizes",
+        type=click.Choice([rule.value for rule in OwnSizes]),
+        default=OwnSizes.AT_LEAST.value,
+        show_default=True,
+        help="What becomes of sizes that pods are annotated with.",
+    ),
+)
+_CATALOGUE: Final = (
+    click.option(
+        "--catalogue", type=click.Path(dir_okay=False), help="A file with instance types."
+    ),
+    click.option("--provider", default="", help="Only types of this provider."),
+    click.option("--arch", default="", help="Only types of this architecture."),
+)
+
+
+def sizing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    return _with(command, _SIZING)
+
+
+def catalogue_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    return _with(command, _CATALOGUE)
+
+
+def _with(
+    command: Callable[..., Any], options: tuple[Callable[..., Any], ...]
+) -> Callable[..., Any]:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def settings_from(
+    chosen: Chosen, mode: Mode, *, catalogue: tuple[InstanceType, ...] | None = None
+) -> PeerPodSettings:
+    """Settings for a rewrite; what a verb has no option for is as usual.
+
+    Without a catalogue at all, types are chosen elsewhere, and what filters them is not looked at.
+    """
+    if mode is Mode.UPSTREAM:
+        ignored = (*EFFECTIVE_ONLY, *(() if catalogue is None else ("catalogue",)))
+        refuse_ignored(chosen, ignored, "with --mode upstream")
+    if catalogue == ():
+        refuse_ignored(chosen, ("provider", "arch"), "without --catalogue")
+    vm_resource = chosen.get("vm_resource", VM_RESOURCE)
+    gpu_resources = tuple(dict.fromkeys(chosen["gpu_resource"])) or (GPU_RESOURCE,)
+    _require_gpu_names(gpu_resources, vm_resource)
+    _require_names_to_keep(chosen.get("keep", ()))
+    try:
+        return PeerPodSettings(
+            mode=mode,
+            runtime_classes=frozenset(chosen["runtime_class"] or (RUNTIME_CLASS,)),
+            vm_resource=vm_resource,
+            gpu_resources=gpu_resources,
+            headroom_cpu=chosen["headroom_cpu"],
+            headroom_memory=chosen["headroom_memory"],
+            floor_vcpus=chosen["floor_vcpus"],
+            floor_memory=chosen["floor_memory"],
+            own_sizes=OwnSizes(chosen["own_sizes"]),
+            kept=frozenset(chosen.get("keep", ())),
+            writes_memory_alias=chosen.get("default_mem", False),
+            catalogue=catalogue or (),
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def refuse_ignored(chosen: Chosen, names: Iterable[str], when: str) -> None:
+    """An option that does nothing is a mistake: somebody relies on it."""
+    for name in names:
+        given = chosen.get(name)
+        if given and given not in {ZERO, OwnSizes.AT_LEAST.value}:
+            raise click.UsageError(f"--{name.replace('_', '-')} has no effect {when}")
+
+
+def _require_gpu_names(names: Iterable[str], vm_resource: str) -> None:
+    for name in names:
+        if not is_extended(name):
+            raise click.UsageError(
+                f"--gpu-resource: {name!r} is not the name of an extended resource"
+            )
+        if name in {vm_resource, VM_RESOURCE}:
+            raise click.UsageError(f"{name} cannot stand for a GPU and for a VM")
+
+
+def _require_names_to_keep(names: Iterable[str]) -> None:
+    """What is known and cannot be kept, the settings refuse with the reason."""
+    for name in names:
+        is_known = name in {CPU, MEMORY, EPHEMERAL_STORAGE} or is_hugepages(name)
+        if not is_known and not is_extended(name):
+            raise click.UsageError(
+                f"--keep: {name!r} is not a resource that can stay; {EPHEMERAL_STORAGE} can, and "
+                "extended resources such as example.com/foo"
+            )
+
+
+def types_from(chosen: Chosen) -> tuple[InstanceType, ...]:
+    """The instance types to choose from; of the example's, if no catalogue is named."""
+    path = chosen["catalogue"] or _example()
+    try:
+        types = read_catalogue(path)
+    except ManifestError as error:
+        raise BadInputError(str(error)) from None
+    kept = tuple(
+        each
+        for each in types
+        if chosen["provider"] in {"", each.provider} and chosen["arch"] in {"", each.arch}
+    )
+    if not kept:
+        raise BadInputError(f"{path}: no instance type of that provider and architecture")
+    return kept
+
+
+def _example() -> str:
+    """Beside the package in a checkout, inside it where it was installed."""
+    package = Path(bursar.__file__).parent
+    for root in (package.parents[1], package):
+        if (root / EXAMPLE).is_file():
+            return str(root / EXAMPLE)
+    raise BadInputError("the example catalogue is not installed; name one with --catalogue")

@@ -1,0 +1,141 @@
+"""`bursar peerpod`: what becomes of peer pods, and which instance types they get; offline."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from bursar.adapters.document_text import (
+    UnwritableError,
+    json_text,
+    require_writable,
+    yaml_text,
+)
+from bursar.adapters.peerpod_files import FileObject, ManifestError, rewrite_files
+from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.output.formats import printable
+from bursar.cli.peerpods.instance import instance
+from bursar.cli.peerpods.options import (
+    catalogue_options,
+    settings_from,
+    sizing_options,
+    types_from,
+)
+from bursar.core.peerpods.capacity import VM_RESOURCE
+from bursar.core.peerpods.rewriting import Denied, Rewritten
+from bursar.core.peerpods.settings import Mode, PeerPodSettings
+
+
+@click.group(short_help="Rewrite peer pods and choose their instance types, offline.")
+def peerpod() -> None:
+    """Show what becomes of pods whose containers run in a VM beside the cluster."""
+
+
+peerpod.add_command(instance)
+
+
+@peerpod.command(short_help="Print pods as the webhook leaves them.")
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    required=True,
+    type=click.Path(allow_dash=True),
+    help="A file, a folder, or - for standard input; YAML or JSON, also Lists. Repeatable.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice([mode.value for mode in Mode]),
+    default=Mode.EFFECTIVE.value,
+    show_default=True,
+    help="How pods are sized.",
+)
+@sizing_options
+@click.option("--vm-resource", default=VM_RESOURCE, show_default=True, help="What asks for a VM.")
+@click.option("--keep", multiple=True, help="A resource that stays on the worker. Repeatable.")
+@click.option("--default-mem", is_flag=True, help="Write the annotation default_mem as well.")
+@catalogue_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["yaml", "json", "patch"]),
+    default="yaml",
+    show_default=True,
+    help="How to print the result.",
+)
+def rewrite(
+    files: Sequence[str],
+    mode: str,
+    output: str,
+    **chosen: Any,  # noqa: ANN401 - what click makes of the other options
+) -> int:
+    """Print every object of the files, peer pods rewritten; nothing is sent anywhere.
+
+    Pods are first given the API server's defaults, as a webhook would see them.
+    With --catalogue the best instance type is written to the pod. Exit code 1
+    if a pod is denied; it is left out then.
+    """
+    types = types_from(chosen) if chosen["catalogue"] else ()
+    settings = settings_from(chosen, Mode(mode), catalogue=types)
+    objects = _rewritten(files, settings)
+    for each in objects:
+        _tell(each)
+    # What comes out has the form that went in asks for, whoever is denied.
+    if output == "patch":
+        _emit_patches([each for each in objects if each.rewriting is not None])
+    else:
+        _emit_documents(objects, output)
+    return NO if any(map(_is_denied, objects)) else OK
+
+
+def _rewritten(files: Sequence[str], settings: PeerPodSettings) -> tuple[FileObject, ...]:
+    try:
+        objects = rewrite_files(files, sys.stdin.buffer, settings)
+    except ManifestError as error:
+        raise BadInputError(str(error)) from None
+    for each in objects:
+        try:
+            require_writable(each.written)
+        except UnwritableError as error:
+            raise BadInputError(printable(f"{each.kind} {each.subject}: {error}")) from None
+    return objects
+
+
+def _is_denied(each: FileObject) -> bool:
+    return isinstance(each.rewriting, Denied)
+
+
+def _tell(each: FileObject) -> None:
+    subject = f"bursar: {each.kind} {each.subject}"
+    match each.rewriting:
+        case Denied(message):
+            click.echo(printable(f"{subject}: denied: {message}"), err=True)
+        case Rewritten(warnings=warnings):
+            for warning in warnings:
+                click.echo(printable(f"{subject}: {warning}"), err=True)
+        case _:
+            pass
+
+
+def _emit_patches(pods: Sequence[FileObject]) -> None:
+    """The patch alone if one pod was given; else with each the pod it is for."""
+    patches = [{"pod": each.subject, "patch": each.patch} for each in pods if not _is_denied(each)]
+    if len(pods) != 1:
+        click.echo(json_text(patches))
+    elif patches:
+        click.echo(json_text(patches[0]["patch"]))
+
+
+def _emit_documents(objects: Sequence[FileObject], output: str) -> None:
+    """The object alone if one was given; else a List, which may be empty."""
+    documents = [each.document for each in objects if not _is_denied(each)]
+    if len(objects) == 1 and not documents:
+        return
+    listed = {"apiVersion": "v1", "kind": "List", "items": documents}
+    whole: object = documents[0] if len(objects) == 1 else listed
+    if output == "json":
+        click.echo(json_text(whole))
+    else:
+        click.echo(yaml_text(whole), nl=False)

@@ -1,0 +1,1 @@
+"""The verbs that run a process until it is told to end: controller, webhook, agent, up."""

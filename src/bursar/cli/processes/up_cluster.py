@@ -1,0 +1,194 @@
+"""Which cluster `bursar up` looks at: the embedded one, brought to life here, or a real one."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random, SystemRandom
+from typing import Final
+
+import click
+
+import bursar
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
+from bursar.adapters.kube.client import KubeClient
+from bursar.adapters.kube.config import load_kubeconfig
+from bursar.adapters.kube.config_error import ConfigError
+from bursar.adapters.memory.gatekeeper import Gatekeeper
+from bursar.adapters.memory.manifests import (
+    UnknownKindError,
+    is_for_no_cluster,
+    load_manifests,
+)
+from bursar.adapters.memory.saving import SavedStateError, load, save
+from bursar.adapters.memory.simulation.life import Simulation
+from bursar.adapters.memory.simulation.nodes import SIMULATED
+from bursar.adapters.memory.store import MemoryCluster
+from bursar.adapters.observed import Cluster
+from bursar.adapters.pod_rows import pod_row_decode
+from bursar.adapters.quota_kinds import crd_documents
+from bursar.adapters.quota_sources import term_sources
+from bursar.app.admission.pods import DEFAULT_NAMESPACE
+from bursar.app.cluster.ports import ClusterError, Json
+from bursar.app.cluster.time_limit import end
+from bursar.app.quota.controller import Controller, ControllerSettings
+from bursar.app.quota.glance import NOTHING_SEEN, Glance, glance
+from bursar.cli.exit_codes import BadInputError
+from bursar.cli.output.formats import printable
+from bursar.core.quota.targeting import Targeting
+
+EXAMPLE: Final = "examples/cluster"
+
+JsonObject = Mapping[str, Json]
+
+_OWN_NAMESPACE: Final[JsonObject] = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": DEFAULT_NAMESPACE},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A cluster to look at, and the books that are kept of it, if they are kept here."""
+
+    cluster: Cluster
+    controller: Controller | None = None
+
+    def glance(self) -> Glance:
+        term = None if self.controller is None else self.controller.term
+        return NOTHING_SEEN if term is None else glance(term.books)
+
+
+@asynccontextmanager
+async def embedded_cluster(
+    files: Sequence[str], seed: int, state: Path | None = None
+) -> AsyncIterator[Shown]:
+    """A cluster in this process, living until it is left.
+
+    It starts with what the state file holds and is kept there in the end. Without such a
+    file yet, or without a state at all, it starts with the manifests.
+    """
+    # The seed makes runs repeatable; nothing here is secret.
+    source, luck = Random(seed), Random(seed)  # noqa: S311
+    targeting = Targeting(own_namespace=DEFAULT_NAMESPACE)
+    keeper = Gatekeeper(targeting, decode=pod_row_decode())
+    cluster = MemoryCluster(
+        SYSTEM_CLOCK, source=source, mutating=(keeper.gate,), validating=(keeper.check_resize,)
+    )
+    keeper.reader = cluster
+    if _load_state(cluster, state):
+        # From where it began, the seed would give the names and uids that are there already.
+        source.seed(f"{seed} {cluster.revision}")
+        luck.seed(f"{seed} {cluster.revision}")
+    else:
+        await _load_files(cluster, files)
+    controller = _controller(cluster, luck, targeting)
+    keeper.find_desk = lambda: controller.resize_desk
+    try:
+        async with Simulation(cluster, SYSTEM_CLOCK, luck):
+            working = asyncio.create_task(controller.run())
+            try:
+                yield Shown(cluster, controller)
+            finally:
+                await end(working)
+    finally:
+        _save_state(cluster, state)
+
+
+def _controller(cluster: MemoryCluster, luck: Random, targeting: Targeting) -> Controller:
+    return Controller(
+        cluster,
+        SYSTEM_CLOCK,
+        luck,
+        settings=ControllerSettings(namespace=DEFAULT_NAMESPACE, identity="bursar-up"),
+        open_sources=lambda: term_sources(cluster, SYSTEM_CLOCK, luck, targeting),
+    )
+
+
+async def _load_files(cluster: MemoryCluster, files: Sequence[str]) -> None:
+    try:
+        written = read_objects_as_written(files or [_example_folder()], sys.stdin.buffer)
+    except ManifestError as error:
+        raise BadInputError(str(error)) from None
+    await load_manifests(cluster, [*crd_documents(), _OWN_NAMESPACE])
+    try:
+        await load_manifests(cluster, _loaded(body for body, _ in written))
+    except (UnknownKindError, ClusterError) as error:
+        raise BadInputError(f"{', '.join(files) or EXAMPLE}: {error}") from None
+
+
+def _loaded(bodies: Iterable[JsonObject]) -> list[JsonObject]:
+    loaded = []
+    for body in bodies:
+        if is_for_no_cluster(body):
+            what = printable(str(body.get("kind")))
+            click.echo(f"bursar up: left out: {what}, which is no object of a cluster", err=True)
+        else:
+            loaded.append(_simulated(body))
+    return loaded
+
+
+def _load_state(cluster: MemoryCluster, state: Path | None) -> bool:
+    """Whether there was a cluster to go on with."""
+    if state is None:
+        return False
+    _require_place_for(state)
+    try:
+        if state.exists():
+            load(cluster, state)
+            return True
+    except SavedStateError as error:
+        raise BadInputError(str(error)) from None
+    return False
+
+
+def _save_state(cluster: MemoryCluster, state: Path | None) -> None:
+    try:
+        if state is not None:
+            save(cluster, state)
+    except SavedStateError as error:
+        raise BadInputError(f"the cluster could not be saved: {error}") from None
+
+
+def _require_place_for(state: Path) -> None:
+    """Say now, and not after an hour, that the state cannot be saved."""
+    folder = state.resolve().parent
+    if not folder.is_dir():
+        raise BadInputError(f"{state}: the folder does not exist")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BadInputError(f"{state}: nothing can be written to the folder")
+
+
+@asynccontextmanager
+async def real_cluster(kubeconfigs: Sequence[str], context: str) -> AsyncIterator[Shown]:
+    """The cluster of a kubeconfig, to be looked at."""
+    try:
+        access = load_kubeconfig(kubeconfigs, context=context)
+    except ConfigError as error:
+        raise BadInputError(str(error)) from None
+    async with KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom()) as client:
+        yield Shown(client)
+
+
+def _example_folder() -> str:
+    """Beside the package in a checkout, inside it where it was installed."""
+    package = Path(bursar.__file__).parent
+    for root in (package.parents[1], package):
+        if (root / EXAMPLE).is_dir():
+            return str(root / EXAMPLE)
+    raise BadInputError("the example cluster is not installed; give manifests with -f")
+
+
+def _simulated(body: JsonObject) -> JsonObject:
+    """A node of the embedded cluster is a simulated one, whatever its manifest says."""
+    metadata = body.get("metadata")
+    if body.get("kind") != "Node" or not isinstance(metadata, Mapping):
+        return body
+    annotations = metadata.get("annotations")
+    kept = annotations if isinstance(annotations, Mapping) else {}
+    return {**body, "metadata": {**metadata, "annotations": {**kept, SIMULATED: "true"}}}

@@ -1,0 +1,1 @@
+"""The verbs about quotas: queue, top, release, describe quota."""

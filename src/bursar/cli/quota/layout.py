@@ -1,0 +1,106 @@
+"""Quotas and the pods that wait for them, for people: kubectl's layout, and a table."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from bursar.app.quota.report import QuotaReport, ResourceLine
+from bursar.cli.output.ages import UNKNOWN, age
+from bursar.cli.output.formats import printable
+from bursar.cli.output.tabwriter import aligned
+from bursar.core.model.quantity import Quantity
+from bursar.core.quota.queue import Waiting
+from bursar.core.quota.scopes import ScopeRule
+
+NAMESPACES_MAX: Final = 10
+"""How many namespaces of a cluster-wide quota are named; the others are only counted."""
+NONE: Final = "-"
+RELEASED: Final = "about to be released"
+QUEUE_COLUMNS: Final = (
+    *("POSITION", "NAMESPACE", "POD", "PRIORITY", "AGE"),
+    *("REASON", "LACKS", "AHEAD"),
+)
+
+
+# ------------------------------------------------------------------ quotas
+
+
+def described_quota(report: QuotaReport) -> str:
+    """A quota as kubectl describes it, with what it should show and what it does."""
+    return aligned("\n".join(_quota_lines(report)))
+
+
+def _quota_lines(report: QuotaReport) -> Iterator[str]:
+    quota = report.seen.quota
+    yield f"Name:\t{printable(quota.key.name)}"
+    if quota.selector is None:
+        yield f"Namespace:\t{printable(quota.key.namespace)}"
+    else:
+        yield f"Namespaces:\t{printable(_listed(report.covered))}"
+    yield f"Kind:\t{quota.key.kind.value}"
+    if quota.scopes:
+        yield f"Scopes:\t{printable(', '.join(map(_scope, quota.scopes)))}"
+    if report.seen.status_problem:
+        yield f"Status:\tcannot be read: {printable(report.seen.status_problem)}"
+    yield "Resource\tUsed\tHard\tReported"
+    yield "--------\t----\t----\t--------"
+    for line in report.lines:
+        yield _resource_line(line)
+
+
+def _resource_line(line: ResourceLine) -> str:
+    amounts = f"{_text(line.used)}\t{line.hard}\t{_text(line.reported)}"
+    mark = "  <- differs" if line.is_different else ""
+    return f"{printable(line.resource)}\t{amounts}{mark}"
+
+
+def _text(amount: Quantity | None) -> str:
+    return NONE if amount is None else str(amount)
+
+
+def _listed(namespaces: Sequence[str]) -> str:
+    if not namespaces:
+        return "none"
+    rest = len(namespaces) - NAMESPACES_MAX
+    more = f" and {rest} more" if rest > 0 else ""
+    return ", ".join(namespaces[:NAMESPACES_MAX]) + more
+
+
+def _scope(rule: ScopeRule) -> str:
+    if rule.values:
+        return f"{rule.scope} {rule.operator} ({', '.join(rule.values)})"
+    return rule.scope if rule.operator == "Exists" else f"{rule.scope} {rule.operator}"
+
+
+# ------------------------------------------------------------------ the queue
+
+
+def queue_row(waiting: Waiting, now: datetime) -> tuple[str, ...]:
+    """The cells of a waiting pod, under `QUEUE_COLUMNS`."""
+    row = waiting.row
+    created_s = row.stamp.created_s
+    created = datetime.fromtimestamp(created_s, UTC) if created_s else None
+    return (
+        str(waiting.position),
+        row.namespace,
+        row.name,
+        str(row.profile.priority or 0),
+        UNKNOWN if created is None else age(created, now),
+        RELEASED if waiting.reason is None else waiting.reason.value,
+        _lacks(waiting) or NONE,
+        _ahead(waiting),
+    )
+
+
+def _lacks(waiting: Waiting) -> str:
+    return ", ".join(
+        f"{shortage.resource} {shortage.missing} (quota {shortage.quota.name})"
+        for refusal in waiting.refusals
+        for shortage in refusal.shortages
+    )
+
+
+def _ahead(waiting: Waiting) -> str:
+    if not waiting.ahead:
+        return NONE
+    return f"{waiting.ahead_count}, first {waiting.ahead[0]}"

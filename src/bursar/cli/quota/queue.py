@@ -1,0 +1,75 @@
+"""`bursar queue`: who waits for room in a quota, what each lacks, and who is ahead."""
+
+from collections.abc import Sequence
+
+import click
+
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.app.admission.pods import DEFAULT_NAMESPACE
+from bursar.app.quota.report import queue_report
+from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
+from bursar.cli.quota.document import waiting_as_dict
+from bursar.cli.quota.layout import QUEUE_COLUMNS, queue_row
+from bursar.cli.quota.source import (
+    Source,
+    namespace_options,
+    require_one_choice,
+    source_options,
+)
+from bursar.core.model.selector import SelectorError
+from bursar.core.model.selector_text import parse_selector
+from bursar.core.quota.targeting import GATING_LABEL, Targeting
+
+
+@click.command(short_help="List the pods that wait for a quota, and why.")
+@source_options
+@namespace_options
+@click.option(
+    "--namespace-selector",
+    default=GATING_LABEL,
+    show_default=True,
+    help="Labels of the namespaces whose pods are held back.",
+)
+@output_option
+def queue(  # noqa: PLR0913 - one for each option
+    *,
+    files: Sequence[str],
+    kubeconfig: str | None,
+    context: str,
+    namespace: str | None,
+    all_namespaces: bool,
+    namespace_selector: str,
+    output: Output,
+) -> int:
+    """List waiting pods in the order of release, with what each lacks.
+
+    Worked out from files, or from the cluster kubectl would talk to, which is
+    only looked at; no controller has to run. The position is among all pods of
+    the cluster that wait, also with -n.
+    """
+    require_one_choice(namespace, all_namespaces=all_namespaces)
+    targeting = _targeting(namespace_selector)
+    inventory = Source(files=files, kubeconfig=kubeconfig, context=context).read()
+    now = SYSTEM_CLOCK.now()
+    listed = [
+        waiting
+        for waiting in queue_report(inventory, targeting, int(now.timestamp()))
+        if namespace in {None, waiting.row.namespace}
+    ]
+    if output is not Output.TABLE:
+        emit_document([waiting_as_dict(waiting) for waiting in listed], output)
+    elif listed:
+        emit_table(QUEUE_COLUMNS, [queue_row(waiting, now) for waiting in listed])
+    else:
+        place = "" if namespace is None else f" in namespace {printable(namespace)}"
+        click.echo(f"bursar: no pod waits for a quota{place}", err=True)
+    return OK
+
+
+def _targeting(namespace_selector: str) -> Targeting:
+    try:
+        selector = parse_selector(namespace_selector)
+    except SelectorError as error:
+        raise BadInputError(f"--namespace-selector: {printable(str(error))}") from None
+    return Targeting(own_namespace=DEFAULT_NAMESPACE, selector=selector)

@@ -1,0 +1,96 @@
+"""`bursar release`: take the quota gate off pods, without asking a quota."""
+
+import asyncio
+import sys
+
+import click
+
+from bursar.adapters.pod_rows import pod_row_decode
+from bursar.app.cluster.ports import ClusterError
+from bursar.app.quota.letting_go import LetGo, gated_pods, let_go
+from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.live_cluster import cluster_options, live_cluster
+from bursar.cli.output.formats import Output, emit_document, output_option
+from bursar.core.model.pod_row import PodRow
+
+
+@click.command(short_help="Let pods go without asking a quota.")
+@click.argument("names", metavar="[POD]...", nargs=-1)
+@click.option("-n", "--namespace", help="Where the pods are. Default with --all: everywhere.")
+@click.option("--all", "is_all", is_flag=True, help="All pods behind the gate.")
+@click.option("--yes", "is_sure", is_flag=True, help="Do not ask before letting go of all.")
+@cluster_options
+@output_option
+def release(  # noqa: PLR0913 - one parameter for each option
+    *,
+    names: tuple[str, ...],
+    namespace: str | None,
+    is_all: bool,
+    is_sure: bool,
+    kubeconfig: str | None,
+    context: str,
+    output: Output,
+) -> int:
+    """Take the gate of application-aware quotas off pods, whatever the quotas say.
+
+    Other scheduling gates stay. `bursar release --all` is for the end: when
+    Bursar is to be uninstalled, it leaves no pod behind. While the gate is
+    protected, only the controller's service account may do this.
+    """
+    if is_all == bool(names):
+        raise click.UsageError("name pods, or give --all")
+    if names and not namespace:
+        raise click.UsageError("pods are named within a namespace: give -n")
+    work = _release(
+        frozenset(names), namespace or "", kubeconfig, context, is_sure=is_sure or not is_all
+    )
+    try:
+        done, missing = asyncio.run(work)
+    except ClusterError as error:
+        raise BadInputError(f"the cluster could not be read: {error}") from None
+    return _say(done, missing, output)
+
+
+async def _release(
+    names: frozenset[str], namespace: str, kubeconfig: str | None, context: str, *, is_sure: bool
+) -> tuple[LetGo, list[str]]:
+    decode = pod_row_decode()
+    async with live_cluster(kubeconfig, context) as cluster:
+        rows = [row async for row in gated_pods(cluster, decode, namespace)]
+        chosen = [row for row in rows if not names or row.name in names]
+        missing = sorted(names - {row.name for row in chosen})
+        if chosen and not is_sure:
+            _ask(chosen)
+        with click.progressbar(
+            length=len(chosen), label="letting go", file=sys.stderr, hidden=not sys.stderr.isatty()
+        ) as bar:
+            done = await let_go(
+                cluster, cluster, chosen, decode=decode, progress=lambda: bar.update(1)
+            )
+    return done, missing
+
+
+def _ask(rows: list[PodRow]) -> None:
+    places = len({row.namespace for row in rows})
+    what = f"{_number(len(rows), 'pod')} in {_number(places, 'namespace')}"
+    if not sys.stdin.isatty():
+        raise BadInputError(f"{what} would go; give --yes")
+    click.confirm(f"Let go of {what}?", abort=True, err=True)
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _say(done: LetGo, missing: list[str], output: Output) -> int:
+    failed = {str(key): str(error.message) for key, error in sorted(done.failed.items())}
+    if output is Output.TABLE:
+        click.echo(f"{_number(len(done.freed), 'pod')} let go")
+        for name in missing:
+            click.echo(f"bursar: {name}: no such pod behind the gate", err=True)
+        for name, problem in failed.items():
+            click.echo(f"bursar: {name}: {problem}", err=True)
+    else:
+        released = sorted(map(str, done.freed))
+        emit_document({"released": released, "failed": failed, "notGated": missing}, output)
+    return NO if failed or missing else OK

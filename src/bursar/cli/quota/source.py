@@ -1,0 +1,110 @@
+"""Where the verbs about quotas read from: files, or else the cluster kubectl would talk to."""
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from bursar.adapters.files.manifests import ManifestError, Manifests, read_manifests
+from bursar.app.cluster.ports import ClusterError
+from bursar.app.quota.report import Inventory, inventory_of
+from bursar.cli.exit_codes import BadInputError
+from bursar.cli.live_cluster import cluster_options, live_cluster
+from bursar.cli.output.formats import printable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What the command line says about where to read."""
+
+    files: Sequence[str]
+    kubeconfig: str | None
+    context: str
+
+    def __str__(self) -> str:
+        return ", ".join(map(printable, self.files)) or "the cluster"
+
+    def read(self, *, namespace: str = "") -> Inventory:
+        """Read it all, or of a cluster what one namespace needs; tell what was left out."""
+        if self.files:
+            if self.kubeconfig is not None or self.context:
+                raise click.UsageError("-f reads files; --kubeconfig and --context, a cluster")
+            return _read_files(self.files)
+        try:
+            inventory = asyncio.run(self._read_cluster(namespace))
+        except ClusterError as error:
+            raise BadInputError(f"the cluster could not be read: {printable(str(error))}") from None
+        for problem in inventory.problems:
+            click.echo(f"bursar: {printable(problem)}", err=True)
+        return inventory
+
+    async def _read_cluster(self, namespace: str) -> Inventory:
+        from bursar.adapters.quota_reading import read_inventory  # noqa: PLC0415 - likewise slow
+
+        async with live_cluster(self.kubeconfig, self.context) as cluster:
+            with _shown_progress() as progress:
+                return await read_inventory(cluster, namespace=namespace, progress=progress)
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `-f`, `--kubeconfig` and `--context`; the command receives `files` and those."""
+    return click.option(
+        "-f",
+        "--filename",
+        "files",
+        multiple=True,
+        type=click.Path(allow_dash=True),
+        help="Read files instead of a cluster: files, folders, or -. Repeatable.",
+    )(cluster_options(command))
+
+
+def namespace_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `-n` and `-A`; the command receives `namespace` and `all_namespaces`."""
+    with_all = click.option(
+        "-A", "--all-namespaces", is_flag=True, help="All namespaces. This is the default."
+    )(command)
+    return click.option("-n", "--namespace", help="Only this namespace.")(with_all)
+
+
+def require_one_choice(namespace: str | None, *, all_namespaces: bool) -> None:
+    if namespace is not None and all_namespaces:
+        raise click.UsageError("-n is for one namespace, -A for all")
+
+
+def _read_files(files: Sequence[str]) -> Inventory:
+    try:
+        manifests = read_manifests(files, sys.stdin.buffer)
+    except ManifestError as error:
+        raise BadInputError(str(error)) from None
+    _tell_passed_over(manifests)
+    return inventory_of(manifests.pods, manifests.namespaces, manifests.quotas)
+
+
+def _tell_passed_over(manifests: Manifests) -> None:
+    """Workloads, too: their pods count once they exist, and may be among the files as well."""
+    counts = Counter(dict(manifests.skipped))
+    counts.update(template.owner_kind for template in manifests.templates)
+    if counts:
+        listed = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+        click.echo(f"bursar: passed over: {printable(listed)}", err=True)
+
+
+@contextmanager
+def _shown_progress() -> Iterator[Callable[[str, int], None]]:
+    """How far the reading is, on a line of its own that disappears; only on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _kind, _count: None
+        return
+
+    def show(kind: str, count: int) -> None:
+        click.echo(f"\r\x1b[Kreading {kind}: {count}", err=True, nl=False)
+
+    try:
+        yield show
+    finally:
+        click.echo("\r\x1b[K", err=True, nl=False)

@@ -1,0 +1,122 @@
+"""`bursar top`: how much of a resource there is, what is used of it, and what waits for it."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+import click
+
+from bursar.adapters.files.manifests import ManifestError, read_manifests
+from bursar.app.capacity.lines import CapacityLine, CapacityLines, capacity_lines
+from bursar.app.cluster.ports import ClusterError
+from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.live_cluster import live_cluster
+from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
+from bursar.cli.quota.source import source_options
+from bursar.core.model.defaulting import node_with_defaults, with_defaults
+from bursar.core.model.names import qualified_name_errors
+from bursar.core.model.pod_row import row_of
+from bursar.core.model.quantity import Quantity
+from bursar.core.peerpods.capacity import VM_RESOURCE
+
+
+@click.group(short_help="Show how much there is, what is used, and what waits.")
+def top() -> None:
+    """Show how much there is of something, what is used, and what waits for it."""
+
+
+@top.command(short_help="Machines of peer pods, per node and altogether.")
+@source_options
+@click.option(
+    "--resource", default=VM_RESOURCE, show_default=True, help="Look at this resource instead."
+)
+@output_option
+def peerpods(
+    *, files: Sequence[str], kubeconfig: str | None, context: str, resource: str, output: Output
+) -> int:
+    """Show capacity, use and what is free on each node that has any, and who waits.
+
+    Used is what pods on the node request that have not ended; whoever has no node
+    yet waits. From files, or from the cluster kubectl would talk to.
+    """
+    if qualified_name_errors(resource):
+        raise BadInputError(f"{printable(resource)}: not the name of a resource")
+    if files:
+        if kubeconfig is not None or context:
+            raise click.UsageError("-f reads files; --kubeconfig and --context, a cluster")
+        lines = _lines_of_files(files, resource)
+    else:
+        try:
+            lines = asyncio.run(_lines_of_cluster(kubeconfig, context, resource))
+        except (ClusterError, ValueError) as error:
+            raise BadInputError(f"the cluster could not be read: {printable(str(error))}") from None
+    if output is Output.TABLE:
+        _show(lines)
+    else:
+        emit_document(_document(lines), output)
+    return OK
+
+
+def _lines_of_files(files: Sequence[str], resource: str) -> CapacityLines:
+    try:
+        manifests = read_manifests(files, sys.stdin.buffer)
+    except ManifestError as error:
+        raise BadInputError(str(error)) from None
+    nodes = [node_with_defaults(node) for node in manifests.nodes]
+    rows = [row_of(with_defaults(pod)) for pod in manifests.pods]
+    return capacity_lines(nodes, rows, resource)
+
+
+async def _lines_of_cluster(kubeconfig: str | None, context: str, resource: str) -> CapacityLines:
+    from bursar.adapters.capacity_sources import (  # noqa: PLC0415 - slow, and not for files
+        read_nodes,
+        read_rows,
+    )
+
+    async with live_cluster(kubeconfig, context) as cluster:
+        nodes = [seen.item for seen in await read_nodes(cluster)]
+        return capacity_lines(nodes, await read_rows(cluster), resource)
+
+
+def _show(lines: CapacityLines) -> None:
+    if lines.nodes:
+        columns = ("NODE", "CAPACITY", "ALLOCATABLE", "USED", "FREE", "PODS")
+        rows = [_cells(line.node, line) for line in lines.nodes]
+        emit_table(columns, [*rows, _cells("(all)", lines.total)])
+    else:
+        click.echo(f"bursar: no node offers {printable(lines.resource)}", err=True)
+    if lines.waiting_pods:
+        gated = f", {lines.gated_pods} of them behind a gate" if lines.gated_pods else ""
+        click.echo(f"Waiting: {lines.waiting} for {lines.waiting_pods} pods without a node{gated}")
+
+
+def _cells(name: str, line: CapacityLine) -> tuple[str, ...]:
+    amounts = (line.capacity, line.allocatable, line.used, line.free)
+    return (name, *(_shown(amount) for amount in amounts), str(line.pods))
+
+
+def _shown(amount: Quantity | None) -> str:
+    return "-" if amount is None else str(amount)
+
+
+def _document(lines: CapacityLines) -> dict[str, object]:
+    return {
+        "resource": lines.resource,
+        "nodes": [{"node": line.node, **_line_document(line)} for line in lines.nodes],
+        "total": _line_document(lines.total),
+        "waiting": {
+            "amount": str(lines.waiting),
+            "pods": lines.waiting_pods,
+            "gated": lines.gated_pods,
+        },
+    }
+
+
+def _line_document(line: CapacityLine) -> dict[str, object]:
+    return {
+        "capacity": None if line.capacity is None else str(line.capacity),
+        "allocatable": None if line.allocatable is None else str(line.allocatable),
+        "used": str(line.used),
+        "free": str(line.free),
+        "pods": line.pods,
+    }

@@ -1,0 +1,1 @@
+"""The verbs about pods, nodes and quantities: describe and quantity."""

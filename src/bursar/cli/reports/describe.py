@@ -1,0 +1,179 @@
+"""`bursar describe`: pods and nodes from files, as a cluster would see them; and quotas."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+import click
+
+from bursar.adapters.files.manifests import (
+    ManifestError,
+    Manifests,
+    WorkloadTemplate,
+    read_manifests,
+)
+from bursar.app.reports.node import NodeReport, node_report
+from bursar.app.reports.pod import PodReport, pod_report
+from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.output.formats import Output, emit_document, output_option, printable
+from bursar.cli.quota.describe import quota
+from bursar.cli.reports import node_document, node_layout, pod_document, pod_layout
+from bursar.core.model.defaulting import node_with_defaults, with_defaults
+from bursar.core.model.node import Node
+from bursar.core.model.pod import Pod
+
+DEFAULT_NAMESPACE: Final = "default"
+"""Where kubectl would create a pod whose manifest names no namespace."""
+
+Named = TypeVar("Named", Pod, Node)
+
+
+@click.group(short_help="Show what pods, nodes and quotas consume.")
+def describe() -> None:
+    """Show what pods and nodes consume, and why, and what quotas should show."""
+
+
+describe.add_command(quota)
+
+
+def files_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `-f/--filename`; the command receives `files: tuple[str, ...]`."""
+    return click.option(
+        "-f",
+        "--filename",
+        "files",
+        multiple=True,
+        required=True,
+        type=click.Path(allow_dash=True),
+        help="A file, a folder, or - for standard input; YAML or JSON, also Lists. Repeatable.",
+    )(command)
+
+
+@describe.command(short_help="Requests, limits, QoS class, cgroup values, validation errors.")
+@click.argument("name", required=False)
+@files_option
+@click.option("-n", "--namespace", help="Only pods of this namespace.")
+@output_option
+def pod(name: str | None, files: tuple[str, ...], namespace: str | None, output: Output) -> int:
+    """Show what each pod, or the one called NAME, asks for and what decided it.
+
+    Workloads (Deployments, Jobs, ...) are shown as the pod they would create.
+    Exit code 1 if the API server would refuse any of them.
+    """
+    manifests = _read(files)
+    nodes = {node.name: node for node in manifests.nodes}
+    owned = [
+        (pod, owner)
+        for pod, owner in _pods(manifests)
+        if name in {None, pod.name} and namespace in {None, pod.namespace}
+    ]
+    if not owned:
+        raise BadInputError(_nothing_found("pod", name, namespace, files, manifests))
+    _tell_skipped(manifests)
+    reports = [(pod_report(pod, nodes.get(pod.node_name)), owner) for pod, owner in owned]
+    if output is Output.TABLE:
+        _emit_pods(reports)
+    else:
+        documents = [
+            {**pod_document.as_dict(report), **({"template": owner} if owner else {})}
+            for report, owner in reports
+        ]
+        emit_document(documents, output)
+    return NO if any(report.problems for report, _ in reports) else OK
+
+
+@describe.command(short_help="What kubectl describe node prints, and what still fits.")
+@click.argument("name", required=False)
+@files_option
+@output_option
+def node(name: str | None, files: tuple[str, ...], output: Output) -> int:
+    """Show each node, or the one called NAME, with the pods that run on it.
+
+    The text is kubectl's, to the last space, but for what needs a live cluster
+    (lease, events); then comes what still fits, and whether the pods without a
+    node would fit here, judged by resources alone.
+    """
+    manifests = _read(files)
+    nodes = [node for node in manifests.nodes if name in {None, node.name}]
+    if not nodes:
+        raise BadInputError(_nothing_found("node", name, None, files, manifests))
+    _tell_skipped(manifests)
+    pods = [with_defaults(_placed(pod)) for pod in manifests.pods]
+    reports = [node_report(node_with_defaults(node), pods) for node in nodes]
+    if output is Output.TABLE:
+        click.echo("\n\n".join(_node_text(report) for report in reports))
+    else:
+        emit_document([node_document.as_dict(report) for report in reports], output)
+    return OK
+
+
+def _read(files: Sequence[str]) -> Manifests:
+    try:
+        return read_manifests(files, sys.stdin.buffer)
+    except ManifestError as error:
+        raise BadInputError(str(error)) from None
+
+
+def _tell_skipped(manifests: Manifests) -> None:
+    if manifests.skipped:
+        click.echo(f"bursar: passed over: {_skipped(manifests)}", err=True)
+
+
+def _skipped(manifests: Manifests) -> str:
+    return printable(", ".join(f"{count} {kind}" for kind, count in manifests.skipped))
+
+
+def _pods(manifests: Manifests) -> Iterator[tuple[Pod, str]]:
+    """Pods as they are, and those that workloads would create, with what says so."""
+    for pod in manifests.pods:
+        yield _placed(pod), ""
+    for template in manifests.templates:
+        yield _placed(template.pod), _owner(template)
+
+
+def _owner(template: WorkloadTemplate) -> str:
+    count = template.replicas
+    many = "" if count is None else f", {count} replica{'' if count == 1 else 's'}"
+    return f"{template.owner_kind} {template.owner_name}{many}"
+
+
+def _placed(pod: Pod) -> Pod:
+    return pod if pod.namespace else replace(pod, namespace=DEFAULT_NAMESPACE)
+
+
+def _nothing_found(
+    what: str,
+    name: str | None,
+    namespace: str | None,
+    files: Sequence[str],
+    manifests: Manifests,
+) -> str:
+    wanted = f"no {what}"
+    if name is not None:
+        wanted += f" called {printable(name)}"
+    if namespace is not None:
+        wanted += f" in namespace {printable(namespace)}"
+    if manifests.skipped:
+        wanted += f" (passed over: {_skipped(manifests)})"
+    return f"{', '.join(map(printable, files))}: {wanted}"
+
+
+def _emit_pods(reports: Sequence[tuple[PodReport, str]]) -> None:
+    for position, (report, owner) in enumerate(reports):
+        if position:
+            click.echo()
+        pod_layout.emit_pod(report, owner=owner)
+
+
+def _node_text(report: NodeReport) -> str:
+    # A command line is where the clock is read; everything below takes it as an argument.
+    now = datetime.now(UTC)  # noqa: TID251 - see above
+    zone = now.astimezone().tzinfo or UTC
+    parts = [
+        node_layout.describe_node(report, now=now, zone=zone),
+        node_layout.still_fits(report),
+        node_layout.waiting_pods(report) if report.waiting else "",
+    ]
+    return "\n\n".join(part.rstrip("\n") for part in parts if part)

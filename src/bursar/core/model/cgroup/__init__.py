@@ -1,0 +1,1 @@
+"""What kubelet and the runtime write on the node: cgroup values and OOM scores."""

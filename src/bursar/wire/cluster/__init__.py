@@ -1,0 +1,1 @@
+"""What surrounds objects: API server answers, kubeconfig files, credentials of exec plugins."""

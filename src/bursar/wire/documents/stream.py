@@ -1,0 +1,80 @@
+"""From the bytes of a source to its documents, YAML or JSON, as `kubectl -f` tells them apart.
+
+A source that begins with a brace is read as JSON, one document after another.
+If that fails on the first or second one, the rest is read as YAML, for `{a: b}`
+is YAML too, and so are JSON documents between lines of three dashes.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bursar.wire.documents.json_tree import JsonSyntaxError, json_trees
+from bursar.wire.documents.text import DocumentError, Place, Text
+from bursar.wire.documents.tree import Tree, Value
+from bursar.wire.documents.yaml_tree import yaml_trees
+from bursar.wire.structs.fields import Step
+
+_JSON_DOCUMENTS_UNCERTAIN: Final = 2
+"""After this many JSON documents a source is JSON, whatever follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a source, with its number from 1; empty ones are counted, too."""
+
+    number: int
+    tree: Tree
+    text: Text
+
+    @property
+    def value(self) -> Value:
+        return self.tree.root
+
+    def start_of(self, value: Value) -> Place:
+        """Where an object of the document begins: the whole of it, or one of a List's items."""
+        return self.tree.start_of(value)
+
+    def place_of(self, steps: Sequence[Step]) -> Place:
+        """The place of a field, or of the last step towards it that exists.
+
+        Nobody asks unless the field is bad, so it is looked up by reading the source again.
+        """
+        if not steps:
+            return self.tree.place
+        again = enumerate(_trees(self.text, list(steps)), start=1)
+        return next(tree.target_place for number, tree in again if number == self.number)
+
+
+def read_documents(chunks: Iterable[bytes]) -> Iterator[Document]:
+    """Read the documents of a source that are not empty. Raises `DocumentError`."""
+    text = Text(chunks)
+    for number, tree in enumerate(_trees(text, []), start=1):
+        if tree.root is not None:
+            yield Document(number, tree, text)
+
+
+def _trees(text: Text, target: list[Step]) -> Iterator[Tree]:
+    first = next(text.pieces(), "")
+    if not first.lstrip().startswith("{"):
+        yield from yaml_trees(text, target)
+        return
+    count = 0
+    try:
+        for tree in json_trees(text, target):
+            yield tree
+            count += 1
+    except JsonSyntaxError as error:
+        if count >= _JSON_DOCUMENTS_UNCERTAIN:
+            raise
+        yield from _yaml_after_all(text, error, target)
+
+
+def _yaml_after_all(text: Text, json_error: JsonSyntaxError, target: list[Step]) -> Iterator[Tree]:
+    """Read what is not JSON as YAML; if it is neither, complain about what it was meant to be."""
+    try:
+        yield from yaml_trees(text, target, offset=json_error.document_offset)
+    except DocumentError:
+        if json_error.has_key:
+            raise json_error from None
+        raise

@@ -1,0 +1,1 @@
+"""Kubernetes' own objects: pods, nodes, namespaces, workloads."""

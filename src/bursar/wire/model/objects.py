@@ -1,0 +1,239 @@
+"""Documents as Kubernetes objects: which kinds are read, which are passed over, which are mistakes.
+
+A kind that nobody knows is an error where it would be dangerous to pass over it:
+in the groups that hold pods, what makes them and what limits them. Objects of other
+groups cannot ask for room on a node by themselves, so they are only counted.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from bursar.core.model.namespace import NamespaceObject
+from bursar.core.model.node import Node
+from bursar.core.model.pod import Pod
+from bursar.core.quota.quota import QuotaKind
+from bursar.core.quota.reported import QuotaObject
+from bursar.wire.documents.stream import Document
+from bursar.wire.documents.text import Place
+from bursar.wire.documents.tree import LISTED, Value, steps_towards
+from bursar.wire.model import namespace as wire_namespace
+from bursar.wire.model import node as wire_node
+from bursar.wire.model import pod as wire_pod
+from bursar.wire.model.amounts import require_amounts_of_node, require_amounts_of_pod
+from bursar.wire.model.workload import WORKLOAD_KINDS, WorkloadTemplate, decode_workload
+from bursar.wire.quota import quota_in_manifest
+from bursar.wire.structs.fields import FieldError, Step, printable
+from bursar.wire.structs.shape import described, shaped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """An object of a kind that is not read."""
+
+    kind: str
+
+
+Decoded: TypeAlias = Pod | Node | WorkloadTemplate | QuotaObject | NamespaceObject | Skipped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An object, and where in its source it begins."""
+
+    decoded: Decoded
+    place: Place
+    value: dict[str, Value]
+    """The object as it was written, with what it is even if only its List said so."""
+
+
+class ObjectError(ValueError):
+    """An object that cannot be read: where, which one, which field, and why."""
+
+    def __init__(self, place: Place, subject: str, error: FieldError) -> None:
+        super().__init__(f"{place}: {subject}: {error}" if subject else f"{place}: {error}")
+        self.place = place
+        self.subject = subject
+        self.field = error.field
+        self.problem = error.problem
+        self.found = error.found
+
+
+def read_objects(document: Document) -> Iterator[Entry]:
+    """Read what a document holds, Lists opened up. Raises `ObjectError`."""
+    return _read(document, document.value, (), _UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """What an object says it is."""
+
+    version: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """The objects in a List, and what those are that do not say so."""
+
+    values: list[Value]
+    implied: _Type
+
+
+_UNKNOWN: Final = _Type("", "")
+_LIST: Final = _Type("v1", "List")
+
+_KINDS: Final = {
+    "v1": frozenset(
+        {"Binding", "ComponentStatus", "ConfigMap", "Endpoints", "Event", "LimitRange"}
+        | {"Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodTemplate"}
+        | {"ReplicationController", "ResourceQuota", "Secret", "Service", "ServiceAccount"}
+    ),
+    "apps/v1": frozenset(
+        {"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}
+    ),
+    "batch/v1": frozenset({"CronJob", "Job"}),
+    "aaq.kubevirt.io/v1alpha1": frozenset(
+        {"AAQ", "AAQJobQueueConfig", "ApplicationAwareAppliedClusterResourceQuota"}
+        | {"ApplicationAwareClusterResourceQuota", "ApplicationAwareResourceQuota"}
+    ),
+}
+"""The versions in which an unknown kind is an error, and the kinds they have."""
+
+_SERVED: Final = {
+    "": "v1",
+    "apps": "apps/v1",
+    "batch": "batch/v1",
+    "extensions": "apps/v1",
+    "aaq.kubevirt.io": "aaq.kubevirt.io/v1alpha1",
+}
+"""For each group that has workloads or quotas, or had, the version that is served today."""
+
+_QUOTA_KINDS: Final = {kind.value: kind for kind in QuotaKind}
+
+_VERSION_SHAPE: Final = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[a-z][-a-z0-9]*")
+_KIND_SHAPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_SHAPE_LENGTH_MAX: Final = 253
+
+
+def _read(
+    document: Document, value: Value, steps: tuple[Step, ...], implied: _Type
+) -> Iterator[Entry]:
+    try:
+        decoded = _decode(value, implied)
+    except FieldError as error:
+        place = document.place_of((*steps, *steps_towards(value, error.field)))
+        raise ObjectError(place, _subject(value, implied), error) from None
+    if isinstance(decoded, _Items):
+        for index, item in enumerate(decoded.values):
+            yield from _read(document, item, (*steps, LISTED, index), decoded.implied)
+    else:
+        yield Entry(
+            decoded=decoded,
+            place=document.start_of(value),
+            value=_told(value, implied),
+        )
+
+
+def _told(value: Value, implied: _Type) -> dict[str, Value]:
+    assert isinstance(value, dict), "decoded, so it is an object"
+    type_ = _type_of(value, implied)
+    return {**value, "apiVersion": type_.version, "kind": type_.kind}
+
+
+def _decode(value: Value, implied: _Type) -> Decoded | _Items:
+    if not isinstance(value, dict):
+        raise FieldError("", f"a Kubernetes object is expected, found {described(value)}")
+    type_ = _type_of(value, implied)
+    if type_ == _LIST:
+        return _Items(_items(value), _UNKNOWN)
+    group = type_.version.rpartition("/")[0]
+    if group not in _SERVED:
+        return Skipped(kind=f"{type_.kind}.{group}")
+    item = type_.kind.removesuffix("List")
+    if item not in _kinds(type_.version, group):
+        raise FieldError("kind", f"there is no such kind in {type_.version}", type_.kind)
+    if item != type_.kind:
+        return _Items(_items(value), _Type(type_.version, item))
+    return _decode_object(type_.kind, value)
+
+
+def _decode_object(kind: str, value: dict[str, Value]) -> Decoded:
+    if kind == "Pod":
+        pod = wire_pod.to_core(shaped(value, wire_pod.Pod))
+        _require_name(pod.name)
+        require_amounts_of_pod(pod)
+        return pod
+    if kind == "Node":
+        node = wire_node.to_core(shaped(value, wire_node.Node))
+        _require_name(node.name)
+        require_amounts_of_node(node)
+        return node
+    if kind in WORKLOAD_KINDS:
+        template = decode_workload(kind, value)
+        _require_name(template.owner_name)
+        return template
+    if kind in _QUOTA_KINDS:
+        return quota_in_manifest(_QUOTA_KINDS[kind], value)
+    if kind == "Namespace":
+        return wire_namespace.to_core(shaped(value, wire_namespace.Namespace))
+    return Skipped(kind=kind)
+
+
+def _require_name(name: str) -> None:
+    if not name:
+        raise FieldError("metadata.name", "required, but missing")
+
+
+def _kinds(version: str, group: str) -> frozenset[str]:
+    if version not in _KINDS:
+        problem = f"not a version that Kubernetes serves; use {_SERVED[group]}"
+        raise FieldError("apiVersion", problem, version)
+    return _KINDS[version]
+
+
+def _type_of(value: dict[str, Value], implied: _Type) -> _Type:
+    return _Type(
+        _word(value, "apiVersion", implied.version, _VERSION_SHAPE),
+        _word(value, "kind", implied.kind, _KIND_SHAPE),
+    )
+
+
+def _word(value: dict[str, Value], field: str, implied: str, shape: re.Pattern[str]) -> str:
+    word = value.get(field)
+    if word is None or word == "":
+        if not implied:
+            raise FieldError(field, "required, but missing")
+        return implied
+    if not isinstance(word, str):
+        raise FieldError(field, f"a string is expected, found {described(word)}")
+    if len(word) > _SHAPE_LENGTH_MAX or not shape.fullmatch(word):
+        raise FieldError(field, "not a name that Kubernetes could have given", word)
+    return word
+
+
+def _items(value: dict[str, Value]) -> list[Value]:
+    items = value.get(LISTED)
+    if items is None:
+        return []
+    if not isinstance(items, list):
+        raise FieldError(LISTED, f"a list is expected, found {described(items)}")
+    return items
+
+
+def _subject(value: Value, implied: _Type) -> str:
+    """`Pod default/web`, as far as the object says so."""
+    if not isinstance(value, dict):
+        return ""
+    kind = value.get("kind") or implied.kind
+    if not isinstance(kind, str) or not kind:
+        return ""
+    meta = value.get("metadata")
+    name = meta.get("name") if isinstance(meta, dict) else None
+    namespace = meta.get("namespace") if isinstance(meta, dict) else None
+    if not isinstance(name, str) or not name:
+        return printable(kind)
+    if isinstance(namespace, str) and namespace:
+        return f"{printable(kind)} {printable(namespace)}/{printable(name)}"
+    return f"{printable(kind)} {printable(name)}"

@@ -1,0 +1,384 @@
+"""Pods: the fields of a v1 Pod that we read, and their translation to the core."""
+
+import msgspec
+
+from bursar.core.model import pod as core
+from bursar.wire.structs.fields import (
+    RawResourceList,
+    RawTexts,
+    Scalar,
+    decode_quantity,
+    decode_resources,
+    decode_texts,
+    decode_time,
+)
+from bursar.wire.structs.struct import Struct
+
+
+class OwnerReference(Struct):
+    kind: str | None = None
+    name: str | None = None
+    controller: bool | None = None
+
+
+class ObjectMeta(Struct):
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    labels: RawTexts | None = None
+    annotations: RawTexts | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    owner_references: list[OwnerReference] | None = None
+
+
+class ClaimReference(Struct):
+    name: str | None = None
+    request: str | None = None
+
+
+class ResourceRequirements(Struct):
+    requests: RawResourceList | None = None
+    limits: RawResourceList | None = None
+    claims: list[ClaimReference] | None = None
+
+
+class Container(Struct):
+    name: str | None = None
+    image: str | None = None
+    restart_policy: str | None = None
+    resources: ResourceRequirements | None = None
+
+
+class EmptyDirSource(Struct):
+    medium: str | None = None
+    size_limit: Scalar = None
+
+
+class Volume(Struct):
+    name: str | None = None
+    empty_dir: EmptyDirSource | None = None
+
+
+class Named(Struct):
+    name: str | None = None
+
+
+class Toleration(Struct):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class NodeRequirement(Struct):
+    key: str | None = None
+    operator: str | None = None
+    values: list[str | None] | None = None
+
+
+class NodeTerm(Struct):
+    match_expressions: list[NodeRequirement] | None = None
+    match_fields: list[NodeRequirement] | None = None
+
+
+class RequiredTerms(Struct):
+    node_selector_terms: list[NodeTerm] | None = None
+
+
+class NodeAffinity(Struct):
+    required: RequiredTerms | None = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
+class NamespaceSelector(Struct):
+    """Only whether there is one is looked at; an empty one selects every namespace."""
+
+
+class PodTerm(Struct):
+    namespaces: list[str | None] | None = None
+    namespace_selector: NamespaceSelector | None = None
+
+
+class WeightedPodTerm(Struct):
+    pod_affinity_term: PodTerm | None = None
+
+
+class PodAffinity(Struct):
+    """Of the same shape for affinity and anti-affinity."""
+
+    required: list[PodTerm] | None = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+    preferred: list[WeightedPodTerm] | None = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
+class Affinity(Struct):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class PodSpec(Struct):
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    ephemeral_containers: list[Container] | None = None
+    resources: ResourceRequirements | None = None
+    overhead: RawResourceList | None = None
+    resource_claims: list[Named] | None = None
+    volumes: list[Volume] | None = None
+    node_name: str | None = None
+    os: Named | None = None
+    priority: int | None = None
+    priority_class_name: str | None = None
+    runtime_class_name: str | None = None
+    active_deadline_seconds: int | None = None
+    preemption_policy: str | None = None
+    scheduling_gates: list[Named] | None = None
+    scheduler_name: str | None = None
+    tolerations: list[Toleration] | None = None
+    node_selector: RawTexts | None = None
+    affinity: Affinity | None = None
+
+
+class StateDetail(Struct):
+    reason: str | None = None
+    message: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class ContainerState(Struct):
+    waiting: StateDetail | None = None
+    running: StateDetail | None = None
+    terminated: StateDetail | None = None
+
+
+class ContainerStatus(Struct):
+    name: str | None = None
+    resources: ResourceRequirements | None = None
+    allocated_resources: RawResourceList | None = None
+    ready: bool | None = None
+    restart_count: int | None = None
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+
+class Condition(Struct):
+    type: str | None = None
+    status: str | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+class PodStatus(Struct):
+    phase: str | None = None
+    qos_class: str | None = None
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    resources: ResourceRequirements | None = None
+    allocated_resources: RawResourceList | None = None
+
+
+class Pod(Struct):
+    metadata: ObjectMeta | None = None
+    spec: PodSpec | None = None
+    status: PodStatus | None = None
+
+
+def to_core(pod: Pod) -> core.Pod:
+    """Translate a decoded pod. Raises `FieldError` for a quantity or time that cannot be read."""
+    meta = pod.metadata or ObjectMeta()
+    spec = pod.spec or PodSpec()
+    status = pod.status or PodStatus()
+    return core.Pod(
+        namespace=meta.namespace or "",
+        name=meta.name or meta.generate_name or "",
+        uid=meta.uid or "",
+        labels=decode_texts(meta.labels),
+        annotations=decode_texts(meta.annotations),
+        created_at=decode_time(meta.creation_timestamp, "metadata.creationTimestamp"),
+        deleted_at=decode_time(meta.deletion_timestamp, "metadata.deletionTimestamp"),
+        deletion_grace_s=meta.deletion_grace_period_seconds,
+        containers=_containers(spec.containers, "spec.containers"),
+        init_containers=_containers(spec.init_containers, "spec.initContainers"),
+        ephemeral_containers=_containers(spec.ephemeral_containers, "spec.ephemeralContainers"),
+        resources=_requirements(spec.resources, "spec.resources"),
+        overhead=decode_resources(spec.overhead, "spec.overhead"),
+        claim_names=_names(spec.resource_claims),
+        empty_dirs=_empty_dirs(spec.volumes or []),
+        node_name=spec.node_name or "",
+        os_name=(spec.os and spec.os.name) or "",
+        priority=spec.priority,
+        priority_class=spec.priority_class_name or "",
+        runtime_class=spec.runtime_class_name or "",
+        deadline_s=spec.active_deadline_seconds,
+        preemption_policy=spec.preemption_policy or "",
+        scheduling_gates=_names(spec.scheduling_gates),
+        scheduler_name=spec.scheduler_name or "",
+        tolerations=tuple(_toleration(raw) for raw in spec.tolerations or ()),
+        node_selector=decode_texts(spec.node_selector),
+        node_terms=_node_terms(spec.affinity),
+        crosses_namespaces=spec.affinity is not None
+        and crosses_namespaces(spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity),
+        phase=status.phase or "",
+        conditions=tuple(_condition(condition) for condition in status.conditions or ()),
+        container_statuses=_statuses(status.container_statuses, "status.containerStatuses"),
+        init_container_statuses=_statuses(
+            status.init_container_statuses, "status.initContainerStatuses"
+        ),
+        reported_qos=status.qos_class or "",
+        status_resources=_requirements(status.resources, "status.resources"),
+        status_allocated=decode_resources(status.allocated_resources, "status.allocatedResources"),
+    )
+
+
+def crosses_namespaces(*affinities: PodAffinity | None) -> bool:
+    """Whether any term names or selects namespaces, be it the pod's own."""
+    return any(
+        term.namespaces or term.namespace_selector is not None
+        for affinity in affinities
+        if affinity is not None
+        for term in _pod_terms(affinity)
+    )
+
+
+def _pod_terms(affinity: PodAffinity) -> list[PodTerm]:
+    weighted = [each.pod_affinity_term for each in affinity.preferred or ()]
+    return (affinity.required or []) + [term for term in weighted if term is not None]
+
+
+def _toleration(raw: Toleration) -> core.Toleration:
+    return core.Toleration(
+        key=raw.key or "",
+        operator=raw.operator or "",
+        value=raw.value or "",
+        effect=raw.effect or "",
+    )
+
+
+def _node_terms(affinity: Affinity | None) -> tuple[core.NodeTerm, ...] | None:
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    required = affinity.node_affinity.required
+    if required is None:
+        return None
+    return tuple(
+        core.NodeTerm(
+            expressions=_node_requirements(term.match_expressions),
+            fields=_node_requirements(term.match_fields),
+        )
+        for term in required.node_selector_terms or ()
+    )
+
+
+def _node_requirements(raw: list[NodeRequirement] | None) -> tuple[core.NodeRequirement, ...]:
+    return tuple(
+        core.NodeRequirement(
+            key=wanted.key or "",
+            operator=wanted.operator or "",
+            values=tuple(value or "" for value in wanted.values or ()),
+        )
+        for wanted in raw or ()
+    )
+
+
+def _names(raw: list[Named] | None) -> tuple[str, ...]:
+    return tuple(named.name or "" for named in raw or ())
+
+
+def _requirements(raw: ResourceRequirements | None, field: str) -> core.ResourceRequirements | None:
+    if raw is None:
+        return None
+    return core.ResourceRequirements(
+        requests=decode_resources(raw.requests, f"{field}.requests"),
+        limits=decode_resources(raw.limits, f"{field}.limits"),
+        claims=tuple(
+            core.ClaimReference(name=claim.name or "", request=claim.request or "")
+            for claim in raw.claims or ()
+        ),
+    )
+
+
+def _containers(raw: list[Container] | None, field: str) -> tuple[core.Container, ...]:
+    return tuple(
+        core.Container(
+            name=container.name or "",
+            resources=_requirements(container.resources, f"{field}[{index}].resources")
+            or core.NO_RESOURCES,
+            restart_policy=container.restart_policy or "",
+            image=container.image or "",
+        )
+        for index, container in enumerate(raw or ())
+    )
+
+
+def _empty_dirs(volumes: list[Volume]) -> tuple[core.EmptyDir, ...]:
+    return tuple(
+        core.EmptyDir(
+            index=index,
+            name=volume.name or "",
+            medium=volume.empty_dir.medium or "",
+            size_limit=None
+            if volume.empty_dir.size_limit is None
+            else decode_quantity(
+                volume.empty_dir.size_limit, f"spec.volumes[{index}].emptyDir.sizeLimit"
+            ),
+        )
+        for index, volume in enumerate(volumes)
+        if volume.empty_dir is not None
+    )
+
+
+def _condition(raw: Condition) -> core.Condition:
+    return core.Condition(
+        type=raw.type or "",
+        status=raw.status or "",
+        reason=raw.reason or "",
+        message=raw.message or "",
+    )
+
+
+def _statuses(raw: list[ContainerStatus] | None, field: str) -> tuple[core.ContainerStatus, ...]:
+    return tuple(_status(status, f"{field}[{index}]") for index, status in enumerate(raw or ()))
+
+
+def _status(raw: ContainerStatus, field: str) -> core.ContainerStatus:
+    return core.ContainerStatus(
+        name=raw.name or "",
+        resources=_requirements(raw.resources, f"{field}.resources"),
+        allocated=decode_resources(raw.allocated_resources, f"{field}.allocatedResources"),
+        ready=bool(raw.ready),
+        restart_count=raw.restart_count or 0,
+        state=_state(raw.state, f"{field}.state"),
+        last_state=_state(raw.last_state, f"{field}.lastState"),
+    )
+
+
+def _state(raw: ContainerState | None, field: str) -> core.ContainerState | None:
+    if raw is None:
+        return None
+    for kind, detail in (
+        ("running", raw.running),
+        ("terminated", raw.terminated),
+        ("waiting", raw.waiting),
+    ):
+        if detail is not None:
+            return core.ContainerState(
+                kind=kind,
+                reason=detail.reason or "",
+                message=detail.message or "",
+                exit_code=detail.exit_code or 0,
+                signal=detail.signal or 0,
+                started_at=decode_time(detail.started_at, f"{field}.{kind}.startedAt"),
+                finished_at=decode_time(detail.finished_at, f"{field}.{kind}.finishedAt"),
+            )
+    return None

@@ -1,0 +1,325 @@
+"""Pods straight from the API server's JSON to rows, without an object for all the rest.
+
+Only the fields of a row are decoded. The parts that decide what a pod asks for are kept
+as the bytes that arrived: pods of a workload agree in them to the letter, so a digest
+of them serves to find a demand computed before. One not seen yet is computed by the
+same code as for any other pod (`wire.pod.to_core`, `core.model.demand`), so there is no
+second set of rules that could differ.
+"""
+
+from datetime import datetime
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+
+from bursar.core.model.pod import CONDITION_RESIZE_PENDING, Pod
+from bursar.core.model.pod_row import (
+    Deletion,
+    PodDemand,
+    PodProfile,
+    PodRow,
+    Stamp,
+    epoch_s,
+    stored_qos,
+)
+from bursar.wire.model import pod as wire_pod
+from bursar.wire.model.amounts import require_amounts_of_pod
+from bursar.wire.structs.fields import FieldError, RawResourceList
+from bursar.wire.structs.interning import Generations, Interner
+
+TEXTS_MAX: Final = 16_384
+DEMANDS_MAX: Final = 8_192
+DECISIVE_LENGTH_MAX: Final = 4096
+"""Length of resources up to which a demand is remembered; a tenant decides how long they are."""
+
+_ABSENT: Final = msgspec.Raw(b"null")
+_Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class _Struct(msgspec.Struct, rename="camel", gc=False):
+    pass
+
+
+class _Meta(_Struct):
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    labels: dict[str, str | None] | None = None
+    creation_timestamp: _Time | None = None
+    deletion_timestamp: _Time | None = None
+    deletion_grace_period_seconds: int | None = None
+
+
+class _Container(_Struct):
+    name: msgspec.Raw = _ABSENT
+    restart_policy: msgspec.Raw = _ABSENT
+    resources: msgspec.Raw = _ABSENT
+
+
+class _Named(_Struct):
+    name: str | None = None
+
+
+class _Affinity(_Struct):
+    pod_affinity: wire_pod.PodAffinity | None = None
+    pod_anti_affinity: wire_pod.PodAffinity | None = None
+
+
+class _Spec(_Struct):
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+    resources: msgspec.Raw = _ABSENT
+    overhead: msgspec.Raw = _ABSENT
+    node_name: str | None = None
+    priority: int | None = None
+    priority_class_name: str | None = None
+    runtime_class_name: str | None = None
+    scheduling_gates: list[_Named] | None = None
+    active_deadline_seconds: int | None = None
+    affinity: _Affinity | None = None
+
+
+class _ContainerStatus(_Struct):
+    name: msgspec.Raw = _ABSENT
+    resources: msgspec.Raw = _ABSENT
+    allocated_resources: msgspec.Raw = _ABSENT
+
+
+class _Condition(_Struct):
+    type: str | None = None
+    reason: str | None = None
+
+
+class _Status(_Struct):
+    phase: str | None = None
+    qos_class: str | None = None
+    conditions: list[_Condition] | None = None
+    container_statuses: list[_ContainerStatus] | None = None
+    init_container_statuses: list[_ContainerStatus] | None = None
+    resources: msgspec.Raw = _ABSENT
+    allocated_resources: msgspec.Raw = _ABSENT
+
+
+class _Pod(_Struct):
+    metadata: _Meta | None = None
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+_NO_META: Final = _Meta()
+_NO_SPEC: Final = _Spec()
+_NO_STATUS: Final = _Status()
+_PODS: Final = msgspec.json.Decoder(_Pod)
+_REQUIREMENTS: Final = msgspec.json.Decoder(wire_pod.ResourceRequirements | None)
+_TEXT: Final = msgspec.json.Decoder(str | None)
+_AMOUNTS: Final = msgspec.json.Decoder(RawResourceList | None)
+_SHAPE: Final = attrgetter(
+    *("namespace", "priority", "priority_class", "runtime_class"),
+    *("gates", "deadline_s", "crosses_namespaces"),
+)
+"""What a profile says beside its class and demand, to compare it with a pod at hand."""
+
+
+class PodRowDecoder:
+    """Bodies to rows. It remembers what pods have in common, so use one for many of them."""
+
+    def __init__(self) -> None:
+        self._texts: Interner[str] = Interner(TEXTS_MAX)
+        self._labels: Interner[tuple[str, ...]] = Interner(TEXTS_MAX)
+        self._demands: Generations[bytes, PodDemand] = Generations(DEMANDS_MAX)
+        self._profiles: Generations[int, PodProfile] = Generations(DEMANDS_MAX)
+
+    def decode(self, body: bytes) -> PodRow:
+        """Raises `FieldError` or another `ValueError` for what is not a pod we can read."""
+        pod = _PODS.decode(body)
+        meta, status = pod.metadata or _NO_META, pod.status or _NO_STATUS
+        spec = pod.spec or _NO_SPEC
+        if not meta.name:
+            raise FieldError("metadata.name", "required, but missing")
+        text = self._texts.shared
+        created, due = meta.creation_timestamp, meta.deletion_timestamp
+        stamp = Stamp(
+            meta.uid or "",
+            meta.resource_version or "",
+            0 if created is None else epoch_s(created),
+        )
+        return PodRow(
+            meta.name,
+            stamp.packed(),
+            self._shared_labels(meta.labels, meta.name),
+            text(spec.node_name or ""),
+            text(status.phase or ""),
+            None if due is None else Deletion(epoch_s(due), meta.deletion_grace_period_seconds),
+            self._profile(meta.namespace or "", spec, status),
+        )
+
+    def _shared_labels(self, labels: dict[str, str | None] | None, name: str) -> tuple[str, ...]:
+        if not labels:
+            return ()
+        text = self._texts.shared
+        texts: list[str] = []
+        if name in labels.values():
+            # A StatefulSet labels each pod with its own name: no other pod has all of these
+            # labels, but most of their values, and of the name one copy is enough.
+            for key, value in labels.items():
+                texts += (text(key), name if value == name else text(value or ""))
+            return tuple(texts)
+        for key, value in labels.items():
+            texts += (text(key), value or "")
+        return self._labels.shared(tuple(texts))
+
+    def _profile(self, namespace: str, spec: _Spec, status: _Status) -> PodProfile:
+        demand = self._demand(spec, status)
+        crosses = spec.affinity is not None and wire_pod.crosses_namespaces(
+            spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
+        )
+        gates = tuple([gate.name or "" for gate in spec.scheduling_gates or ()])
+        qos = stored_qos(status.qos_class or "")
+        shape = (
+            namespace,
+            spec.priority,
+            spec.priority_class_name or "",
+            spec.runtime_class_name or "",
+            gates,
+            spec.active_deadline_seconds,
+            crosses,
+        )
+        # A hash is the smallest key. Two profiles may have the same one: then they take turns.
+        place = hash((shape, status.qos_class, id(demand)))
+        profile = self._profiles.find(place)
+        if (
+            profile is None
+            or profile.demand is not demand
+            or profile.reported_qos is not qos
+            or _SHAPE(profile) != shape
+        ):
+            text = self._texts.shared
+            profile = PodProfile(
+                namespace=text(namespace),
+                priority=spec.priority,
+                priority_class=text(spec.priority_class_name or ""),
+                runtime_class=text(spec.runtime_class_name or ""),
+                gates=tuple([text(gate) for gate in gates]),
+                deadline_s=spec.active_deadline_seconds,
+                crosses_namespaces=crosses,
+                reported_qos=qos,
+                demand=demand,
+            )
+            self._profiles.keep(place, profile)
+        return profile
+
+    def _demand(self, spec: _Spec, status: _Status) -> PodDemand:
+        decisive = _decisive_bytes(spec, status)
+        # Nobody can find two texts with the same digest of this length, nor meet them by chance:
+        # among 10**9 demands there is one such pair with a chance of 10**-30.
+        digest = blake2b(decisive, digest_size=20).digest()
+        demand = self._demands.find(digest)
+        if demand is None:
+            demand = PodDemand.of(_counted_part(spec, status))
+            if len(decisive) <= DECISIVE_LENGTH_MAX:
+                self._demands.keep(digest, demand)
+        return demand
+
+
+# ------------------------------------------------------------------ what decides a demand
+
+
+def _decisive_bytes(spec: _Spec, status: _Status) -> bytes:
+    """All that `_counted_part` looks at, as JSON values in a row; the counts tell sections apart.
+
+    What the status says of containers is left out where it says what the spec says, as
+    it does of nearly all pods: it cannot make a difference then. Nor can their names,
+    which only tell whose status is whose.
+    """
+    containers, starting = spec.containers or [], spec.init_containers or []
+    statuses = status.container_statuses or []
+    init_statuses = status.init_container_statuses or []
+    is_settled = _is_settled(containers + starting, statuses + init_statuses)
+    reason = _resize_reason(status)
+    parts: list[bytes | msgspec.Raw] = [
+        b"%d,%d,%d,%d" % (is_settled, len(containers), len(starting), len(statuses)),
+        spec.resources,
+        spec.overhead,
+        status.resources,
+        status.allocated_resources,
+        b"null" if reason is None else msgspec.json.encode(reason),
+    ]
+    for container in (*containers, *starting):
+        parts += (container.restart_policy, container.resources)
+    if not is_settled:
+        parts += [each.name for each in (*containers, *starting)]
+        for each in (*statuses, *init_statuses):
+            parts += (each.name, each.resources, each.allocated_resources)
+    return b",".join(parts)
+
+
+def _is_settled(containers: list[_Container], statuses: list[_ContainerStatus]) -> bool:
+    """Whether each status repeats the spec of its container to the letter, or is silent."""
+    wanted = {bytes(each.name): bytes(each.resources) for each in containers}
+    if len(wanted) != len(containers):
+        return False
+    for status in statuses:
+        spec, allocated = wanted.get(bytes(status.name)), bytes(status.allocated_resources)
+        if spec is None or spec != bytes(status.resources):
+            return False
+        if allocated != b"null" and b'"requests":' + allocated not in spec:
+            return False
+    return True
+
+
+def _resize_reason(status: _Status) -> str | None:
+    """Of the first such condition, as `demand.is_resize_infeasible` looks for it."""
+    for condition in status.conditions or ():
+        if condition.type == CONDITION_RESIZE_PENDING:
+            return condition.reason or ""
+    return None
+
+
+def _counted_part(spec: _Spec, status: _Status) -> Pod:
+    """The pod, as far as its demand goes. Raises `FieldError`, also for amounts below zero."""
+    reason = _resize_reason(status)
+    condition = wire_pod.Condition(type=CONDITION_RESIZE_PENDING, reason=reason)
+    pod = wire_pod.to_core(
+        wire_pod.Pod(
+            spec=wire_pod.PodSpec(
+                containers=_containers(spec.containers),
+                init_containers=_containers(spec.init_containers),
+                resources=_REQUIREMENTS.decode(spec.resources),
+                overhead=_AMOUNTS.decode(spec.overhead),
+            ),
+            status=wire_pod.PodStatus(
+                conditions=[] if reason is None else [condition],
+                container_statuses=_statuses(status.container_statuses),
+                init_container_statuses=_statuses(status.init_container_statuses),
+                resources=_REQUIREMENTS.decode(status.resources),
+                allocated_resources=_AMOUNTS.decode(status.allocated_resources),
+            ),
+        )
+    )
+    require_amounts_of_pod(pod)
+    return pod
+
+
+def _containers(raw: list[_Container] | None) -> list[wire_pod.Container]:
+    return [
+        wire_pod.Container(
+            name=_TEXT.decode(each.name),
+            restart_policy=_TEXT.decode(each.restart_policy),
+            resources=_REQUIREMENTS.decode(each.resources),
+        )
+        for each in raw or ()
+    ]
+
+
+def _statuses(raw: list[_ContainerStatus] | None) -> list[wire_pod.ContainerStatus]:
+    return [
+        wire_pod.ContainerStatus(
+            name=_TEXT.decode(each.name),
+            resources=_REQUIREMENTS.decode(each.resources),
+            allocated_resources=_AMOUNTS.decode(each.allocated_resources),
+        )
+        for each in raw or ()
+    ]

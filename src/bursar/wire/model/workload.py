@@ -1,0 +1,165 @@
+"""Workloads: objects that make pods from a template, and how many of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from bursar.core.model.pod import Pod
+from bursar.wire.documents.tree import Value
+from bursar.wire.model import pod as wire_pod
+from bursar.wire.model.amounts import require_amounts_of_pod
+from bursar.wire.model.pod import ObjectMeta, PodSpec
+from bursar.wire.structs.fields import FieldError
+from bursar.wire.structs.shape import shaped
+from bursar.wire.structs.struct import Struct
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadTemplate:
+    """The pod a workload makes, under the workload's name."""
+
+    owner_kind: str
+    owner_name: str
+    controlled_by: str
+    """`Kind/name` of the object that made the workload, such as a ReplicaSet's Deployment."""
+    replicas: int | None
+    """Pods at once; None where the manifest cannot tell: one per node, or a bare template."""
+    pod: Pod
+
+
+class PodTemplateSpec(Struct):
+    metadata: ObjectMeta | None = None
+    spec: PodSpec | None = None
+
+
+class ReplicatedSpec(Struct):
+    replicas: int | None = None
+    template: PodTemplateSpec | None = None
+
+
+class Replicated(Struct):
+    """Deployment, ReplicaSet, StatefulSet, ReplicationController; a DaemonSet without replicas."""
+
+    metadata: ObjectMeta | None = None
+    spec: ReplicatedSpec | None = None
+
+
+class JobSpec(Struct):
+    parallelism: int | None = None
+    completions: int | None = None
+    template: PodTemplateSpec | None = None
+
+
+class Job(Struct):
+    metadata: ObjectMeta | None = None
+    spec: JobSpec | None = None
+
+
+class JobTemplate(Struct):
+    spec: JobSpec | None = None
+
+
+class CronJobSpec(Struct):
+    job_template: JobTemplate | None = None
+
+
+class CronJob(Struct):
+    metadata: ObjectMeta | None = None
+    spec: CronJobSpec | None = None
+
+
+class PodTemplate(Struct):
+    metadata: ObjectMeta | None = None
+    template: PodTemplateSpec | None = None
+
+
+def decode_workload(kind: str, value: Value) -> WorkloadTemplate:
+    """Read an object of one of the kinds in `WORKLOAD_KINDS`. Raises `FieldError`."""
+    return WORKLOAD_KINDS[kind](kind, value)
+
+
+def _replicated(kind: str, value: Value) -> WorkloadTemplate:
+    raw = shaped(value, Replicated)
+    spec = raw.spec or ReplicatedSpec()
+    count = _count(spec.replicas, "spec.replicas", missing=1)
+    return _template(kind, raw.metadata, spec.template, "spec.template", replicas=count)
+
+
+def _per_node(kind: str, value: Value) -> WorkloadTemplate:
+    raw = shaped(value, Replicated)
+    spec = raw.spec or ReplicatedSpec()
+    return _template(kind, raw.metadata, spec.template, "spec.template", replicas=None)
+
+
+def _job(kind: str, value: Value) -> WorkloadTemplate:
+    raw = shaped(value, Job)
+    spec = raw.spec or JobSpec()
+    count = _pods_of_job(spec, "spec")
+    return _template(kind, raw.metadata, spec.template, "spec.template", replicas=count)
+
+
+def _cron_job(kind: str, value: Value) -> WorkloadTemplate:
+    raw = shaped(value, CronJob)
+    outer = (raw.spec or CronJobSpec()).job_template or JobTemplate()
+    spec = outer.spec or JobSpec()
+    field = "spec.jobTemplate.spec"
+    count = _pods_of_job(spec, field)
+    return _template(kind, raw.metadata, spec.template, f"{field}.template", replicas=count)
+
+
+def _pod_template(kind: str, value: Value) -> WorkloadTemplate:
+    raw = shaped(value, PodTemplate)
+    return _template(kind, raw.metadata, raw.template, "template", replicas=None)
+
+
+WORKLOAD_KINDS: Final[dict[str, Callable[[str, Value], WorkloadTemplate]]] = {
+    "Deployment": _replicated,
+    "ReplicaSet": _replicated,
+    "StatefulSet": _replicated,
+    "ReplicationController": _replicated,
+    "DaemonSet": _per_node,
+    "Job": _job,
+    "CronJob": _cron_job,
+    "PodTemplate": _pod_template,
+}
+
+
+def _pods_of_job(spec: JobSpec, field: str) -> int:
+    """Pods that run at the same time: never more than are needed to complete."""
+    parallelism = _count(spec.parallelism, f"{field}.parallelism", missing=1)
+    return min(parallelism, _count(spec.completions, f"{field}.completions", missing=parallelism))
+
+
+def _count(raw: int | None, field: str, *, missing: int) -> int:
+    if raw is None:
+        return missing
+    if raw < 0:
+        raise FieldError(field, f"Invalid value: {raw}: must be greater than or equal to 0")
+    return raw
+
+
+def _template(
+    kind: str,
+    meta: ObjectMeta | None,
+    template: PodTemplateSpec | None,
+    field: str,
+    *,
+    replicas: int | None,
+) -> WorkloadTemplate:
+    if template is None:
+        raise FieldError(field, "required, but missing")
+    owner = meta or ObjectMeta()
+    try:
+        pod = wire_pod.to_core(wire_pod.Pod(metadata=template.metadata, spec=template.spec))
+        require_amounts_of_pod(pod)
+    except FieldError as error:
+        raise error.under(field) from None
+    name = owner.name or owner.generate_name or ""
+    controller = next((ref for ref in owner.owner_references or () if ref.controller), None)
+    return WorkloadTemplate(
+        owner_kind=kind,
+        owner_name=name,
+        controlled_by=f"{controller.kind}/{controller.name}" if controller else "",
+        replicas=replicas,
+        pod=replace(pod, name=name, namespace=owner.namespace or ""),
+    )

@@ -1,0 +1,349 @@
+"""Quotas: ResourceQuota and the two kinds of AAQ, and what their status reports.
+
+The limits must be readable to the last field, for a quota that is half understood would
+let pods through. The status is different: it is what a controller wrote, and it is
+written again. One that cannot be read must not hide the limits, so it counts as none.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from bursar.core.model.selector import (
+    LabelExpression,
+    LabelSelector,
+    Selector,
+    SelectorError,
+    selector_of,
+)
+from bursar.core.quota.quota import (
+    ORDER_ANNOTATION,
+    NamespaceSelector,
+    Order,
+    Quota,
+    QuotaKey,
+    QuotaKind,
+)
+from bursar.core.quota.reported import NO_NAMESPACES, QuotaObject, Reported, ReportedCondition
+from bursar.core.quota.scopes import EXISTS, ScopeRule
+from bursar.wire.documents.tree import Value
+from bursar.wire.structs.body import decode_body
+from bursar.wire.structs.fields import (
+    FieldError,
+    RawResourceList,
+    RawTexts,
+    decode_resources,
+    decode_texts,
+    decode_time,
+    quoted,
+)
+from bursar.wire.structs.shape import shaped
+from bursar.wire.structs.struct import Struct
+
+# ------------------------------------------------------------------ how it is written
+
+
+class Owner(Struct):
+    uid: str | None = None
+    controller: bool | None = None
+
+
+class Meta(Struct):
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: int | None = None
+    labels: RawTexts | None = None
+    annotations: RawTexts | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    owner_references: list[Owner] | None = None
+
+
+class ScopeExpression(Struct):
+    scope_name: str | None = None
+    operator: str | None = None
+    values: list[str | None] | None = None
+
+
+class ScopeSelector(Struct):
+    match_expressions: list[ScopeExpression] | None = None
+
+
+class QuotaSpec(Struct):
+    hard: RawResourceList | None = None
+    scopes: list[str | None] | None = None
+    scope_selector: ScopeSelector | None = None
+
+
+class Expression(Struct):
+    key: str | None = None
+    operator: str | None = None
+    values: list[str | None] | None = None
+
+
+class RawSelector(Struct):
+    match_labels: RawTexts | None = None
+    match_expressions: list[Expression] | None = None
+
+
+class NamespacesSelector(Struct):
+    labels: RawSelector | None = None
+    annotations: RawTexts | None = None
+
+
+class ClusterQuotaSpec(Struct):
+    quota: QuotaSpec | None = None
+    selector: NamespacesSelector | None = None
+
+
+class RawCondition(Struct):
+    type: str | None = None
+    status: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: str | None = None
+    observed_generation: int | None = None
+
+
+class Totals(Struct):
+    hard: RawResourceList | None = None
+    used: RawResourceList | None = None
+
+
+class QuotaStatus(Totals):
+    summary: str | None = None
+    conditions: list[RawCondition] | None = None
+
+
+class NamespaceTotals(Struct):
+    namespace: str | None = None
+    status: Totals | None = None
+
+
+class ClusterQuotaStatus(Struct):
+    total: Totals | None = None
+    namespaces: list[NamespaceTotals] | None = None
+    summary: str | None = None
+    conditions: list[RawCondition] | None = None
+
+
+class NamespacedQuota(Struct):
+    """ResourceQuota and ApplicationAwareResourceQuota, which are written alike."""
+
+    metadata: Meta | None = None
+    spec: QuotaSpec | None = None
+    status: QuotaStatus | None = None
+
+
+class ClusterQuota(Struct):
+    metadata: Meta | None = None
+    spec: ClusterQuotaSpec | None = None
+    status: ClusterQuotaStatus | None = None
+
+
+# ------------------------------------------------------------------ reading
+
+
+class _Whole(Struct):
+    spec: object = None
+
+
+def decode_quota(kind: QuotaKind, body: bytes) -> QuotaObject:
+    """Read a quota of an API server. Raises `FieldError` or another `ValueError`.
+
+    An amount below zero is read as it stands: the schema of AAQ's kinds allows it, and a
+    quota that lets nothing in is safer than one that nobody can read.
+    """
+    if kind is QuotaKind.CLUSTER:
+        read = _from_cluster_quota(decode_body(body, ClusterQuota))
+        return replace(read, spec=decode_body(body, _Whole).spec)
+    return _from_namespaced_quota(kind, decode_body(body, NamespacedQuota))
+
+
+def quota_in_manifest(kind: QuotaKind, value: Value) -> QuotaObject:
+    """Read a quota that somebody wrote. Raises `FieldError`, also for limits below zero."""
+    if kind is QuotaKind.CLUSTER:
+        read, parent = _from_cluster_quota(shaped(value, ClusterQuota)), "spec.quota"
+    else:
+        read, parent = _from_namespaced_quota(kind, shaped(value, NamespacedQuota)), "spec"
+    for name, amount in read.quota.hard.items():
+        if amount.is_negative:
+            problem = f"Invalid value: {quoted(str(amount))}: must be greater than or equal to 0"
+            raise FieldError(f"{parent}.hard[{name}]", problem)
+    return read
+
+
+def _from_namespaced_quota(kind: QuotaKind, raw: NamespacedQuota) -> QuotaObject:
+    meta, spec = raw.metadata or Meta(), raw.spec or QuotaSpec()
+    order, order_problem = _order(meta)
+    quota = Quota(
+        key=QuotaKey(kind, meta.namespace or "", _name(meta)),
+        uid=meta.uid or "",
+        hard=decode_resources(spec.hard, "spec.hard"),
+        scopes=_scopes(spec),
+        order=order,
+    )
+    status = raw.status or QuotaStatus()
+    report = _readable(lambda: _report(status, status.conditions, status.summary))
+    return _assembled(quota, meta, order_problem, report)
+
+
+def _from_cluster_quota(raw: ClusterQuota) -> QuotaObject:
+    meta, spec = raw.metadata or Meta(), raw.spec or ClusterQuotaSpec()
+    if spec.quota is None:
+        raise FieldError("spec.quota", "required, but missing")
+    if spec.selector is None:
+        # Not the same as an empty one, which means every namespace.
+        raise FieldError("spec.selector", "required, but missing")
+    order, order_problem = _order(meta)
+    quota = Quota(
+        key=QuotaKey(QuotaKind.CLUSTER, "", _name(meta)),
+        uid=meta.uid or "",
+        hard=decode_resources(spec.quota.hard, "spec.quota.hard"),
+        scopes=_scopes(spec.quota),
+        selector=NamespaceSelector(
+            labels=None if spec.selector.labels is None else _selector(spec.selector.labels),
+            annotations=decode_texts(spec.selector.annotations),
+        ),
+        order=order,
+    )
+    report = _readable(lambda: _cluster_report(raw.status or ClusterQuotaStatus()))
+    return _assembled(quota, meta, order_problem, report)
+
+
+def _name(meta: Meta) -> str:
+    if not meta.name:
+        raise FieldError("metadata.name", "required, but missing")
+    return meta.name
+
+
+def _order(meta: Meta) -> tuple[Order, str]:
+    text = (meta.annotations or {}).get(ORDER_ANNOTATION)
+    if not text:
+        return Order.BACKFILL, ""
+    try:
+        return Order(text), ""
+    except ValueError:
+        known = ", ".join(order.value for order in Order)
+        field = f"metadata.annotations[{ORDER_ANNOTATION}]"
+        return Order.BACKFILL, f"{field}: {quoted(text)} is none of {known}"
+
+
+def _scopes(spec: QuotaSpec) -> tuple[ScopeRule, ...]:
+    return (*(ScopeRule(scope or "", EXISTS) for scope in spec.scopes or ()), *_scope_rules(spec))
+
+
+def _scope_rules(spec: QuotaSpec) -> Iterator[ScopeRule]:
+    for raw in (spec.scope_selector and spec.scope_selector.match_expressions) or ():
+        yield ScopeRule(raw.scope_name or "", raw.operator or "", _texts(raw.values))
+
+
+def _selector(raw: RawSelector) -> Selector:
+    selector = LabelSelector(
+        match_labels=decode_texts(raw.match_labels),
+        match_expressions=tuple(
+            LabelExpression(
+                key=each.key or "", operator=each.operator or "", values=_texts(each.values)
+            )
+            for each in raw.match_expressions or ()
+        ),
+    )
+    try:
+        return selector_of(selector)
+    except SelectorError as error:
+        raise FieldError("spec.selector.labels", str(error)) from None
+
+
+def _texts(raw: list[str | None] | None) -> tuple[str, ...]:
+    return tuple(text or "" for text in raw or ())
+
+
+# ------------------------------------------------------------------ the status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Report:
+    total: Reported = field(default_factory=Reported)
+    namespaces: Mapping[str, Reported] = field(default_factory=lambda: NO_NAMESPACES)
+    summary: str = ""
+    conditions: tuple[ReportedCondition, ...] = ()
+    problem: str = ""
+
+
+def _readable(read: Callable[[], _Report]) -> _Report:
+    try:
+        return read()
+    except FieldError as error:
+        return _Report(problem=str(error))
+
+
+def _report(
+    total: Totals, conditions: list[RawCondition] | None, summary: str | None, path: str = "status"
+) -> _Report:
+    return _Report(
+        total=_totals(total, path),
+        summary=summary or "",
+        conditions=tuple(
+            _condition(each, f"status.conditions[{index}]")
+            for index, each in enumerate(conditions or ())
+        ),
+    )
+
+
+def _cluster_report(status: ClusterQuotaStatus) -> _Report:
+    total = _report(
+        status.total or Totals(), status.conditions, status.summary, path="status.total"
+    )
+    namespaces = {
+        each.namespace or "": _totals(each.status or Totals(), f"status.namespaces[{index}].status")
+        for index, each in enumerate(status.namespaces or ())
+    }
+    return replace(total, namespaces=namespaces)
+
+
+def _totals(raw: Totals, path: str) -> Reported:
+    return Reported(
+        hard=decode_resources(raw.hard, f"{path}.hard"),
+        used=decode_resources(raw.used, f"{path}.used"),
+    )
+
+
+def _condition(raw: RawCondition, path: str) -> ReportedCondition:
+    return ReportedCondition(
+        type=raw.type or "",
+        status=raw.status or "",
+        reason=raw.reason or "",
+        message=raw.message or "",
+        changed_at=decode_time(raw.last_transition_time, f"{path}.lastTransitionTime"),
+        observed_generation=raw.observed_generation or 0,
+    )
+
+
+def _assembled(quota: Quota, meta: Meta, order_problem: str, report: _Report) -> QuotaObject:
+    controllers = (owner for owner in meta.owner_references or () if owner.controller)
+    return QuotaObject(
+        quota=quota,
+        resource_version=meta.resource_version or "",
+        generation=meta.generation or 0,
+        created_at=_created_at(meta),
+        is_deleting=bool(meta.deletion_timestamp),
+        owner_uid=next((owner.uid or "" for owner in controllers), ""),
+        labels=decode_texts(meta.labels),
+        order_problem=order_problem,
+        reported_hard=report.total.hard,
+        reported_used=report.total.used,
+        reported_namespaces=report.namespaces,
+        reported_summary=report.summary,
+        reported_conditions=report.conditions,
+        status_problem=report.problem,
+    )
+
+
+def _created_at(meta: Meta) -> datetime | None:
+    """Only for show, so that a quota is not lost over it."""
+    try:
+        return decode_time(meta.creation_timestamp, "metadata.creationTimestamp")
+    except FieldError:
+        return None

@@ -1,0 +1,99 @@
+"""From plain values to typed structs, with errors that name the field as Kubernetes does.
+
+msgspec converts fast but says little: it has no name for a key (`$.labels[...]`),
+and it does not know our `Number`. So when it refuses, the value is walked once
+more along the types. That either finds the field at fault, or puts the spelling
+of JSON numbers where a quantity is wanted, and then the conversion succeeds.
+"""
+
+from functools import cache
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from bursar.wire.documents.tree import Number, Value
+from bursar.wire.structs.fields import FieldError
+
+Typed = TypeVar("Typed", bound=msgspec.Struct)
+
+
+def shaped(value: Value, kind: type[Typed]) -> Typed:
+    """Convert a document's value to a struct. Raises `FieldError`."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return msgspec.convert(_conform(value, _type_of(kind), ""), kind)
+
+
+@cache
+def _type_of(kind: type[msgspec.Struct]) -> inspect.Type:
+    return inspect.type_info(kind)
+
+
+def _conform(value: Value, wanted: inspect.Type, field: str) -> Value:
+    match wanted:
+        case inspect.UnionType(types=types):
+            return _conform_optional(value, types, field)
+        case inspect.StructType(fields=fields) if isinstance(value, dict):
+            return {
+                name: _conform(value[name], inner.type, f"{field}.{name}" if field else name)
+                for inner in fields
+                if (name := inner.encode_name) in value
+            }
+        case inspect.DictType(value_type=inner_type) if isinstance(value, dict):
+            return {key: _conform(v, inner_type, f"{field}[{key}]") for key, v in value.items()}
+        case inspect.ListType(item_type=inner_type) if isinstance(value, list):
+            return [_conform(v, inner_type, f"{field}[{i}]") for i, v in enumerate(value)]
+    word, exact = _EXPECTATIONS[type(wanted)]
+    if type(value) is not exact:
+        # In YAML a bare `n` or `1.20` is not the text it looks like.
+        is_bare = exact is str and isinstance(value, bool | int | float)
+        hint = "; quote it to make it one" if is_bare else ""
+        raise FieldError(field, f"{word} is expected, found {described(value)}{hint}")
+    return value
+
+
+def _conform_optional(value: Value, types: tuple[inspect.Type, ...], field: str) -> Value:
+    """Null is always allowed; a float beside it means that any spelling of a quantity is."""
+    if value is None:
+        return None
+    if any(isinstance(each, inspect.FloatType) for each in types):
+        return _conform_quantity(value, field)
+    wanted = next(each for each in types if not isinstance(each, inspect.NoneType))
+    return _conform(value, wanted, field)
+
+
+def _conform_quantity(value: Value, field: str) -> Value:
+    if isinstance(value, Number):
+        return value.text
+    if isinstance(value, dict | list):
+        raise FieldError(field, f"a quantity is expected, found {described(value)}")
+    return value
+
+
+def described(value: Value) -> str:
+    """What kind of value it is, never which one: it may be a secret in the wrong place."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return "a number"
+
+
+_EXPECTATIONS: Final[dict[type[inspect.Type], tuple[str, type]]] = {
+    inspect.StrType: ("a string", str),
+    inspect.IntType: ("a whole number", int),
+    inspect.BoolType: ("true or false", bool),
+    inspect.ListType: ("a list", list),
+    inspect.DictType: ("an object", dict),
+    inspect.StructType: ("an object", dict),
+}

@@ -1,0 +1,1 @@
+"""What tests share: builders of objects, scenes, and the real programs they run against."""

@@ -1,0 +1,166 @@
+"""The real controller on an embedded cluster, furnished and questioned in a few words.
+
+For the rows of AAQ's own unit tests: what AAQ asserts of its queues and locks, they assert
+of the cluster afterwards.
+"""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from bursar.adapters.memory.manifests import load_manifests
+from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.adapters.memory.store import MemoryCluster
+from bursar.adapters.quota_kinds import crd_documents
+from bursar.adapters.quota_sources import term_sources
+from bursar.app.cluster.events.document import EVENTS
+from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.ports import Key, NotFoundError, Query, Resource
+from bursar.app.quota.controller import Controller, ControllerSettings
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
+from bursar.core.quota.quota import GATE
+from bursar.core.quota.targeting import GATING_LABEL, Targeting
+
+Raw = dict[str, Any]
+HOME = "aaq"
+TEAM = "team"
+MOMENT_S = 2
+"""Long enough for everything to have been noticed and done."""
+CLASSES = ("high", "low")
+
+
+def listed(text: str) -> dict[str, str]:
+    """`cpu=1 memory=1Gi` as a mapping."""
+    return dict(pair.split("=") for pair in text.split())
+
+
+class AaqScene:
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        source = random.Random(5)  # noqa: S311 - repeatable
+        self.cluster = MemoryCluster(self.clock, source=source)
+
+    async def furnish(self) -> None:
+        labels = {HOME: {}, TEAM: {GATING_LABEL: ""}, "other": {GATING_LABEL: ""}}
+        await load_manifests(self.cluster, crd_documents())
+        for name, wanted in labels.items():
+            await self.cluster.create(NAMESPACES, {"metadata": {"name": name, "labels": wanted}})
+        for name in CLASSES:
+            await self._put("scheduling.k8s.io/v1", "PriorityClass", name, value=10)
+
+    async def _put(self, api_version: str, kind: str, name: str, **fields: Any) -> None:
+        metadata = {"name": name, **fields.pop("metadata", {})}
+        body = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+        await load_manifests(self.cluster, [body])
+
+    async def quota(
+        self, hard: str, name: str = "q", status: Raw | None = None, **spec: Any
+    ) -> None:
+        """A quota of the team, if wanted with what somebody wrote into its status before us."""
+        kind = APPLICATION_QUOTAS
+        await self._put(
+            *(kind.api_version, kind.kind, name),
+            metadata={"namespace": TEAM},
+            spec={"hard": listed(hard), **spec},
+            status=status or {},
+        )
+
+    async def cluster_quota(self, hard: str, name: str = "wide") -> None:
+        """A quota over every namespace."""
+        kind = CLUSTER_QUOTAS
+        spec = {"quota": {"hard": listed(hard)}, "selector": {}}
+        await self._put(kind.api_version, kind.kind, name, spec=spec)
+
+    async def pod(
+        self,
+        name: str,
+        requests: str = "",
+        *,
+        gates: tuple[str, ...] = (),
+        phase: str = "Pending",
+        namespace: str = TEAM,
+        **spec: Any,
+    ) -> None:
+        container = {"name": "c", "image": "i", "resources": {"requests": listed(requests)}}
+        listed_gates = [{"name": gate} for gate in gates]
+        await self._put(
+            *("v1", "Pod", name),
+            metadata={"namespace": namespace},
+            spec={"containers": [container], "schedulingGates": listed_gates, **spec},
+            status={"phase": phase},
+        )
+
+    async def gated_pod(self, name: str, requests: str = "", **more: Any) -> None:
+        await self.pod(name, requests, gates=(GATE,), **more)
+
+    # ------------------------------------------------------------------ the controller
+
+    @asynccontextmanager
+    async def at_work(self, identity: str = "one") -> AsyncIterator[Controller]:
+        """A controller that has done all there is to do."""
+        luck = random.Random(identity)  # noqa: S311 - repeatable
+        targeting = Targeting(own_namespace=HOME)
+        controller = Controller(
+            self.cluster,
+            self.clock,
+            luck,
+            settings=ControllerSettings(namespace=HOME, identity=identity),
+            open_sources=lambda: term_sources(self.cluster, self.clock, luck, targeting),
+        )
+        working = asyncio.create_task(controller.run())
+        try:
+            # A successor waits out what its predecessor may have sent.
+            await self.moment(controller.settings.timing.stop_seconds + MOMENT_S)
+            yield controller
+        finally:
+            working.cancel()
+            while not working.done():
+                await self.clock.advance(1)
+            assert working.cancelled()
+
+    async def moment(self, seconds: float = MOMENT_S) -> None:
+        await self.clock.advance(seconds)
+
+    # ------------------------------------------------------------------ what became of it
+
+    async def read(self, resource: Resource, name: str, namespace: str = TEAM) -> Raw:
+        found: Raw = json.loads(await self.cluster.get(resource, Key(namespace, name)))
+        return found
+
+    async def exists(self, resource: Resource, name: str, namespace: str = TEAM) -> bool:
+        try:
+            await self.read(resource, name, namespace)
+        except NotFoundError:
+            return False
+        return True
+
+    async def names(self, resource: Resource) -> list[str]:
+        page = await self.cluster.list(resource, Query())
+        return sorted(json.loads(body)["metadata"]["name"] for body in page.items)
+
+    async def gates(self, name: str, namespace: str = TEAM) -> list[str]:
+        pod = await self.read(PODS, name, namespace)
+        return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
+
+    async def version(self, resource: Resource, name: str) -> str:
+        """What tells whether an object was written."""
+        version: str = (await self.read(resource, name))["metadata"]["resourceVersion"]
+        return version
+
+    async def notes(self) -> dict[str, str]:
+        """What events say, by the pod they are about."""
+        page = await self.cluster.list(EVENTS, Query())
+        events = [json.loads(body) for body in page.items]
+        return {event["regarding"]["name"]: event["note"] for event in events}
+
+    async def status(self, name: str = "q") -> Raw:
+        """The amounts of a quota's status."""
+        status = (await self.read(APPLICATION_QUOTAS, name)).get("status", {})
+        return {key: status[key] for key in ("hard", "used") if key in status}
+
+    async def used(self, name: str = "q") -> dict[str, str]:
+        used: dict[str, str] = (await self.status(name))["used"]
+        return used

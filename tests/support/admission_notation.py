@@ -1,0 +1,202 @@
+"""Reviews in a few words, and an HTTPS server of ours to send them to."""
+
+import contextlib
+import json
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import aiohttp
+
+from bursar.adapters.admission.reviewing import Reviewer
+from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.serving.server import HttpsServer, Route, ServerLimits
+from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.app.admission.pods import (
+    Installation,
+    Reply,
+    ResizeRequest,
+    Unreachable,
+    WhenUnreachable,
+)
+from bursar.app.admission.quotas import QuotaCheck
+from bursar.app.cluster.ports import Clock, ClusterError, Json, Key, Patch, Preconditions, Resource
+from certificates import Authority, Pair
+
+GATE = "ApplicationAwareQuotaGate"
+CONTROLLER_USER = "system:serviceaccount:aaq:aaq-controller"
+ARQ = "ApplicationAwareResourceQuota"
+ACRQ = "ApplicationAwareClusterResourceQuota"
+GROUPS = {ARQ: "aaq.kubevirt.io", ACRQ: "aaq.kubevirt.io", "AAQ": "aaq.kubevirt.io"}
+
+
+def a_pod(*gates: str, node: str = "", cpu: str = "", **more: object) -> dict:
+    spec: dict = {"containers": [{"name": "c", "image": "i"}]}
+    if cpu:
+        spec["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    if gates:
+        spec["schedulingGates"] = [{"name": gate} for gate in gates]
+    if node:
+        spec["nodeName"] = node
+    return {"metadata": {"name": "web", "uid": "pod-uid"}, "spec": spec, **more}
+
+
+def an_arq(hard: Mapping[str, object] | None = None, **spec: object) -> dict:
+    return {"metadata": {"name": "q"}, "spec": {"hard": hard or {}, **spec}}
+
+
+def an_acrq(hard: Mapping[str, object] | None = None, **spec: object) -> dict:
+    quota = {"hard": hard or {}, **spec}
+    return {"metadata": {"name": "q"}, "spec": {"quota": quota, "selector": {}}}
+
+
+def a_review(
+    kind: str, operation: str, new: object, old: object = None, /, **request: object
+) -> dict:
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "review-1",
+            "kind": {"group": GROUPS.get(kind, ""), "version": "v1", "kind": kind},
+            "operation": operation,
+            "namespace": "team-a",
+            "name": "web",
+            "userInfo": {"username": "somebody"},
+            "object": new,
+            "oldObject": old,
+            **request,
+        },
+    }
+
+
+# ------------------------------------------------------------------ whom the webhook asks
+
+
+@dataclass
+class OpinionatedWriter:
+    """The writing side of an API server that accepts everything, or has one opinion about it."""
+
+    opinion: ClusterError | None = None
+    created: list[tuple[str, Json, bool]] = field(default_factory=list)
+    """Namespace, body, and whether it was only for show."""
+
+    async def create(
+        self, resource: Resource, body: Json, *, namespace: str = "", is_dry_run: bool = False
+    ) -> bytes:
+        assert resource.plural == "resourcequotas"
+        self.created.append((namespace, body, is_dry_run))
+        if self.opinion is not None:
+            raise self.opinion
+        return b"{}"
+
+    async def patch(
+        self,
+        resource: Resource,
+        key: Key,
+        patch: Patch,
+        *,
+        subresource: str = "",
+        is_dry_run: bool = False,
+    ) -> bytes:
+        raise AssertionError((resource, key, patch, subresource, is_dry_run))
+
+    async def delete(
+        self,
+        resource: Resource,
+        key: Key,
+        *,
+        preconditions: Preconditions | None = None,
+        grace_seconds: int | None = None,
+    ) -> None:
+        raise AssertionError((resource, key, preconditions, grace_seconds))
+
+
+@dataclass
+class OneAnswerDesk:
+    reply: Reply = field(default_factory=lambda: Unreachable("nobody leads"))
+    asked: list[ResizeRequest] = field(default_factory=list)
+
+    async def reserve_resize(self, request: ResizeRequest) -> Reply:
+        self.asked.append(request)
+        return self.reply
+
+
+def a_reviewer(
+    writer: OpinionatedWriter | None = None,
+    desk: OneAnswerDesk | None = None,
+    when_unreachable: WhenUnreachable = WhenUnreachable.DENY,
+) -> Reviewer:
+    source = Random(1)  # noqa: S311 - the same names in every run
+    return Reviewer(
+        installation=Installation("aaq"),
+        quotas=QuotaCheck(writer or OpinionatedWriter(), clock=SYSTEM_CLOCK, random=source),
+        desk=desk or OneAnswerDesk(),
+        when_unreachable=when_unreachable,
+    )
+
+
+async def response_to(reviewer: Reviewer, review: dict) -> dict:
+    body, _ = await reviewer.answer(json.dumps(review).encode())
+    return json.loads(body)["response"]
+
+
+# ------------------------------------------------------------------ a server
+
+
+def put_pair(folder: Path, pair: Pair) -> None:
+    """Replace both files at once, as the kubelet does with a mounted Secret."""
+    for source, name in ((pair.certificate, "tls.crt"), (pair.key, "tls.key")):
+        fresh = folder / f".{name}"
+        fresh.write_bytes(source.read_bytes())
+        fresh.replace(folder / name)
+
+
+@dataclass
+class RunningServer:
+    server: HttpsServer
+    port: int
+    pair: ServingPair
+    said: list[str]
+    session: aiohttp.ClientSession
+
+    def url(self, path: str) -> str:
+        return f"https://127.0.0.1:{self.port}{path}"
+
+    async def ask(
+        self, path: str, body: bytes = b"", content_type: str = "application/json"
+    ) -> tuple[int, str]:
+        headers = {"Content-Type": content_type}
+        async with self.session.post(self.url(path), data=body, headers=headers) as response:
+            return response.status, await response.text()
+
+
+@contextlib.asynccontextmanager
+async def running(
+    folder: Path,
+    routes: Mapping[str, Route],
+    limits: ServerLimits | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> AsyncIterator[RunningServer]:
+    """A server on loopback with a certificate of its own authority, `ca.crt` in the folder."""
+    authority = Authority(folder)
+    put_pair(folder, authority.server("webhook"))
+    said: list[str] = []
+    pair = ServingPair(str(folder), clock=SYSTEM_CLOCK, report=said.append)
+    server = HttpsServer(routes, clock=clock, limits=limits or ServerLimits())
+    port = await server.start("127.0.0.1", 0, await pair.listening_context())
+    trust = ssl.create_default_context(cafile=str(authority.certificate))
+    try:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session:
+            yield RunningServer(server, port, pair, said, session)
+    finally:
+        if not server.is_ending:
+            await server.stop()
+
+
+def routes_of(reviewer: Reviewer) -> Mapping[str, Route]:
+    counts = ReviewCounts()
+    return webhook_routes(reviewer.answer, counts=counts, metrics=counts.exposition)

@@ -1,0 +1,83 @@
+"""`bursar webhook` as a process of its own, and clients that send it reviews."""
+
+import asyncio
+import http.client
+import json
+import ssl
+import sys
+from pathlib import Path
+
+import aiohttp
+
+from certificates import Authority
+from controlplane import LOOPBACK, ControlPlane
+from program import Program, free_port
+from support.admission_notation import a_pod, a_review, put_pair
+
+COMMAND = (
+    "import sys; from bursar.cli.processes.webhook import webhook; "
+    "sys.exit(webhook.main(sys.argv[1:], standalone_mode=False))"
+)
+JSON = {"Content-Type": "application/json"}
+REVIEW = json.dumps(a_review("Pod", "CREATE", a_pod())).encode()
+
+
+class Webhook:
+    """The verb as a process of its own, with certificates of its own authority."""
+
+    def __init__(self, plane: ControlPlane, folder: Path, home: str, *more: str) -> None:
+        self.folder = folder
+        self.authority = Authority(folder)
+        self.port = free_port()
+        put_pair(folder, self.authority.server("webhook"))
+        arguments = [
+            f"--bind={LOOPBACK}:{self.port}",
+            f"--tls-dir={folder}",
+            f"--namespace={home}",
+            f"--kubeconfig={plane.kubeconfig}",
+            *more,
+        ]
+        self.program = Program(
+            "webhook",
+            [sys.executable, "-c", COMMAND, *arguments],
+            log=folder / "webhook.log",
+            is_ready=self.is_ready,
+        )
+
+    @property
+    def url(self) -> str:
+        return f"https://{LOOPBACK}:{self.port}"
+
+    def trust(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.authority.certificate))
+
+    def is_ready(self) -> bool:
+        connection = http.client.HTTPSConnection(
+            LOOPBACK, self.port, context=self.trust(), timeout=2
+        )
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == http.client.OK
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    def log(self) -> str:
+        return (self.folder / "webhook.log").read_text()
+
+
+async def gate_once(session: aiohttp.ClientSession, url: str) -> bool:
+    """Send a review; whether the connection may be used again."""
+    async with session.post(f"{url}/serve-path", data=REVIEW, headers=JSON) as response:
+        answer = await response.json()
+        assert answer["response"]["patchType"] == "JSONPatch"
+        return response.headers.get("Connection") != "close"
+
+
+async def shown_certificate(webhook: Webhook) -> bytes:
+    _, writer = await asyncio.open_connection(LOOPBACK, webhook.port, ssl=webhook.trust())
+    certificate = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    await writer.wait_closed()
+    return certificate
