@@ -9,6 +9,7 @@ import pytest
 
 from support.agent_process import AgentProcess, annotated_pod, gpu_pod, pods_port
 from support.kubelet_server import Allocatable, Container, Contents, Device, Pod, kubelet_server
+from support.log_lines import messages
 from support.podresources_client import podresources_client
 
 pytestmark = pytest.mark.integration
@@ -146,13 +147,18 @@ async def test_weakness_3_pods_that_cannot_be_read_keep_nobody_from_starting(cli
             last_good = await client.list(agent.socket)
             await until(lambda: agent.page("/readyz")[0] == 503, "the pods are too old")
             bare = await client.list(agent.socket)
-            await until(lambda: "the pods cannot be read: kubelet" in agent.log(), "a line")
+            await until(
+                lambda: "cannot read the pods of this node" in messages(agent.log()), "a line"
+            )
             found = await asyncio.to_thread(agent.metrics)
             parts = await asyncio.to_thread(agent.health)
             port.put(gpu_pod("trainer", "GPU-0"))
             await until(lambda: agent.page("/readyz")[0] == 200, "ready again")
             again = await client.list(agent.socket)
-            await until(lambda: "the pods can be read again" in agent.log(), "another line")
+            await until(
+                lambda: "can read the pods of this node again" in messages(agent.log()),
+                "another line",
+            )
 
     assert again.devices == last_good.devices
     assert last_good.devices["default/trainer"] == {"main": {GPU: ["GPU-0"]}}

@@ -13,6 +13,7 @@ import pytest
 from support.agent_process import LOOPBACK, AgentProcess, Raw, gpu_pod
 from support.agent_scene import GPU, until
 from support.kubelet_server import Pod, kubelet_server
+from support.log_lines import messages
 from support.podresources_client import PodResourcesClient, podresources_client
 
 pytestmark = pytest.mark.integration
@@ -112,7 +113,7 @@ async def test_pods_that_are_known_keep_their_devices_within_the_deadline_of_eve
     assert found["bursar_pod_source_failures_total"] >= 1
     assert found["bursar_pod_source_failing_seconds"] > 0
     assert "no answer" in parts["pods"]
-    assert "the pods cannot be read: " in log
+    assert "cannot read the pods of this node" in messages(log)
     assert recovered["bursar_pod_source_failing_seconds"] == 0
 
 

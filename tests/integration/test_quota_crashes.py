@@ -11,6 +11,7 @@ import pytest
 
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.ports import Key, NotFoundError, Resource
+from support.log_lines import messages
 from support.quota_processes import (
     LEASE,
     SHORT_TERMS,
@@ -104,10 +105,7 @@ async def test_a_leader_that_is_told_to_end_hands_over_and_nothing_is_lost(contr
                 holder = await people.holder()
                 leader._process.send_signal(signal.SIGTERM)
                 assert await asyncio.to_thread(leader._process.wait, 30) == 0
-                assert leader.log_end(2).splitlines() == [
-                    "bursar controller: leading no longer",
-                    "bursar controller: ended",
-                ]
+                assert messages(leader.log_end(2)) == ["leading no longer", "ended"]
                 # It did not leave the others waiting for its Lease to run out.
                 assert await people.holder() != holder
                 leader.start()

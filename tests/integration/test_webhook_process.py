@@ -22,6 +22,7 @@ from bursar.cli.processes.webhook import webhook as verb
 from certificates import Authority, _draft, _write_key
 from controlplane import LOOPBACK
 from support.admission_notation import a_pod, a_review
+from support.log_lines import messages
 from support.webhook_process import COMMAND, JSON, Webhook, gate_once
 
 
@@ -50,7 +51,7 @@ async def test_sigterm_ends_it_after_the_last_answer(control_plane, tmp_path):
 
     assert code == 0
     assert sum(answered) > 0
-    assert webhook.log().splitlines()[-1] == "bursar webhook: ended"
+    assert messages(webhook.log())[-1] == "ended"
 
 
 def test_it_can_be_ended_while_it_waits_for_a_certificate(control_plane, tmp_path):

@@ -4,7 +4,6 @@ import asyncio
 import http.client
 import json
 import ssl
-import sys
 from pathlib import Path
 
 import aiohttp
@@ -13,11 +12,8 @@ from certificates import Authority
 from controlplane import LOOPBACK, ControlPlane
 from program import Program, free_port
 from support.admission_notation import a_pod, a_review, put_pair
+from support.command_line import COMMAND
 
-COMMAND = (
-    "import sys; from bursar.cli.processes.webhook import webhook; "
-    "sys.exit(webhook.main(sys.argv[1:], standalone_mode=False))"
-)
 JSON = {"Content-Type": "application/json"}
 REVIEW = json.dumps(a_review("Pod", "CREATE", a_pod())).encode()
 
@@ -39,7 +35,7 @@ class Webhook:
         ]
         self.program = Program(
             "webhook",
-            [sys.executable, "-c", COMMAND, *arguments],
+            [str(COMMAND), "webhook", *arguments],
             log=folder / "webhook.log",
             is_ready=self.is_ready,
         )

@@ -1,20 +1,20 @@
-"""The front page: what `bursar --help` prints. It imports nothing, so that it comes at once."""
+"""The front page: what `bursar --help` prints. It imports nothing, to start fast."""
 
 from typing import Final
 
 VERBS: Final = {
     "agent": (
         "bursar.cli.processes.agent:agent",
-        "Show a node's devices to those who ask kubelet for them.",
+        "Serve kubelet's PodResources API with all devices of a node's pods.",
     ),
     "capacity": (
         "bursar.cli.capacity.capacity:capacity",
-        "Look at and set what nodes offer of extended resources.",
+        "Show and set the capacity of extended resources on nodes.",
     ),
     "completion": ("bursar.cli.completion:completion", "Print the shell completion script."),
     "controller": (
         "bursar.cli.processes.controller:controller",
-        "Keep the books of a cluster, and let pods go as there is room.",
+        "Keep the books of a cluster and release pods as quotas have room.",
     ),
     "describe": (
         "bursar.cli.reports.describe:describe",
@@ -22,20 +22,26 @@ VERBS: Final = {
     ),
     "devices": (
         "bursar.cli.devices.devices:devices",
-        "List who has which device, and who says so.",
+        "List the devices each pod holds, and where reports conflict.",
     ),
     "manifests": (
         "bursar.cli.install.manifests:manifests",
-        "Print what gates, rewrites or shows the pods of a cluster.",
+        "Print the manifests that install parts of Bursar.",
     ),
     "peerpod": (
         "bursar.cli.peerpods.peerpod:peerpod",
         "Rewrite peer pods and choose their instance types, offline.",
     ),
-    "quantity": ("bursar.cli.reports.quantity:quantity", "Read quantities as Kubernetes does."),
+    "quantity": (
+        "bursar.cli.reports.quantity:quantity",
+        "Parse, compare and add quantities as Kubernetes does.",
+    ),
     "queue": ("bursar.cli.quota.queue:queue", "List the pods that wait for a quota, and why."),
-    "release": ("bursar.cli.quota.release:release", "Let pods go without asking a quota."),
-    "top": ("bursar.cli.quota.top:top", "Show how much there is, what is used, and what waits."),
+    "release": (
+        "bursar.cli.quota.release:release",
+        "Remove the quota gate from pods, without checking quotas.",
+    ),
+    "top": ("bursar.cli.quota.top:top", "Show capacity, usage and waiting pods of a resource."),
     "up": ("bursar.cli.processes.up:up", "Run a cluster and watch it live."),
     "webhook": (
         "bursar.cli.processes.webhook:webhook",

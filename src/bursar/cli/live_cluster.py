@@ -1,4 +1,4 @@
-"""Which cluster a person's verb is about: the one kubectl would talk to."""
+"""The cluster that a verb reads: the one kubectl would use."""
 
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -15,23 +15,26 @@ from bursar.cli.exit_codes import BadInputError
 
 
 class LiveCluster(Reader, Writer, Protocol):
-    """A cluster that answers. Most verbs only read."""
+    """A real cluster. Most verbs only read from it."""
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--kubeconfig` and `--context`; the command receives a `str | None` and a `str`."""
     with_context = click.option(
-        "--context", default="", help="Look at this context of your kubeconfig."
+        "--context",
+        default="",
+        metavar="NAME",
+        help="Context of the kubeconfig to use. Default: its current context.",
     )(command)
     return click.option(
         "--kubeconfig",
         type=click.Path(),
-        help="Look at the cluster of this file. Default: where kubectl would look.",
+        help="Kubeconfig of the cluster. Default: $KUBECONFIG, else ~/.kube/config.",
     )(with_context)
 
 
 def kubeconfigs(named: str | None) -> Sequence[str]:
-    """The file that was named, else where kubectl would look."""
+    """The named kubeconfig, else those that kubectl would read."""
     if named is not None:
         return [named]
     listed = [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
@@ -40,8 +43,8 @@ def kubeconfigs(named: str | None) -> Sequence[str]:
 
 @asynccontextmanager
 async def live_cluster(kubeconfig: str | None, context: str) -> AsyncIterator[LiveCluster]:
-    """The cluster. Raises `BadInputError` if it is not known where that is."""
-    # Only whoever talks to a cluster should wait for an HTTP client to be imported.
+    """Connect to the cluster. Raises `BadInputError` if the kubeconfig cannot be used."""
+    # Imported here, since a verb that reads files should not pay for an HTTP client.
     from bursar.adapters.kube.client import KubeClient  # noqa: PLC0415
     from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415
     from bursar.adapters.kube.config_error import ConfigError  # noqa: PLC0415

@@ -52,9 +52,12 @@ def run(arguments: list[str]) -> int:
 
     from bursar.cli.exit_codes import BAD_INPUT, INTERRUPTED, BadInputError  # noqa: PLC0415
     from bursar.cli.root import bursar  # noqa: PLC0415
+    from bursar.entry.processes import ComposedProcesses  # noqa: PLC0415
 
     try:
-        outcome = bursar.main(arguments, prog_name="bursar", standalone_mode=False)
+        outcome = bursar.main(
+            arguments, prog_name="bursar", standalone_mode=False, obj=ComposedProcesses()
+        )
         sys.stdout.flush()
     except BadInputError as error:
         _say(str(error))

@@ -47,20 +47,23 @@ T = TypeVar("T")
 _DIGITS: Final = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 
 
-@click.group(short_help="Look at and set what nodes offer of extended resources.")
+@click.group(short_help="Show and set the capacity of extended resources on nodes.")
 def capacity() -> None:
     """Look at and set what nodes offer of extended resources."""
 
 
 selector_option = click.option(
-    "-l", "--selector", default="", help="All nodes with these labels, instead of one by name."
+    "-l", "--selector", default="", help="Label selector of the nodes, instead of a name."
 )
 force_option = click.option(
-    "--force", "is_forced", is_flag=True, help="Also if it is in use, or somebody else's."
+    "--force",
+    "is_forced",
+    is_flag=True,
+    help="Change capacity that is in use or that another component keeps.",
 )
 
 
-@capacity.command(name="set", short_help="Set what nodes offer, and keep it so.")
+@capacity.command(name="set", short_help="Set the capacity of nodes and keep it.")
 @click.argument("names", metavar="[NODE] RESOURCE=AMOUNT...", nargs=-1, required=True)
 @selector_option
 @force_option
@@ -87,7 +90,7 @@ def set_(
     return _say(_answered(target.change(wish)), output)
 
 
-@capacity.command(short_help="Withdraw what was set, and let declarations hold again.")
+@capacity.command(short_help="Remove capacity set by hand; the declared capacity applies again.")
 @click.argument("names", metavar="[NODE] RESOURCE...", nargs=-1, required=True)
 @selector_option
 @force_option
@@ -95,7 +98,7 @@ def set_(
     *("-n", "--namespace"),
     default=DEFAULT_NAMESPACE,
     show_default=True,
-    help=f"Where Bursar is installed, and {CAPACITY_CONFIG} is.",
+    help=f"Namespace of the installation and of the ConfigMap {CAPACITY_CONFIG}.",
 )
 @preset_options
 @cluster_options
@@ -128,7 +131,7 @@ def unset(  # noqa: PLR0913 - one for each option
     return _say(_answered(target.change(wish, places)), output)
 
 
-@capacity.command(short_help="List what nodes offer, what is used, and whose it is.")
+@capacity.command(short_help="List capacity of nodes, its use, and who keeps it.")
 @click.argument("node", required=False)
 @selector_option
 @cluster_options

@@ -1,4 +1,4 @@
-"""Where capacity is declared, asked in the same words by all who read or keep it."""
+"""Options that say where capacity is declared, shared by `capacity`, `controller` and `top`."""
 
 import os
 from collections.abc import Callable
@@ -23,13 +23,13 @@ def preset_options(command: F) -> F:
         "--peerpods-nodes",
         default=str(PRESET_SELECTOR),
         show_default=True,
-        help="Labels of the nodes that it is about.",
+        help="Label selector of the nodes that get the capacity for peer pods.",
     )(command)
     return click.option(
         "--peerpods-namespace",
         default=PRESET_NAMESPACE,
         show_default=True,
-        help=f"Where {PRESET_CONFIG} says how many peer pods a node may have.",
+        help=f"Namespace of the ConfigMap {PRESET_CONFIG}, which limits peer pods per node.",
     )(command)
 
 

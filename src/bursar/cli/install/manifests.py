@@ -62,35 +62,37 @@ _WRITTEN_OPERATORS: Final = {
 
 def _agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
-        click.option("--image", default=IMAGE, show_default=True, help="Agent: what to run."),
+        click.option("--image", default=IMAGE, show_default=True, help="Agent: image to run."),
         click.option(
             "--pods-from",
             type=click.Choice([each.value for each in PodsFrom]),
             default=PodsFrom.KUBELET.value,
             show_default=True,
-            help="Agent: who tells it which pods its node has.",
+            help="Agent: where it reads the pods of its node from.",
         ),
         click.option(
             "--socket-dir",
             default=SOCKET_FOLDER,
             show_default=True,
-            help="Agent: folder of the host for its socket.",
+            help="Agent: folder on the host for its socket.",
         ),
         click.option(
             "--kubelet-dir",
             default=KUBELET_FOLDER,
             show_default=True,
-            help="Agent: what kubelet has as its --root-dir.",
+            help="Agent: kubelet's --root-dir.",
         ),
         click.option(
             "--kubelet-cert",
             default="",
-            help="Agent: file of the host to know kubelet by, if it signed its own certificate.",
+            help="Agent: file on the host with the CA of kubelet's serving certificate.",
         ),
         click.option(
-            "--sources-config", default="", help="Agent: ConfigMap with a key sources.yaml."
+            "--sources-config",
+            default="",
+            help="Agent: ConfigMap that holds the allocators under the key sources.yaml.",
         ),
-        click.option("--host-network", is_flag=True, help="Agent: run on the host's network."),
+        click.option("--host-network", is_flag=True, help="Agent: use the host's network."),
         click.option(
             "--agent-option",
             "agent_options",
@@ -103,68 +105,82 @@ def _agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command(short_help="Print what gates, rewrites or shows the pods of a cluster.")
+@click.command(short_help="Print the manifests that install parts of Bursar.")
 @click.argument("parts", nargs=-1, metavar=f"[{'|'.join(PARTS)}]...", type=click.Choice(PARTS))
-@click.option("-n", "--namespace", default="aaq", show_default=True, help="Where Bursar runs.")
+@click.option(
+    "-n", "--namespace", default="aaq", show_default=True, help="Namespace of the installation."
+)
 @click.option(
     "-l",
     "--selector",
     help="Gate namespaces with these labels; '' for all. "
     "Default: application-aware-quota/enable-gating",
 )
-@click.option("--without-cluster-quota", is_flag=True, help="Leave out cluster-wide quotas.")
-@click.option("--refuse-growth", is_flag=True, help="Policies: deny a resize that grows a pod.")
+@click.option("--without-cluster-quota", is_flag=True, help="Leave out cluster quotas.")
 @click.option(
-    "--configuration-exists", is_flag=True, help="Webhooks: refuse to create an AAQ object."
+    "--refuse-growth", is_flag=True, help="Policies: deny every resize that increases requests."
 )
+@click.option("--configuration-exists", is_flag=True, help="Webhooks: deny a second AAQ object.")
 @click.option(
     "--ca-bundle",
     type=click.Path(dir_okay=False),
-    help="Webhooks: certificates (PEM) that the API server shall trust.",
+    help="Webhooks: CA certificates (PEM) that sign the webhook's certificate.",
 )
-@click.option("--url", default="", help="Webhooks: where they are, if not behind a Service.")
+@click.option(
+    "--url", default="", help="Webhooks: URL of the webhook, if it is not behind a Service."
+)
 @click.option(
     "--runtime-class",
     "runtime_classes",
     multiple=True,
-    help=f"Peer pods: whose pods. Repeatable. Default: {RUNTIME_CLASS}",
+    help=f"Peer pods: RuntimeClass of peer pods. Repeatable. Default: {RUNTIME_CLASS}",
 )
 @click.option(
-    "--vm-resource", default=VM_RESOURCE, show_default=True, help="Peer pods: what asks for a VM."
+    "--vm-resource",
+    default=VM_RESOURCE,
+    show_default=True,
+    help="Peer pods: extended resource that stands for one VM.",
 )
 @click.option(
     "--node-label",
     "node_labels",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Peer pods: nodes that can run them. Repeatable.",
+    help="Peer pods: label of nodes that can run them. Repeatable.",
 )
 @click.option(
-    "--without-runtime-class", is_flag=True, help="Peer pods: leave out the class; it is there."
+    "--without-runtime-class",
+    is_flag=True,
+    help="Peer pods: leave out the RuntimeClass; it exists.",
 )
 @click.option(
-    "--handler", default="", help="Peer pods: of the class, on nodes. Default: its own name"
+    "--handler", default="", help="Peer pods: handler of the RuntimeClass. Default: its name."
 )
 @click.option(
     "--overhead-cpu",
     default=str(OVERHEAD_CPU),
     show_default=True,
-    help="Peer pods: what one costs the worker.",
+    help="Peer pods: CPU that one pod costs the worker node.",
 )
 @click.option(
-    "--overhead-memory", default=str(OVERHEAD_MEMORY), show_default=True, help="Likewise."
+    "--overhead-memory",
+    default=str(OVERHEAD_MEMORY),
+    show_default=True,
+    help="Peer pods: memory that one pod costs the worker node.",
 )
 @click.option(
-    "--all-pods", is_flag=True, help="Peer pods: send all pods, as others may set the class."
+    "--all-pods",
+    is_flag=True,
+    help="Peer pods: review every pod; another webhook may set the class.",
 )
 @click.option(
-    "--without-webhook", is_flag=True, help="Peer pods: a policy that only asks for the VM."
+    "--without-webhook", is_flag=True, help="Peer pods: a policy that only adds the VM resource."
 )
 @click.option(
     "--peerpods-namespace",
     default=PRESET_NAMESPACE,
     show_default=True,
-    help=f"Capacity: where {PRESET_CONFIG} is.",
+    help=f"Capacity: namespace of the ConfigMap {PRESET_CONFIG}.",
 )
 @_agent_options
 @click.option(
@@ -173,7 +189,7 @@ def _agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(["yaml", "json"]),
     default="yaml",
     show_default=True,
-    help="How to print the result.",
+    help="Output format.",
 )
 def manifests(
     parts: tuple[str, ...],

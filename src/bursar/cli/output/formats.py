@@ -34,7 +34,7 @@ def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
         default=Output.TABLE.value,
         show_default=True,
         callback=lambda _context, _parameter, value: Output(value),
-        help="How to print the result.",
+        help="Output format.",
     )(command)
 
 

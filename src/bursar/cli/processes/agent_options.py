@@ -1,4 +1,4 @@
-"""The options of `bursar agent`, and what they mean together."""
+"""The options of `bursar agent`, and the settings made of them."""
 
 import os
 import re
@@ -26,23 +26,25 @@ from bursar.app.devices.places import HTTP_PORT, KUBELET_FOLDER, SOCKET, SOCKET_
 from bursar.app.devices.proxy import ProxyRules
 from bursar.app.devices.rate_limit import RateRules
 from bursar.cli.output.durations import Duration
+from bursar.cli.processes.log_options import LogSettings, log_from
+from bursar.cli.processes.process_options import ClusterChoice
 from bursar.core.devices.resolving import Rules, Trust
 from bursar.core.model.quantity import Quantity, QuantityError
 
 BIND: Final = f"127.0.0.1:{HTTP_PORT}"
 MESSAGE_MAX: Final = "16Mi"
-"""What Multus takes at most."""
+"""Multus accepts no larger message."""
 MESSAGE_LEAST: Final = 1024
-"""Kubelet has more to say of a single pod."""
+"""Kubelet's entry for a single pod can already be larger than this."""
 GROUP_MAX: Final = 2**32 - 2
-"""The number after it means nobody."""
+"""The next number is `(gid_t) -1`, which means no group."""
 NOT_IN_COMPAT: Final = {
     "trust": "--trust",
     "schedulers": "--scheduler",
     "share_suffix": "--share-suffix",
     "sources_file": "--sources",
 }
-"""What Koordinator's proxy has no notion of, so that compat has none either."""
+"""Options without a counterpart in Koordinator's proxy, by parameter name."""
 
 _HOST: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9_.]{0,252}")
 
@@ -53,7 +55,7 @@ class Mode(Enum):
 
 
 class WhenUnknown(Enum):
-    """What clients get while nothing is known of the pods."""
+    """What the agent answers when it knows no pods, or only stale ones."""
 
     KUBELET = "kubelet"
     REFUSE = "refuse"
@@ -68,7 +70,7 @@ class AgentSettings:
     pods_from: PodsFrom
     kubelet_address: str
     kubelet_port: int
-    """0: as the Node object says, else kubelet's usual one."""
+    """0: the port in the Node object, else 10250."""
     read_only_port: int
     trust_in_kubelet: KubeletTrust
     freshness: FreshnessRules
@@ -77,10 +79,12 @@ class AgentSettings:
     rate: RateRules
     is_compat: bool
     sources_file: str
-    """Empty: Koordinator's alone."""
+    """Empty: Koordinator is the only allocator."""
     bind: tuple[str, int] | None
-    """None to listen nowhere."""
+    """None: do not listen."""
     tells_events: bool
+    cluster: ClusterChoice
+    log: LogSettings
 
 
 def _octal(_: click.Context, __: click.Parameter, text: str) -> int:
@@ -174,41 +178,45 @@ _OPTIONS: Final = (
         show_default=True,
         type=click.Path(),
         callback=_own_socket,
-        help="Where clients ask.",
+        help="Socket that clients such as Multus and dcgm-exporter connect to.",
     ),
     click.option(
-        "--socket-mode", default="0600", show_default=True, callback=_octal, help="Of that file."
+        "--socket-mode",
+        default="0600",
+        show_default=True,
+        callback=_octal,
+        help="File mode of the socket, in octal digits.",
     ),
-    click.option("--socket-group", callback=_group, help="Group of that file, by name or number."),
+    click.option(
+        "--socket-group", callback=_group, help="Group that owns the socket, by name or number."
+    ),
     click.option(
         "--kubelet-socket",
         default=f"{KUBELET_FOLDER}/pod-resources/{SOCKET}",
         show_default=True,
         type=click.Path(),
         callback=_others_socket,
-        help="Where kubelet is asked.",
+        help="Socket of kubelet's own PodResources API.",
     ),
-    click.option(
-        "--node", envvar="NODE_NAME", help="Which node this is. Default: the host's name."
-    ),
+    click.option("--node", envvar="NODE_NAME", help="Name of this node. Default: the host's name."),
     click.option(
         "--pods-from",
         type=_choices(PodsFrom),
         default=PodsFrom.KUBELET.value,
         show_default=True,
-        help="Who tells which pods the node has.",
+        help="Source of this node's pods: kubelet, its read-only port, or the API server.",
     ),
     click.option(
         "--kubelet-address",
         default="",
         callback=_host,
-        help="Default: as the Node object says, or 127.0.0.1.",
+        help="Address of kubelet. Default: the one in the Node object, else 127.0.0.1.",
     ),
     click.option(
         "--kubelet-port",
         type=click.IntRange(0, 65535),
         default=0,
-        help="Default: as the Node object says, or 10250.",
+        help="Port of kubelet. Default: the one in the Node object, else 10250.",
     ),
     click.option(
         "--kubelet-read-only-port",
@@ -216,138 +224,154 @@ _OPTIONS: Final = (
         type=click.IntRange(1, 65535),
         default=READ_ONLY_PORT,
         show_default=True,
-        help="For kubelet-read-only.",
+        help="Port of kubelet with --pods-from=kubelet-read-only.",
     ),
     click.option(
         "--kubelet-ca",
         type=click.Path(),
         default="",
-        help="Who vouches for kubelet. Default: the cluster's own authority.",
+        help="CA certificates (PEM) of kubelet's serving certificate. Default: the cluster's CA.",
     ),
-    click.option("--kubelet-insecure", is_flag=True, help="Take any certificate of kubelet's."),
     click.option(
-        "--kubelet-server-name", default="", help="For whom kubelet's certificate must be."
+        "--kubelet-insecure", is_flag=True, help="Do not verify kubelet's serving certificate."
+    ),
+    click.option(
+        "--kubelet-server-name",
+        default="",
+        help="Name that kubelet's serving certificate must have. Default: its address.",
     ),
     click.option(
         "--kubelet-token-file",
         type=click.Path(),
         default="",
-        help="What to show to kubelet. Default: what the API server is shown.",
+        help="File with the bearer token for kubelet. Default: the credentials for the API server.",
     ),
     click.option(
         "--kubelet-client-cert",
         type=click.Path(),
         default="",
-        help="A client certificate to show instead.",
+        help="Client certificate (PEM) for kubelet, instead of a token.",
     ),
-    click.option("--kubelet-client-key", type=click.Path(), default="", help="Its key."),
+    click.option(
+        "--kubelet-client-key",
+        type=click.Path(),
+        default="",
+        help="Private key (PEM) of --kubelet-client-cert.",
+    ),
     click.option(
         "--kubelet-timeout",
         type=Duration(),
         default="3s",
         show_default=True,
         callback=_some_time,
-        help="For the pods to be told.",
+        help="How long to wait for kubelet to list its pods.",
     ),
     click.option(
         "--pods-max-age",
         type=Duration(),
         default="1s",
         show_default=True,
-        help="For how long pods are used before they are read again.",
+        help="How long a list of pods is used before it is read again.",
     ),
     click.option(
         "--stale-for",
         type=Duration(),
         default="5m",
         show_default=True,
-        help="For how long they are used while they cannot be read.",
+        help="How long the last list of pods is used while reading fails.",
     ),
     click.option(
         "--when-unknown",
         type=_choices(WhenUnknown),
         default=WhenUnknown.KUBELET.value,
         show_default=True,
-        help="After that: kubelet's own answer, or none.",
+        help="After --stale-for, answer with kubelet's own data, or refuse.",
     ),
     click.option(
         "--sources",
         "sources_file",
         type=click.Path(),
         default="",
-        help="YAML file that says who else writes devices on pods. Default: Koordinator.",
+        help="YAML file that lists the allocators that annotate pods. Default: Koordinator only.",
     ),
     click.option(
         "--mode",
         type=_choices(Mode),
         default=Mode.IMPROVED.value,
         show_default=True,
-        help="compat: what Koordinator's proxy answers, byte for byte.",
+        help="compat: the same bytes as Koordinator's proxy.",
     ),
     click.option(
         "--trust",
         type=_choices(Trust),
         default=Trust.ASKED.value,
         show_default=True,
-        help="Whose annotations are believed: of pods that ask for such a device, or any.",
+        help="Which annotations count: those of pods that request such a device, or any.",
     ),
     click.option(
         "--scheduler",
         "schedulers",
         multiple=True,
-        help="Believe only pods of this scheduler. Repeatable.",
+        help="Read annotations only of pods with this schedulerName. Repeatable.",
     ),
-    click.option("--share-suffix", is_flag=True, help="Number the shares of a GPU: GPU-...::1."),
-    click.option("--only-with-devices", is_flag=True, help="Leave out pods that have no devices."),
+    click.option("--share-suffix", is_flag=True, help="Number the shares of one GPU: GPU-...::1."),
+    click.option(
+        "--only-with-devices", is_flag=True, help="Answer only with pods that hold devices."
+    ),
     click.option(
         "--trim-above",
         default="0",
         callback=_bytes,
-        help="The same, in answers longer than that: 4Mi. Default: never.",
+        help="As --only-with-devices, for answers larger than this, such as 4Mi. Default: never.",
     ),
     click.option(
         "--max-message",
         default=MESSAGE_MAX,
         show_default=True,
         callback=_answer_bytes,
-        help="Largest answer taken from kubelet.",
+        help="Maximum size of an answer from kubelet.",
     ),
     click.option(
         "--rate",
         type=click.IntRange(0),
         default=100,
         show_default=True,
-        help="Calls a second, as kubelet allows. 0: any.",
+        help="Maximum calls per second, as kubelet has it. 0: no limit.",
     ),
     click.option(
         "--burst",
         type=click.IntRange(1),
         default=10,
         show_default=True,
-        help="Calls at once, within that.",
+        help="Maximum calls at once within --rate.",
     ),
     click.option(
         "--bind",
         default=BIND,
         show_default=True,
         callback=_address,
-        help="Address and port of /metrics, /healthz and /readyz; empty for none.",
+        help="Address and port of /metrics, /healthz and /readyz. Empty: do not listen.",
     ),
     click.option(
-        "--events/--no-events", default=True, help="Tell of bad annotations in events on the pods."
+        "--events/--no-events",
+        default=True,
+        help="Record an event on pods with an annotation that cannot be used.",
     ),
 )
 
 
 def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add them all; the command receives them by name."""
+    """Add all options of the agent; the command receives them by name."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def settings_from(chosen: Mapping[str, Any]) -> AgentSettings:
-    """Raises `click.UsageError` for what does not go together. Within the command's context."""
+    """Make settings of the options. Call it while the command's context is active.
+
+    Raises `click.UsageError` if options contradict each other.
+    """
     if is_same(chosen["socket"], chosen["kubelet_socket"]):
         problem = "the agent needs a socket of its own, and this is kubelet's (--kubelet-socket)"
         raise click.UsageError(f"--socket: {chosen['socket']}: {problem}")
@@ -384,6 +408,8 @@ def settings_from(chosen: Mapping[str, Any]) -> AgentSettings:
         sources_file=chosen["sources_file"],
         bind=chosen["bind"],
         tells_events=chosen["events"],
+        cluster=ClusterChoice(chosen["kubeconfig"], chosen["context"]),
+        log=log_from(chosen),
     )
 
 

@@ -1,31 +1,36 @@
-"""`bursar up`: a cluster to look at, embedded or real, live until told to stop."""
+"""`bursar up`: run the embedded cluster, or watch a real one, live in this terminal."""
 
-import asyncio
-import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from random import SystemRandom
-from typing import Final
 
 import click
 
-from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.whole_objects import observe_nodes, observe_pods
 from bursar.app.cluster.ports import ClusterError
-from bursar.app.reports.overview import Overview, overview
+from bursar.app.reports.overview import Overview
 from bursar.cli.exit_codes import OK, BadInputError
-from bursar.cli.live_cluster import kubeconfigs
 from bursar.cli.output.durations import Duration
 from bursar.cli.output.formats import Output, emit_document, output_option
 from bursar.cli.processes import overview_view
-from bursar.cli.processes.up_cluster import Shown, embedded_cluster, real_cluster
-
-REFRESH_SECONDS: Final = 0.25
-SYNC_SECONDS_MAX: Final = 30
+from bursar.cli.processes.process_options import ClusterChoice
+from bursar.cli.processes.processes import Processes
 
 Show = Callable[[Overview], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpSettings:
+    """What to show: a real cluster if one is named, else the embedded one."""
+
+    cluster: ClusterChoice
+    files: tuple[str, ...]
+    """Manifests that the embedded cluster starts with. Empty: the example."""
+    seed: int
+    state: Path | None
+    seconds: float | None
+    """None: until Ctrl-C."""
 
 
 @click.command(short_help="Run a cluster and watch it live.")
@@ -35,19 +40,32 @@ Show = Callable[[Overview], None]
     "files",
     multiple=True,
     type=click.Path(allow_dash=True),
-    help="What the embedded cluster starts with: files, folders, or -. Default: an example.",
+    help="Manifests the embedded cluster starts with: files, folders, or -. Default: an example.",
 )
 @click.option(
     "--state",
     type=click.Path(path_type=Path),
-    help="Go on with the embedded cluster of this file, and keep it there in the end.",
+    help="Load the embedded cluster from this file if it exists, and save it there at the end.",
 )
-@click.option("--kubeconfig", type=click.Path(), help="Look at the cluster of this file instead.")
-@click.option("--context", default="", help="Look at this context of your kubeconfig instead.")
+@click.option(
+    "--kubeconfig", type=click.Path(), help="Watch the real cluster of this kubeconfig instead."
+)
+@click.option(
+    "--context", default="", help="Watch the real cluster of this kubeconfig context instead."
+)
 @click.option("--for", "seconds", type=Duration(), help="Stop after this time, such as 30s.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the embedded cluster.")
+@click.option(
+    "--seed",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Seed of the embedded cluster's random choices.",
+)
 @output_option
+@click.pass_obj
 def up(  # noqa: PLR0913 - one for each option
+    processes: Processes,
+    /,
     *,
     files: tuple[str, ...],
     state: Path | None,
@@ -62,23 +80,20 @@ def up(  # noqa: PLR0913 - one for each option
     Without --kubeconfig or --context this is the embedded cluster: objects,
     controllers, a scheduler and nodes in this process; no other cluster is
     touched, whatever the environment says. With one of them a real cluster is
-    looked at, and only looked at.
+    watched, and nothing is written to it.
     """
-    is_real = kubeconfig is not None or bool(context)
-    if is_real and files:
+    choice = ClusterChoice(kubeconfig, context)
+    if choice.is_named and files:
         raise click.UsageError("-f is for the embedded cluster; a real one is only looked at")
-    if is_real and state is not None:
+    if choice.is_named and state is not None:
         raise click.UsageError("--state is for the embedded cluster; a real one keeps its own")
     if files and state is not None and state.exists():
         raise click.UsageError(f"-f is for a new cluster, and {state} already holds one")
-    title = "real cluster, read only" if is_real else "embedded cluster"
-    cluster = (
-        real_cluster(kubeconfigs(kubeconfig), context)
-        if is_real
-        else embedded_cluster(files, seed, state)
-    )
+    title = "real cluster, read only" if choice.is_named else "embedded cluster"
+    settings = UpSettings(cluster=choice, files=files, seed=seed, state=state, seconds=seconds)
     try:
-        last = asyncio.run(_watch(cluster, title, seconds, output))
+        with _shown(title, output) as show:
+            last = processes.up(settings, show)
     except ClusterError as error:
         raise BadInputError(f"the cluster could not be read: {error}") from None
     if output is Output.TABLE:
@@ -86,53 +101,6 @@ def up(  # noqa: PLR0913 - one for each option
     else:
         emit_document({"cluster": title, **overview_view.as_dict(last)}, output)
     return OK
-
-
-async def _watch(
-    opening: AbstractAsyncContextManager[Shown],
-    title: str,
-    seconds: float | None,
-    output: Output,
-) -> Overview:
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
-    if seconds is not None:
-        loop.call_later(seconds, ended.set)
-    async with opening as shown:
-        with _shown(title, output) as show:
-            return await _follow(shown, ended, show)
-
-
-async def _follow(shown: Shown, ended: asyncio.Event, show: Show) -> Overview:
-    """Keep looking until told to end; the last look is the answer."""
-    pods = observe_pods(shown.cluster, SYSTEM_CLOCK, SystemRandom())
-    nodes = observe_nodes(shown.cluster, SYSTEM_CLOCK, SystemRandom())
-    tasks = [asyncio.create_task(informer.run()) for informer in (pods, nodes)]
-
-    def look() -> Overview:
-        return overview(
-            (each.item for each in nodes.snapshot().objects()),
-            (each.item for each in pods.snapshot().objects()),
-            shown.glance(),
-        )
-
-    try:
-        async with asyncio.timeout(SYNC_SECONDS_MAX):
-            await asyncio.gather(pods.wait_synced(), nodes.wait_synced())
-        while not ended.is_set():
-            show(look())
-            with suppress(TimeoutError):
-                await asyncio.wait_for(ended.wait(), REFRESH_SECONDS)
-        return look()
-    except TimeoutError:
-        cause = pods.last_error or nodes.last_error or "no answer"
-        raise BadInputError(f"the cluster could not be read: {cause}") from None
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @contextmanager

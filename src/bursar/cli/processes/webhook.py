@@ -1,28 +1,17 @@
-"""`bursar webhook`: answer the admission reviews of an API server until told to end."""
+"""`bursar webhook`: the options of the process that answers admission reviews."""
 
-import asyncio
 import os
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from random import SystemRandom
 from typing import Any, Final
 
 import click
 
-from bursar.adapters.admission.desk_client import DeskClient, DeskSettings
-from bursar.adapters.admission.peerpods import PeerPodCounts, peer_pod_routes
-from bursar.adapters.admission.reviewing import Reviewer
-from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
-from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.kube.access import SERVICE_ACCOUNT_FOLDER, ClusterAccess
-from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.serving.server import BODY_BYTES_MAX, HttpsServer
-from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.adapters.admission.desk_client import DeskSettings
+from bursar.adapters.serving.server import BODY_BYTES_MAX
 from bursar.adapters.serving.tls_profile import TlsProfile, tls_profile
 from bursar.app.admission.pods import CONTROLLER, Installation, WhenUnreachable
-from bursar.app.admission.quotas import QuotaCheck
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.peerpods.options import (
     catalogue_options,
@@ -30,13 +19,19 @@ from bursar.cli.peerpods.options import (
     sizing_options,
     types_from,
 )
-from bursar.cli.processes.process import address_of, cluster_access, listen, own_namespace
-from bursar.cli.processes.until_told import until_told
+from bursar.cli.processes.installation import SERVICE_ACCOUNT_FOLDER, own_namespace
+from bursar.cli.processes.log_options import LogSettings, log_from, log_options
+from bursar.cli.processes.process_options import (
+    BIND,
+    TLS_FOLDER,
+    ClusterChoice,
+    host_and_port,
+    process_cluster_options,
+)
+from bursar.cli.processes.processes import Processes
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 
-TLS_FOLDER: Final = "/etc/bursar/tls"
-BIND: Final = "0.0.0.0:8443"
 TARGET_CLASSES: Final = "TARGET_RUNTIMECLASS"
 TARGET_RESOURCE: Final = "POD_VM_EXTENDED_RESOURCE"
 TLS_VERSION: Final = "TLS_MIN_VERSION"
@@ -44,8 +39,11 @@ TLS_SUITES: Final = "TLS_CIPHER_SUITES"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    bind: str
+class WebhookProcess:
+    """The settings of a webhook process."""
+
+    cluster: ClusterChoice
+    bind: tuple[str, int]
     tls_folder: str
     installation: Installation
     when_unreachable: WhenUnreachable
@@ -53,6 +51,7 @@ class Settings:
     desk: DeskSettings
     peer_pods: PeerPodSettings
     tls: TlsProfile
+    log: LogSettings
 
 
 @click.command(short_help="Gate new pods, rewrite peer pods and check quotas for an API server.")
@@ -63,18 +62,21 @@ class Settings:
     default=TLS_FOLDER,
     show_default=True,
     type=click.Path(),
-    help="Folder with tls.crt and tls.key, followed as they change.",
+    help="Folder with tls.crt and tls.key; reloaded when they change.",
 )
-@click.option("--namespace", help="Where Bursar is installed. Default: that of the pod, or aaq.")
-@click.option("--kubeconfig", type=click.Path(), help="Default: the service account of the pod.")
-@click.option("--context", default="", help="Of the kubeconfig.")
+@click.option(
+    "--namespace",
+    metavar="NAME",
+    help="Namespace of this installation. Default: the pod's namespace, or aaq.",
+)
+@process_cluster_options
 @click.option(
     "--resize-when-unreachable",
     "when_unreachable",
     type=click.Choice([each.value for each in WhenUnreachable]),
     default=WhenUnreachable.DENY.value,
     show_default=True,
-    help="What becomes of growing pods while no controller can be asked.",
+    help="Whether a pod may be resized upwards while no controller can be reached.",
 )
 @click.option(
     "--max-body",
@@ -82,23 +84,44 @@ class Settings:
     type=click.IntRange(min=1024),
     default=BODY_BYTES_MAX,
     show_default=True,
-    help="Largest review taken, in bytes.",
+    help="Maximum size of an admission review, in bytes.",
 )
-@click.option("--leader-ca", type=click.Path(), help="Default: ca.crt in the --tls-dir.")
-@click.option("--token-file", type=click.Path(), help="Default: that of the service account.")
+@click.option(
+    "--leader-ca",
+    type=click.Path(),
+    help="CA certificates that sign the controller's certificate. Default: ca.crt in --tls-dir.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(),
+    help="Token shown to the controller. Default: the service account's token.",
+)
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in Mode]),
     default=Mode.EFFECTIVE.value,
     show_default=True,
-    help="How peer pods are sized.",
+    help="How the size of a peer pod's VM is computed: as upstream's webhook does, or effective.",
 )
 @sizing_options
-@click.option("--vm-resource", envvar=TARGET_RESOURCE, help=f"What asks for a VM: {VM_RESOURCE}")
-@click.option("--keep", multiple=True, help="A resource that stays on the worker. Repeatable.")
+@click.option(
+    "--vm-resource",
+    envvar=TARGET_RESOURCE,
+    help=f"Extended resource that stands for one VM. Default: {VM_RESOURCE}",
+)
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="RESOURCE",
+    help="Resource that stays in the pod's requests. Repeatable.",
+)
 @click.option("--default-mem", is_flag=True, help="Write the annotation default_mem as well.")
 @catalogue_options
+@log_options
+@click.pass_obj
 def webhook(  # noqa: PLR0913 - one parameter for each option
+    processes: Processes,
+    /,
     *,
     bind: str,
     tls_folder: str,
@@ -117,10 +140,10 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
     and quotas are checked before they are stored. Peer pods are rewritten so
     that their VM is paid for, and not the worker.
     """
-    address_of(bind)
     home = Installation(namespace or own_namespace())
-    settings = Settings(
-        bind=bind,
+    settings = WebhookProcess(
+        cluster=ClusterChoice(kubeconfig, context),
+        bind=host_and_port(bind),
         tls_folder=tls_folder,
         installation=home,
         when_unreachable=WhenUnreachable(when_unreachable),
@@ -133,10 +156,9 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
         ),
         peer_pods=peer_pod_settings(chosen),
         tls=_tls_profile(),
+        log=log_from(chosen),
     )
-    access = cluster_access(kubeconfig, context)
-    asyncio.run(until_told(_serve(settings, access)))
-    _say("ended")
+    processes.webhook(settings)
     return OK
 
 
@@ -157,35 +179,3 @@ def peer_pod_settings(chosen: Mapping[str, Any]) -> PeerPodSettings:
     }
     types = types_from(options) if options["catalogue"] else ()
     return settings_from(options, Mode(options["mode"]), catalogue=types)
-
-
-def _say(line: str) -> None:
-    click.echo(f"bursar webhook: {line}", err=True)
-
-
-async def _serve(settings: Settings, access: ClusterAccess) -> None:
-    pair = ServingPair(settings.tls_folder, clock=SYSTEM_CLOCK, report=_say, profile=settings.tls)
-    async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(
-            KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom())
-        )
-        desk = await stack.enter_async_context(DeskClient(client, settings.desk))
-        await listen(_server(settings, client, desk), pair, settings.bind, say=_say)
-
-
-def _server(settings: Settings, client: KubeClient, desk: DeskClient) -> HttpsServer:
-    reviewer = Reviewer(
-        installation=settings.installation,
-        quotas=QuotaCheck(client, clock=SYSTEM_CLOCK, random=SystemRandom()),
-        desk=desk,
-        when_unreachable=settings.when_unreachable,
-    )
-    counts, peer_counts = ReviewCounts(), PeerPodCounts()
-    routes = webhook_routes(
-        reviewer.answer,
-        counts=counts,
-        metrics=lambda: counts.exposition() + peer_counts.exposition(),
-        body_bytes_max=settings.body_bytes_max,
-    )
-    every = {**routes, **peer_pod_routes(settings.peer_pods, peer_counts)}
-    return HttpsServer(every, clock=SYSTEM_CLOCK)

@@ -18,7 +18,7 @@ from bursar.cli.quota.source import (
 )
 
 
-@click.command(short_help="What quotas should show, recounted from the pods.")
+@click.command(short_help="Recount quotas from the pods and compare with their status.")
 @click.argument("name", required=False)
 @source_options
 @namespace_options

@@ -29,7 +29,7 @@ from bursar.core.quota.targeting import GATING_LABEL, Targeting
     "--namespace-selector",
     default=GATING_LABEL,
     show_default=True,
-    help="Labels of the namespaces whose pods are held back.",
+    help="Labels of the namespaces whose pods are gated.",
 )
 @output_option
 def queue(  # noqa: PLR0913 - one for each option

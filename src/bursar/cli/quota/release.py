@@ -14,11 +14,13 @@ from bursar.cli.output.formats import Output, emit_document, output_option
 from bursar.core.model.pod_row import PodRow
 
 
-@click.command(short_help="Let pods go without asking a quota.")
+@click.command(short_help="Remove the quota gate from pods, without checking quotas.")
 @click.argument("names", metavar="[POD]...", nargs=-1)
-@click.option("-n", "--namespace", help="Where the pods are. Default with --all: everywhere.")
-@click.option("--all", "is_all", is_flag=True, help="All pods behind the gate.")
-@click.option("--yes", "is_sure", is_flag=True, help="Do not ask before letting go of all.")
+@click.option(
+    "-n", "--namespace", help="Namespace of the pods. Default with --all: all namespaces."
+)
+@click.option("--all", "is_all", is_flag=True, help="All pods that have the gate.")
+@click.option("--yes", "is_sure", is_flag=True, help="Do not ask for confirmation.")
 @cluster_options
 @output_option
 def release(  # noqa: PLR0913 - one parameter for each option

@@ -59,7 +59,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "files",
         multiple=True,
         type=click.Path(allow_dash=True),
-        help="Read files instead of a cluster: files, folders, or -. Repeatable.",
+        help="Read manifests instead of a cluster: files, folders, or -. Repeatable.",
     )(cluster_options(command))
 
 

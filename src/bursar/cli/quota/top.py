@@ -20,15 +20,15 @@ from bursar.core.model.quantity import Quantity
 from bursar.core.peerpods.capacity import VM_RESOURCE
 
 
-@click.group(short_help="Show how much there is, what is used, and what waits.")
+@click.group(short_help="Show capacity, usage and waiting pods of a resource.")
 def top() -> None:
     """Show how much there is of something, what is used, and what waits for it."""
 
 
-@top.command(short_help="Machines of peer pods, per node and altogether.")
+@top.command(short_help="Show VMs of peer pods, per node and in total.")
 @source_options
 @click.option(
-    "--resource", default=VM_RESOURCE, show_default=True, help="Look at this resource instead."
+    "--resource", default=VM_RESOURCE, show_default=True, help="Extended resource to show."
 )
 @output_option
 def peerpods(

@@ -51,7 +51,9 @@ def files_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-@describe.command(short_help="Requests, limits, QoS class, cgroup values, validation errors.")
+@describe.command(
+    short_help="Show requests, limits, QoS class, cgroup values and validation errors."
+)
 @click.argument("name", required=False)
 @files_option
 @click.option("-n", "--namespace", help="Only pods of this namespace.")
@@ -84,7 +86,7 @@ def pod(name: str | None, files: tuple[str, ...], namespace: str | None, output:
     return NO if any(report.problems for report, _ in reports) else OK
 
 
-@describe.command(short_help="What kubectl describe node prints, and what still fits.")
+@describe.command(short_help="Show what kubectl describe node shows, and what still fits.")
 @click.argument("name", required=False)
 @files_option
 @output_option

@@ -22,13 +22,13 @@ LINE_BYTES_MAX: Final = TEXT_LENGTH_MAX * 4
 
 
 @click.command(
-    short_help="Read quantities as Kubernetes does.",
+    short_help="Parse, compare and add quantities as Kubernetes does.",
     context_settings={"ignore_unknown_options": True},  # so that -1 and -100m are quantities
     epilog="Exit code 1 if any input is not a quantity. Without arguments, reads one per line.",
 )
 @click.argument("quantities", nargs=-1, metavar="[Q]...")
-@click.option("--compare", is_flag=True, help="Say which of two quantities is greater.")
-@click.option("--sum", "total", is_flag=True, help="Add them up, as upstream adds.")
+@click.option("--compare", is_flag=True, help="Compare two quantities.")
+@click.option("--sum", "total", is_flag=True, help="Add the quantities, as Kubernetes does.")
 @output_option
 def quantity(quantities: tuple[str, ...], *, compare: bool, total: bool, output: Output) -> int:
     """Show the canonical form, exact value and format of each quantity Q.

@@ -1,10 +1,11 @@
-"""Which cluster `bursar up` looks at: the embedded one, brought to life here, or a real one."""
+"""`bursar up`: the embedded cluster with its simulation and controller, or a real cluster."""
 
 import asyncio
 import os
+import signal
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random, SystemRandom
@@ -32,16 +33,24 @@ from bursar.adapters.observed import Cluster
 from bursar.adapters.pod_rows import pod_row_decode
 from bursar.adapters.quota_kinds import crd_documents
 from bursar.adapters.quota_sources import term_sources
+from bursar.adapters.whole_objects import observe_nodes, observe_pods
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.cluster.ports import ClusterError, Json
 from bursar.app.cluster.time_limit import end
 from bursar.app.quota.controller import Controller, ControllerSettings
 from bursar.app.quota.glance import NOTHING_SEEN, Glance, glance
+from bursar.app.reports.overview import Overview, overview
 from bursar.cli.exit_codes import BadInputError
+from bursar.cli.live_cluster import kubeconfigs
 from bursar.cli.output.formats import printable
+from bursar.cli.processes.up import UpSettings
 from bursar.core.quota.targeting import Targeting
 
 EXAMPLE: Final = "examples/cluster"
+REFRESH_SECONDS: Final = 0.25
+SYNC_SECONDS_MAX: Final = 30
+
+Show = Callable[[Overview], None]
 
 JsonObject = Mapping[str, Json]
 
@@ -62,6 +71,63 @@ class Shown:
     def glance(self) -> Glance:
         term = None if self.controller is None else self.controller.term
         return NOTHING_SEEN if term is None else glance(term.books)
+
+
+def run_up(settings: UpSettings, show: Show) -> Overview:
+    """Show the cluster until SIGTERM, SIGINT or the end of the given time; return its last state.
+
+    Raises `BadInputError` and `ClusterError`.
+    """
+    choice = settings.cluster
+    cluster = (
+        real_cluster(kubeconfigs(choice.kubeconfig), choice.context)
+        if choice.is_named
+        else embedded_cluster(settings.files, settings.seed, settings.state)
+    )
+    return asyncio.run(_watch(cluster, settings.seconds, show))
+
+
+async def _watch(
+    opening: AbstractAsyncContextManager[Shown], seconds: float | None, show: Show
+) -> Overview:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    if seconds is not None:
+        loop.call_later(seconds, ended.set)
+    async with opening as shown:
+        return await _follow(shown, ended, show)
+
+
+async def _follow(shown: Shown, ended: asyncio.Event, show: Show) -> Overview:
+    """Keep looking until told to end; the last look is the answer."""
+    pods = observe_pods(shown.cluster, SYSTEM_CLOCK, SystemRandom())
+    nodes = observe_nodes(shown.cluster, SYSTEM_CLOCK, SystemRandom())
+    tasks = [asyncio.create_task(informer.run()) for informer in (pods, nodes)]
+
+    def look() -> Overview:
+        return overview(
+            (each.item for each in nodes.snapshot().objects()),
+            (each.item for each in pods.snapshot().objects()),
+            shown.glance(),
+        )
+
+    try:
+        async with asyncio.timeout(SYNC_SECONDS_MAX):
+            await asyncio.gather(pods.wait_synced(), nodes.wait_synced())
+        while not ended.is_set():
+            show(look())
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), REFRESH_SECONDS)
+        return look()
+    except TimeoutError:
+        cause = pods.last_error or nodes.last_error or "no answer"
+        raise BadInputError(f"the cluster could not be read: {cause}") from None
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -1,0 +1,17 @@
+"""Where this process is installed, if it runs in a pod."""
+
+from pathlib import Path
+from typing import Final
+
+from bursar.app.admission.pods import DEFAULT_NAMESPACE
+
+SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def own_namespace() -> str:
+    """Namespace of the pod this process runs in; AAQ's own namespace outside of a pod."""
+    try:
+        named = Path(SERVICE_ACCOUNT_FOLDER, "namespace").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return DEFAULT_NAMESPACE
+    return named or DEFAULT_NAMESPACE

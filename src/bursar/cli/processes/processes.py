@@ -1,0 +1,33 @@
+"""The processes that verbs start, as `cli` sees them.
+
+`entry` implements this protocol and gives it to click as the object of the context. So the
+options of a process do not know how the process is built.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    # At run time each verb imports only its own: an agent pays for what it imports on every node.
+    from collections.abc import Callable
+
+    from bursar.app.reports.overview import Overview
+    from bursar.cli.processes.agent_options import AgentSettings
+    from bursar.cli.processes.controller import ControllerProcess
+    from bursar.cli.processes.up import UpSettings
+    from bursar.cli.processes.webhook import WebhookProcess
+
+
+class Processes(Protocol):
+    """Each method returns when the process was told to end. Raises `BadInputError`."""
+
+    def controller(self, settings: ControllerProcess) -> None: ...
+
+    def webhook(self, settings: WebhookProcess) -> None: ...
+
+    def agent(self, settings: AgentSettings) -> None: ...
+
+    def up(self, settings: UpSettings, show: Callable[[Overview], None]) -> Overview:
+        """Call `show` with the state of the cluster again and again; return the last state."""
+        ...

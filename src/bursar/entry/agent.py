@@ -1,0 +1,393 @@
+"""The agent process: which parts it is made of."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from random import SystemRandom
+from typing import Final
+
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.device_reading import DeviceReading, SourcesFileError, read_sources
+from bursar.adapters.device_sources import ApiPods, WatchedInventory
+from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
+from bursar.adapters.kube.client import KubeClient
+from bursar.adapters.kube.config_error import ConfigError
+from bursar.adapters.kube.kubelet_access import READ_ONLY, KubeletAccess, kubelet_access
+from bursar.adapters.kube.kubelet_endpoint import (
+    SECURE_PORT,
+    Endpoint,
+    EndpointSource,
+    FixedEndpoint,
+    NodeEndpoint,
+)
+from bursar.adapters.kube.kubelet_pods import KubeletLimits, KubeletPods
+from bursar.adapters.node.attendance import ADVICE, Attendance, Found
+from bursar.adapters.node.kubelet_socket import KubeletSocket
+from bursar.adapters.node.server import PodResourcesServer
+from bursar.adapters.node.socket_file import SocketFileError, held
+from bursar.adapters.pod_resources_codec import ProtobufCodec
+from bursar.adapters.telemetry.agent_families import AgentView, agent_families
+from bursar.adapters.telemetry.agent_health import (
+    Health,
+    Part,
+    inventory_part,
+    pods_part,
+    socket_part,
+)
+from bursar.adapters.telemetry.agent_http import PageServer, agent_pages
+from bursar.adapters.telemetry.agent_metrics import agent_metrics
+from bursar.adapters.telemetry.agent_upstream import MeasuredKubelet
+from bursar.app.cluster.events.recorder import EventRecorder
+from bursar.app.devices.counters import CallCounts
+from bursar.app.devices.freshness import NodePods
+from bursar.app.devices.places import PodsFrom
+from bursar.app.devices.planning import (
+    CompatPlanning,
+    HoldingPlanning,
+    Planning,
+    latest_pods,
+)
+from bursar.app.devices.pod_events import (
+    BUDGET,
+    COMPONENT,
+    DeviceReason,
+    PodEvents,
+    ProblemLog,
+)
+from bursar.app.devices.ports import InventorySource, PodSource, Reporter
+from bursar.app.devices.proxy import PodResourcesProxy
+from bursar.app.devices.rate_limit import RateLimited
+from bursar.app.log import Log
+from bursar.cli.exit_codes import BadInputError
+from bursar.cli.live_cluster import kubeconfigs
+from bursar.cli.processes.agent_options import AgentSettings
+from bursar.core.devices.choosing import live_pods
+from bursar.core.devices.inventory import Inventory
+from bursar.entry.lifetime import run_process
+
+LOG: Final = Log("agent")
+LOOPBACK: Final = "127.0.0.1"
+COLLECTOR_THRESHOLDS: Final = (5_000, 10, 10)
+TROUBLE_SECONDS: Final = 1.0
+"""How often the state of the pod source is compared with the last one; metrics show the rest."""
+
+
+def run_agent(settings: AgentSettings) -> None:
+    """Answer clients until SIGTERM or SIGINT. Raises `BadInputError`."""
+    try:
+        access = _find_cluster(settings)
+        reading = DeviceReading(read_sources(settings.sources_file))
+        run_process(
+            LOG,
+            settings.log,
+            _work(settings, access, reading),
+            node=settings.node,
+            server="none" if access is None else access.server,
+            context="" if access is None else access.context,
+        )
+    except (ConfigError, SourcesFileError, SocketFileError) as error:
+        raise BadInputError(str(error)) from None
+
+
+def _find_cluster(settings: AgentSettings) -> ClusterAccess | None:
+    """The cluster that was named, else the one this process runs in. Raises `ConfigError`.
+
+    None if there is none: most of what an agent does needs only kubelet. `entry/process` is
+    not used for this, since it imports an HTTPS server that no agent needs.
+    """
+    choice = settings.cluster
+    if choice.is_named:
+        from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415 - imports YAML
+
+        return load_kubeconfig(kubeconfigs(choice.kubeconfig), context=choice.context)
+    try:
+        return load_in_cluster()
+    except ConfigError:
+        if settings.pods_from is PodsFrom.API:
+            raise
+        return None
+
+
+# ------------------------------------------------------------------ what it is made of
+
+
+class _NoInventory:
+    def current(self) -> Inventory | None:
+        return None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Cluster:
+    """What there is only with an API server. Each has work to do in the background."""
+
+    inventory: WatchedInventory | None = None
+    recorder: EventRecorder[DeviceReason] | None = None
+    pods: ApiPods | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Agent:
+    settings: AgentSettings
+    cluster: _Cluster
+    kubelet: MeasuredKubelet
+    proxy: PodResourcesProxy
+    limited: RateLimited
+    server: PodResourcesServer
+    attendance: Attendance
+    calls: CallCounts
+
+    @property
+    def inventory(self) -> Inventory | None:
+        return self.proxy.inventory.current()
+
+    async def health(self) -> Health:
+        pods = self.proxy.pods
+        view = await pods.current()
+        inventory = self.inventory
+        return Health(
+            (
+                await self._serving(),
+                await socket_part("kubelet", self.settings.kubelet_socket),
+                pods_part(
+                    is_usable=view is not None,
+                    age_s=pods.age_s(),
+                    last_error=pods.counts.last_error,
+                ),
+                inventory_part(
+                    None if inventory is None else len(inventory.devices),
+                    is_followed=self.cluster.inventory is not None,
+                ),
+            )
+        )
+
+    async def _serving(self) -> Part:
+        path = self.settings.place.path
+        if self.attendance.found is Found.ANOTHER:
+            return Part("serving", f"{path}: {ADVICE}")
+        return await socket_part("serving", path)
+
+    def metrics(self) -> bytes:
+        pods, now = self.proxy.pods, SYSTEM_CLOCK.monotonic()
+        since = pods.counts.failing_since_s
+        view = AgentView(
+            is_serving=self.attendance.found is Found.US,
+            calls=self.calls,
+            rate_limited=self.limited.refused,
+            upstream=self.kubelet.counts,
+            proxy=self.proxy.counts,
+            pods=pods.counts,
+            pods_age_s=pods.age_s(),
+            failing_s=0.0 if since is None else now - since,
+            inventory=self.inventory,
+        )
+        return agent_metrics(agent_families(view), self.cluster.recorder)
+
+
+def _planning(settings: AgentSettings, reading: DeviceReading) -> Planning:
+    if settings.is_compat:
+        return CompatPlanning()
+    return HoldingPlanning(reading.sources, settings.rules)
+
+
+def _cluster(
+    settings: AgentSettings, client: KubeClient | None, reading: DeviceReading
+) -> _Cluster:
+    if client is None:
+        return _Cluster()
+    random, is_watched = SystemRandom(), settings.pods_from is PodsFrom.API
+    return _Cluster(
+        inventory=WatchedInventory(
+            client,
+            settings.node,
+            clock=SYSTEM_CLOCK,
+            random=random,
+            decode=reading.inventory,
+        ),
+        recorder=_recorder(settings, client) if settings.tells_events else None,
+        pods=ApiPods(client, settings.node, clock=SYSTEM_CLOCK, random=random, decode=reading.pod)
+        if is_watched
+        else None,
+    )
+
+
+def _recorder(settings: AgentSettings, client: KubeClient) -> EventRecorder[DeviceReason]:
+    return EventRecorder(
+        client,
+        SYSTEM_CLOCK,
+        reasons=DeviceReason,
+        component=COMPONENT,
+        instance=settings.node,
+        budget=BUDGET,
+    )
+
+
+def _reporter(recorder: EventRecorder[DeviceReason] | None) -> Reporter:
+    return ProblemLog(
+        LOG.warning, SYSTEM_CLOCK, also=None if recorder is None else PodEvents(recorder)
+    )
+
+
+# ------------------------------------------------------------------ kubelet's list of pods
+
+
+def _kubelet_pods(
+    settings: AgentSettings,
+    access: ClusterAccess | None,
+    client: KubeClient | None,
+    reading: DeviceReading,
+) -> KubeletPods:
+    return KubeletPods(
+        _endpoint(settings, client),
+        _kubelet_access(settings, access),
+        decode=reading.pods,
+        limits=KubeletLimits(seconds=settings.freshness.read_s),
+    )
+
+
+def _kubelet_access(settings: AgentSettings, access: ClusterAccess | None) -> KubeletAccess:
+    if settings.pods_from is PodsFrom.READ_ONLY:
+        return READ_ONLY
+    return kubelet_access(settings.trust_in_kubelet, cluster=access, clock=SYSTEM_CLOCK)
+
+
+def _endpoint(settings: AgentSettings, client: KubeClient | None) -> EndpointSource:
+    is_read_only = settings.pods_from is PodsFrom.READ_ONLY
+    port = settings.read_only_port if is_read_only else settings.kubelet_port
+    if client is None or settings.kubelet_address:
+        host = settings.kubelet_address or LOOPBACK
+        return FixedEndpoint(Endpoint(host.strip("[]"), port or SECURE_PORT))
+    return NodeEndpoint(client, settings.node, clock=SYSTEM_CLOCK, port=port)
+
+
+# ------------------------------------------------------------------ the life of the agent
+
+
+async def _work(
+    settings: AgentSettings, access: ClusterAccess | None, reading: DeviceReading
+) -> None:
+    if access is None:
+        LOG.warning("no API server: devices have no inventory and pods get no events")
+    async with AsyncExitStack() as stack:
+        stack.enter_context(held(settings.place))
+        client = None
+        if access is not None:
+            client = await stack.enter_async_context(
+                KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom())
+            )
+        cluster = _cluster(settings, client, reading)
+        source: PodSource | None = cluster.pods
+        if source is None:
+            kubelet_pods = _kubelet_pods(settings, access, client, reading)
+            source = await stack.enter_async_context(kubelet_pods)
+        socket = await stack.enter_async_context(
+            KubeletSocket(settings.kubelet_socket, limits=settings.kubelet)
+        )
+        kubelet = MeasuredKubelet(socket, SYSTEM_CLOCK)
+        await _run(_composed(settings, cluster, source, kubelet, reading=reading))
+
+
+def _composed(
+    settings: AgentSettings,
+    cluster: _Cluster,
+    source: PodSource,
+    kubelet: MeasuredKubelet,
+    *,
+    reading: DeviceReading,
+) -> _Agent:
+    inventory: InventorySource = cluster.inventory or _NoInventory()
+    proxy = PodResourcesProxy(
+        kubelet=kubelet,
+        codec=ProtobufCodec(),
+        pods=NodePods(
+            source,
+            SYSTEM_CLOCK,
+            settings.freshness,
+            choose=latest_pods if settings.is_compat else live_pods,
+            hear=None if cluster.pods is None else cluster.pods.newest,
+        ),
+        inventory=inventory,
+        planning=_planning(settings, reading),
+        reporter=_reporter(cluster.recorder),
+        clock=SYSTEM_CLOCK,
+        rules=settings.proxy,
+    )
+    limited, calls = RateLimited(proxy, clock=SYSTEM_CLOCK, rules=settings.rate), CallCounts()
+    server = PodResourcesServer(limited, clock=SYSTEM_CLOCK, counts=calls)
+    return _Agent(
+        settings=settings,
+        cluster=cluster,
+        kubelet=kubelet,
+        proxy=proxy,
+        limited=limited,
+        server=server,
+        attendance=Attendance(server, settings.place, clock=SYSTEM_CLOCK, say=LOG.info),
+        calls=calls,
+    )
+
+
+async def _run(found: _Agent) -> None:
+    try:
+        # The pages first: if they cannot be had, no client has found a socket yet.
+        async with _shown(found), asyncio.TaskGroup() as tasks:
+            for work in _background(found.cluster):
+                tasks.create_task(work.run())
+            tasks.create_task(_serve(found))
+            tasks.create_task(_tell_of_trouble(found.proxy.pods))
+    except* (BadInputError, SocketFileError) as errors:
+        raise errors.exceptions[0] from None
+
+
+def _background(
+    cluster: _Cluster,
+) -> Sequence[WatchedInventory | EventRecorder[DeviceReason] | ApiPods]:
+    return [
+        each for each in (cluster.inventory, cluster.recorder, cluster.pods) if each is not None
+    ]
+
+
+async def _serve(found: _Agent) -> None:
+    """Answer clients until cancelled, then end in order. The socket's file stays."""
+    # What is there now stays for the life of the process: let the collector pass it by.
+    gc.collect()
+    gc.freeze()
+    # Nearly all that is made later goes by itself; to collect amid an answer makes its client wait.
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
+    try:
+        await found.attendance.run()
+    finally:
+        await found.server.stop()
+        await found.proxy.pods.close()
+
+
+async def _tell_of_trouble(pods: NodePods) -> None:
+    """A line when the pods can no longer be read, and one when they can again."""
+    was_failing = False
+    while True:
+        await SYSTEM_CLOCK.sleep(TROUBLE_SECONDS)
+        is_failing = pods.counts.failing_since_s is not None
+        if is_failing and not was_failing:
+            LOG.warning("cannot read the pods of this node", error=pods.counts.last_error)
+        elif was_failing and not is_failing:
+            LOG.info("can read the pods of this node again")
+        was_failing = is_failing
+
+
+@asynccontextmanager
+async def _shown(found: _Agent) -> AsyncIterator[None]:
+    if found.settings.bind is None:
+        yield
+        return
+    host, port = found.settings.bind
+    server = PageServer(agent_pages(metrics=found.metrics, health=found.health))
+    try:
+        port = await server.start(host, port)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BadInputError(f"cannot listen on {host}:{port}: {reason}") from None
+    LOG.info("serving metrics", address=f"{host}:{port}")
+    try:
+        yield
+    finally:
+        await server.stop()

@@ -1,0 +1,110 @@
+"""The controller process: which parts it is made of."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from random import SystemRandom
+from typing import Final
+
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
+from bursar.adapters.controller_http.routes import controller_routes
+from bursar.adapters.kube.access import ClusterAccess
+from bursar.adapters.kube.client import KubeClient
+from bursar.adapters.kube.token_review import TokenReviewer
+from bursar.adapters.kube.transport import Limits
+from bursar.adapters.pod_rows import pod_row_decode
+from bursar.adapters.quota_sources import term_sources
+from bursar.adapters.serving.server import HttpsServer
+from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.adapters.telemetry.controller_metrics import CONTENT_TYPE, controller_metrics
+from bursar.app.log import Log
+from bursar.app.quota.controller import Controller, ControllerSettings
+from bursar.app.quota.resizing import staleness_problem
+from bursar.cli.exit_codes import BadInputError
+from bursar.cli.processes.controller import ControllerProcess
+from bursar.entry.lifetime import run_process
+from bursar.entry.process import cluster_access, listen, process_identity
+
+IN_FLIGHT_MAX: Final = 64
+LOG: Final = Log("controller")
+
+
+def run_controller(settings: ControllerProcess) -> None:
+    """Run a controller until SIGTERM or SIGINT. Raises `BadInputError`."""
+    access = cluster_access(settings.cluster)
+    run_process(
+        LOG,
+        settings.log,
+        _work(settings, access),
+        server=access.server,
+        context=access.context,
+        namespace=settings.namespace,
+    )
+
+
+async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
+    for option in settings.ignored:
+        LOG.warning("this option has no effect here", option=option)
+    timing, random = settings.timing, SystemRandom()
+    # No write may take longer than the part of the Lease in which no replica works.
+    limits = Limits(
+        in_flight_max=IN_FLIGHT_MAX,
+        request_seconds=timing.stop_seconds,
+        send_seconds_max=timing.stop_seconds,
+    )
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(
+            KubeClient(access, clock=SYSTEM_CLOCK, rng=random, limits=limits)
+        )
+        process = Controller(
+            client,
+            SYSTEM_CLOCK,
+            random,
+            settings=ControllerSettings(
+                namespace=settings.namespace,
+                identity=process_identity(),
+                timing=timing,
+                patience_s=settings.patience_s,
+                address=settings.address,
+            ),
+            open_sources=lambda: term_sources(
+                client,
+                SYSTEM_CLOCK,
+                random,
+                settings.targeting,
+                settings.kinds,
+                places=settings.places,
+            ),
+            report=LOG.info,
+        )
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(process.run())
+                if settings.tls_folder:
+                    pair = ServingPair(settings.tls_folder, clock=SYSTEM_CLOCK, report=LOG.info)
+                    server = _server(settings, process, client)
+                    tasks.create_task(listen(server, pair, settings.bind, log=LOG))
+        except* BadInputError as errors:
+            raise errors.exceptions[0] from None
+
+
+def _server(settings: ControllerProcess, process: Controller, client: KubeClient) -> HttpsServer:
+    reviewer = TokenReviewer(client, SYSTEM_CLOCK)
+
+    def problem() -> str:
+        term = process.term
+        return "" if term is None else staleness_problem(term.sources.informers())
+
+    routes = controller_routes(
+        is_leader=lambda: process.election.is_leader,
+        problem=problem,
+        metrics=lambda: controller_metrics(process, client.limiter),
+        metrics_type=CONTENT_TYPE,
+        resizes=ResizeRoute(
+            user=webhook_user(settings.namespace),
+            find_username=reviewer.find_username,
+            find_desk=lambda: process.resize_desk,
+            decode=pod_row_decode(),
+        ),
+    )
+    return HttpsServer(routes, clock=SYSTEM_CLOCK)

@@ -1,0 +1,36 @@
+"""The lifetime of a process: it works until SIGTERM or SIGINT."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+
+import bursar
+from bursar.app.cluster.time_limit import end
+from bursar.app.log import Log
+from bursar.cli.processes.log_options import LogSettings
+from bursar.entry.log_output import start_log
+
+
+def run_process(
+    log: Log, settings: LogSettings, work: Coroutine[object, object, None], **about: object
+) -> None:
+    """Log the start with its version and `about`, work until a signal, log the end."""
+    start_log(settings)
+    log.info("started", version=bursar.__version__, **about)
+    asyncio.run(until_signalled(work))
+    log.info("ended")
+
+
+async def until_signalled(work: Coroutine[object, object, None]) -> None:
+    """Work until SIGTERM or SIGINT, then cancel the work and wait for it. Raises what it raises."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    waiting, working = asyncio.create_task(told.wait()), asyncio.create_task(work)
+    try:
+        await asyncio.wait((waiting, working), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+    finally:
+        await end(waiting, working)

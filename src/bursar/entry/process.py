@@ -1,0 +1,46 @@
+"""What the processes of an installation share: cluster access, listening, their identity."""
+
+import os
+
+from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
+from bursar.adapters.kube.config import load_kubeconfig
+from bursar.adapters.kube.config_error import ConfigError
+from bursar.adapters.serving.server import HttpsServer
+from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.app.log import Log
+from bursar.cli.exit_codes import BadInputError
+from bursar.cli.live_cluster import kubeconfigs
+from bursar.cli.processes.process_options import ClusterChoice
+
+
+def cluster_access(choice: ClusterChoice) -> ClusterAccess:
+    """The cluster that was named, else the one this process runs in. Raises `BadInputError`."""
+    try:
+        if choice.is_named:
+            return load_kubeconfig(kubeconfigs(choice.kubeconfig), context=choice.context)
+        return load_in_cluster()
+    except ConfigError as error:
+        raise BadInputError(str(error)) from None
+
+
+async def listen(
+    server: HttpsServer, pair: ServingPair, address: tuple[str, int], *, log: Log
+) -> None:
+    """Serve until cancelled, then finish the requests in flight. Raises `BadInputError`."""
+    host, port = address
+    context = await pair.listening_context()
+    try:
+        port = await server.start(host, port, context)
+    except OSError as error:
+        problem = error.strerror or error
+        raise BadInputError(f"cannot listen on {host}:{port}: {problem}") from None
+    log.info("listening", address=f"{host}:{port}")
+    try:
+        await pair.follow()
+    finally:
+        await server.stop()
+
+
+def process_identity() -> str:
+    """Name of this process as the holder of a Lease: host name, process id, random part."""
+    return f"{os.uname().nodename}_{os.getpid()}_{os.urandom(4).hex()}"

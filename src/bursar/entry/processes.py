@@ -1,0 +1,38 @@
+"""The composition roots by name. Each is imported only when its process is started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bursar.app.reports.overview import Overview
+    from bursar.cli.processes.agent_options import AgentSettings
+    from bursar.cli.processes.controller import ControllerProcess
+    from bursar.cli.processes.up import UpSettings
+    from bursar.cli.processes.webhook import WebhookProcess
+
+
+class ComposedProcesses:
+    """`Processes`, built from real parts."""
+
+    def controller(self, settings: ControllerProcess) -> None:
+        from bursar.entry.controller import run_controller  # noqa: PLC0415
+
+        run_controller(settings)
+
+    def webhook(self, settings: WebhookProcess) -> None:
+        from bursar.entry.webhook import run_webhook  # noqa: PLC0415
+
+        run_webhook(settings)
+
+    def agent(self, settings: AgentSettings) -> None:
+        from bursar.entry.agent import run_agent  # noqa: PLC0415
+
+        run_agent(settings)
+
+    def up(self, settings: UpSettings, show: Callable[[Overview], None]) -> Overview:
+        from bursar.entry.up import run_up  # noqa: PLC0415
+
+        return run_up(settings, show)

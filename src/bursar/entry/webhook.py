@@ -1,0 +1,65 @@
+"""The webhook process: which parts it is made of."""
+
+from contextlib import AsyncExitStack
+from random import SystemRandom
+from typing import Final
+
+from bursar.adapters.admission.desk_client import DeskClient
+from bursar.adapters.admission.peerpods import PeerPodCounts, peer_pod_routes
+from bursar.adapters.admission.reviewing import Reviewer
+from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.kube.access import ClusterAccess
+from bursar.adapters.kube.client import KubeClient
+from bursar.adapters.serving.server import HttpsServer
+from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.app.admission.quotas import QuotaCheck
+from bursar.app.log import Log
+from bursar.cli.processes.webhook import WebhookProcess
+from bursar.entry.lifetime import run_process
+from bursar.entry.process import cluster_access, listen
+
+LOG: Final = Log("webhook")
+
+
+def run_webhook(settings: WebhookProcess) -> None:
+    """Answer admission reviews until SIGTERM or SIGINT. Raises `BadInputError`."""
+    access = cluster_access(settings.cluster)
+    run_process(
+        LOG,
+        settings.log,
+        _serve(settings, access),
+        server=access.server,
+        context=access.context,
+        namespace=settings.installation.namespace,
+    )
+
+
+async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
+    pair = ServingPair(
+        settings.tls_folder, clock=SYSTEM_CLOCK, report=LOG.info, profile=settings.tls
+    )
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(
+            KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom())
+        )
+        desk = await stack.enter_async_context(DeskClient(client, settings.desk))
+        await listen(_server(settings, client, desk), pair, settings.bind, log=LOG)
+
+
+def _server(settings: WebhookProcess, client: KubeClient, desk: DeskClient) -> HttpsServer:
+    reviewer = Reviewer(
+        installation=settings.installation,
+        quotas=QuotaCheck(client, clock=SYSTEM_CLOCK, random=SystemRandom()),
+        desk=desk,
+        when_unreachable=settings.when_unreachable,
+    )
+    counts, peer_counts = ReviewCounts(), PeerPodCounts()
+    routes = webhook_routes(
+        reviewer.answer,
+        counts=counts,
+        metrics=lambda: counts.exposition() + peer_counts.exposition(),
+        body_bytes_max=settings.body_bytes_max,
+    )
+    every = {**routes, **peer_pod_routes(settings.peer_pods, peer_counts)}
+    return HttpsServer(every, clock=SYSTEM_CLOCK)
