@@ -74,7 +74,7 @@ def _read_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command(short_help="List who has which device, and who says so.")
+@click.command(short_help="List the devices each pod holds, and where reports conflict.")
 @_read_options
 @cluster_options
 @click.option("-n", "--namespace", help="Pods of this namespace. Default: the context's.")

@@ -4,15 +4,11 @@ import click
 
 from bursar.cli.exit_codes import OK
 from bursar.cli.processes.agent_options import agent_options, settings_from
-from bursar.cli.processes.log_options import log_options
-from bursar.cli.processes.process_options import process_cluster_options
 from bursar.cli.processes.processes import Processes
 
 
 @click.command(short_help="Serve kubelet's PodResources API with all devices of a node's pods.")
 @agent_options
-@process_cluster_options
-@log_options
 @click.pass_obj
 def agent(processes: Processes, /, **chosen: object) -> int:
     """Serve kubelet's PodResources API on a socket of its own, until SIGTERM or Ctrl-C.

@@ -26,8 +26,8 @@ from bursar.app.devices.places import HTTP_PORT, KUBELET_FOLDER, SOCKET, SOCKET_
 from bursar.app.devices.proxy import ProxyRules
 from bursar.app.devices.rate_limit import RateRules
 from bursar.cli.output.durations import Duration
-from bursar.cli.processes.log_options import LogSettings, log_from
-from bursar.cli.processes.process_options import ClusterChoice
+from bursar.cli.processes.log_options import LogSettings, log_from, log_options
+from bursar.cli.processes.process_options import ClusterChoice, process_cluster_options
 from bursar.core.devices.resolving import Rules, Trust
 from bursar.core.model.quantity import Quantity, QuantityError
 
@@ -362,7 +362,7 @@ _OPTIONS: Final = (
 
 def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add all options of the agent; the command receives them by name."""
-    for option in reversed(_OPTIONS):
+    for option in reversed((*_OPTIONS, process_cluster_options, log_options)):
         command = option(command)
     return command
 
