@@ -139,7 +139,7 @@ def test_the_ledger_is_shown_with_flights_and_debts():
     books.see_pod(a_row("a/web", "cpu=1"))
     books.decide()
     shown = samples(books_families(books))
-    assert (shown["bursar_flights"], shown["bursar_ledger_reservations"]) == ("1", "1")
+    assert (shown["bursar_releases_in_flight"], shown["bursar_ledger_reservations"]) == ("1", "1")
 
 
 # ------------------------------------------------------------------ counters
@@ -158,8 +158,8 @@ def test_releases_are_a_histogram_and_refusals_are_counted_by_reason():
     assert shown['bursar_release_seconds_bucket{le="+Inf"}'] == "5"
     assert shown["bursar_release_seconds_sum"] == "12.5"
     assert sum("release_seconds_bucket" in name for name in shown) == len(RELEASE_BOUNDS) + 1
-    assert shown['bursar_decisions_total{reason="QuotaExceeded"}'] == "3"
-    assert shown['bursar_decisions_total{reason="BehindAnother"}'] == "0"
+    assert shown['bursar_refusals_total{reason="QuotaExceeded"}'] == "3"
+    assert shown['bursar_refusals_total{reason="BehindAnother"}'] == "0"
 
 
 def test_writes_are_counted_by_how_they_ended():

@@ -1,1 +1,1 @@
-"""What there is to see of Bursar in Prometheus: numbers, taken when they are asked for."""
+"""Prometheus metrics and health, gathered for each scrape."""

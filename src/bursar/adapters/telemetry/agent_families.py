@@ -1,7 +1,7 @@
-"""The agent in numbers: what clients asked, what kubelet was asked, and how answers came about.
+"""Metrics of the agent: calls of clients, calls to kubelet, and how answers were made.
 
-No pod, container or device is a label: a node has hundreds of them, a cluster has thousands of
-nodes, and what a pod has is for clients of the socket to ask.
+No label names a pod, container or device: a cluster has thousands of nodes with hundreds of
+pods each. Clients of the socket read the devices of a pod.
 """
 
 from collections import Counter
@@ -36,24 +36,24 @@ CODES: Final = (
     "DATA_LOSS",
     "UNAUTHENTICATED",
 )
-"""gRPC's, by their numbers."""
+"""Names of gRPC status codes, by number."""
 
 _DEGRADED: Final = {
-    "bare": "kubelet's own words, as nothing was known of the pods",
-    "aged": "from pods that could not be read again in time",
-    "refused": "not given, for the same reason and by choice",
-    "unreadable": "passed on without having been understood",
-    "trimmed": "without pods that have no devices, for their length",
+    "bare": "kubelet's own answer, because no pods were known",
+    "aged": "made from stale pods, because reading them again failed or took too long",
+    "refused": "refused, because no pods were known and --when-unknown=refuse",
+    "unreadable": "kubelet's own answer, because it could not be decoded",
+    "trimmed": "without pods that hold no devices, because of --trim-above",
 }
-"""Fields of `ProxyCounts`, and what each means."""
-_DEGRADED_HELP: Final = "Answers that are not whole. " + " ".join(
+"""Fields of `ProxyCounts`, with their meaning."""
+_DEGRADED_HELP: Final = "Answers that are not complete. " + " ".join(
     f"{how}: {text}." for how, text in _DEGRADED.items()
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
-    """What there is to be shown, as it is at the moment."""
+    """What metrics read of an agent, gathered for each scrape."""
 
     is_serving: bool
     calls: CallCounts
@@ -64,13 +64,15 @@ class AgentView:
     pods_age_s: float | None
     """None before the first read."""
     failing_s: float
-    """For how long the pods could not be read; 0 while they can."""
+    """Seconds since reading the pods began to fail; 0 while it works."""
     inventory: Inventory | None
 
 
 def agent_families(view: AgentView) -> Iterator[Family]:
     yield gauge(
-        "bursar_pod_resources_serving", "1 while the socket is served.", Sample(view.is_serving)
+        "bursar_pod_resources_serving",
+        "1 while the agent serves its socket.",
+        Sample(view.is_serving),
     )
     yield from _client_families(view.calls, view.rate_limited)
     yield from _kubelet_families(view.upstream)
@@ -85,12 +87,12 @@ def agent_families(view: AgentView) -> Iterator[Family]:
 def _client_families(calls: CallCounts, rate_limited: int) -> Iterator[Family]:
     yield counter(
         "bursar_pod_resources_requests_total",
-        "Calls of clients that ended, by how.",
+        "Calls of clients, by outcome.",
         *_ended(calls.ended),
     )
     yield counter(
         "bursar_pod_resources_request_seconds_total",
-        "Time spent on them.",
+        "Total duration of clients' calls, in seconds.",
         *(
             Sample(nanos / 1e9, _method(version, method))
             for (version, method), nanos in calls.nanos.items()
@@ -98,22 +100,22 @@ def _client_families(calls: CallCounts, rate_limited: int) -> Iterator[Family]:
     )
     yield gauge(
         "bursar_pod_resources_requests_under_way",
-        "Calls that are being answered.",
+        "Calls of clients in progress.",
         Sample(calls.under_way),
     )
     yield counter(
         "bursar_pod_resources_rate_limited_total",
-        "Calls refused because there were too many of them.",
+        "Calls refused by the rate limit.",
         Sample(rate_limited),
     )
     yield gauge(
         "bursar_pod_resources_reply_bytes_max",
-        "The longest answer so far. Many clients take no more than 4 MiB.",
+        "Size of the largest answer, in bytes. Many clients accept at most 4 MiB.",
         Sample(calls.reply_bytes_max),
     )
     yield counter(
         "bursar_pod_resources_long_replies_total",
-        "Answers of more than 4 MiB.",
+        "Answers larger than 4 MiB.",
         Sample(calls.long_replies),
     )
 
@@ -121,12 +123,12 @@ def _client_families(calls: CallCounts, rate_limited: int) -> Iterator[Family]:
 def _kubelet_families(counts: UpstreamCounts) -> Iterator[Family]:
     yield counter(
         "bursar_kubelet_calls_total",
-        "Calls to kubelet's socket that ended, by how.",
+        "Calls to kubelet's socket, by outcome.",
         *_ended(counts.ended),
     )
     yield histogram(
         "bursar_kubelet_call_seconds",
-        "How long they took.",
+        "Duration of calls to kubelet's socket, in seconds.",
         bounds=BOUNDS_S,
         counts=counts.by_duration,
         total=counts.seconds,
@@ -143,7 +145,7 @@ def _method(version: Version, method: Method) -> Mapping[str, str]:
     return {"version": version.value, "method": method.value}
 
 
-# ------------------------------------------------------------------ what answers are made of
+# ------------------------------------------------------------------ answers
 
 
 def _answer_families(counts: ProxyCounts) -> Iterator[Family]:
@@ -154,17 +156,17 @@ def _answer_families(counts: ProxyCounts) -> Iterator[Family]:
     )
     yield counter(
         "bursar_pod_resources_devices_added_total",
-        "Devices in all answers that kubelet did not name.",
+        "Devices added to kubelet's answers.",
         Sample(counts.filled),
     )
     yield counter(
         "bursar_device_problems_total",
-        "Things said in annotations that were not taken over or are doubted, by why.",
+        "Problems found in device annotations, by kind.",
         *(Sample(counts.problems[kind], {"kind": kind.value}) for kind in ProblemKind),
     )
     yield gauge(
         "bursar_device_problems",
-        "Those that there are now.",
+        "Problems in device annotations of the current pods, by kind.",
         *(Sample(counts.standing[kind], {"kind": kind.value}) for kind in ProblemKind),
     )
 
@@ -172,30 +174,32 @@ def _answer_families(counts: ProxyCounts) -> Iterator[Family]:
 def _source_families(view: AgentView) -> Iterator[Family]:
     counts = view.pods
     yield counter(
-        "bursar_pod_source_reads_total", "Times that the pods were read.", Sample(counts.reads)
+        "bursar_pod_source_reads_total", "Reads of the node's pods.", Sample(counts.reads)
     )
     yield counter(
-        "bursar_pod_source_failures_total", "Times that this failed.", Sample(counts.failures)
+        "bursar_pod_source_failures_total",
+        "Failed reads of the node's pods.",
+        Sample(counts.failures),
     )
     yield counter(
         "bursar_pod_source_misses_total",
-        "Times that it was for a pod that kubelet named and we did not know.",
+        "Reads caused by a pod in kubelet's answer that was not known.",
         Sample(counts.misses),
     )
     yield counter(
         "bursar_pod_source_read_seconds_total",
-        "Time spent on reading them.",
+        "Total duration of reads of the node's pods, in seconds.",
         Sample(counts.read_seconds),
     )
     if view.pods_age_s is not None:
         yield gauge(
             "bursar_pod_source_age_seconds",
-            "How old the pods are of which answers are made.",
+            "Age of the pods that answers are made from, in seconds.",
             Sample(view.pods_age_s),
         )
     yield gauge(
         "bursar_pod_source_failing_seconds",
-        "For how long the pods could not be read; 0 while they can.",
+        "Seconds since reading the pods began to fail; 0 while it works.",
         Sample(view.failing_s),
     )
 
@@ -205,12 +209,12 @@ def _inventory_families(inventory: Inventory | None) -> Iterator[Family]:
     found = Counter((each.kind, each.is_healthy) for each in known)
     yield gauge(
         "bursar_inventory_known",
-        "1 if somebody keeps a list of the node's devices.",
+        "1 if a Device object lists the node's devices.",
         Sample(inventory is not None),
     )
     yield gauge(
         "bursar_inventory_devices",
-        "Devices on that list.",
+        "Devices in the node's Device object, by kind and health.",
         *(
             Sample(count, {"kind": kind, "health": "healthy" if is_healthy else "unhealthy"})
             for (kind, is_healthy), count in sorted(found.items())

@@ -1,4 +1,4 @@
-"""Whether the agent can do its work, part by part: its socket, kubelet's, the pods, the devices."""
+"""Health of the agent by part: its socket, kubelet's socket, the pods, the inventory."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ CONNECT_S: Final = 1.0
 class Part:
     name: str
     problem: str = ""
-    """Why answers are not what they should be; empty if nothing is wrong."""
+    """What is wrong with this part; empty if nothing is."""
     remark: str = ""
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Health:
 
 
 async def socket_part(name: str, path: str) -> Part:
-    """Whether somebody listens there. It asks nothing, so no rate limit is spent on it."""
+    """Check that a process listens on a socket. No call is made, so no rate limit is used up."""
     try:
         async with asyncio.timeout(CONNECT_S):
             _, writer = await asyncio.open_unix_connection(path)
@@ -54,7 +54,7 @@ async def socket_part(name: str, path: str) -> Part:
 
 
 def pods_part(*, is_usable: bool, age_s: float | None, last_error: str) -> Part:
-    """Old pods are good enough for a while, and it is said that they are old."""
+    """Stale pods are usable for a while; the remark tells their age."""
     if not is_usable:
         return Part("pods", last_error or "not read yet")
     assert age_s is not None
@@ -63,7 +63,7 @@ def pods_part(*, is_usable: bool, age_s: float | None, last_error: str) -> Part:
 
 
 def inventory_part(count: int | None, *, is_followed: bool) -> Part:
-    """Most nodes have none, which is no problem: then ids are not checked."""
+    """A node without an inventory is healthy: device ids are then not checked."""
     if count is not None:
         return Part("inventory", remark=f"{count} devices")
     return Part("inventory", remark="none known" if is_followed else "not followed")

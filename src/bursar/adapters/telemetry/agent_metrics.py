@@ -1,4 +1,4 @@
-"""All metrics of an agent, as they are when somebody asks."""
+"""All metrics of an agent, gathered for each scrape."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain

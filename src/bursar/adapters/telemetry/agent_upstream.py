@@ -1,4 +1,4 @@
-"""What kubelet is asked by the agent, how it ends and how long it takes."""
+"""Measurement of the agent's calls to kubelet: outcome and duration."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -13,15 +13,15 @@ from bursar.app.devices.ports import CallError, Kubelet, Version
 BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0)
 OK: Final = 0
 CANCELLED: Final = 1
-"""Also where nobody waits any more, and the call is given up."""
+"""Also counted when every caller has gone and the call is abandoned."""
 
 
 @dataclass(slots=True)
 class UpstreamCounts:
     ended: Counter[tuple[Version, Method, int]] = field(default_factory=Counter)
-    """By version, method and gRPC's number of the outcome."""
+    """Calls by version, method and gRPC status code."""
     by_duration: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS_S) + 1))
-    """How many took up to each bound and longer than the one before."""
+    """Calls by duration: one bucket for each bound, one for longer calls."""
     seconds: float = 0.0
 
     def end(self, version: Version, method: Method, code: int, seconds: float) -> None:
@@ -31,7 +31,7 @@ class UpstreamCounts:
 
 
 class MeasuredKubelet:
-    """A `Kubelet` that counts what another one is asked."""
+    """A `Kubelet` that measures the calls to another one."""
 
     def __init__(self, inner: Kubelet, clock: Clock) -> None:
         self._inner, self._clock = inner, clock

@@ -1,6 +1,6 @@
-"""The capacity that we keep: how much there is, what is used, what waits, how often it was healed.
+"""Metrics of the node capacity that the controller keeps: amount, use, waiting pods, repairs.
 
-Only what is declared or marked as ours is shown: of everything else the owner knows best.
+Only capacity that is declared, or marked as kept by Bursar, is shown.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,11 +15,11 @@ from bursar.core.peerpods.capacity import CapacityNode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityView:
-    """What is shown, as it is now."""
+    """What metrics read of the capacity work, gathered for each scrape."""
 
     nodes: Iterable[CapacityNode] = ()
     declared: frozenset[str] = frozenset()
-    """Resources that nodes are to be given, even if there is no such node."""
+    """Resources with a declaration, whether or not a node matches it."""
     use: UseBook
     counters: CapacityCounters
 
@@ -29,18 +29,18 @@ def capacity_families(view: CapacityView) -> Iterator[Family]:
     use = view.use
     yield gauge(
         "bursar_node_capacity",
-        "What a node offers of an extended resource that is kept by us.",
+        "Capacity of an extended resource that Bursar keeps on a node.",
         *(Sample(node.capacity.get(name, ZERO), _labels(node, name)) for node, name in kept),
     )
     yield gauge(
         "bursar_node_capacity_used",
-        "What pods on the node request of it.",
+        "Requests of the node's pods for a resource that Bursar keeps.",
         *(Sample(use.used(node.name, name), _labels(node, name)) for node, name in kept),
     )
     yield from _waiting(use, sorted(view.declared.union(name for _, name in kept)))
     yield counter(
         "bursar_capacity_healed_total",
-        "Times that capacity was wiped or changed by others and put right.",
+        "Times that kept capacity was changed by another component and restored.",
         Sample(view.counters.healed),
     )
 
@@ -49,17 +49,17 @@ def _waiting(use: UseBook, resources: Iterable[str]) -> Iterator[Family]:
     waiting = [(use.waiting(name), {"resource": name}) for name in resources]
     yield gauge(
         "bursar_capacity_waiting",
-        "What pods without a node request of a resource that is kept by us.",
+        "Requests of pods without a node for a resource that Bursar keeps.",
         *(Sample(each.amount, labels) for each, labels in waiting),
     )
     yield gauge(
         "bursar_capacity_waiting_pods",
-        "How many pods that are.",
+        "Pods without a node that request a resource that Bursar keeps.",
         *(Sample(each.pods, labels) for each, labels in waiting),
     )
     yield gauge(
         "bursar_capacity_gated_pods",
-        "How many of them a scheduling gate holds back.",
+        "Pods of bursar_capacity_waiting_pods that have a scheduling gate.",
         *(Sample(each.gated_pods, labels) for each, labels in waiting),
     )
 

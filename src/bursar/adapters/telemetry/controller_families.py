@@ -1,7 +1,7 @@
-"""The controller at work: what waits and why, what was released, and how well it is informed.
+"""Metrics of the controller: waiting pods, releases, the ledger, informers and the API client.
 
-Each function turns the counters of one part into families. The parts of a term of
-leadership are missing on a replica that does not lead, and so are their families.
+Each function turns the counters of one part into metric families. The families of the
+books exist only on the replica that leads.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from bursar.core.quota.reported import QuotaObject
 
 
 class Followed(Protocol):
-    """An informer, as far as metrics go."""
+    """What metrics read of an informer."""
 
     resource: Resource
     counters: InformerCounters
@@ -45,7 +45,7 @@ class Followed(Protocol):
 
 
 class Limited(Protocol):
-    """A client's limiter, as far as metrics go."""
+    """What metrics read of the API client's limiter."""
 
     limit: int
     in_flight: int
@@ -57,7 +57,7 @@ class Limited(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermView:
-    """What there is while we lead."""
+    """What metrics read of a term: it exists while this replica leads."""
 
     books: Books
     desk: DeskCounters
@@ -68,7 +68,7 @@ class TermView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerView:
-    """The controller at one moment; made when metrics are asked for."""
+    """What metrics read of a controller, gathered for each scrape."""
 
     is_leader: bool
     informers: Sequence[Followed]
@@ -101,34 +101,40 @@ def term_families(term: TermView) -> Iterator[Family]:
 
 
 def release_families(desk: DeskCounters) -> Iterator[Family]:
-    yield counter("bursar_released_total", "Pods whose gate was lifted.", Sample(desk.released))
+    yield counter(
+        "bursar_released_total", "Pods whose quota gate was removed.", Sample(desk.released)
+    )
     yield counter(
         "bursar_freed_total",
-        "Of those released, the ones whose namespace is no longer held back.",
+        "Released pods whose namespace is no longer targeted by quotas.",
         Sample(desk.freed),
     )
     yield histogram(
         "bursar_release_seconds",
-        "How long released pods had waited since they were created.",
+        "Time from a pod's creation to its release, in seconds.",
         bounds=RELEASE_BOUNDS,
         counts=desk.release_seconds,
         total=desk.release_seconds_sum,
     )
     yield counter(
-        "bursar_decisions_total",
-        "Times that a pod was told to wait, by why.",
+        "bursar_refusals_total",
+        "Pods refused release, by reason.",
         *(Sample(count, {"reason": reason.value}) for reason, count in desk.refusals.items()),
     )
     yield counter(
-        "bursar_decision_rounds_total", "Times that the books were asked.", Sample(desk.rounds)
+        "bursar_decision_rounds_total",
+        "Rounds of deciding about waiting pods.",
+        Sample(desk.rounds),
     )
 
 
 def lift_families(lifts: LiftCounters) -> Iterator[Family]:
-    yield counter("bursar_api_writes_total", "Writes sent to lift a gate.", Sample(lifts.writes))
+    yield counter(
+        "bursar_api_writes_total", "Requests sent to remove a gate.", Sample(lifts.writes)
+    )
     yield counter(
         "bursar_api_write_retries_total",
-        "Of those, the ones sent again for want of a plain answer.",
+        "Requests to remove a gate that were repeated after no clear answer.",
         Sample(lifts.retries),
     )
     answers = {
@@ -139,7 +145,7 @@ def lift_families(lifts: LiftCounters) -> Iterator[Family]:
     }
     yield counter(
         "bursar_lifts_total",
-        "Tries to lift a gate, by how they ended.",
+        "Tries to remove a gate, by outcome.",
         *(Sample(count, {"answer": answer}) for answer, count in answers.items()),
     )
 
@@ -148,23 +154,27 @@ def books_families(books: Books) -> Iterator[Family]:
     waiting = count_waiting(books)
     yield gauge(
         "bursar_waiting_pods",
-        "Pods behind the gate, by why. Of several reasons the worst counts.",
+        "Pods that wait at the gate, by reason. Of several reasons the most severe one counts.",
         *(Sample(count, {"reason": why.value}) for why, count in waiting.by_reason.items()),
     )
     yield gauge(
-        "bursar_undecided_pods", "Pods that the next decision is about.", Sample(waiting.undecided)
+        "bursar_undecided_pods",
+        "Waiting pods that the next round decides about.",
+        Sample(waiting.undecided),
     )
-    yield gauge("bursar_flights", "Gates on their way to being lifted.", Sample(books.flight_count))
-    yield gauge("bursar_ledger_pods", "Pods that are charged.", Sample(books.ledger.pod_count))
+    yield gauge(
+        "bursar_releases_in_flight", "Pods whose gate is being removed.", Sample(books.flight_count)
+    )
+    yield gauge("bursar_ledger_pods", "Pods charged to a quota.", Sample(books.ledger.pod_count))
     yield gauge(
         "bursar_ledger_reservations",
-        "Promises, gates on their way included.",
+        "Reservations in the ledger: releases in flight and resizes.",
         Sample(books.ledger.reservation_count),
     )
     yield Family(
         name="bursar_ledger_debt",
         kind=Kind.GAUGE,
-        help="By how much a quota is overdrawn, as after its limit was lowered. None: no sample.",
+        help="Amount by which a quota is overdrawn, for example after its limit was lowered.",
         samples=_debts(books),
     )
 
@@ -189,34 +199,34 @@ def drift_families(drift: Drift | None) -> Iterator[Family]:
         return
     yield gauge(
         "bursar_ledger_drift_accounts",
-        "Accounts in which the ledger differs from counting all pods anew. Should be 0.",
+        "Accounts whose ledger balance differs from a recount of all pods. Expected: 0.",
         Sample(drift.accounts),
     )
     yield gauge(
         "bursar_ledger_drift",
-        "The largest such difference, whichever way.",
+        "Largest difference between ledger and recount.",
         *(Sample(amount, {"unit": unit.value}) for unit, amount in drift.largest.items()),
     )
     yield gauge(
         "bursar_ledger_recount_seconds",
-        "How long the latest count of all pods took.",
+        "Duration of the latest recount of all pods, in seconds.",
         Sample(drift.count_seconds),
     )
 
 
-# ------------------------------------------------------------------ what decisions rest on
+# ------------------------------------------------------------------ informers and API client
 
 
 _INFORMER_HELP: Final = {
-    "events": "Events received.",
-    "duplicates": "Events that repeated what was known.",
-    "bookmarks": "Bookmarks received.",
-    "relists": "Times everything was listed again, after the first.",
-    "watch_restarts": "Watches taken up where one before had ended.",
-    "expired": "Moments that the server no longer knew.",
-    "failures": "Lists and watches that ended with an error.",
-    "decode_failures": "Objects that could not be read.",
-    "over_limit": "Times that there were too many objects to hold.",
+    "events": "Watch events received.",
+    "duplicates": "Watch events that changed nothing.",
+    "bookmarks": "Watch bookmarks received.",
+    "relists": "Full lists after the first one.",
+    "watch_restarts": "Watches resumed after the previous one ended.",
+    "expired": "Times that the resourceVersion of a watch or list had expired.",
+    "failures": "Lists and watches that failed.",
+    "decode_failures": "Objects that could not be decoded.",
+    "over_limit": "Times that a list had more objects than the cache holds.",
 }
 
 
@@ -224,12 +234,12 @@ def informer_families(informers: Sequence[Followed]) -> Iterator[Family]:
     labels = [{"resource": str(each.resource)} for each in informers]
     yield gauge(
         "bursar_informer_staleness_seconds",
-        "How long ago we last had proof of being up to date; infinite before the first.",
+        "Seconds since the cache was last known to be current; infinite before the first sync.",
         *(Sample(each.staleness_seconds, labels[index]) for index, each in enumerate(informers)),
     )
     yield gauge(
         "bursar_informer_objects",
-        "Objects held.",
+        "Objects in the cache.",
         *(Sample(len(each), labels[index]) for index, each in enumerate(informers)),
     )
     for field in fields(InformerCounters):
@@ -244,13 +254,13 @@ def informer_families(informers: Sequence[Followed]) -> Iterator[Family]:
 
 
 def limiter_families(limiter: Limited) -> Iterator[Family]:
+    yield gauge("bursar_limiter_limit", "Maximum API requests in flight.", Sample(limiter.limit))
+    yield gauge("bursar_limiter_in_flight", "API requests in flight.", Sample(limiter.in_flight))
     yield gauge(
-        "bursar_limiter_limit", "Requests that may be under way at once.", Sample(limiter.limit)
+        "bursar_limiter_waiting", "API requests that wait for the limiter.", Sample(limiter.waiting)
     )
-    yield gauge("bursar_limiter_in_flight", "Requests under way.", Sample(limiter.in_flight))
-    yield gauge("bursar_limiter_waiting", "Requests that wait their turn.", Sample(limiter.waiting))
     yield counter(
         "bursar_limiter_throttled_total",
-        "Times that the API server asked us to slow down.",
+        "Times that the API server answered 429 or asked to retry later.",
         Sample(limiter.throttled_total),
     )

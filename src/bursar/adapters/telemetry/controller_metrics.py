@@ -1,4 +1,4 @@
-"""All metrics of a controller, as they are when somebody asks."""
+"""All metrics of a controller, gathered for each scrape."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -19,7 +19,7 @@ __all__ = ["CONTENT_TYPE", "controller_metrics"]
 
 
 def controller_metrics(controller: Controller, limiter: Limited) -> bytes:
-    """In Prometheus's text format."""
+    """Metrics in Prometheus's text format."""
     term, recorder = controller.term, controller.recorder
     view = ControllerView(
         is_leader=controller.election.is_leader,

@@ -1,4 +1,4 @@
-"""What became of the events that a process had to tell."""
+"""Metrics of recorded Kubernetes events."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,7 +9,7 @@ from bursar.app.cluster.events.recorder import Drop
 def event_families(dropped: Mapping[Drop, int], waiting: int) -> Iterator[Family]:
     yield counter(
         "bursar_event_dropped_total",
-        "Events that people will not see, by why.",
+        "Events that were not written, by reason.",
         *(Sample(dropped.get(each, 0), {"reason": each.name}) for each in Drop),
     )
-    yield gauge("bursar_event_waiting", "Events with something to write.", Sample(waiting))
+    yield gauge("bursar_event_waiting", "Events that wait to be written.", Sample(waiting))

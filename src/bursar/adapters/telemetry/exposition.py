@@ -1,10 +1,10 @@
-"""Families of numbers, and the text in which Prometheus reads them.
+"""Metric families as values, and their text format for Prometheus.
 
-A family is a value, made from the state there is when it is asked for. There is no
+A family is a value made from the current state for each scrape. There is no
 registry and nothing to update, so metrics cannot disagree with the books.
 
 The text is format 0.0.4, which every Prometheus reads. Amounts are written as exact
-decimals; what becomes of them as floating point numbers is the reader's business.
+decimals; the reader converts them to floating point.
 """
 
 import math
@@ -18,7 +18,7 @@ from bursar.core.model.quantity import Quantity
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SAMPLES_MAX: Final = 50_000
-"""Of one family. More would hurt whoever stores them; what is left out is counted."""
+"""Maximum series per metric family; further series are dropped and counted."""
 
 Number: TypeAlias = int | float | Quantity
 
@@ -26,7 +26,7 @@ NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 class Kind(Enum):
-    """What the numbers of a family do; the values are Prometheus's words."""
+    """Type of a metric family, in Prometheus's words."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
     value: Number
     labels: Mapping[str, str] = NO_LABELS
     suffix: str = ""
-    """After the name of the family, as the parts of a histogram have it."""
+    """Appended to the name of the family, as in `_bucket` of a histogram."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Family:
     kind: Kind
     help: str
     samples: Iterable[Sample] = field(default=())
-    """Taken once, when the text is made."""
+    """Iterated once, when the text is made."""
 
 
 def gauge(name: str, help: str, *samples: Sample) -> Family:

@@ -1,4 +1,4 @@
-"""The process itself, under the names that Prometheus's own libraries use; read from /proc."""
+"""Metrics of the process, under the names that Prometheus client libraries use."""
 
 import os
 import resource
@@ -13,8 +13,12 @@ PROC: Final = Path("/proc")
 
 
 def process_families(proc: Path = PROC) -> Iterator[Family]:
-    """Where there is no /proc only the version is left."""
-    yield gauge("bursar_build_info", "1, with the version.", Sample(1, {"version": __version__}))
+    """Read the metrics from /proc. Without /proc, only the version is returned."""
+    yield gauge(
+        "bursar_build_info",
+        "Always 1; the label tells the version.",
+        Sample(1, {"version": __version__}),
+    )
     try:
         fields = (proc / "self/stat").read_text().rpartition(")")[2].split()
         boot_s = _boot_s(proc)
@@ -22,16 +26,16 @@ def process_families(proc: Path = PROC) -> Iterator[Family]:
     except OSError:
         return
     ticks = os.sysconf("SC_CLK_TCK")
-    # Numbered as in proc(5), where the state that follows the name is the third.
+    # Field numbers as in proc(5); field 3, the state, is the first after the name.
     user, system, start, virtual, pages = (int(fields[n - 3]) for n in (14, 15, 22, 23, 24))
     yield counter(
         "process_cpu_seconds_total",
-        "User and system time spent, in seconds.",
+        "User and system CPU time, in seconds.",
         Sample((user + system) / ticks),
     )
     yield gauge(
         "process_start_time_seconds",
-        "When the process started, in seconds since 1970.",
+        "Start time of the process, in seconds since 1970.",
         Sample(boot_s + start / ticks),
     )
     yield gauge("process_virtual_memory_bytes", "Virtual memory.", Sample(virtual))
@@ -43,7 +47,7 @@ def process_families(proc: Path = PROC) -> Iterator[Family]:
     yield gauge("process_open_fds", "Open file descriptors.", Sample(open_files))
     yield gauge(
         "process_max_fds",
-        "Most file descriptors that may be open.",
+        "Maximum number of open file descriptors.",
         Sample(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
     )
 

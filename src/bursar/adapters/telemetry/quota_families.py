@@ -1,4 +1,4 @@
-"""Quotas as their objects report them: AAQ's families by name, label and unit.
+"""Metrics of quotas as their status reports them: AAQ's families by name, label and unit.
 
 They show the status, as kube-state-metrics does for other objects, so that dashboards
 made for AAQ go on working; `bursar_ledger_*` shows what the books hold. Cluster-wide
@@ -36,7 +36,7 @@ def quota_families(quotas: Sequence[QuotaObject]) -> Iterator[Family]:
     )
     yield _gauge(
         f"{CLUSTER}_namespace_used",
-        "The part of one namespace in the use of an ApplicationAwareClusterResourceQuota.",
+        "Use of an ApplicationAwareClusterResourceQuota by one namespace.",
         (sample for each in cluster_wide for sample in _parts(each)),
     )
     yield from _creations(CLUSTER, cluster_wide, _cluster_labels)
@@ -75,11 +75,13 @@ def _creations(
     quotas: Sequence[QuotaObject],
     labels: Callable[[QuotaObject], Mapping[str, str]],
 ) -> Iterator[Family]:
-    """Under two names: AAQ renamed it, and dashboards use either."""
+    """The creation time under both names that AAQ has used; dashboards use either."""
     samples = [
         Sample(epoch_s(each.created_at), labels(each))
         for each in quotas
         if each.created_at is not None
     ]
     for suffix in ("creation_timestamp", "creation_timestamp_seconds"):
-        yield _gauge(f"{family}_{suffix}", "When it was created, in seconds since 1970.", samples)
+        yield _gauge(
+            f"{family}_{suffix}", "Creation time of the quota, in seconds since 1970.", samples
+        )

@@ -1,7 +1,6 @@
-"""Who waits for what, counted from the books as they are.
+"""Waiting pods by reason, counted from the books.
 
-Pods that are alike are counted together, so this costs as much as there are kinds of
-pods that wait, not as there are pods.
+Equal pods are counted together, so the cost grows with the number of different pods.
 """
 
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from bursar.core.quota.waiting import Party
 class WaitingCount:
     by_reason: dict[Reason, int]
     undecided: int
-    """Pods that have room, or may have, and are next to be looked at."""
+    """Pods that the next round decides about."""
 
 
 def count_waiting(books: Books) -> WaitingCount:
