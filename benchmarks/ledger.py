@@ -13,11 +13,12 @@ from dataclasses import replace
 from bursar.core.model.pod_row import PodDemand, PodProfile, PodRow, Stamp
 from bursar.core.model.qos import QosClass
 from bursar.core.model.quantity import Quantity
-from bursar.core.quota.books import Answer, Books
+from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.ledger import PodKey, Reservation
 from bursar.core.quota.quota import GATE, NamespaceSelector, Quota, QuotaKey, QuotaKind
+from bursar.core.quota.releases import ReleaseOutcome
 from ratio import Ratio, alternate
 
 NAMESPACES = 990
@@ -89,7 +90,7 @@ def _profile(namespace: str, demand: PodDemand) -> PodProfile:
 
 
 def opened_books() -> Books:
-    books = Books(NativeCounter())
+    books = Books(NativeCounter().count)
     for number in range(NAMESPACES):
         division = {"division": str(number % CLUSTER_WIDE)}
         books.see_namespace(Namespace(name=f"team-{number}", annotations=division))
@@ -109,7 +110,7 @@ def live(books: Books, batches: list[list[Life]]) -> float:
         deciding_s += time.perf_counter() - started
         assert len(releases) == len(batch)
         for release in releases:
-            books.settle(release.row, Answer.LIFTED)
+            books.settle(release.row, ReleaseOutcome.LIFTED)
         for _, running in batch:
             books.see_pod(running)
         for _, running in batch:

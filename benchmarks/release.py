@@ -22,17 +22,17 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.kube.transport import Limits
-from bursar.adapters.quota_kinds import crd_documents
-from bursar.adapters.quota_sources import quota_sources
 from bursar.app.cluster.informer.store import Store
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, Query
-from bursar.app.quota.desk import LIFTS_MAX, Desk
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.lifting import GateLifter
+from bursar.app.quota.quota_loop import LIFTS_MAX, Desk
+from bursar.app.quota.sources import quota_sources
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
@@ -131,7 +131,7 @@ async def by_desk(client: KubeClient, _: str) -> Cost:
         client, SYSTEM_CLOCK, random=SystemRandom(), may_write=lambda: True, write_seconds=30
     )
     desk = Desk(
-        Books(NativeCounter()),
+        Books(NativeCounter().count),
         sources,
         lifter,
         clock=SYSTEM_CLOCK,
@@ -296,7 +296,7 @@ def _apart(what: str) -> float:
 
 def fill_books(store: Store) -> Books:
     """Every pod under two quotas: one of its namespace, and one over all."""
-    books = Books(NativeCounter())
+    books = Books(NativeCounter().count)
     hard = {name: Quantity.parse(text) for name, text in HARD.items()}
     for number in range(NAMESPACES):
         name = f"team-{number}"

@@ -11,11 +11,10 @@ import time
 from collections.abc import Iterator
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.identity import locate
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.pod_rows import identify_pod
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.observe import identify_pod, locate
 from bursar.wire.model.pod_row import PodRowDecoder
 from ratio import Ratio
 from watch import Access, NoCredentials, read_bare, streaming

@@ -1,6 +1,6 @@
 """Capacity that others advertise, that is in use, or that cannot be read."""
 
-from bursar.app.capacity.telling import CapacityReason
+from bursar.app.capacity.events import CapacityReason
 from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION, VM_RESOURCE, Verdict
 from support.capacity_scene import FIVE, FOO, KATA, on_scene
 
@@ -19,7 +19,7 @@ async def test_capacity_of_others_is_left_alone_and_told_once(scene):
     assert await scene.offered("a") == "3"
     assert scene.line.writes == []
     assert scene.reasons() == [CapacityReason.FOREIGN]
-    (settled,) = scene.work.keeper.settlements["a"]
+    (settled,) = scene.capacity.reconciler.settlements["a"]
     assert settled.verdict is Verdict.FOREIGN
 
 
@@ -57,7 +57,7 @@ async def test_what_upstreams_advertiser_takes_over_is_its_own(scene):
 
     assert await scene.offered("a", VM_RESOURCE) == "7"
     assert await scene.marked("a") == {}
-    assert scene.work.keeper.counters.yielded == 1
+    assert scene.capacity.reconciler.counters.yielded == 1
 
 
 @on_scene
@@ -115,7 +115,7 @@ async def test_amount_goes_down_as_pods_end(scene):
 
     assert steps == ["4", "3", "2", "2", "2"]
     assert CapacityReason.HELD in scene.reasons()
-    assert scene.news[0].note == f"{FOO}: lowered to 4, not to 2: 4 in use"
+    assert scene.events[0].note == f"{FOO}: lowered to 4, not to 2: 4 in use"
 
 
 @on_scene
@@ -129,7 +129,7 @@ async def test_withdrawing_what_is_in_use_is_told(scene):
     await scene.calm()
 
     assert await scene.offered("a") is None
-    assert [news.note for news in scene.news] == [f"{FOO}: withdrawn while 2 are in use"]
+    assert [event.note for event in scene.events] == [f"{FOO}: withdrawn while 2 are in use"]
 
 
 # ------------------------------------------------------------------ what cannot be read
@@ -145,11 +145,11 @@ async def test_nothing_is_withdrawn_while_a_declaration_cannot_be_read(scene):
     await scene.calm()
 
     assert await scene.offered("a") == "5"
-    assert len(scene.lines) == len(scene.work.keeper.problems) == 1
+    assert len(scene.lines) == len(scene.capacity.reconciler.problems) == 1
     await scene.declare(licences=None)
     await scene.calm()
     assert await scene.offered("a") is None
-    assert scene.work.keeper.problems == ()
+    assert scene.capacity.reconciler.problems == ()
 
 
 @on_scene

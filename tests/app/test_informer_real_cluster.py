@@ -8,12 +8,11 @@ from contextlib import aclosing
 import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.identity import locate
-from bursar.adapters.pod_rows import identify_pod
 from bursar.app.cluster.informer.backoff import BackoffRules
 from bursar.app.cluster.informer.changes import Deleted, Upserted
 from bursar.app.cluster.informer.informer import Informer, InformerRules
 from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.observe import identify_pod, locate
 from bursar.app.cluster.ports import InvalidError, Key, Query, UnavailableError
 from bursar.wire.model.pod_row import PodRowDecoder
 from support.kube_access import a_client, access_of

@@ -94,7 +94,7 @@ async def test_copies_go_with_the_quota(scene):
     scene.may_write = True
     await scene.calm()
     assert await scene.names(APPLIED_CLUSTER_QUOTAS) == []
-    assert scene.applied._places == scene.applied._written == {}
+    assert scene.applied._namespaces == scene.applied._pending._writes == {}
 
 
 def test_copy_of_a_quota_that_went_while_nobody_looked_is_removed():
@@ -214,7 +214,7 @@ async def test_namespace_that_ends_is_left_alone(scene):
     await scene.calm()
 
     assert await scene.names(APPLIED_CLUSTER_QUOTAS) == ["blue/wide"]
-    assert scene.applied.upkeep.counters.failures == 0
+    assert scene.applied.reconciler.counters.failures == 0
     await scene.change(PODS, Key("green", "a"), {"metadata": {"finalizers": None}})
     await scene.calm()
 
@@ -226,7 +226,7 @@ async def test_copy_is_not_owned_by_a_quota_that_the_books_take_for_another(scen
     scene.line.writes.clear()
     (covered,) = scene.books.coverage.quotas()
     scene.books.see_quota(replace(covered.quota, uid="another"))
-    scene.applied.mark([covered.quota.key])
+    scene.applied.enqueue([covered.quota.key])
     await scene.calm()
 
     assert scene.line.writes == []

@@ -7,17 +7,18 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.quota_kinds import crd_documents
-from bursar.adapters.quota_sources import EVERY_KIND, term_sources
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, Patch, PatchKind, Resource
-from bursar.app.quota.controller import ADDRESS_ANNOTATION, Controller, ControllerSettings
+from bursar.app.controller.controller import ADDRESS_ANNOTATION, Controller, ControllerSettings
+from bursar.app.controller.sources import term_sources
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
+from bursar.app.quota.sources import EVERY_KIND
 from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 
@@ -105,10 +106,10 @@ async def test_the_first_leader_starts_at_once_and_says_where_it_is(world):
         assert await let_go(cluster) == ["p0", "p1"]
         lease = json.loads(await cluster.get(LEASES, LEASE))
         assert lease["metadata"]["annotations"] == {ADDRESS_ANNOTATION: "https://10.0.0.1:8443"}
-        assert controller.resize_desk is not None
+        assert controller.resize_service is not None
         assert controller.lines == ["leading as one"]
     assert controller.term is None
-    assert controller.resize_desk is None
+    assert controller.resize_service is None
     assert await holder(cluster) == ""
 
 
@@ -181,7 +182,7 @@ async def test_pods_are_let_go_when_their_namespace_is_no_longer_selected(world)
         await cluster.patch(namespaces, Key("", "team"), unlabelled)
         await clock.advance(1)
         assert await let_go(cluster) == ["p"]
-        assert controller.term.desk.counters.freed == 1
+        assert controller.term.loop.counters.exempt == 1
 
 
 async def test_drift_is_looked_for_and_is_nothing(world):

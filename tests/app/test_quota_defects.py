@@ -11,10 +11,9 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
+from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.quota_kinds import crd_documents
-from bursar.adapters.quota_sources import term_sources
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.kinds import NAMESPACES, PODS, RESOURCE_QUOTAS
@@ -28,12 +27,14 @@ from bursar.app.cluster.ports import (
     UnavailableError,
 )
 from bursar.app.cluster.time_limit import end
-from bursar.app.quota.controller import Controller, ControllerSettings
+from bursar.app.controller.controller import Controller, ControllerSettings
+from bursar.app.controller.sources import term_sources
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.account import Charge
-from bursar.core.quota.books import Answer, Books
+from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.quota import GATE
+from bursar.core.quota.releases import ReleaseOutcome
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 from support.machine_time import MachineClock, run
 from support.pod_notation import parsed
@@ -254,13 +255,13 @@ async def test_9_1_4_namespaces_that_share_a_quota_share_its_room(here):
 
 def test_9_1_5_what_was_let_go_counts_before_any_watch_shows_it():
     """AAQ may see the lock open before it sees what is used, since they are two watches."""
-    books = Books(NativeCounter())
+    books = Books(NativeCounter().count)
     books.see_namespace(a_namespace("a"))
     books.see_quota(a_quota("a/q", "pods=1"))
     first = a_row("a/first")
     books.see_pod(first)
     assert [each.row for each in books.decide().releases] == [first]
-    books.settle(first, Answer.LIFTED)
+    books.settle(first, ReleaseOutcome.LIFTED)
 
     books.see_pod(a_row("a/second"))
     books.see_quota(a_quota("a/q", "pods=1 cpu=1"))
@@ -335,11 +336,11 @@ async def test_9_2_4_while_pods_wait_nothing_is_done(here):
         await here.pod(f"p{number}")
     await here.calm(HOUR_S)
     here.line.writes.clear()
-    rounds = here.controller.term.desk.counters.rounds
+    rounds = here.controller.term.loop.counters.decisions
     await here.calm(HOUR_S)
 
     assert {resource for _, resource, _ in here.line.writes} == {LEASES}
-    assert here.controller.term.desk.counters.rounds - rounds < 10
+    assert here.controller.term.loop.counters.decisions - rounds < 10
 
 
 @installed

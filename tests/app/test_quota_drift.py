@@ -5,24 +5,24 @@ from datetime import datetime
 
 from bursar.app.cluster.ports import Clock
 from bursar.app.cluster.time_limit import end
-from bursar.app.quota.drift import LOOK_SECONDS, PAUSE_SECONDS, REST_PER_WORK, DriftWatch
+from bursar.app.quota.drift import COUNT_SECONDS, PAUSE_PER_WORK, PAUSE_SECONDS, DriftCheck
 from bursar.core.quota.names import Unit
-from support.desk_scene import HOME, DeskScene, a_desk
 from support.machine_time import run
+from support.quota_loop_scene import HOME, QuotaLoopScene, a_quota_loop
 from support.quota_notation import a_key
 
 NONE = {Unit.BYTES: "0", Unit.CORE: "0", Unit.COUNT: "0"}
 
 
-def watch_of(scene: DeskScene) -> DriftWatch:
-    return DriftWatch(scene.desk, scene.sources, scene.counter, scene.clock)
+def watch_of(scene: QuotaLoopScene) -> DriftCheck:
+    return DriftCheck(scene.loop, scene.sources, scene.counter.count, scene.clock)
 
 
-def largest(watch: DriftWatch) -> dict[Unit, str]:
+def largest(watch: DriftCheck) -> dict[Unit, str]:
     return {unit: str(amount) for unit, amount in watch.latest.largest.items()}
 
 
-async def furnished(scene: DeskScene) -> None:
+async def furnished(scene: QuotaLoopScene) -> None:
     await scene.set_quota("q", requests_cpu="4", pods="9")
     for number in range(3):
         await scene.create_pod(f"web-{number}", "500m")
@@ -31,12 +31,12 @@ async def furnished(scene: DeskScene) -> None:
 
 def test_a_ledger_that_is_right_does_not_drift():
     async def body():
-        async with a_desk() as scene:
+        async with a_quota_loop() as scene:
             await furnished(scene)
             watch = watch_of(scene)
             assert watch.latest is None
 
-            await watch.look()
+            await watch.check()
 
             assert scene.books.ledger.pod_count == 3
             assert (watch.latest.accounts, largest(watch)) == (0, NONE)
@@ -46,14 +46,14 @@ def test_a_ledger_that_is_right_does_not_drift():
 
 def test_a_wrong_account_is_found_with_the_amount_by_which_it_is_wrong():
     async def body():
-        async with a_desk() as scene:
+        async with a_quota_loop() as scene:
             await furnished(scene)
             watch = watch_of(scene)
             covered = scene.books.coverage.quota(a_key(f"{HOME}/q"))
             covered.accounts["requests.cpu"].charged += 250_000_000
             covered.accounts["pods"].charged -= 2_000_000_000
 
-            await watch.look()
+            await watch.check()
 
             assert watch.latest.accounts == 2
             assert largest(watch) == {**NONE, Unit.CORE: "250m", Unit.COUNT: "2"}
@@ -63,18 +63,18 @@ def test_a_wrong_account_is_found_with_the_amount_by_which_it_is_wrong():
 
 def test_what_is_gone_at_the_next_look_was_only_on_its_way():
     async def body():
-        async with a_desk() as scene:
+        async with a_quota_loop() as scene:
             await furnished(scene)
             watch = watch_of(scene)
             account = scene.books.coverage.quota(a_key(f"{HOME}/q")).accounts["pods"]
             account.charged += 1
 
             async def arrive() -> None:
-                await scene.clock.sleep(LOOK_SECONDS / 2)
+                await scene.clock.sleep(COUNT_SECONDS / 2)
                 account.charged -= 1
 
             arriving = asyncio.create_task(arrive())
-            await watch.look()
+            await watch.check()
             await arriving
 
             assert (watch.latest.accounts, watch.counts) == (0, 2)
@@ -103,15 +103,15 @@ class Laborious:
 
 def test_counting_takes_one_hundredth_of_the_time_at_most():
     async def body():
-        async with a_desk() as scene:
+        async with a_quota_loop() as scene:
             await furnished(scene)
             clock = Laborious(scene.clock)
-            watch = DriftWatch(scene.desk, scene.sources, scene.counter, clock)
+            watch = DriftCheck(scene.loop, scene.sources, scene.counter.count, clock)
             running = asyncio.create_task(watch.run())
             await scene.rest(PAUSE_SECONDS + 450)
             await end(running)
 
-            assert clock.sleeps == [PAUSE_SECONDS] + [2.0 * REST_PER_WORK] * 3
+            assert clock.sleeps == [PAUSE_SECONDS] + [2.0 * PAUSE_PER_WORK] * 3
             assert watch.counts == 3
             assert watch.latest.count_seconds == 2.0
 
@@ -120,7 +120,7 @@ def test_counting_takes_one_hundredth_of_the_time_at_most():
 
 def test_books_that_are_not_open_are_not_compared():
     async def body():
-        async with a_desk(is_running=False) as scene:
+        async with a_quota_loop(is_running=False) as scene:
             watch = watch_of(scene)
             running = asyncio.create_task(watch.run())
             await scene.rest(3 * PAUSE_SECONDS)

@@ -14,8 +14,8 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     UnavailableError,
 )
-from bursar.app.quota.lifting import GateLifter, Lifted
-from bursar.core.quota.books import Answer
+from bursar.app.quota.lifting import GateLifter, LiftResult
+from bursar.core.quota.releases import ReleaseOutcome
 from bursar.wire.model.pod_row import PodRowDecoder
 
 ROW = PodRowDecoder().decode(
@@ -23,7 +23,7 @@ ROW = PodRowDecoder().decode(
     b' "spec": {"schedulingGates": [{"name": "ApplicationAwareQuotaGate"}], "containers": []}}'
 )
 UNANSWERED = TimeoutError()
-CHANGED, REFUSED = Answer.CHANGED, Answer.REFUSED
+CHANGED, REFUSED = ReleaseOutcome.CHANGED, ReleaseOutcome.REFUSED
 
 
 class Server:
@@ -67,7 +67,7 @@ async def lifted(*answers, may_write=lambda: True):
 async def test_the_write_names_the_pod_and_the_state_that_were_decided_upon():
     result, server, counters = await lifted(None)
 
-    assert result == Lifted(Answer.LIFTED)
+    assert result == LiftResult(ReleaseOutcome.LIFTED)
     assert server.bodies == [
         [
             {"op": "test", "path": "/metadata/uid", "value": "u-1"},
@@ -75,13 +75,17 @@ async def test_the_write_names_the_pod_and_the_state_that_were_decided_upon():
             {"op": "remove", "path": "/spec/schedulingGates"},
         ]
     ]
-    assert (counters.writes, counters.retries, counters.lifted) == (1, 0, 1)
+    assert (counters.writes, counters.retries, counters.outcomes[ReleaseOutcome.LIFTED]) == (
+        1,
+        0,
+        1,
+    )
 
 
 @pytest.mark.parametrize(
     ("error", "answer"),
     [
-        (NotFoundError("gone"), Answer.GONE),
+        (NotFoundError("gone"), ReleaseOutcome.GONE),
         (ConflictError("changed"), CHANGED),
         (ForbiddenError("a webhook says no"), REFUSED),
         (InvalidError("a rule says no"), REFUSED),
@@ -90,7 +94,7 @@ async def test_the_write_names_the_pod_and_the_state_that_were_decided_upon():
 async def test_a_plain_answer_is_taken_at_its_word(error, answer):
     result, _, counters = await lifted(error)
 
-    assert result == Lifted(answer, error.message)
+    assert result == LiftResult(answer, error.message)
     assert counters.writes == 1
 
 
@@ -101,14 +105,14 @@ async def test_a_plain_answer_is_taken_at_its_word(error, answer):
         (ForbiddenError("no"), CHANGED),
         (InvalidError("no"), CHANGED),
         (ConflictError("no"), CHANGED),
-        (NotFoundError("no"), Answer.GONE),
+        (NotFoundError("no"), ReleaseOutcome.GONE),
     ],
 )
 async def test_after_a_lost_answer_a_no_only_says_that_the_pod_has_changed(first, then, answer):
     """The first write may have been carried out, and the refusal be due to that."""
     result, server, counters = await lifted(first, then)
 
-    assert result == Lifted(answer, "no")
+    assert result == LiftResult(answer, "no")
     assert server.bodies[0] == server.bodies[1]
     assert (counters.writes, counters.retries) == (2, 1)
 
@@ -116,7 +120,7 @@ async def test_after_a_lost_answer_a_no_only_says_that_the_pod_has_changed(first
 async def test_a_busy_server_has_not_carried_anything_out():
     result, _, _ = await lifted(BusyError("later", retry_after=5), ForbiddenError("no"))
 
-    assert result == Lifted(REFUSED, "no")
+    assert result == LiftResult(REFUSED, "no")
 
 
 async def test_the_server_says_how_long_to_wait():

@@ -15,9 +15,9 @@ from random import Random
 import pytest
 
 from bursar.core.model.pod_row import Deletion
-from bursar.core.quota.books import Answer
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Order
+from bursar.core.quota.releases import ReleaseOutcome
 from support.quota_auditor import ENDED, is_in_use
 from support.quota_leader import KINDS, Leader, Lift, Resize
 from support.quota_notation import (
@@ -226,7 +226,9 @@ class History:
         if row is not None:
             self.world.unready ^= {row.stamp.uid}
             for leader in self.world.leaders:
-                leader.books.reconsider_pod(row.namespace, row.name)
+                seen = leader.view["pods"].get(PodKey(row.namespace, row.name))
+                if seen is not None:
+                    leader.books.recount_pod(seen)
 
     # .............................................................. quotas and namespaces
 
@@ -325,7 +327,7 @@ class History:
             world.met["turned away"] += 1  # too many requests: it has not been looked at
         elif luck < 0.2:
             lift.is_uncertain = True
-            stray = Lift(lift.row, lift.is_free, lift.known)
+            stray = Lift(lift.row, lift.is_exempt, lift.known)
             until_s = world.now_s + LANDING_S
             world.stray([stray], until_s if leader.ends_s is None else leader.ends_s)
         elif luck < 0.3:
@@ -333,7 +335,7 @@ class History:
             world.lift(lift)
             world.met["answers lost"] += 1
         elif luck < 0.5 and lift.is_uncertain:
-            world.settle(leader, lift, Answer.CHANGED)  # it has given up
+            world.settle(leader, lift, ReleaseOutcome.CHANGED)  # it has given up
         else:
             world.settle(leader, lift, world.lift(lift))
 
@@ -478,5 +480,5 @@ def test_the_histories_meet_every_kind_of_trouble():
         "order checks": 10,
         "growth checks": 200,
         "quiet checks": 150,
-    } | {answer.value: 30 for answer in Answer}
+    } | {answer.value: 30 for answer in ReleaseOutcome}
     assert {name: met[name] for name, count in few.items() if met[name] < count} == {}

@@ -8,7 +8,7 @@ import pytest
 from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Key, NotFoundError, UnavailableError
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
-from bursar.app.quota.managed import Measure, managed_spec, measure
+from bursar.app.quota.managed import Action, action_for, managed_spec
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind
 from bursar.core.quota.reported import QuotaObject
 from bursar.core.quota.scopes import ScopeRule
@@ -40,53 +40,53 @@ def managed(hard: str, **fields) -> QuotaObject:
 
 
 CASES = {
-    "U-RQ-01 quota absent": (None, managed("services=5"), Measure.DELETE),
-    "quota absent, nothing there": (None, None, Measure.NONE),
-    "U-RQ-03 nothing to delegate": (keeper("limits.memory=1Gi"), None, Measure.NONE),
-    "U-RQ-04 services": (keeper("services=5"), None, Measure.CREATE),
-    "U-RQ-05 equal": (keeper("services=5 pods=1"), managed("services=5"), Measure.NONE),
-    "equal in another notation": (keeper("services=5"), managed("services=5e0"), Measure.NONE),
-    "U-RQ-06 other limit": (keeper("services=5"), managed("services=2"), Measure.AMEND),
-    "other names": (keeper("services=5"), managed("services=5 secrets=1"), Measure.AMEND),
-    "U-RQ-07 not any more": (keeper("requests.memory=1"), managed("services=5"), Measure.DELETE),
-    "names of machines": (keeper("cpu/vmi=1 memory/vmi=1 instances/vmi=1"), None, Measure.NONE),
-    "label removed": (keeper("services=5"), managed("services=5", labels={}), Measure.AMEND),
-    "other owner": (keeper("services=5"), managed("services=5", owner_uid="x"), Measure.AMEND),
+    "U-RQ-01 quota absent": (None, managed("services=5"), Action.DELETE),
+    "quota absent, nothing there": (None, None, Action.NONE),
+    "U-RQ-03 nothing to delegate": (keeper("limits.memory=1Gi"), None, Action.NONE),
+    "U-RQ-04 services": (keeper("services=5"), None, Action.CREATE),
+    "U-RQ-05 equal": (keeper("services=5 pods=1"), managed("services=5"), Action.NONE),
+    "equal in another notation": (keeper("services=5"), managed("services=5e0"), Action.NONE),
+    "U-RQ-06 other limit": (keeper("services=5"), managed("services=2"), Action.UPDATE),
+    "other names": (keeper("services=5"), managed("services=5 secrets=1"), Action.UPDATE),
+    "U-RQ-07 not any more": (keeper("requests.memory=1"), managed("services=5"), Action.DELETE),
+    "names of machines": (keeper("cpu/vmi=1 memory/vmi=1 instances/vmi=1"), None, Action.NONE),
+    "label removed": (keeper("services=5"), managed("services=5", labels={}), Action.UPDATE),
+    "other owner": (keeper("services=5"), managed("services=5", owner_uid="x"), Action.UPDATE),
     "other scopes": (
         keeper("count/pods=5", scopes=(BEST_EFFORT,)),
         managed("count/pods=5"),
-        Measure.REPLACE,
+        Action.REPLACE,
     ),
     "scopes in another order": (
         keeper("count/pods=5", scopes=(BEST_EFFORT, CLASSY)),
         managed("count/pods=5", scopes=(CLASSY, BEST_EFFORT)),
-        Measure.NONE,
+        Action.NONE,
     ),
-    "on its way out": (keeper("services=5"), managed("", is_deleting=True), Measure.NONE),
-    "quota on its way out": (keeper("services=5", is_deleting=True), None, Measure.NONE),
-    "made by a person": (None, managed("services=5", labels={}, owner_uid=""), Measure.NONE),
+    "on its way out": (keeper("services=5"), managed("", is_deleting=True), Action.NONE),
+    "quota on its way out": (keeper("services=5", is_deleting=True), None, Action.NONE),
+    "made by a person": (None, managed("services=5", labels={}, owner_uid=""), Action.NONE),
     "made by a person, but wanted": (
         keeper("services=5"),
         managed("services=5", labels={}, owner_uid=""),
-        Measure.AMEND,
+        Action.UPDATE,
     ),
 }
 
 
 @pytest.mark.parametrize(("quota", "found", "wanted"), CASES.values(), ids=CASES)
 def test_measure_is_what_is_necessary(quota, found, wanted):
-    assert measure(quota, found) is wanted
+    assert action_for(quota, found) is wanted
 
 
 @pytest.mark.parametrize(("quota", "found", "wanted"), CASES.values(), ids=CASES)
 def test_nothing_is_done_in_a_namespace_that_ends(quota, found, wanted):
     """U-RQ-02."""
     del wanted
-    assert measure(quota, found, is_ending=True) is Measure.NONE
+    assert action_for(quota, found, is_terminating=True) is Action.NONE
 
 
 def test_every_measure_has_a_case():
-    assert {wanted for _, _, wanted in CASES.values()} == set(Measure)
+    assert {wanted for _, _, wanted in CASES.values()} == set(Action)
 
 
 def test_spec_has_the_limits_and_scopes_of_the_quota():
@@ -308,7 +308,7 @@ async def test_what_a_person_made_under_that_name_is_not_deleted_by_mistake(scen
     scene.view.held.clear()
     await scene.calm()
 
-    assert scene.managed.upkeep.counters.failures > 0
+    assert scene.managed.reconciler.counters.failures > 0
     assert (await scene.read(RESOURCE_QUOTAS, NAME, "blue"))["spec"] == body["spec"]
 
 

@@ -13,8 +13,8 @@ from bursar.app.cluster.ports import (
     Key,
     UnavailableError,
 )
+from bursar.app.cluster.reconcile import IN_FLIGHT_MAX
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
-from bursar.app.quota.upkeep import IN_FLIGHT_MAX
 from support.machine_time import run
 from support.quota_scene import a_scene, on_scene
 
@@ -260,7 +260,7 @@ async def test_quota_made_anew_before_we_hear_that_it_was_gone_is_not_forgotten(
     await scene.quota({"pods": "6"})
     await scene.calm()
 
-    assert scene.status.upkeep.counters.gone == 1
+    assert scene.status.reconciler.counters.gone == 1
     assert (await scene.quota_status())["hard"] == {"pods": "6"}
 
 
@@ -272,7 +272,7 @@ async def test_books_about_other_limits_than_those_shown_are_not_reported(scene)
     (covered,) = scene.books.coverage.quotas()
     for behind in (replace(covered.quota, hard={}), replace(covered.quota, uid="another")):
         scene.books.see_quota(behind)
-        scene.status.mark([behind.key])
+        scene.status.enqueue([behind.key])
         await scene.calm()
 
     assert scene.line.writes == []
@@ -307,7 +307,7 @@ async def test_nothing_is_written_that_is_there_already(scene):
     await scene.calm()
     writes = len(scene.line.writes)
     await scene.change(APPLICATION_QUOTAS, QUOTA, {"metadata": {"labels": {"a": "b"}}})
-    scene.status.mark(covered.quota.key for covered in scene.books.coverage.quotas())
+    scene.status.enqueue(covered.quota.key for covered in scene.books.coverage.quotas())
     await scene.calm()
 
     assert writes == len(scene.line.writes) == 1
@@ -369,7 +369,7 @@ def test_trouble_is_outlasted(error):
             await asyncio.sleep(600)
 
             assert await scene.quota_status() == {}
-            assert 20 <= scene.status.upkeep.counters.failures <= 60
+            assert 20 <= scene.status.reconciler.counters.failures <= 60
             scene.line.trouble = lambda: None
             await scene.calm(120)
             assert (await scene.quota_status())["hard"] == {"pods": "5"}
@@ -421,8 +421,8 @@ async def test_quota_that_goes_is_forgotten(scene):
     await scene.cluster.delete(APPLICATION_QUOTAS, QUOTA)
     await scene.calm()
 
-    assert scene.status._written == {}
-    assert scene.status.upkeep.counters.failures == 0
+    assert scene.status._pending._writes == {}
+    assert scene.status.reconciler.counters.failures == 0
 
 
 # ------------------------------------------------------------------ whatever the order

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.pod_rows import pod_row_decode
 from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.listing import PAGE_SIZE
 from bursar.app.cluster.ports import (
     ConflictError,
     ForbiddenError,
@@ -17,8 +17,14 @@ from bursar.app.cluster.ports import (
     PatchKind,
     Resource,
 )
-from bursar.app.quota.letting_go import PAGE, TRIES, LetGo, gated_pods, let_go
+from bursar.app.quota.force_release import (
+    ATTEMPTS_MAX,
+    ForcedReleases,
+    force_release,
+    gated_pods,
+)
 from bursar.core.quota.quota import GATE
+from bursar.wire.model.pod_row import PodRowDecoder
 from support.command_line import run_bursar
 from support.machine_time import MachineClock, run
 
@@ -72,11 +78,11 @@ class Meddler:
         pod = json.loads(await self.cluster.get(PODS, Key("a", name)))
         return [gate["name"] for gate in pod["spec"].get("schedulingGates", ())]
 
-    async def let_go(self, namespace: str = "") -> LetGo:
-        decode = pod_row_decode()
-        rows = [row async for row in gated_pods(self.cluster, decode, namespace)]
+    async def let_go(self, namespace: str = "") -> ForcedReleases:
+        decode = PodRowDecoder().decode
+        rows = await gated_pods(self.cluster, decode, namespace)
         ticks: list[None] = []
-        done = await let_go(
+        done = await force_release(
             self.cluster, self, rows, decode=decode, progress=lambda: ticks.append(None)
         )
         assert len(ticks) == len(rows)
@@ -120,7 +126,7 @@ async def test_only_our_gate_is_taken_and_only_from_those_that_have_it(meddler):
 
     done = await meddler.let_go()
 
-    assert sorted(done.freed) == [Key("a", "p"), Key("a", "two")]
+    assert sorted(done.released) == [Key("a", "p"), Key("a", "two")]
     assert done.failed == {}
     assert [await meddler.gates(name) for name in ("p", "two", "theirs")] == [
         [],
@@ -129,10 +135,10 @@ async def test_only_our_gate_is_taken_and_only_from_those_that_have_it(meddler):
     ]
 
 
-@with_pods(*(f"p{number}" for number in range(PAGE + 1)))
+@with_pods(*(f"p{number}" for number in range(PAGE_SIZE + 1)))
 async def test_no_pod_is_left_behind_on_a_later_page(meddler):
-    assert len((await meddler.let_go()).freed) == PAGE + 1
-    assert (await meddler.let_go()).freed == []
+    assert len((await meddler.let_go()).released) == PAGE_SIZE + 1
+    assert (await meddler.let_go()).released == []
 
 
 @with_pods("p")
@@ -143,7 +149,7 @@ async def test_a_pod_that_changed_is_read_again(meddler):
 
     meddler.before_write = touch_once
 
-    assert (await meddler.let_go()).freed == [Key("a", "p")]
+    assert (await meddler.let_go()).released == [Key("a", "p")]
     assert meddler.writes == 2
     assert await meddler.gates("p") == []
 
@@ -156,9 +162,9 @@ async def test_a_pod_that_never_stays_the_same_is_given_up_and_named(meddler):
     meddler.before_write = touch
     done = await meddler.let_go()
 
-    assert done.freed == []
+    assert done.released == []
     assert isinstance(done.failed[Key("a", "p")], ConflictError)
-    assert meddler.writes == TRIES
+    assert meddler.writes == ATTEMPTS_MAX
 
 
 @with_pods("p")
@@ -169,7 +175,7 @@ async def test_a_pod_that_is_gone_or_was_let_go_by_another_is_no_failure(meddler
 
     meddler.before_write = be_faster
 
-    assert await meddler.let_go() == LetGo()
+    assert await meddler.let_go() == ForcedReleases()
 
 
 @with_pods("p")
@@ -181,7 +187,7 @@ async def test_a_pod_recreated_under_the_same_name_is_another_one_and_goes_as_we
 
     meddler.before_write = recreate
 
-    assert (await meddler.let_go()).freed == [Key("a", "p")]
+    assert (await meddler.let_go()).released == [Key("a", "p")]
 
 
 @with_pods("p", "q")
@@ -193,5 +199,5 @@ async def test_one_that_may_not_go_does_not_keep_the_others(meddler):
     meddler.before_write = refuse
     done = await meddler.let_go("a")
 
-    assert done.freed == [Key("a", "q")]
+    assert done.released == [Key("a", "q")]
     assert [str(error) for error in done.failed.values()] == ["somebody says no"]

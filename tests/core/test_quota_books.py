@@ -2,16 +2,18 @@
 
 import pytest
 
+from bursar.core.quota.account import Charge
 from bursar.core.quota.books import (
-    AGAIN_SECONDS,
+    BACKOFF_SECONDS,
+    BACKOFF_SECONDS_MAX,
     PATIENCE_SECONDS,
-    REST_SECONDS,
-    REST_SECONDS_MAX,
-    Answer,
+    RETRY_SECONDS,
     Books,
 )
 from bursar.core.quota.counting import NativeCounter, NotReady
 from bursar.core.quota.refusal import Reason
+from bursar.core.quota.releases import ReleaseOutcome
+from support.pod_notation import parsed
 from support.quota_notation import (
     GATED,
     UNGATED,
@@ -38,7 +40,7 @@ def books(unready):
     native = NativeCounter()
 
     def count(row):
-        charge = native(row)
+        charge = native.count(row)
         if row.name in unready:
             return NotReady(detail="its machine", provisional=charge)
         return charge
@@ -78,12 +80,12 @@ def flown(books, text="a/web", cpu_text="cpu=600m"):
 
 def test_a_pod_is_released_with_its_room_reserved(books):
     row = flown(books)
-    assert (cpu(books), books.flight_count) == ((0, 600), 1)
+    assert (cpu(books), books.pending_release_count) == ((0, 600), 1)
 
-    books.settle(row, Answer.LIFTED)
+    books.settle(row, ReleaseOutcome.LIFTED)
     assert cpu(books) == (0, 600)
     books.see_pod(running(row))
-    assert (cpu(books), books.flight_count) == ((600, 0), 0)
+    assert (cpu(books), books.pending_release_count) == ((600, 0), 0)
     books.see_pod(changed(running(row), phase="Succeeded"))
     assert cpu(books) == (0, 0)
     books.lose_pod("a", "web")
@@ -112,22 +114,23 @@ def test_a_pod_is_released_in_its_latest_state(books):
 
 
 @pytest.mark.parametrize(
-    "facts",
+    ("facts", "blocked"),
     [
-        {"gates": ("other", *GATED)},
-        {"gates": ("other",)},
-        {"phase": "Failed"},
-        {"deletion": (NOW_S + 30, 30)},
+        ({"gates": ("other", *GATED)}, [Reason.OTHER_GATES]),
+        ({"gates": ("other",)}, []),
+        ({"phase": "Failed"}, []),
+        ({"deletion": (NOW_S + 30, 30)}, []),
     ],
     ids=["other gates too", "only other gates", "ended", "being deleted"],
 )
-def test_some_gated_pods_do_not_wait_for_room(books, facts):
+def test_some_gated_pods_do_not_wait_for_room(books, facts, blocked):
     books.see_pod(a_row("a/web", "cpu=1"))
     books.see_pod(a_row("a/web", "cpu=1", version=2, **facts))
 
     decisions = books.decide()
 
     assert (decisions.releases, decisions.waits, cpu(books)) == ([], [], (0, 0))
+    assert [each.refusals[0].reason for each in books.blocked()] == blocked
 
 
 def test_a_pod_past_its_grace_is_charged_no_longer(books):
@@ -187,32 +190,32 @@ def test_another_pod_under_the_same_name_takes_over_nothing(books):
 
 
 def test_a_refused_pod_rests_longer_each_time(books):
-    row, rest_s, now_s = flown(books), REST_SECONDS, NOW_S
+    row, rest_s, now_s = flown(books), BACKOFF_SECONDS, NOW_S
     for _ in range(9):
-        books.settle(row, Answer.REFUSED, "no")
+        books.settle(row, ReleaseOutcome.REFUSED, "no")
         assert cpu(books) == (0, 0)
-        [aside] = books.asides()
+        [aside] = books.blocked()
         assert aside.refusals[0].message().endswith("could not be lifted: no")
         books.advance(now_s + rest_s - 1)
         assert releases(books) == []
         now_s += rest_s
         books.advance(now_s)
         assert releases(books) == [row]
-        rest_s = min(rest_s * 2, REST_SECONDS_MAX)
-    assert rest_s == REST_SECONDS_MAX
+        rest_s = min(rest_s * 2, BACKOFF_SECONDS_MAX)
+    assert rest_s == BACKOFF_SECONDS_MAX
 
 
 def test_a_resting_pod_that_changes_goes_on_resting(books):
     row = flown(books)
-    books.settle(row, Answer.REFUSED, "no")
+    books.settle(row, ReleaseOutcome.REFUSED, "no")
     assert waits(books) == {"web": Reason.RELEASE_REFUSED}
 
     books.see_pod(changed(row))
     assert waits(books) == {}
     books.advance(NOW_S + 1)
-    books.reconsider_pod("a", "web")
+    books.recount_pod(changed(row))
     assert releases(books) == []
-    books.advance(NOW_S + REST_SECONDS)
+    books.advance(NOW_S + BACKOFF_SECONDS)
 
     assert releases(books) == [changed(row)]
 
@@ -220,38 +223,38 @@ def test_a_resting_pod_that_changes_goes_on_resting(books):
 def test_a_pod_that_is_gone_gives_its_room_back(books):
     row = flown(books)
 
-    books.settle(row, Answer.GONE)
+    books.settle(row, ReleaseOutcome.GONE)
 
-    assert (cpu(books), books.flight_count) == ((0, 0), 0)
-    books.settle(row, Answer.REFUSED)
-    assert not list(books.asides())
+    assert (cpu(books), books.pending_release_count) == ((0, 0), 0)
+    books.settle(row, ReleaseOutcome.REFUSED)
+    assert not list(books.blocked())
 
 
 def test_an_unclear_answer_keeps_the_room_and_is_asked_again(books):
     row = flown(books)
-    books.settle(row, Answer.CHANGED)
+    books.settle(row, ReleaseOutcome.CHANGED)
     books.see_pod(row)
     assert (cpu(books), releases(books)) == ((0, 600), [])
 
-    books.advance(NOW_S + AGAIN_SECONDS)
+    books.advance(NOW_S + RETRY_SECONDS)
 
     assert releases(books) == [row]
     assert cpu(books) == (0, 600)
-    assert books.next_due_s == NOW_S + 2 * AGAIN_SECONDS
+    assert books.next_due_s == NOW_S + 2 * RETRY_SECONDS
 
 
 def test_a_refusal_after_an_unclear_answer_frees_nothing(books):
     """The earlier try may have come through."""
     row = flown(books)
-    books.settle(row, Answer.CHANGED)
-    books.advance(NOW_S + AGAIN_SECONDS)
+    books.settle(row, ReleaseOutcome.CHANGED)
+    books.advance(NOW_S + RETRY_SECONDS)
     assert releases(books) == [row]
 
-    books.settle(row, Answer.REFUSED, "no")
+    books.settle(row, ReleaseOutcome.REFUSED, "no")
 
-    assert (cpu(books), books.flight_count) == ((0, 600), 1)
+    assert (cpu(books), books.pending_release_count) == ((0, 600), 1)
     books.see_pod(running(row))
-    assert (cpu(books), books.flight_count) == ((600, 0), 0)
+    assert (cpu(books), books.pending_release_count) == ((600, 0), 0)
 
 
 @pytest.mark.parametrize("is_seen_first", [True, False])
@@ -261,9 +264,9 @@ def test_a_pod_that_has_changed_is_judged_anew(books, is_seen_first):
     if is_seen_first:
         books.see_pod(later)
         assert cpu(books) == (0, 600)
-        books.settle(row, Answer.CHANGED)
+        books.settle(row, ReleaseOutcome.CHANGED)
     else:
-        books.settle(row, Answer.CHANGED)
+        books.settle(row, ReleaseOutcome.CHANGED)
         books.see_pod(later)
 
     assert cpu(books) == (0, 0)
@@ -277,7 +280,7 @@ def test_an_alarm_for_what_has_passed_rings_for_nobody(books):
     assert releases(books) == []
     books.lose_pod("a", "other")
     assert releases(books) == [row]
-    books.settle(row, Answer.CHANGED)
+    books.settle(row, ReleaseOutcome.CHANGED)
     books.see_pod(running(row))
 
     books.advance(NOW_S + 2 * PATIENCE_SECONDS)
@@ -285,19 +288,15 @@ def test_an_alarm_for_what_has_passed_rings_for_nobody(books):
     assert (releases(books), books.next_due_s) == ([], None)
 
 
-def test_only_a_lifted_gate_is_a_success():
-    assert [answer for answer in Answer if answer.is_success] == [Answer.LIFTED]
-
-
 def test_an_answer_that_comes_too_late_changes_nothing(books):
     row = flown(books)
-    books.settle(row, Answer.CHANGED)
+    books.settle(row, ReleaseOutcome.CHANGED)
     books.see_pod(changed(row))
     assert releases(books) == [changed(row)]
 
-    books.settle(row, Answer.GONE)
+    books.settle(row, ReleaseOutcome.GONE)
 
-    assert (cpu(books), books.flight_count) == ((0, 600), 1)
+    assert (cpu(books), books.pending_release_count) == ((0, 600), 1)
 
 
 # ------------------------------------------------------------------ what comes first
@@ -311,7 +310,7 @@ def test_a_pod_whose_namespace_is_not_known_is_put_aside(books):
 
     books.see_namespace(a_namespace("b"))
 
-    assert not list(books.asides())
+    assert not list(books.blocked())
     assert waits(books) == {"web": Reason.QUOTA_TOO_SMALL}
     assert cpu(books, "b/q") == (300, 0)
     books.lose_namespace("b")
@@ -334,16 +333,17 @@ def test_what_could_go_uncounted_waits_again_when_its_namespace_is_gone(books, u
 
 def test_a_pod_that_cannot_be_counted_waits_until_it_can(books, unready):
     unready.add("web")
-    books.see_pod(a_row("a/web", "cpu=600m"))
+    web = a_row("a/web", "cpu=600m")
+    books.see_pod(web)
     books.see_pod(a_row("a/web2", "cpu=900m"))
     books.decide()
-    [aside] = books.asides()
-    assert aside.refusals[0].message() == "what the pod costs is not known yet: its machine"
+    [blocked] = books.blocked()
+    assert blocked.refusals[0].message() == "what the pod costs is not known yet: its machine"
 
     unready.clear()
     books.lose_pod("a", "web2")
-    books.reconsider_pod("a", "web")
-    books.reconsider_pod("a", "nobody")
+    books.recount_pod(web)
+    books.recount_pod(a_row("a/nobody"))
 
     assert [row.name for row in releases(books)] == ["web"]
 
@@ -353,7 +353,7 @@ def test_what_a_waiting_pod_costs_may_change(books, unready):
     books.see_pod(a_row("a/web", "cpu=600m"))
     books.decide()
     unready.add("web")
-    books.reconsider_pod("a", "web")
+    books.recount_pod(a_row("a/web", "cpu=600m"))
     books.lose_pod("a", "other")
 
     decisions = books.decide()
@@ -369,6 +369,78 @@ def test_a_running_pod_that_cannot_be_counted_is_charged_for_the_time_being(book
     assert cpu(books) == (600, 0)
 
 
+@pytest.fixture
+def prices():
+    """Milli-CPUs by name of the pod; a pod without a price cannot be counted."""
+    return {}
+
+
+@pytest.fixture
+def priced(prices):
+    def count(row):
+        if row.name in prices:
+            return Charge(parsed(f"cpu={prices[row.name]}m"))
+        return NotReady(detail="no price", provisional=Charge(parsed("cpu=999m")))
+
+    made = Books(count)
+    made.advance(NOW_S)
+    made.see_namespace(a_namespace("a"))
+    made.see_quota(a_quota("a/q", "cpu=1"))
+    return made
+
+
+def test_a_charged_pod_keeps_its_charge_until_it_can_be_counted_again(priced, prices):
+    web = a_row("a/web", gates=UNGATED)
+    prices["web"] = 300
+    priced.see_pod(web)
+    del prices["web"]
+
+    priced.see_pod(changed(web))
+    priced.recount_pod(changed(web))
+    assert cpu(priced) == (300, 0)
+    prices["web"] = 200
+    priced.recount_pod(changed(web))
+
+    assert cpu(priced) == (200, 0)
+
+
+def test_a_pod_that_cannot_be_counted_when_its_release_shows_is_charged_what_was_promised(
+    priced, prices
+):
+    prices["web"] = 300
+    web = a_row("a/web")
+    priced.see_pod(web)
+    assert releases(priced) == [web]
+    del prices["web"]
+
+    priced.see_pod(running(web))
+
+    assert cpu(priced) == (300, 0)
+
+
+def test_a_resize_of_a_pod_that_cannot_be_counted_is_refused_where_a_quota_limits_it(priced):
+    limited, free = a_row("a/web", gates=UNGATED), a_row("b/web", gates=UNGATED)
+    priced.see_namespace(a_namespace("b"))
+
+    [refusal] = priced.resize("1", limited, deadline_s=NOW_S + 9)
+    assert (refusal.reason, refusal.detail) == (Reason.NOT_COUNTED, "no price")
+    assert priced.resize("2", free, deadline_s=NOW_S + 9) == ()
+
+
+def test_a_recount_releases_pods_that_fit_now(priced, prices):
+    prices.update(web=900, db=900)
+    for name in ("web", "db"):
+        priced.see_pod(a_row(f"a/{name}", created_s=NOW_S))
+    priced.decide()
+    priced.see_pod(running(a_row("a/db", created_s=NOW_S)))
+    assert releases(priced) == []
+
+    prices["db"] = 100
+    priced.recount_pod(a_row("a/db", gates=UNGATED))
+
+    assert [row.name for row in releases(priced)] == ["web"]
+
+
 # ------------------------------------------------------------------ namespaces that are not held
 
 
@@ -382,12 +454,12 @@ def test_pods_of_a_namespace_that_is_not_held_are_let_go(books, unready):
     decisions = books.decide()
 
     assert sorted(each.row.name for each in decisions.releases) == ["strange", "web"]
-    assert all(each.is_free for each in decisions.releases)
-    assert (cpu(books), books.flight_count) == ((0, 0), 2)
+    assert all(each.is_exempt for each in decisions.releases)
+    assert (cpu(books), books.pending_release_count) == ((0, 0), 2)
     for release in decisions.releases:
-        books.settle(release.row, Answer.CHANGED)
-    books.advance(NOW_S + AGAIN_SECONDS)
-    assert all(each.is_free for each in books.decide().releases)
+        books.settle(release.row, ReleaseOutcome.CHANGED)
+    books.advance(NOW_S + RETRY_SECONDS)
+    assert all(each.is_exempt for each in books.decide().releases)
 
 
 def test_a_namespace_that_is_held_again_holds_those_that_were_not_let_go(books, unready):
@@ -450,4 +522,4 @@ def test_a_quota_is_to_be_reported_when_a_namespace_leaves_it(books):
 
 
 def test_nothing_is_due_in_empty_books():
-    assert Books(NativeCounter()).next_due_s is None
+    assert Books(NativeCounter().count).next_due_s is None

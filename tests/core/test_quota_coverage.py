@@ -180,7 +180,7 @@ def test_no_more_bills_are_kept_than_there_is_room_for(covering):
 
 
 def test_pods_that_ask_for_the_same_have_one_charge():
-    count = NativeCounter()
+    count = NativeCounter().count
     row = a_row("a/web", "cpu=1", "cpu=2")
 
     assert count(row) is count(a_row("b/db", "cpu=1", "cpu=2"))
@@ -194,12 +194,12 @@ def test_pods_that_ask_for_the_same_have_one_charge():
 
 
 def test_the_counter_does_not_grow_for_ever():
-    count = NativeCounter()
+    counter = NativeCounter()
     row = a_row("a/web", "cpu=1")
-    first, profile = count(row), row.profile
-    count._charges |= dict.fromkeys(range(counting.CHARGES_MAX), (profile.demand, first))
+    first, profile = counter.count(row), row.profile
+    counter._charges |= dict.fromkeys(range(counting.CHARGES_MAX), (profile.demand, first))
 
-    count(row._replace(profile=replace(profile, demand=replace(profile.demand))))
+    counter.count(row._replace(profile=replace(profile, demand=replace(profile.demand))))
 
-    assert len(count._charges) == 1
-    assert count(row) is not first
+    assert len(counter._charges) == 1
+    assert counter.count(row) is not first

@@ -3,7 +3,7 @@
 import pytest
 
 from bursar.core.model.quantity import Format, Quantity
-from bursar.core.quota.account import NO_CHARGE, Account, Bill, Charge, Item, shown
+from bursar.core.quota.account import NO_CHARGE, Account, Bill, Charge, Item, to_quantity
 from bursar.core.quota.ledger import Ledger, PodKey, Reservation
 from bursar.core.quota.refusal import Reason
 from support.pod_notation import parsed
@@ -62,7 +62,7 @@ def test_a_charge_leaves_out_what_is_zero():
     ],
 )
 def test_nanos_are_shown_in_the_format_asked_for(nanos, format, text):
-    assert str(shown(nanos, format)) == text
+    assert str(to_quantity(nanos, format)) == text
 
 
 def test_an_account_speaks_the_format_of_most_pods():
@@ -81,11 +81,11 @@ def test_an_account_speaks_the_format_of_most_pods():
 
 def test_a_debt_is_what_goes_beyond_the_limit(ledger, account):
     ledger.charge(POD, a_bill(account, "800m"))
-    assert (account.room, account.debt) == (200 * M, 0)
+    assert (account.free, account.debt) == (200 * M, 0)
 
     account.set_hard(Quantity.parse("500m"))
 
-    assert (account.room, account.debt) == (-300 * M, 300 * M)
+    assert (account.free, account.debt) == (-300 * M, 300 * M)
 
 
 def test_a_refusal_counts_what_is_promised_as_used(ledger, account):
@@ -106,7 +106,7 @@ def test_shares_are_charged_and_limit_nothing(account):
     bill.charge_once()
     assert (account.charged, share.charged) == (500 * M, 500 * M)
     bill.discharge_once()
-    assert (account.charged, share.charged, share.speakers) == (0, 0, [0, 0, 0])
+    assert (account.charged, share.charged, share.format_counts) == (0, 0, [0, 0, 0])
 
 
 # ------------------------------------------------------------------ facts

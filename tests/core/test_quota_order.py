@@ -2,9 +2,10 @@
 
 import pytest
 
-from bursar.core.quota.books import Answer, Books
+from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.refusal import Reason
+from bursar.core.quota.releases import ReleaseOutcome
 from support.quota_notation import UNGATED, a_namespace, a_quota, a_row, running
 
 NOW_S = 1_000
@@ -13,7 +14,7 @@ PATIENCE_S = 600
 
 @pytest.fixture
 def books():
-    made = Books(NativeCounter(), patience_s=PATIENCE_S)
+    made = Books(NativeCounter().count, patience_s=PATIENCE_S)
     made.advance(NOW_S)
     for name in ("a", "b"):
         made.see_namespace(a_namespace(name))
@@ -39,7 +40,7 @@ def released(books):
     """The names of those who go now; all of them are seen running at once."""
     rows = [release.row for release in books.decide().releases]
     for row in rows:
-        books.settle(row, Answer.LIFTED)
+        books.settle(row, ReleaseOutcome.LIFTED)
         books.see_pod(running(row))
     return [row.name for row in rows]
 

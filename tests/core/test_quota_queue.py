@@ -8,7 +8,7 @@ from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.account import NO_CHARGE, Charge
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter, NotReady
-from bursar.core.quota.queue import NAMES_MAX, Waiting, waiting_list
+from bursar.core.quota.queue import NAMES_MAX, WaitingPod, waiting_list
 from bursar.core.quota.quota import GATE, Quota
 from bursar.core.quota.refusal import Reason
 from support.quota_notation import UNGATED, a_namespace, a_quota, a_row
@@ -19,28 +19,27 @@ TARGETED = tuple(map(a_namespace, "ab"))
 
 def listed(
     rows: Iterable[PodRow], *quotas: Quota, books: Books | None = None, namespaces=TARGETED
-) -> list[Waiting]:
-    books = books or Books(NativeCounter())
+) -> list[WaitingPod]:
+    books = books or Books(NativeCounter().count)
     books.advance(NOW_S)
     for namespace in namespaces:
         books.see_namespace(namespace)
     for quota in quotas:
         books.see_quota(quota)
-    seen = list(rows)
-    for row in seen:
+    for row in rows:
         books.see_pod(row)
-    return waiting_list(books, books.decide().releases, seen)
+    return waiting_list(books, books.decide().releases)
 
 
-def names(waiting: Iterable[Waiting]) -> list[str]:
+def names(waiting: Iterable[WaitingPod]) -> list[str]:
     return [each.row.name for each in waiting]
 
 
-def reasons(waiting: Iterable[Waiting]) -> dict[str, Reason | None]:
+def reasons(waiting: Iterable[WaitingPod]) -> dict[str, Reason | None]:
     return {each.row.name: each.reason for each in waiting}
 
 
-def ahead(waiting: Iterable[Waiting]) -> dict[str, list[str]]:
+def ahead(waiting: Iterable[WaitingPod]) -> dict[str, list[str]]:
     return {each.row.name: [pod.name for pod in each.ahead] for each in waiting}
 
 
@@ -180,8 +179,8 @@ def test_pods_of_an_unknown_namespace_and_uncounted_ones_are_listed():
 
 
 def test_pods_that_have_not_been_decided_upon_are_about_to_be_released_if_they_fit():
-    books = Books(NativeCounter())
+    books = Books(NativeCounter().count)
     books.see_namespace(a_namespace("a"))
     books.see_pod(a_row("a/p", "cpu=1"))
 
-    assert [each.reason for each in waiting_list(books, ())] == [None]
+    assert [each.reason for each in waiting_list(books)] == [None]

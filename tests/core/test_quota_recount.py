@@ -9,9 +9,8 @@ from bursar.core.model.pod_row import PodRow
 from bursar.core.model.quantity import ZERO
 from bursar.core.model.resources import ResourceList, add
 from bursar.core.quota.account import Charge
-from bursar.core.quota.counting import NotReady
 from bursar.core.quota.quota import GATE, Quota, QuotaKey, QuotaKind
-from bursar.core.quota.recount import Census, recount
+from bursar.core.quota.recount import Recount
 from bursar.core.quota.scopes import ScopeRule, matches
 from bursar.core.quota.usage import is_counted, native_usage
 from support.pod_notation import parsed, texts
@@ -31,7 +30,7 @@ def native(where: str, hard: str, **facts: object) -> Quota:
 
 def counted(quota: Quota, *rows: PodRow, **labels: str) -> dict[str, str]:
     namespaces = [a_namespace(name, text) for name, text in labels.items()]
-    return texts(recount(quota, rows, namespaces, NOW_S))
+    return texts(Recount(rows, NOW_S).used(quota, namespaces))
 
 
 def test_kubernetes_counts_pods_at_a_gate_like_all_others():
@@ -137,17 +136,15 @@ def test_the_text_of_a_sum_has_the_format_of_the_first_that_is_not_zero():
     assert counted(quota, rows[0], rows[2]) == {"requests.memory": "1Gi"}
 
 
-def test_pods_are_counted_by_the_counter_given_as_far_as_it_can_tell():
-    fixed, provisional = Charge(parsed("cpu/vmi=2")), Charge(parsed("cpu/vmi=1"))
+def test_pods_are_counted_by_the_function_given():
+    fixed, other = Charge(parsed("cpu/vmi=2")), Charge(parsed("cpu/vmi=1"))
 
-    def counter(row: PodRow) -> Charge | NotReady:
-        if row.name == "late":
-            return NotReady(detail="not seen yet", provisional=provisional)
-        return fixed
+    def charge_of(row: PodRow) -> Charge:
+        return other if row.name == "late" else fixed
 
     rows = [a_row(f"a/{name}", gates=UNGATED) for name in ("one", "two", "late")]
-    census = Census([*rows, WAITING], NOW_S, counter)
-    used = census.used(a_quota("a/q", "cpu/vmi=9 pods=9 count/pods=9"), [])
+    counted = Recount([*rows, WAITING], NOW_S, charge_of)
+    used = counted.used(a_quota("a/q", "cpu/vmi=9 pods=9 count/pods=9"), [])
 
     assert texts(used) == {"count/pods": "4", "cpu/vmi": "5", "pods": "0"}
 

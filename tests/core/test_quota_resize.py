@@ -17,7 +17,7 @@ M = 1_000_000
 
 @pytest.fixture
 def books():
-    made = Books(NativeCounter())
+    made = Books(NativeCounter().count)
     made.advance(NOW_S)
     made.see_namespace(a_namespace("a"))
     made.see_quota(a_quota("a/q", "cpu=1"))

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from bursar.adapters.capacity_sources import CapacityPlaces, capacity_sources
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.pod_rows import pod_rows
-from bursar.app.capacity.telling import CapacityReason, tell
-from bursar.app.capacity.work import CapacityWork
+from bursar.app.capacity.controller import CapacityController
+from bursar.app.capacity.events import CapacityReason, tell
+from bursar.app.capacity.sources import CapacityPlaces, capacity_sources
 from bursar.app.cluster.events.recorder import EventRecorder
+from bursar.app.cluster.observe import observe_pod_rows
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import MARK_ANNOTATION, VM_RESOURCE
@@ -121,7 +121,7 @@ async def until(is_true: Callable[[], bool], seconds: float = WAIT_SECONDS) -> N
 
 
 @contextlib.asynccontextmanager
-async def keeping(stage: Stage) -> AsyncIterator[tuple[CapacityWork, KubeClient]]:
+async def keeping(stage: Stage) -> AsyncIterator[tuple[CapacityController, KubeClient]]:
     """The keeper at work on the stage, as a leader would run it."""
     random = Random(1)  # noqa: S311 - the same pauses in every run
     places = CapacityPlaces(
@@ -137,9 +137,9 @@ async def keeping(stage: Stage) -> AsyncIterator[tuple[CapacityWork, KubeClient]
             component=COMPONENT,
             instance="bursar-0",
         )
-        pods = pod_rows(client, SYSTEM_CLOCK, random)
+        pods = observe_pod_rows(client, SYSTEM_CLOCK, random)
         sources = capacity_sources(client, SYSTEM_CLOCK, random, places=places, pods=pods)
-        work = CapacityWork(
+        work = CapacityController(
             writer=client,
             clock=SYSTEM_CLOCK,
             random=random,
@@ -187,7 +187,7 @@ async def test_wiped_capacity_is_back_within_seconds(stage, amount):
         await until(lambda: stage.offered() == ("2", "2"))
         await offer(client, stage, amount)
         await until(lambda: stage.offered() == ("2", "2"), HEAL_SECONDS)
-        await until(lambda: work.keeper.counters.healed == 1)
+        await until(lambda: work.reconciler.counters.healed == 1)
 
     assert stage.marked() == json.dumps({VM_RESOURCE: 2})
     listed = stage.call("GET", "/apis/events.k8s.io/v1/namespaces/default/events")["items"]
@@ -235,10 +235,10 @@ async def test_capacity_is_lowered_as_pods_end(stage):
 async def test_what_is_right_costs_no_write(stage):
     async with keeping(stage) as (work, _):
         await until(lambda: stage.offered() == ("2", "2"))
-        await until(lambda: work.keeper.upkeep.is_idle)
+        await until(lambda: work.reconciler.reconciler.is_idle)
     async with keeping(stage) as (work, _):
-        await until(lambda: work.is_open)
-        await until(lambda: stage.node in work.keeper.settlements)
-        writes = work.keeper.upkeep.counters.writes
+        await until(lambda: work.is_synced)
+        await until(lambda: stage.node in work.reconciler.settlements)
+        writes = work.reconciler.reconciler.counters.writes
 
     assert writes == 0

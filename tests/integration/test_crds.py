@@ -11,16 +11,12 @@ import pytest
 
 from assets import ROOT
 from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.files.crds import crd_documents, crd_folder
 from bursar.adapters.files.manifests import read_manifests, read_objects_as_written
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.quota_kinds import (
-    crd_documents,
-    crd_folder,
-    observe_namespaces,
-    observe_quotas,
-)
 from bursar.app.cluster.kinds import NAMESPACES
+from bursar.app.cluster.observe import observe_namespaces
 from bursar.app.cluster.ports import InvalidError, Key, NotFoundError, Patch, PatchKind
 from bursar.app.quota.kinds import (
     AAQS,
@@ -29,6 +25,7 @@ from bursar.app.quota.kinds import (
     CLUSTER_QUOTAS,
     CUSTOM_KINDS,
 )
+from bursar.app.quota.sources import observe_quotas
 from bursar.core.quota.quota import Order, QuotaKind
 from support.kube_access import a_client, access_of
 from support.kubectl import kubectl

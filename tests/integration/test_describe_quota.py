@@ -13,8 +13,8 @@ from random import Random
 
 import pytest
 
+from bursar.adapters.files.crds import crd_folder
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.quota_kinds import crd_folder
 from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import AlreadyExistsError, Key, Patch, PatchKind, Query, Resource
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, CUSTOM_KINDS

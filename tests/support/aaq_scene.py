@@ -11,15 +11,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.quota_kinds import crd_documents
-from bursar.adapters.quota_sources import term_sources
 from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, NotFoundError, Query, Resource
-from bursar.app.quota.controller import Controller, ControllerSettings
+from bursar.app.controller.controller import Controller, ControllerSettings
+from bursar.app.controller.sources import term_sources
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, Targeting

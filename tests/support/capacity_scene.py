@@ -7,14 +7,15 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
-from bursar.adapters.capacity_sources import CapacityPlaces, capacity_sources
 from bursar.adapters.memory.kinds import NAMESPACES, NODES, PODS
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.pod_rows import pod_rows
-from bursar.app.capacity.telling import CapacityNews, CapacityReason
-from bursar.app.capacity.work import CapacityWork
+from bursar.app.capacity.controller import CapacityController
+from bursar.app.capacity.events import CapacityEvent, CapacityReason
+from bursar.app.capacity.sources import CapacityPlaces, capacity_sources
 from bursar.app.cluster.kinds import CONFIG_MAPS
+from bursar.app.cluster.observe import observe_pod_rows
 from bursar.app.cluster.ports import AlreadyExistsError, Key, Patch, PatchKind
+from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.core.peerpods.capacity import MARK_ANNOTATION
 from support.machine_time import MachineClock, run
 from support.quota_scene import Line
@@ -31,27 +32,29 @@ class Scene:
         self.clock = MachineClock()
         self.cluster = MemoryCluster(self.clock, source=Random(1))  # noqa: S311 - a seed
         self.line = Line(self.cluster, self.clock)
-        self.news: list[CapacityNews] = []
+        self.events: list[CapacityEvent] = []
         self.lines: list[str] = []
         self.is_leader = True
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, **settings: Any) -> None:
         random = Random(7)  # noqa: S311 - a seed
-        self.pods = pod_rows(self.cluster, self.clock, random)
+        self.pods = observe_pod_rows(self.cluster, self.clock, random)
         places = CapacityPlaces(namespace=HOME)
         sources = capacity_sources(self.cluster, self.clock, random, places=places, pods=self.pods)
-        self.work = CapacityWork(
-            writer=self.line,
-            clock=self.clock,
-            random=random,
+        self.capacity = CapacityController(
+            context=ReconcileContext(
+                writer=self.line,
+                clock=self.clock,
+                random=random,
+                may_write=lambda: self.is_leader,
+            ),
             sources=sources,
-            may_write=lambda: self.is_leader,
-            tell=self.news.append,
+            record=self.events.append,
             report=self.lines.append,
             **settings,
         )
-        jobs = (self.pods.run(), self.work.run())
+        jobs = (self.pods.run(), self.capacity.run())
         self._tasks = [asyncio.create_task(job) for job in jobs]
 
     async def stop(self) -> None:
@@ -62,7 +65,7 @@ class Scene:
 
     async def calm(self, seconds: float = 5) -> None:
         await asyncio.sleep(seconds)
-        assert self.work.keeper.upkeep.is_idle
+        assert self.capacity.reconciler.reconciler.is_idle
 
     # ------------------------------------------------------------------ what people do
 
@@ -127,11 +130,11 @@ class Scene:
         return json.loads(metadata.get("annotations", {}).get(MARK_ANNOTATION, "{}"))
 
     def reasons(self) -> list[CapacityReason]:
-        return [news.reason for news in self.news]
+        return [event.reason for event in self.events]
 
 
 def on_scene(test: Callable[[Scene], Awaitable[None]]) -> Callable[[], None]:
-    """Play a test on a scene, in virtual time. The test starts the keeper."""
+    """Play a test on a scene, in virtual time. The test starts the controller."""
 
     async def main() -> None:
         scene = Scene()

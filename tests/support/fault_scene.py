@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
-from bursar.adapters.identity import locate
-from bursar.adapters.pod_rows import identify_pod
 from bursar.app.cluster.informer.backoff import BackoffRules
 from bursar.app.cluster.informer.changes import Deleted, Upserted
 from bursar.app.cluster.informer.informer import Informer, InformerRules
 from bursar.app.cluster.informer.store import Identity
 from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.observe import identify_pod, locate
 from bursar.app.cluster.ports import (
     Clock,
     ClusterError,

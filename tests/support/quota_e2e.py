@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from bursar.adapters.quota_kinds import crd_folder
+from bursar.adapters.files.crds import crd_folder
 from bursar.app.quota.kinds import CUSTOM_KINDS
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import GATE

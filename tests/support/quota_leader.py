@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from bursar.core.model.pod_row import PodRow, Stamp
 from bursar.core.quota.account import Charge
-from bursar.core.quota.books import Books, Release
+from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter, NotReady
 from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Quota, QuotaKey
+from bursar.core.quota.releases import Release
 from support.quota_auditor import (
     Amounts,
     could_never_fit,
@@ -52,7 +53,7 @@ class Lift:
     """A gate to be lifted, by a client that asks again until it has a plain answer."""
 
     row: PodRow
-    is_free: bool
+    is_exempt: bool
     known: Knowledge
     is_uncertain: bool = False
     until_s: int | None = None
@@ -101,7 +102,7 @@ class Leader:
             self.relist(kind)
 
     def counted(self, row: PodRow) -> Charge | NotReady:
-        charge = self.native(row)
+        charge = self.native.count(row)
         if row.stamp.uid in self.world.unready:
             return NotReady(detail="its machine", provisional=charge)
         return charge
@@ -193,9 +194,9 @@ class Leader:
             row = release.row
             self.world.met["releases"] += 1
             is_first = row.stamp not in self.aloft
-            assert release.is_free or not is_first or row.stamp.uid not in self.world.unready
+            assert release.is_exempt or not is_first or row.stamp.uid not in self.world.unready
             known = self.aloft.setdefault(row.stamp, knowledge)
-            self.lifts.append(Lift(row, release.is_free, known))
+            self.lifts.append(Lift(row, release.is_exempt, known))
         self.told.update(wait.row.stamp.uid for wait in decisions.waits)
         self.report()
 
@@ -252,7 +253,7 @@ class Leader:
             if row.stamp.uid not in gone | self.refused and world.can_be_counted(row)
         ]
         for release in releases:
-            mine = [] if release.is_free else world.quotas_of(release.row)
+            mine = [] if release.is_exempt else world.quotas_of(release.row)
             for row in left:
                 theirs = world.quotas_of(row)
                 short = [quota for quota in theirs if is_short(quota, row, totals[quota.key])]

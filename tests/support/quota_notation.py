@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from bursar.core.model.pod_row import Deletion, PodDemand, PodProfile, PodRow, Stamp
+from bursar.core.model.pod_row import Deletion, Extras, PodDemand, PodProfile, PodRow, Stamp
 from bursar.core.model.qos import QosClass
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.quota.coverage import Namespace
@@ -58,7 +58,7 @@ def a_row(where: str, requests: str = "", limits: str = "", **facts: Any) -> Pod
         label_texts=(),
         node_name="",
         phase=phase,
-        deletion=None if due is None else Deletion(*due),
+        extras=None if due is None else Extras(Deletion(*due)),
         profile=a_profile(namespace, requests, limits, **facts),
     )
 
@@ -85,6 +85,8 @@ def changed(row: PodRow, **parts: Any) -> PodRow:
     """The same pod one write later."""
     stamp = row.stamp
     later = stamp._replace(resource_version=str(int(stamp.resource_version) + 1))
+    if "deletion" in parts:
+        parts["extras"] = Extras(parts.pop("deletion"))
     return row._replace(packed_stamp=later, **parts)
 
 

@@ -11,15 +11,13 @@ from contextlib import aclosing, asynccontextmanager
 from random import Random
 from typing import Any
 
-from bursar.adapters.identity import locate
+from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.observed import observe
-from bursar.adapters.pod_rows import identify_pod
-from bursar.adapters.quota_kinds import crd_documents, observe_namespaces, observe_quotas
+from bursar.app.cluster.failures import FailureReporter
 from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
-from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.observe import observe, observe_namespaces, observe_pod_rows
 from bursar.app.cluster.ports import (
     EVERYTHING,
     ClusterError,
@@ -32,15 +30,16 @@ from bursar.app.cluster.ports import (
     UnavailableError,
     WatchEvent,
 )
-from bursar.app.quota.applied import AppliedQuota, AppliedWriter, Original
-from bursar.app.quota.kinds import APPLICATION_QUOTAS, APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
+from bursar.app.cluster.reconcile import ReconcileContext
+from bursar.app.quota.applied import AppliedWriter, Original
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.managed import ManagedWriter
+from bursar.app.quota.sources import observe_applied_quotas, observe_quotas
 from bursar.app.quota.status import StatusWriter
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.quota import QuotaKey, QuotaKind
-from bursar.wire.model.pod_row import PodRowDecoder
 from support.machine_time import MachineClock, run
 
 Raw = dict[str, Any]
@@ -124,8 +123,9 @@ class Scene:
         self.cluster = MemoryCluster(self.clock, source=Random(1))  # noqa: S311 - likewise
         self.view = View(self.cluster, self.clock)
         self.line = Line(self.cluster, self.clock)
-        self.books = Books(NativeCounter())
+        self.books = Books(NativeCounter().count)
         self.may_write = True
+        self.reports: list[str] = []
         self._synced = 0
 
     async def start(self) -> None:
@@ -133,18 +133,9 @@ class Scene:
         cluster, clock, random = self.view, self.clock, self.random
         self.quotas = {kind: observe_quotas(cluster, clock, random, kind) for kind in QuotaKind}
         self.namespaces = observe_namespaces(cluster, clock, random)
-        self.copies = observe(cluster, clock, random, APPLIED_CLUSTER_QUOTAS, decode_applied)
+        self.copies = observe_applied_quotas(cluster, clock, random)
         self.originals = observe(cluster, clock, random, CLUSTER_QUOTAS, decode_original)
-        self.pods = Informer(
-            cluster,
-            cluster,
-            clock=clock,
-            random=random,
-            resource=PODS,
-            decode=PodRowDecoder().decode,
-            identify=identify_pod,
-            locate=locate,
-        )
+        self.pods = observe_pod_rows(cluster, clock, random)
         self._appoint_writers()
         feeds = {
             self.namespaces: self._feed_namespace,
@@ -162,20 +153,24 @@ class Scene:
         self._tasks = [asyncio.create_task(job) for job in jobs]
 
     def _appoint_writers(self) -> None:
-        shared = {
-            "writer": self.line,
-            "clock": self.clock,
-            "random": self.random,
-            "may_write": lambda: self.may_write and self._synced == self._feed_count,
-        }
-        self.status = StatusWriter(**shared, coverage=self.books.coverage, find=self._find_quota)
-        self.managed = ManagedWriter(**shared, find=self._find_quota, is_ending=self._is_ending)
+        context = ReconcileContext(
+            writer=self.line,
+            clock=self.clock,
+            random=self.random,
+            may_write=lambda: self.may_write and self._synced == self._feed_count,
+            failures=FailureReporter(self.reports.append),
+        )
+        coverage = self.books.coverage
+        self.status = StatusWriter(context=context, coverage=coverage, find=self._find_quota)
+        self.managed = ManagedWriter(
+            context=context, find=self._find_quota, is_terminating=self._is_terminating
+        )
         self.applied = AppliedWriter(
-            **shared,
-            coverage=self.books.coverage,
+            context=context,
+            coverage=coverage,
             find=self.copies.find,
             find_original=self._find_original,
-            is_ending=self._is_ending,
+            is_terminating=self._is_terminating,
         )
         self.writers = (self.status, self.managed, self.applied)
 
@@ -186,7 +181,7 @@ class Scene:
         seen = self.originals.find(Key("", name))
         return None if seen is None else seen.item
 
-    def _is_ending(self, namespace: str) -> bool:
+    def _is_terminating(self, namespace: str) -> bool:
         seen = self.namespaces.find(Key("", namespace))
         return seen is not None and seen.item.phase == "Terminating"
 
@@ -202,18 +197,19 @@ class Scene:
                 case Deleted():
                     feed(change.last, False)
             touched = self.books.ledger.touched
-            self.status.mark(touched)
-            self.applied.mark(touched)
+            self.status.enqueue(touched)
+            self.applied.enqueue(touched)
             touched.clear()
 
     def _feed_quota(self, seen: Any, exists: bool) -> None:  # noqa: FBT001 - a callback
         quota = seen.item.quota
-        self.managed.observe(seen)
         if not exists:
-            self.status.lose(seen)
+            self.managed.on_delete(seen)
+            self.status.on_delete(seen)
             self.books.lose_quota(quota.key)
             return
-        self.status.observe(seen)
+        self.managed.on_change(seen)
+        self.status.on_change(seen)
         if quota.key.kind is not QuotaKind.NATIVE:
             self.books.see_quota(quota)
 
@@ -233,20 +229,20 @@ class Scene:
 
     def _feed_copy(self, seen: Any, exists: bool) -> None:  # noqa: FBT001 - a callback
         if exists:
-            self.applied.observe(seen)
+            self.applied.on_change(seen)
         else:
-            self.applied.lose(seen)
+            self.applied.on_delete(seen)
 
     def _feed_original(self, seen: Any, exists: bool) -> None:  # noqa: FBT001 - a callback
         del exists
-        self.applied.mark([QuotaKey(QuotaKind.CLUSTER, "", seen.identity.key.name)])
+        self.applied.enqueue([QuotaKey(QuotaKind.CLUSTER, "", seen.identity.key.name)])
 
     # ------------------------------------------------------------------ what people do
 
     async def calm(self, seconds: float = 60) -> None:
         """Until nobody has anything left to do."""
         await asyncio.sleep(seconds)
-        assert all(writer.upkeep.is_idle for writer in self.writers)
+        assert all(writer.reconciler.is_idle for writer in self.writers)
 
     async def namespace(self, *names: str, **labels: str) -> None:
         for name in names:
@@ -316,23 +312,6 @@ class Scene:
         await asyncio.wait(self._tasks)
         for task in self._tasks:
             assert task.cancelled(), task
-
-
-def _controlling_uid(metadata: Raw) -> str:
-    owners = metadata.get("ownerReferences", ())
-    return next((owner["uid"] for owner in owners if owner.get("controller")), "")
-
-
-def decode_applied(body: bytes) -> AppliedQuota:
-    raw = json.loads(body)
-    metadata = raw["metadata"]
-    return AppliedQuota(
-        labels=metadata.get("labels", {}),
-        owner_uid=_controlling_uid(metadata),
-        is_deleting="deletionTimestamp" in metadata,
-        spec=raw.get("spec"),
-        status=raw.get("status", {}),
-    )
 
 
 def decode_original(body: bytes) -> Original:

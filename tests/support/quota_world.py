@@ -15,10 +15,10 @@ from random import Random
 from typing import Any
 
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.books import Answer
 from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Order, Quota, QuotaKey
+from bursar.core.quota.releases import ReleaseOutcome
 from support.quota_auditor import (
     ENDED,
     Amounts,
@@ -99,35 +99,35 @@ class World:
 
     # .............................................................. writes
 
-    def lift(self, lift: Lift) -> Answer:
+    def lift(self, lift: Lift) -> ReleaseOutcome:
         """Carry out a lift, if the pod is still what it was."""
         row = lift.row
         held = self.pods.get(PodKey(row.namespace, row.name))
         is_refused = row.namespace in self.refusing
         if held is None:
-            return Answer.GONE
+            return ReleaseOutcome.GONE
         if is_refused and self.random.random() < 0.5:
-            return Answer.REFUSED  # some webhooks are asked before the state is compared
+            return ReleaseOutcome.REFUSED  # some webhooks are asked before the state is compared
         if held.stamp != row.stamp:
-            return Answer.CHANGED
+            return ReleaseOutcome.CHANGED
         if is_refused:
-            return Answer.REFUSED
+            return ReleaseOutcome.REFUSED
         held = self.put(running(held))
-        if lift.is_free:
+        if lift.is_exempt:
             self.bypassed[held.stamp.uid] = self.version
         else:
             self.check_growth(held, lift.known, {})
-        return Answer.LIFTED
+        return ReleaseOutcome.LIFTED
 
-    def settle(self, leader: Leader, lift: Lift, answer: Answer) -> None:
+    def settle(self, leader: Leader, lift: Lift, answer: ReleaseOutcome) -> None:
         """Tell a leader what became of its lift, as the client would."""
-        if answer is Answer.REFUSED and lift.is_uncertain:
-            answer = Answer.CHANGED
-        if answer is Answer.REFUSED:
+        if answer is ReleaseOutcome.REFUSED and lift.is_uncertain:
+            answer = ReleaseOutcome.CHANGED
+        if answer is ReleaseOutcome.REFUSED:
             leader.refused.add(lift.row.stamp.uid)
             if lift.row.stamp not in leader.unsure:
                 del leader.aloft[lift.row.stamp]
-        if answer is Answer.CHANGED:
+        if answer is ReleaseOutcome.CHANGED:
             leader.unsure.add(lift.row.stamp)
         self.met[answer.value] += 1
         leader.lifts.remove(lift)
@@ -238,7 +238,7 @@ class World:
         leader = self.leader
         assert leader is not None, "somebody has to lead"
         self.met["quiet checks"] += 1
-        assert (leader.books.flight_count, leader.books.ledger.reservation_count) == (0, 0)
+        assert (leader.books.pending_release_count, leader.books.ledger.reservation_count) == (0, 0)
         totals = self.all_used()
         for quota in self.quotas.values():
             self.check_accounts(leader, quota, totals[quota.key])
@@ -247,7 +247,7 @@ class World:
             assert namespace is None or namespace.is_targeted, f"nothing holds {row}"
         waiting = [row for row in self.waiting() if self.can_be_counted(row)]
         for row in waiting:
-            assert leader.books.room.party_of(PodKey(row.namespace, row.name)), f"lost: {row}"
+            assert leader.books.waiting.group_of(PodKey(row.namespace, row.name)), f"lost: {row}"
             assert row.stamp.uid in leader.told, f"not told: {row}"
             self.check_wait(row, waiting, totals, leader.patience_s)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from bursar.adapters.device_sources import DEVICES
-from bursar.adapters.reading_once import read_all
 from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import ForbiddenError, NotFoundError, Query, Reader, Resource
 from bursar.app.devices.report import Evidence
 from bursar.core.devices.inventory import Inventory
@@ -106,4 +106,4 @@ class _Reading:
     async def _objects(
         self, resource: Resource, query: Query, decode: Callable[[bytes], T]
     ) -> list[T]:
-        return await read_all(self._reader, resource, query, decode, problems=self.problems)
+        return await list_all(self._reader, resource, query, decode, problems=self.problems)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from bursar.adapters.observed import Cluster, observe
 from bursar.app.cluster.informer.informer import InformerCounters
 from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.observe import Cluster, observe
 from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,

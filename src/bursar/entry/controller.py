@@ -1,6 +1,7 @@
 """The controller process: which parts it is made of."""
 
 import asyncio
+import gc
 from contextlib import AsyncExitStack
 from random import SystemRandom
 from typing import Final
@@ -12,18 +13,18 @@ from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.kube.transport import Limits
-from bursar.adapters.pod_rows import pod_row_decode
-from bursar.adapters.quota_sources import term_sources
 from bursar.adapters.serving.server import HttpsServer
 from bursar.adapters.serving.serving_pair import ServingPair
 from bursar.adapters.telemetry.controller_metrics import CONTENT_TYPE, controller_metrics
+from bursar.app.controller.controller import Controller, ControllerSettings
+from bursar.app.controller.sources import term_sources
 from bursar.app.log import Log
-from bursar.app.quota.controller import Controller, ControllerSettings
-from bursar.app.quota.resizing import staleness_problem
+from bursar.app.quota.resize import staleness_problem
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.controller import ControllerProcess
 from bursar.entry.lifetime import run_process
 from bursar.entry.process import cluster_access, listen, process_identity
+from bursar.wire.model.pod_row import PodRowDecoder
 
 IN_FLIGHT_MAX: Final = 64
 LOG: Final = Log("controller")
@@ -76,6 +77,7 @@ async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
                 places=settings.places,
             ),
             report=LOG.info,
+            on_synced=_freeze_heap,
         )
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -86,6 +88,15 @@ async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
                     tasks.create_task(listen(server, pair, settings.bind, log=LOG))
         except* BadInputError as errors:
             raise errors.exceptions[0] from None
+
+
+def _freeze_heap() -> None:
+    """Exempt the caches from garbage collection, which would scan all of them in every run."""
+    if gc.get_freeze_count():
+        # The caches of an earlier term are garbage by now.
+        gc.unfreeze()
+        gc.collect()
+    gc.freeze()
 
 
 def _server(settings: ControllerProcess, process: Controller, client: KubeClient) -> HttpsServer:
@@ -103,8 +114,8 @@ def _server(settings: ControllerProcess, process: Controller, client: KubeClient
         resizes=ResizeRoute(
             user=webhook_user(settings.namespace),
             find_username=reviewer.find_username,
-            find_desk=lambda: process.resize_desk,
-            decode=pod_row_decode(),
+            find_resizes=lambda: process.resize_service,
+            decode=PodRowDecoder().decode,
         ),
     )
     return HttpsServer(routes, clock=SYSTEM_CLOCK)

@@ -15,6 +15,7 @@ import click
 
 import bursar
 from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import load_kubeconfig
@@ -29,22 +30,20 @@ from bursar.adapters.memory.saving import SavedStateError, load, save
 from bursar.adapters.memory.simulation.life import Simulation
 from bursar.adapters.memory.simulation.nodes import SIMULATED
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.observed import Cluster
-from bursar.adapters.pod_rows import pod_row_decode
-from bursar.adapters.quota_kinds import crd_documents
-from bursar.adapters.quota_sources import term_sources
-from bursar.adapters.whole_objects import observe_nodes, observe_pods
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
+from bursar.app.cluster.observe import Cluster, observe_nodes, observe_pods
 from bursar.app.cluster.ports import ClusterError, Json
 from bursar.app.cluster.time_limit import end
-from bursar.app.quota.controller import Controller, ControllerSettings
-from bursar.app.quota.glance import NOTHING_SEEN, Glance, glance
+from bursar.app.controller.controller import Controller, ControllerSettings
+from bursar.app.controller.sources import term_sources
+from bursar.app.quota.read_model import NO_BOOKS, BooksView, view_of
 from bursar.app.reports.overview import Overview, overview
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.live_cluster import kubeconfigs
 from bursar.cli.output.formats import printable
 from bursar.cli.processes.up import UpSettings
 from bursar.core.quota.targeting import Targeting
+from bursar.wire.model.pod_row import PodRowDecoder
 
 EXAMPLE: Final = "examples/cluster"
 REFRESH_SECONDS: Final = 0.25
@@ -68,9 +67,9 @@ class Shown:
     cluster: Cluster
     controller: Controller | None = None
 
-    def glance(self) -> Glance:
+    def view(self) -> BooksView:
         term = None if self.controller is None else self.controller.term
-        return NOTHING_SEEN if term is None else glance(term.books)
+        return NO_BOOKS if term is None else view_of(term.books)
 
 
 def run_up(settings: UpSettings, show: Show) -> Overview:
@@ -110,7 +109,7 @@ async def _follow(shown: Shown, ended: asyncio.Event, show: Show) -> Overview:
         return overview(
             (each.item for each in nodes.snapshot().objects()),
             (each.item for each in pods.snapshot().objects()),
-            shown.glance(),
+            shown.view(),
         )
 
     try:
@@ -142,7 +141,7 @@ async def embedded_cluster(
     # The seed makes runs repeatable; nothing here is secret.
     source, luck = Random(seed), Random(seed)  # noqa: S311
     targeting = Targeting(own_namespace=DEFAULT_NAMESPACE)
-    keeper = Gatekeeper(targeting, decode=pod_row_decode())
+    keeper = Gatekeeper(targeting, decode=PodRowDecoder().decode)
     cluster = MemoryCluster(
         SYSTEM_CLOCK, source=source, mutating=(keeper.gate,), validating=(keeper.check_resize,)
     )
@@ -154,7 +153,7 @@ async def embedded_cluster(
     else:
         await _load_files(cluster, files)
     controller = _controller(cluster, luck, targeting)
-    keeper.find_desk = lambda: controller.resize_desk
+    keeper.find_resizes = lambda: controller.resize_service
     try:
         async with Simulation(cluster, SYSTEM_CLOCK, luck):
             working = asyncio.create_task(controller.run())

@@ -8,6 +8,9 @@ written again. One that cannot be read must not hide the limits, so it counts as
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
+
+import msgspec
 
 from bursar.core.model.selector import (
     LabelExpression,
@@ -24,7 +27,13 @@ from bursar.core.quota.quota import (
     QuotaKey,
     QuotaKind,
 )
-from bursar.core.quota.reported import NO_NAMESPACES, QuotaObject, Reported, ReportedCondition
+from bursar.core.quota.reported import (
+    NO_NAMESPACES,
+    AppliedQuota,
+    QuotaObject,
+    Reported,
+    ReportedCondition,
+)
 from bursar.core.quota.scopes import EXISTS, ScopeRule
 from bursar.wire.documents.tree import Value
 from bursar.wire.structs.body import decode_body
@@ -150,6 +159,15 @@ class _Whole(Struct):
     spec: object = None
 
 
+class _Applied(Struct):
+    metadata: Meta
+    spec: object = None
+    status: dict[str, object] | None = None
+
+
+_APPLIED: Final = msgspec.json.Decoder(_Applied)
+
+
 def decode_quota(kind: QuotaKind, body: bytes) -> QuotaObject:
     """Read a quota of an API server. Raises `FieldError` or another `ValueError`.
 
@@ -160,6 +178,19 @@ def decode_quota(kind: QuotaKind, body: bytes) -> QuotaObject:
         read = _from_cluster_quota(decode_body(body, ClusterQuota))
         return replace(read, spec=decode_body(body, _Whole).spec)
     return _from_namespaced_quota(kind, decode_body(body, NamespacedQuota))
+
+
+def decode_applied_quota(body: bytes) -> AppliedQuota:
+    """Read the copy of a cluster-wide quota. Raises `ValueError`."""
+    raw = _APPLIED.decode(body)
+    meta = raw.metadata
+    return AppliedQuota(
+        labels=decode_texts(meta.labels),
+        owner_uid=_owner_uid(meta),
+        is_deleting=bool(meta.deletion_timestamp),
+        spec=raw.spec,
+        status=raw.status or {},
+    )
 
 
 def quota_in_manifest(kind: QuotaKind, value: Value) -> QuotaObject:
@@ -322,14 +353,13 @@ def _condition(raw: RawCondition, path: str) -> ReportedCondition:
 
 
 def _assembled(quota: Quota, meta: Meta, order_problem: str, report: _Report) -> QuotaObject:
-    controllers = (owner for owner in meta.owner_references or () if owner.controller)
     return QuotaObject(
         quota=quota,
         resource_version=meta.resource_version or "",
         generation=meta.generation or 0,
         created_at=_created_at(meta),
         is_deleting=bool(meta.deletion_timestamp),
-        owner_uid=next((owner.uid or "" for owner in controllers), ""),
+        owner_uid=_owner_uid(meta),
         labels=decode_texts(meta.labels),
         order_problem=order_problem,
         reported_hard=report.total.hard,
@@ -339,6 +369,11 @@ def _assembled(quota: Quota, meta: Meta, order_problem: str, report: _Report) ->
         reported_conditions=report.conditions,
         status_problem=report.problem,
     )
+
+
+def _owner_uid(meta: Meta) -> str:
+    controllers = (owner for owner in meta.owner_references or () if owner.controller)
+    return next((owner.uid or "" for owner in controllers), "")
 
 
 def _created_at(meta: Meta) -> datetime | None:

@@ -8,9 +8,9 @@ from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
 from bursar.adapters.serving.server import Incoming
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, UnavailableError
-from bursar.app.quota.resizing import ResizeDesk
-from support.desk_scene import HOME, DeskScene, a_desk
+from bursar.app.quota.resize import ResizeService
 from support.machine_time import run
+from support.quota_loop_scene import HOME, QuotaLoopScene, a_quota_loop
 
 WEBHOOK = "system:serviceaccount:aaq:aaq-server"
 TOKENS = {"good": WEBHOOK, "other": "system:serviceaccount:aaq:aaq-controller"}
@@ -23,15 +23,15 @@ async def find_username(token: str) -> str | None:
 
 
 class Asker:
-    """A route to a desk, and questions to it."""
+    """A route to a resizes, and questions to it."""
 
-    def __init__(self, scene: DeskScene, *, is_leader: bool = True) -> None:
+    def __init__(self, scene: QuotaLoopScene, *, is_leader: bool = True) -> None:
         self.scene = scene
-        desk = ResizeDesk(scene.desk, scene.informers, clock=scene.clock)
+        resizes = ResizeService(scene.loop, scene.informers, clock=scene.clock)
         self.route = ResizeRoute(
             user=webhook_user("aaq"),
             find_username=find_username,
-            find_desk=lambda: desk if is_leader else None,
+            find_resizes=lambda: resizes if is_leader else None,
             decode=scene.sources.pods.decode,
         )
 
@@ -61,7 +61,7 @@ class Asker:
         return int(outgoing.code), outgoing.body.decode()
 
 
-async def furnished(scene: DeskScene) -> Asker:
+async def furnished(scene: QuotaLoopScene) -> Asker:
     await scene.set_quota("q", requests_cpu="4")
     await scene.create_pod("web", "1")
     await scene.rest()
@@ -70,7 +70,7 @@ async def furnished(scene: DeskScene) -> Asker:
 
 def test_a_pod_is_granted_what_fits_and_refused_the_rest():
     async def body():
-        async with a_desk() as scene:
+        async with a_quota_loop() as scene:
             asker = await furnished(scene)
 
             code, text = await asker.ask(await asker.question("web", "4"))
@@ -87,7 +87,7 @@ def test_a_pod_is_granted_what_fits_and_refused_the_rest():
 
 def test_a_dry_run_promises_nothing():
     async def body():
-        async with a_desk() as scene:
+        async with a_quota_loop() as scene:
             asker = await furnished(scene)
 
             code, _ = await asker.ask(await asker.question("web", "4", dryRun=True))
@@ -101,7 +101,7 @@ def test_that_a_node_refused_an_earlier_resize_is_not_held_against_this_one():
     """With such a condition a pod is charged for what it has, not for what it asks."""
 
     async def body():
-        async with a_desk() as scene:
+        async with a_quota_loop() as scene:
             asker = await furnished(scene)
             question = await asker.question("web", "9")
             question["pod"]["status"] = {
@@ -138,7 +138,7 @@ def test_that_a_node_refused_an_earlier_resize_is_not_held_against_this_one():
 )
 def test_only_the_webhook_may_ask(authorization, code, text):
     async def body():
-        async with a_desk(is_running=False) as scene:
+        async with a_quota_loop(is_running=False) as scene:
             asker = Asker(scene)
 
             assert await asker.ask(b"{}", authorization=authorization) == (code, text)
@@ -148,7 +148,7 @@ def test_only_the_webhook_may_ask(authorization, code, text):
 
 def test_the_scheme_is_not_case_sensitive():
     async def body():
-        async with a_desk() as scene:
+        async with a_quota_loop() as scene:
             asker = await furnished(scene)
             question = await asker.question("web", "2")
 
@@ -176,7 +176,7 @@ def test_the_scheme_is_not_case_sensitive():
 )
 def test_what_is_no_question_gets_no_answer(request_parts, code, text):
     async def body():
-        async with a_desk() as scene:
+        async with a_quota_loop() as scene:
             asker = await furnished(scene)
             parts = dict(request_parts)
             known = await asker.question("web", "2", **parts.pop("changes", {}))
@@ -189,7 +189,7 @@ def test_what_is_no_question_gets_no_answer(request_parts, code, text):
 
 def test_who_does_not_lead_says_so():
     async def body():
-        async with a_desk() as scene:
+        async with a_quota_loop() as scene:
             question = await (await furnished(scene)).question("web", "2")
 
             asked = await Asker(scene, is_leader=False).ask(question)
@@ -201,7 +201,7 @@ def test_who_does_not_lead_says_so():
 
 def test_books_that_are_not_open_cannot_be_asked():
     async def body():
-        async with a_desk(is_running=False) as scene:
+        async with a_quota_loop(is_running=False) as scene:
             await scene.create_pod("web", "1")
             asker = Asker(scene)
 

@@ -1,4 +1,4 @@
-"""The webhook's client and the controller's desk, over HTTPS: both speak the same language."""
+"""The webhook's client and the controller's resizes, over HTTPS: both speak the same language."""
 
 import json
 
@@ -14,9 +14,9 @@ from bursar.app.admission.pods import Denied, Granted, ResizeRequest, Unreachabl
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Json, Key, Resource
-from bursar.app.quota.resizing import ResizeDesk
+from bursar.app.quota.resize import ResizeService
 from support.admission_notation import running
-from support.desk_scene import HOME, DeskScene, a_desk
+from support.quota_loop_scene import HOME, QuotaLoopScene, a_quota_loop
 
 FAST = 50.0
 LIMITS = ServerLimits(linger_seconds=0.01, finish_seconds=1)
@@ -34,7 +34,7 @@ class Authority:
         return json.dumps({"status": {"authenticated": known, "user": user}}).encode()
 
 
-async def a_request(scene: DeskScene, cpu: str) -> ResizeRequest:
+async def a_request(scene: QuotaLoopScene, cpu: str) -> ResizeRequest:
     old = await scene.cluster.get(PODS, Key(HOME, "web"))
     pod = json.loads(old)
     pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
@@ -49,7 +49,7 @@ async def a_request(scene: DeskScene, cpu: str) -> ResizeRequest:
     )
 
 
-async def announce(scene: DeskScene, address: str) -> None:
+async def announce(scene: QuotaLoopScene, address: str) -> None:
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "aaq"}}
     await scene.cluster.create(NAMESPACES, home)
     metadata = {"name": "aaq-controller", "annotations": {"bursar.io/address": address}}
@@ -66,15 +66,15 @@ async def announce(scene: DeskScene, address: str) -> None:
 )
 async def test_the_webhook_is_granted_or_denied_over_the_wire(tmp_path, token, replies):
     (tmp_path / "token").write_text(token)
-    async with a_desk(rate=FAST) as scene:
+    async with a_quota_loop(rate=FAST) as scene:
         await scene.set_quota("q", requests_cpu="4")
         await scene.create_pod("web", "1")
         await scene.rest()
-        desk = ResizeDesk(scene.desk, scene.informers, clock=scene.clock)
+        resizes = ResizeService(scene.loop, scene.informers, clock=scene.clock)
         route = ResizeRoute(
             user=webhook_user("aaq"),
             find_username=TokenReviewer(Authority(), SYSTEM_CLOCK).find_username,
-            find_desk=lambda: desk,
+            find_resizes=lambda: resizes,
             decode=scene.sources.pods.decode,
         )
         settings = DeskSettings(

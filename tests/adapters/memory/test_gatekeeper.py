@@ -6,18 +6,18 @@ import random
 
 import pytest
 
+from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.memory.gatekeeper import Gatekeeper
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.pod_rows import pod_row_decode
-from bursar.adapters.quota_kinds import crd_documents
-from bursar.adapters.quota_sources import term_sources
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind
-from bursar.app.quota.controller import Controller, ControllerSettings
+from bursar.app.controller.controller import Controller, ControllerSettings
+from bursar.app.controller.sources import term_sources
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
+from bursar.wire.model.pod_row import PodRowDecoder
 
 TARGETING = Targeting(own_namespace="aaq")
 
@@ -49,7 +49,7 @@ def quota(**hard: str) -> dict:
 async def world():
     """A cluster with a gatekeeper and a controller at work, on a clock of its own."""
     clock, luck = VirtualClock(), random.Random(7)  # noqa: S311 - a run must be repeatable
-    keeper = Gatekeeper(TARGETING, decode=pod_row_decode())
+    keeper = Gatekeeper(TARGETING, decode=PodRowDecoder().decode)
     cluster = MemoryCluster(
         clock, source=luck, mutating=(keeper.gate,), validating=(keeper.check_resize,)
     )
@@ -70,7 +70,7 @@ async def world():
         settings=ControllerSettings(namespace="aaq", identity="test"),
         open_sources=lambda: term_sources(cluster, clock, luck, TARGETING),
     )
-    keeper.find_desk = lambda: controller.resize_desk
+    keeper.find_resizes = lambda: controller.resize_service
     working = asyncio.create_task(controller.run())
     yield cluster, clock
     working.cancel()

@@ -18,14 +18,14 @@ from bursar.adapters.telemetry.controller_families import (
 from bursar.adapters.telemetry.exposition import Family, exposition
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.quota_families import quota_families
-from bursar.app.capacity.keeper import CapacityCounters
-from bursar.app.capacity.use import UseBook, use_of
+from bursar.app.capacity.reconciler import CapacityCounters
+from bursar.app.capacity.usage import ExtendedUsage, usage_of
 from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.informer.informer import InformerCounters
 from bursar.app.cluster.kinds import PODS
-from bursar.app.quota.desk import RELEASE_BOUNDS, DeskCounters
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
+from bursar.app.quota.quota_loop import RELEASE_BOUNDS, QuotaCounters
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.quantity import Quantity
 from bursar.core.peerpods.capacity import CapacityNode
@@ -50,14 +50,14 @@ class Followed:
 
 
 def some_books() -> Books:
-    books = Books(NativeCounter())
+    books = Books(NativeCounter().count)
     books.see_namespace(a_namespace("a"))
     books.see_quota(a_quota("a/q", "pods=1 requests.cpu=2"))
     return books
 
 
 def a_term(books: Books | None = None, **parts: object) -> TermView:
-    known = {"desk": DeskCounters(), "lifts": LiftCounters(), "quotas": ()}
+    known = {"loop": QuotaCounters(), "lifts": LiftCounters(), "quotas": ()}
     return TermView(**{"books": books or some_books(), **known, **parts})
 
 
@@ -146,7 +146,7 @@ def test_the_ledger_is_shown_with_flights_and_debts():
 
 
 def test_releases_are_a_histogram_and_refusals_are_counted_by_reason():
-    desk = DeskCounters(released=5, freed=1, release_seconds_sum=12.5, rounds=9)
+    desk = QuotaCounters(released=5, freed=1, release_seconds_sum=12.5, rounds=9)
     desk.release_seconds[0], desk.release_seconds[-1] = 4, 1
     desk.refusals[Reason.QUOTA_EXCEEDED] = 3
 
@@ -254,7 +254,7 @@ def test_names_follow_the_rules_of_prometheus():
 
 def test_the_documentation_lists_every_family_and_reason():
     page = METRICS_PAGE.read_text()
-    kept = capacity_families(CapacityView(use=UseBook(), counters=CapacityCounters()))
+    kept = capacity_families(CapacityView(usage=ExtendedUsage(), counters=CapacityCounters()))
     names = {family.name for family in (*every_family(), *quota_families(()), *kept)}
     listed = set(re.findall(r"`((?:bursar|process|kube)_[a-z_]+)`", page))
 
@@ -277,11 +277,11 @@ def test_capacity_that_we_keep_is_shown_with_its_use_and_what_waits_for_it():
     )
     behind = asking("a/gated", "3")
     gated = behind._replace(profile=replace(behind.profile, gates=("example.com/gate",)))
-    use = use_of([asking("a/p", "3", node_name="n"), asking("a/waits", "2"), gated])
+    use = usage_of([asking("a/p", "3", node_name="n"), asking("a/waits", "2"), gated])
 
     declared = frozenset({"example.com/none-yet"})
     counters = CapacityCounters(healed=2)
-    view = CapacityView(nodes=[node], declared=declared, use=use, counters=counters)
+    view = CapacityView(nodes=[node], declared=declared, usage=use, counters=counters)
 
     shown = samples(capacity_families(view))
 

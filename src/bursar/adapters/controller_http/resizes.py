@@ -14,7 +14,7 @@ import msgspec
 
 from bursar.adapters.serving.server import JSON, Incoming, Outgoing
 from bursar.app.cluster.ports import ClusterError, UnavailableError
-from bursar.app.quota.resizing import ResizeDesk
+from bursar.app.quota.resize import ResizeService
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.refusal import explanation
 
@@ -70,7 +70,7 @@ class ResizeRoute:
     """Who may ask."""
     find_username: Callable[[str], Awaitable[str | None]]
     """Whose token it is; None if nobody's. Raises `ClusterError`."""
-    find_desk: Callable[[], ResizeDesk | None]
+    find_resizes: Callable[[], ResizeService | None]
     """None while we do not lead."""
     decode: Callable[[bytes], PodRow]
     """Raises `ValueError`. Best the one of the informer, so that equal pods stay one object."""
@@ -100,13 +100,13 @@ class ResizeRoute:
 
     def _answer(self, question: _Question) -> _Answer:
         row = self._row(question)
-        # Looked for only now, since time has passed while the token was checked.
-        desk = self.find_desk()
-        if desk is None:
+        # Asked for only now, because leadership may have changed while the token was checked.
+        resizes = self.find_resizes()
+        if resizes is None:
             problem = "this replica does not lead"
             raise _RefusedError(HTTPStatus.MISDIRECTED_REQUEST, problem)
         try:
-            refusals = desk.resize(row, question.id, is_dry_run=question.dry_run)
+            refusals = resizes.resize(row, question.id, is_dry_run=question.dry_run)
         except UnavailableError as error:
             raise _RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, error.message) from None
         return _Answer(allowed=not refusals, message=explanation(refusals))

@@ -1,7 +1,7 @@
 """Admission of the embedded cluster: what the webhook is to a real one, without the web.
 
-New pods of selected namespaces get the gate, and a pod that grows is asked about at the
-desk, by the same judgements. The embedded cluster has no users, so that nobody can be
+New pods of selected namespaces get the gate, and the books are asked whether a pod may grow,
+by the same judgements. The embedded cluster has no users, so that nobody can be
 kept from lifting a gate.
 """
 
@@ -23,8 +23,8 @@ RESIZE = "resize"
 _ALLOWED = Admitted()
 
 
-class Desk(Protocol):
-    """Whoever holds the books, as far as resizes go."""
+class Resizes(Protocol):
+    """The controller's service for resizes."""
 
     def resize(self, row: PodRow, id: str, *, is_dry_run: bool) -> tuple[Refusal, ...]:
         """Promise what the pod will use. Raises `UnavailableError`."""
@@ -38,7 +38,7 @@ class Gatekeeper:
         self._installation = Installation(targeting.own_namespace)
         self._decode = decode
         self.reader: Reader | None = None
-        self.find_desk: Callable[[], Desk | None] = _nobody
+        self.find_resizes: Callable[[], Resizes | None] = _nobody
 
     async def gate(self, request: Request) -> Admitted | Refused:
         """Mutating: put new pods of selected namespaces behind the gate."""
@@ -60,13 +60,13 @@ class Gatekeeper:
         """Validating: a pod may grow only if there is room."""
         if request.resource != PODS or request.subresource != RESIZE or request.new is None:
             return _ALLOWED
-        desk = self.find_desk()
-        if desk is None:
+        resizes = self.find_resizes()
+        if resizes is None:
             return _ALLOWED
         row = self._decode(json.dumps(_without_conditions(request.new)).encode())
         identity = f"{row.stamp.uid}/{row.stamp.resource_version}"
         try:
-            refusals = desk.resize(row, identity, is_dry_run=request.is_dry_run)
+            refusals = resizes.resize(row, identity, is_dry_run=request.is_dry_run)
         except UnavailableError as error:
             return Refused(message=error.message, code=503, reason="ServiceUnavailable")
         return Refused(message=explanation(refusals)) if refusals else _ALLOWED

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bursar.adapters.telemetry.exposition import Family, Sample, counter, gauge
-from bursar.app.capacity.keeper import CapacityCounters
-from bursar.app.capacity.use import UseBook
+from bursar.app.capacity.reconciler import CapacityCounters
+from bursar.app.capacity.usage import ExtendedUsage
 from bursar.core.model.quantity import ZERO
 from bursar.core.peerpods.capacity import CapacityNode
 
@@ -20,13 +20,13 @@ class CapacityView:
     nodes: Iterable[CapacityNode] = ()
     declared: frozenset[str] = frozenset()
     """Resources with a declaration, whether or not a node matches it."""
-    use: UseBook
+    usage: ExtendedUsage
     counters: CapacityCounters
 
 
 def capacity_families(view: CapacityView) -> Iterator[Family]:
     kept = [(node, resource) for node in view.nodes for resource in sorted(node.marked)]
-    use = view.use
+    usage = view.usage
     yield gauge(
         "bursar_node_capacity",
         "Capacity of an extended resource that Bursar keeps on a node.",
@@ -35,9 +35,9 @@ def capacity_families(view: CapacityView) -> Iterator[Family]:
     yield gauge(
         "bursar_node_capacity_used",
         "Requests of the node's pods for a resource that Bursar keeps.",
-        *(Sample(use.used(node.name, name), _labels(node, name)) for node, name in kept),
+        *(Sample(usage.used(node.name, name), _labels(node, name)) for node, name in kept),
     )
-    yield from _waiting(use, sorted(view.declared.union(name for _, name in kept)))
+    yield from _waiting(usage, sorted(view.declared.union(name for _, name in kept)))
     yield counter(
         "bursar_capacity_healed_total",
         "Times that kept capacity was changed by another component and restored.",
@@ -45,8 +45,8 @@ def capacity_families(view: CapacityView) -> Iterator[Family]:
     )
 
 
-def _waiting(use: UseBook, resources: Iterable[str]) -> Iterator[Family]:
-    waiting = [(use.waiting(name), {"resource": name}) for name in resources]
+def _waiting(usage: ExtendedUsage, resources: Iterable[str]) -> Iterator[Family]:
+    waiting = [(usage.waiting(name), {"resource": name}) for name in resources]
     yield gauge(
         "bursar_capacity_waiting",
         "Requests of pods without a node for a resource that Bursar keeps.",

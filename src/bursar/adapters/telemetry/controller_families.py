@@ -19,29 +19,17 @@ from bursar.adapters.telemetry.exposition import (
     histogram,
 )
 from bursar.adapters.telemetry.quota_families import quota_families
-from bursar.adapters.telemetry.waiting import count_waiting
 from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.informer.informer import InformerCounters
-from bursar.app.cluster.ports import Resource
-from bursar.app.quota.desk import RELEASE_BOUNDS, DeskCounters
+from bursar.app.cluster.observe import RunningInformer
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
-from bursar.core.quota.account import shown
+from bursar.app.quota.quota_loop import RELEASE_BOUNDS, QuotaCounters
+from bursar.core.quota.account import to_quantity
 from bursar.core.quota.books import Books
 from bursar.core.quota.names import unit_of
+from bursar.core.quota.queue import count_waiting
 from bursar.core.quota.reported import QuotaObject
-
-
-class Followed(Protocol):
-    """What metrics read of an informer."""
-
-    resource: Resource
-    counters: InformerCounters
-
-    @property
-    def staleness_seconds(self) -> float: ...
-
-    def __len__(self) -> int: ...
 
 
 class Limited(Protocol):
@@ -60,7 +48,7 @@ class TermView:
     """What metrics read of a term: it exists while this replica leads."""
 
     books: Books
-    desk: DeskCounters
+    loop: QuotaCounters
     lifts: LiftCounters
     quotas: Sequence[QuotaObject]
     drift: Drift | None = None
@@ -71,7 +59,7 @@ class ControllerView:
     """What metrics read of a controller, gathered for each scrape."""
 
     is_leader: bool
-    informers: Sequence[Followed]
+    informers: Sequence[RunningInformer]
     limiter: Limited
     dropped_events: Mapping[Drop, int]
     waiting_events: int = 0
@@ -89,7 +77,7 @@ def controller_families(view: ControllerView) -> Iterator[Family]:
 
 def term_families(term: TermView) -> Iterator[Family]:
     return chain(
-        release_families(term.desk),
+        release_families(term.loop),
         lift_families(term.lifts),
         books_families(term.books),
         drift_families(term.drift),
@@ -100,31 +88,31 @@ def term_families(term: TermView) -> Iterator[Family]:
 # ------------------------------------------------------------------ decisions
 
 
-def release_families(desk: DeskCounters) -> Iterator[Family]:
+def release_families(loop: QuotaCounters) -> Iterator[Family]:
     yield counter(
-        "bursar_released_total", "Pods whose quota gate was removed.", Sample(desk.released)
+        "bursar_released_total", "Pods whose quota gate was removed.", Sample(loop.released)
     )
     yield counter(
         "bursar_freed_total",
         "Released pods whose namespace is no longer targeted by quotas.",
-        Sample(desk.freed),
+        Sample(loop.exempt),
     )
     yield histogram(
         "bursar_release_seconds",
         "Time from a pod's creation to its release, in seconds.",
         bounds=RELEASE_BOUNDS,
-        counts=desk.release_seconds,
-        total=desk.release_seconds_sum,
+        counts=loop.release_seconds,
+        total=loop.release_seconds_sum,
     )
     yield counter(
         "bursar_refusals_total",
         "Pods refused release, by reason.",
-        *(Sample(count, {"reason": reason.value}) for reason, count in desk.refusals.items()),
+        *(Sample(count, {"reason": reason.value}) for reason, count in loop.refusals.items()),
     )
     yield counter(
         "bursar_decision_rounds_total",
         "Rounds of deciding about waiting pods.",
-        Sample(desk.rounds),
+        Sample(loop.decisions),
     )
 
 
@@ -137,16 +125,10 @@ def lift_families(lifts: LiftCounters) -> Iterator[Family]:
         "Requests to remove a gate that were repeated after no clear answer.",
         Sample(lifts.retries),
     )
-    answers = {
-        "lifted": lifts.lifted,
-        "changed": lifts.changed,
-        "gone": lifts.gone,
-        "refused": lifts.refused,
-    }
     yield counter(
         "bursar_lifts_total",
         "Tries to remove a gate, by outcome.",
-        *(Sample(count, {"answer": answer}) for answer, count in answers.items()),
+        *(Sample(count, {"answer": each.value}) for each, count in lifts.outcomes.items()),
     )
 
 
@@ -163,7 +145,9 @@ def books_families(books: Books) -> Iterator[Family]:
         Sample(waiting.undecided),
     )
     yield gauge(
-        "bursar_releases_in_flight", "Pods whose gate is being removed.", Sample(books.flight_count)
+        "bursar_releases_in_flight",
+        "Pods whose gate is being removed.",
+        Sample(books.pending_release_count),
     )
     yield gauge("bursar_ledger_pods", "Pods charged to a quota.", Sample(books.ledger.pod_count))
     yield gauge(
@@ -191,7 +175,7 @@ def _debts(books: Books) -> Iterator[Sample]:
                     "resource": name,
                     "unit": unit_of(name).value,
                 }
-                yield Sample(shown(account.debt, account.format), labels)
+                yield Sample(to_quantity(account.debt, account.format), labels)
 
 
 def drift_families(drift: Drift | None) -> Iterator[Family]:
@@ -230,7 +214,7 @@ _INFORMER_HELP: Final = {
 }
 
 
-def informer_families(informers: Sequence[Followed]) -> Iterator[Family]:
+def informer_families(informers: Sequence[RunningInformer]) -> Iterator[Family]:
     labels = [{"resource": str(each.resource)} for each in informers]
     yield gauge(
         "bursar_informer_staleness_seconds",

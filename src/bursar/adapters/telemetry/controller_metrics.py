@@ -12,8 +12,9 @@ from bursar.adapters.telemetry.controller_families import (
 )
 from bursar.adapters.telemetry.exposition import CONTENT_TYPE, Family, exposition
 from bursar.adapters.telemetry.process import process_families
-from bursar.app.capacity.work import CapacityWork
-from bursar.app.quota.controller import Controller, Term
+from bursar.app.capacity.controller import CapacityController
+from bursar.app.controller.controller import Controller
+from bursar.app.controller.term import Term
 
 __all__ = ["CONTENT_TYPE", "controller_metrics"]
 
@@ -33,12 +34,12 @@ def controller_metrics(controller: Controller, limiter: Limited) -> bytes:
     return exposition(chain(controller_families(view), kept, process_families()))
 
 
-def _capacity(work: CapacityWork) -> Iterator[Family]:
+def _capacity(capacity: CapacityController) -> Iterator[Family]:
     view = CapacityView(
-        nodes=(seen.item for seen in work.sources.nodes.snapshot().objects()),
-        declared=work.keeper.resources,
-        use=work.use,
-        counters=work.keeper.counters,
+        nodes=(seen.item for seen in capacity.sources.nodes.snapshot().objects()),
+        declared=capacity.reconciler.resources,
+        usage=capacity.usage,
+        counters=capacity.reconciler.counters,
     )
     return capacity_families(view)
 
@@ -46,7 +47,7 @@ def _capacity(work: CapacityWork) -> Iterator[Family]:
 def _term_view(term: Term) -> TermView:
     return TermView(
         books=term.books,
-        desk=term.desk.counters,
+        loop=term.loop.counters,
         lifts=term.lifter.counters,
         quotas=[
             seen.item

@@ -1,1 +1,1 @@
-"""What nodes offer of extended resources: declared, kept so, and what of it is used."""
+"""Capacity of extended resources on nodes: declarations, overrides, usage and reports."""

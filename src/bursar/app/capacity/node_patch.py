@@ -1,12 +1,12 @@
-"""What is written to a node: amounts, and in the same write the mark that they are ours.
+"""The patch of a node: amounts, and in the same patch the annotation that says they are ours.
 
-The status of a node takes annotations as well, so one write does it all, and nobody ever
-sees an amount of ours without its mark. It names the very state that was decided about: a
-node that has changed since is looked at again.
+The status subresource of a node accepts annotations, so one patch writes both, and no reader
+sees an amount of ours without the annotation. The patch is fenced by resourceVersion: a node
+that has changed meanwhile is reconciled again.
 
-Capacity is what upstream's advertisers write; a kubelet copies it to what pods may use at
-its next report. We write both. That is what a kubelet would make of it, since nothing can be
-set aside of an extended resource, and where no kubelet looks after a node nobody else would.
+Upstream's advertisers write only `capacity`, and a kubelet copies it to `allocatable` with its
+next report. The patch writes both, because nothing can be reserved of an extended resource,
+and a node without a kubelet would never get `allocatable`.
 """
 
 import json
@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from bursar.app.cluster.informer.store import Identity
-from bursar.app.cluster.ports import Json, Patch, PatchKind
+from bursar.app.cluster.patches import fenced_patch, pointer, put, remove
+from bursar.app.cluster.ports import Json, Patch
 from bursar.core.model.resources import ResourceList
 from bursar.core.peerpods.capacity import (
     MARK_ANNOTATION,
@@ -36,28 +37,24 @@ def node_patch(
     *,
     override: Override | None = None,
 ) -> Patch | None:
-    """A patch of the status of a node; None if there is nothing to write.
+    """The patch of the status of a node; None if there is nothing to write.
 
-    With `override` the node's own wishes are replaced by these.
+    `override` replaces the override annotation; None keeps it.
     """
     writes = [each for each in settlements if each.verdict.is_write]
     annotations = _annotations(node, writes, override)
     operations = [
         *_amounts("capacity", node.capacity, writes, whole=not node.has_capacity),
-        *_amounts("allocatable", _offered(node), writes, whole=not node.has_allocatable),
+        *_amounts("allocatable", _allocatable(node), writes, whole=not node.has_allocatable),
         *_texts(annotations, whole=not node.has_annotations),
     ]
     if not operations:
         return None
-    tests: list[Json] = [
-        {"op": "test", "path": "/metadata/uid", "value": identity.uid},
-        {"op": "test", "path": "/metadata/resourceVersion", "value": identity.resource_version},
-    ]
-    return Patch(kind=PatchKind.JSON, body=[*tests, *operations])
+    return fenced_patch(identity, operations, is_exact=True)
 
 
-def _offered(node: CapacityNode) -> ResourceList:
-    """What pods may use. A node that does not say so offers all it has."""
+def _allocatable(node: CapacityNode) -> ResourceList:
+    """`status.allocatable`; if the node has none, `status.capacity`."""
     return node.allocatable if node.has_allocatable else node.capacity
 
 
@@ -68,11 +65,11 @@ def _amounts(name: str, held: ResourceList, writes: list[Settlement], *, whole: 
         if not amounts:
             return []
         texts = {key: str(amount) for key, amount in {**held, **amounts}.items()}
-        return [{"op": "add", "path": path, "value": texts}]
+        return [put(path, texts)]
     return [
-        *(_add(path, key, str(amount)) for key, amount in amounts.items()),
+        *(put(pointer(path, key), str(amount)) for key, amount in amounts.items()),
         *(
-            _remove(path, each.resource)
+            remove(pointer(path, each.resource))
             for each in writes
             if each.verdict is Verdict.WITHDRAW and each.resource in held
         ),
@@ -82,7 +79,7 @@ def _amounts(name: str, held: ResourceList, writes: list[Settlement], *, whole: 
 def _annotations(
     node: CapacityNode, writes: list[Settlement], override: Override | None
 ) -> dict[str, str | None]:
-    """The annotations to write; None for one that has to go."""
+    """The annotations to write; None for one to remove."""
     marked = dict(node.marked)
     for each in writes:
         if each.verdict is Verdict.SET and each.amount is not None:
@@ -105,25 +102,8 @@ def _texts(annotations: Mapping[str, str | None], *, whole: bool) -> list[Json]:
     path = "/metadata/annotations"
     if whole:
         kept = {key: text for key, text in annotations.items() if text is not None}
-        return [{"op": "add", "path": path, "value": kept}] if kept else []
+        return [put(path, kept)] if kept else []
     return [
-        _remove(path, key) if text is None else _add(path, key, text)
+        remove(pointer(path, key)) if text is None else put(pointer(path, key), text)
         for key, text in annotations.items()
     ]
-
-
-def _add(path: str, key: str, value: str) -> Json:
-    return {"op": "add", "path": f"{path}/{_escaped(key)}", "value": value}
-
-
-def _remove(path: str, key: str) -> Json:
-    return {"op": "remove", "path": f"{path}/{_escaped(key)}"}
-
-
-def _escaped(key: str) -> str:
-    """As a step of a JSON pointer.
-
-    >>> _escaped("kata.peerpods.io/vm")
-    'kata.peerpods.io~1vm'
-    """
-    return key.replace("~", "~0").replace("/", "~1")

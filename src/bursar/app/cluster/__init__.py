@@ -1,1 +1,1 @@
-"""What Bursar needs of a cluster, and what is built on that: informers, election, events."""
+"""The cluster as the rest of `app` uses it: ports, informers, the reconcile loop, patches."""

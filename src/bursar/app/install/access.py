@@ -8,14 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from bursar.app.admission.pods import CONTROLLER
+from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG
 from bursar.app.install.admission import RBAC, SERVER, Document, GatingSettings, document
 from bursar.app.quota.kinds import GROUP
 
 CAPACITY: Final = "aaq-controller-capacity"
-CAPACITY_CONFIG: Final = "bursar-capacity"
-PRESET_CONFIG: Final = "peer-pods-cm"
-PRESET_NAMESPACE: Final = "confidential-containers-system"
-"""Where upstream is usually installed, and its configuration with it."""
 READ: Final = ("get", "list", "watch")
 WRITE: Final = ("create", "update", "patch", "delete")
 

@@ -1,1 +1,1 @@
-"""Quotas at work: the books fed by watches, gates lifted, statuses written, people told."""
+"""Quotas in a running cluster: feed the books, lift gates, write statuses, record events."""

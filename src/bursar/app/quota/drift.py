@@ -1,9 +1,8 @@
-"""Drift: whether the ledger still says what counting all pods anew says.
+"""Drift: whether the ledger equals a recount of all pods.
 
-The two are kept by different code from the same watch, so a difference is a fault of
-ours. Changes reach the ledger a moment after the informer's cache; what differs at one
-look and not at the next was only on its way. Counting takes time in which nothing else
-is done, so it is done for at most one hundredth of it.
+A difference is a defect of the books. Changes reach the ledger shortly after the informer's
+cache, so a difference counts only if it is still there in several counts in a row. A count
+blocks the event loop, so at most one hundredth of the time is spent on counting.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,30 +10,35 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, NoReturn
 
 from bursar.app.cluster.ports import Clock
-from bursar.app.quota.desk import Desk, Sources
+from bursar.app.quota.quota_loop import QuotaLoop
+from bursar.app.quota.sources import QuotaSources
+from bursar.core.model.pod_row import PodRow
 from bursar.core.model.quantity import Format, Quantity
-from bursar.core.quota.account import Account, shown
-from bursar.core.quota.counting import Counter
+from bursar.core.quota.account import Account, Charge, to_quantity
+from bursar.core.quota.counting import Count, NotReady
+from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.names import Unit, unit_of
 from bursar.core.quota.quota import QuotaKind
-from bursar.core.quota.recount import Census
+from bursar.core.quota.recount import Recount
 
 PAUSE_SECONDS: Final = 60.0
-REST_PER_WORK: Final = 100
-"""How much longer to rest than to count."""
-LOOKS: Final = 3
-LOOK_SECONDS: Final = 1.0
-"""Between two looks at what differs."""
+"""Shortest pause between two checks."""
+PAUSE_PER_WORK: Final = 100
+"""How many times longer the pause is than the count before it."""
+COUNTS: Final = 3
+"""How many counts in a row a difference must be found in."""
+COUNT_SECONDS: Final = 1.0
+"""Pause between these counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """What the latest count found."""
+    """The result of the latest check."""
 
     accounts: int
-    """How many differ."""
+    """Number of accounts that differ."""
     largest: Mapping[Unit, Quantity]
-    """By how much at most, whichever way; amounts of one unit can be compared."""
+    """The largest difference by unit, without its sign."""
     count_seconds: float
     """How long one count took."""
 
@@ -44,35 +48,35 @@ class _Difference(NamedTuple):
     nanos: int
 
 
-class DriftWatch:
-    """Compares from time to time. `run` it beside the desk, for as long as that runs."""
+class DriftCheck:
+    """Compares the ledger with a recount from time to time. Run it beside the quota loop."""
 
-    def __init__(self, desk: Desk, sources: Sources, counter: Counter, clock: Clock) -> None:
-        self._desk, self._sources = desk, sources
-        self._counter, self._clock = counter, clock
+    def __init__(self, loop: QuotaLoop, sources: QuotaSources, count: Count, clock: Clock) -> None:
+        self._loop, self._sources = loop, sources
+        self._count, self._clock = count, clock
         self._count_seconds = 0.0
         self._latest: Drift | None = None
         self.counts: int = 0
-        """How often everything was counted."""
+        """How many times all pods were counted."""
 
     @property
     def latest(self) -> Drift | None:
-        """None until there has been a first count."""
+        """None before the first check."""
         return self._latest
 
     async def run(self) -> NoReturn:
         while True:
-            await self._clock.sleep(max(PAUSE_SECONDS, REST_PER_WORK * self._count_seconds))
-            if self._desk.is_open:
-                await self.look()
+            await self._clock.sleep(max(PAUSE_SECONDS, PAUSE_PER_WORK * self._count_seconds))
+            if self._loop.is_synced:
+                await self.check()
 
-    async def look(self) -> None:
-        """Compare now, and again if something differs."""
+    async def check(self) -> None:
+        """Compare now, and again while something differs."""
         differing = self._timed_differences()
-        for _ in range(LOOKS - 1):
+        for _ in range(COUNTS - 1):
             if not differing:
                 break
-            await self._clock.sleep(LOOK_SECONDS)
+            await self._clock.sleep(COUNT_SECONDS)
             again = self._timed_differences()
             differing = {account: again[account] for account in differing if account in again}
         self._latest = Drift(
@@ -91,18 +95,26 @@ class DriftWatch:
     def _differences(self) -> Iterator[_Difference]:
         sources = self._sources
         now_s = int(self._clock.now().timestamp())
-        census = Census(sources.pods.snapshot().objects(), now_s, counter=self._counter)
+        recount = Recount(sources.pods.snapshot().objects(), now_s, self._charge_of)
         namespaces = [
             sources.targeting.namespace(seen.item)
             for seen in sources.namespaces.snapshot().objects()
         ]
-        for covered in self._desk.books.coverage.quotas():
+        for covered in self._loop.books.coverage.quotas():
             if covered.quota.key.kind is QuotaKind.NATIVE:
-                continue  # It counts pods at the gate as well, which the ledger does not.
-            counted = census.used(covered.quota, namespaces)
+                continue  # A ResourceQuota also counts gated pods, which the ledger does not.
+            counted = recount.used(covered.quota, namespaces)
             for name, account in covered.accounts.items():
                 amount = counted.get(name)
                 yield _Difference(account, account.charged - (amount.nanos if amount else 0))
+
+    def _charge_of(self, row: PodRow) -> Charge:
+        """What the counter says; if it is not ready, what the ledger holds for the pod."""
+        counted = self._count(row)
+        if not isinstance(counted, NotReady):
+            return counted
+        held = self._loop.books.ledger.bill_of(PodKey(row.namespace, row.name))
+        return counted.provisional if held is None else held.charge
 
 
 def _largest(differing: Mapping[Account, int]) -> dict[Unit, Quantity]:
@@ -110,4 +122,4 @@ def _largest(differing: Mapping[Account, int]) -> dict[Unit, Quantity]:
     for account, nanos in differing.items():
         unit = unit_of(account.resource)
         largest[unit] = max(largest[unit], abs(nanos))
-    return {unit: shown(nanos, Format.DECIMAL_SI) for unit, nanos in largest.items()}
+    return {unit: to_quantity(nanos, Format.DECIMAL_SI) for unit, nanos in largest.items()}

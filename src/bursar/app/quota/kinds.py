@@ -1,4 +1,4 @@
-"""AAQ's kinds of object: the same group, names and fields, so that what was made for it works."""
+"""AAQ's kinds of object, with AAQ's group and names, so that existing manifests work."""
 
 from typing import Final
 
@@ -29,11 +29,11 @@ CUSTOM_KINDS: Final = (
     APPLIED_CLUSTER_QUOTAS,
     JOB_QUEUE_CONFIGS,
 )
-"""The kinds that the packaged definitions bring."""
+"""The kinds that the packaged CustomResourceDefinitions define."""
 
 QUOTAS: Final = {
     QuotaKind.NATIVE: RESOURCE_QUOTAS,
     QuotaKind.NAMESPACED: APPLICATION_QUOTAS,
     QuotaKind.CLUSTER: CLUSTER_QUOTAS,
 }
-"""Quotas, by the kind of object they are written as."""
+"""The resource of each kind of quota."""

@@ -1,22 +1,24 @@
-"""Lifting the gate of a pod: one fenced write, asked again until there is a plain answer.
+"""Lift the scheduling gate of a pod: one fenced patch, retried until the answer is definite.
 
-The write says which pod it means, by uid, and in which state, by resourceVersion: what
-was reserved for it is what it asks for. A pod that has changed, or another one under the
-same name, keeps its gate.
+The patch is fenced by uid and resourceVersion, because the reservation was made for what the
+pod requested in that state. A pod that has changed, or another pod under the same name, keeps
+its gate.
 
-A write whose answer was lost may have been carried out. It is sent again, unchanged; but
-from then on a "no" only says that the pod is not what it was, and the watch has to show
-whether that was our doing.
+If the answer to a patch is lost, the patch may have been applied. It is sent again unchanged.
+A refusal of the second patch then only says that the pod has changed, and the watch has to
+show whether the first patch changed it.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
 from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.observe import identify_pod
+from bursar.app.cluster.patches import fenced_patch, remove
 from bursar.app.cluster.ports import (
     BusyError,
     Clock,
@@ -24,43 +26,41 @@ from bursar.app.cluster.ports import (
     ConflictError,
     ForbiddenError,
     InvalidError,
-    Json,
-    Key,
     NotFoundError,
-    Patch,
-    PatchKind,
     Writer,
 )
 from bursar.app.cluster.time_limit import end
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.books import Answer
+from bursar.core.quota.releases import ReleaseOutcome
 
 RETRY_SECONDS: Final = 0.2
 RETRY_SECONDS_MAX: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Lifted:
-    """How a try to lift a gate ended."""
+class LiftResult:
+    """How the attempt to lift a gate ended."""
 
-    answer: Answer
+    outcome: ReleaseOutcome
     detail: str = ""
+    """The API server's message, if it refused."""
 
 
 @dataclass(slots=True)
 class LiftCounters:
-    """How often what happened; only ever growing."""
+    """Totals since the lifter was made."""
 
     writes: int = 0
+    """Patches sent, retries included."""
     retries: int = 0
-    lifted: int = 0
-    changed: int = 0
-    gone: int = 0
-    refused: int = 0
+    outcomes: dict[ReleaseOutcome, int] = field(
+        default_factory=lambda: dict.fromkeys(ReleaseOutcome, 0)
+    )
+    """Attempts that ended with a definite answer, by that answer."""
 
 
 class GateLifter:
-    """Lifts gates, as long as we may."""
+    """Lifts gates while `may_write` returns true."""
 
     def __init__(
         self,
@@ -75,12 +75,12 @@ class GateLifter:
         self._may_write = may_write
         self._write_seconds = write_seconds
         self._deadlines: deque[tuple[float, asyncio.Future[bytes]]] = deque()
-        """In order, since every write has the same time."""
-        self._watch: asyncio.Future[None] | None = None
+        """In order of time, because every patch has the same time limit."""
+        self._overdue_task: asyncio.Future[None] | None = None
         self.counters: Final = LiftCounters()
 
-    async def lift(self, row: PodRow) -> Lifted | None:
-        """Lift the gate of a pod in the state given; None if we may no longer write."""
+    async def lift(self, row: PodRow) -> LiftResult | None:
+        """Lift the gate of the pod in this state; None if `may_write` became false."""
         pause = RETRY_SECONDS
         is_uncertain = False
         while self._may_write():
@@ -88,32 +88,32 @@ class GateLifter:
             try:
                 await self._write(row)
             except ClusterError as error:
-                answer = _answer_to(error, is_uncertain=is_uncertain)
-                if answer is not None:
-                    return self._counted(Lifted(answer, error.message))
+                outcome = _outcome_of(error, is_uncertain=is_uncertain)
+                if outcome is not None:
+                    return self._ended(outcome, error.message)
                 is_uncertain = is_uncertain or not isinstance(error, BusyError)
                 wait = error.retry_after or 0.0
             except TimeoutError:
                 is_uncertain, wait = True, 0.0
             else:
-                return self._counted(Lifted(Answer.LIFTED))
+                return self._ended(ReleaseOutcome.LIFTED)
             self.counters.retries += 1
-            # Spread out, so that those who failed together do not come back together.
+            # Jitter, so that patches that failed together are not retried together.
             await self._clock.sleep(max(wait, pause * (0.5 + self._random.random())))
             pause = min(pause * 2, RETRY_SECONDS_MAX)
         return None
 
     async def close(self) -> None:
-        """Leave nothing running. Nobody may be lifting any more."""
-        if self._watch is not None:
-            await end(self._watch)
+        """Stop the task that ends overdue patches. Call only after all workers have stopped."""
+        if self._overdue_task is not None:
+            await end(self._overdue_task)
 
     async def _write(self, row: PodRow) -> None:
-        """One write. When we are cancelled it is waited for, since it cannot be called back."""
+        """Send one patch. If the caller is cancelled, wait for it: it cannot be taken back."""
         writing = asyncio.ensure_future(self._send(row))
         self._deadlines.append((self._clock.monotonic() + self._write_seconds, writing))
-        if self._watch is None:
-            self._watch = asyncio.ensure_future(self._end_overdue())
+        if self._overdue_task is None:
+            self._overdue_task = asyncio.ensure_future(self._end_overdue())
         try:
             await asyncio.wait((writing,))
         except asyncio.CancelledError:
@@ -124,16 +124,17 @@ class GateLifter:
         writing.result()
 
     async def _send(self, row: PodRow) -> bytes:
-        # A process may be stopped at any moment: the time that the write may take counts from
-        # before we look whether we may.
+        # The deadline is taken before `may_write` is asked, because the process may be stopped
+        # between the two.
         send_by = self._clock.monotonic() + self._write_seconds
         if not self._may_write():
             raise TimeoutError
-        patch = Patch(kind=PatchKind.JSON, body=_fenced_lift(row), send_by=send_by)
-        return await self._writer.patch(PODS, Key(row.namespace, row.name), patch)
+        identity, operations = identify_pod(row), [remove("/spec/schedulingGates")]
+        patch = fenced_patch(identity, operations, is_exact=True, send_by=send_by)
+        return await self._writer.patch(PODS, identity.key, patch)
 
     async def _end_overdue(self) -> None:
-        """End writes that take too long. One task does it for all: there are many of them."""
+        """Cancel patches that exceed their time limit. One task does it for all patches."""
         try:
             while self._deadlines:
                 deadline, writing = self._deadlines.popleft()
@@ -141,38 +142,21 @@ class GateLifter:
                     await self._clock.sleep(max(0.0, deadline - self._clock.monotonic()))
                     writing.cancel()
         finally:
-            self._watch = None
+            self._overdue_task = None
 
-    def _counted(self, lifted: Lifted) -> Lifted:
-        match lifted.answer:
-            case Answer.LIFTED:
-                self.counters.lifted += 1
-            case Answer.CHANGED:
-                self.counters.changed += 1
-            case Answer.GONE:
-                self.counters.gone += 1
-            case Answer.REFUSED:
-                self.counters.refused += 1
-        return lifted
+    def _ended(self, outcome: ReleaseOutcome, detail: str = "") -> LiftResult:
+        self.counters.outcomes[outcome] += 1
+        return LiftResult(outcome, detail)
 
 
-def _fenced_lift(row: PodRow) -> Json:
-    stamp = row.stamp
-    return [
-        {"op": "test", "path": "/metadata/uid", "value": stamp.uid},
-        {"op": "test", "path": "/metadata/resourceVersion", "value": stamp.resource_version},
-        {"op": "remove", "path": "/spec/schedulingGates"},
-    ]
-
-
-def _answer_to(error: ClusterError, *, is_uncertain: bool) -> Answer | None:
-    """What an error says about the pod; None if it says nothing."""
+def _outcome_of(error: ClusterError, *, is_uncertain: bool) -> ReleaseOutcome | None:
+    """What an error says about the pod; None if the patch has to be retried."""
     match error:
         case NotFoundError():
-            return Answer.GONE
+            return ReleaseOutcome.GONE
         case ConflictError():
-            return Answer.CHANGED
+            return ReleaseOutcome.CHANGED
         case ForbiddenError() | InvalidError():
-            return Answer.CHANGED if is_uncertain else Answer.REFUSED
+            return ReleaseOutcome.CHANGED if is_uncertain else ReleaseOutcome.REFUSED
         case _:
             return None

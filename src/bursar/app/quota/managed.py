@@ -1,136 +1,125 @@
-"""Managed ResourceQuotas: what pods cannot be made to wait for is left to Kubernetes.
+"""Managed ResourceQuotas: limits that a scheduling gate cannot enforce are left to Kubernetes.
 
-A limit on services or secrets can only be kept when they are created, and Kubernetes does
-that itself. For each quota of a namespace that has such limits, a ResourceQuota is kept
-beside it with those and its scopes, under AAQ's name for it. Nothing is written to it
-unless it is wrong.
+A limit on services or secrets can only be enforced when they are created, which Kubernetes
+does for ResourceQuotas. For each quota of a namespace that has such limits, the controller
+keeps a ResourceQuota with these limits and the same scopes, under the name that AAQ gives it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from random import Random
 from typing import Final
 
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.ports import (
-    Clock,
-    Json,
-    Patch,
-    PatchKind,
-    Preconditions,
-    Writer,
-)
+from bursar.app.cluster.patches import fenced_patch, put
+from bursar.app.cluster.ports import Json, Preconditions
+from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
 from bursar.app.quota.kinds import QUOTAS
-from bursar.app.quota.status import FindQuota, keeper_key, managed_key
+from bursar.app.quota.status import FindQuota, managed_key, owner_key
 from bursar.app.quota.status_document import (
     LABEL,
     LABEL_VALUE,
-    fenced,
-    is_kept,
-    keeping,
-    kept_metadata,
+    is_owned,
+    owned_metadata,
+    ownership_operations,
     texts,
 )
-from bursar.app.quota.upkeep import Upkeep
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind
 from bursar.core.quota.reported import QuotaObject
 from bursar.core.quota.scopes import EXISTS
 from bursar.core.quota.statement import delegated
 
 MANAGED_SECONDS: Final = 0.5
-"""Each is written no more often than this."""
+"""Shortest time between two writes of one managed ResourceQuota."""
 
 _RESOURCE: Final = QUOTAS[QuotaKind.NATIVE]
 
 
-class Measure(Enum):
-    """What has to be done about a managed ResourceQuota."""
+class Action(Enum):
+    """What to do about a managed ResourceQuota."""
 
     NONE = "none"
     CREATE = "create"
-    AMEND = "amend"
-    """Its limits, its label or its owner are not right."""
+    UPDATE = "update"
+    """Its limits, its label or its owner are wrong."""
     REPLACE = "replace"
-    """Its scopes are not right, and those of a ResourceQuota cannot be changed."""
+    """Its scopes are wrong, and the scopes of a ResourceQuota are immutable."""
     DELETE = "delete"
 
 
-def measure(
-    keeper: QuotaObject | None, managed: QuotaObject | None, *, is_ending: bool = False
-) -> Measure:
-    """What to do, given the quota, its managed ResourceQuota, and whether the namespace ends."""
-    if is_ending or (managed is not None and managed.is_deleting):
-        return Measure.NONE
-    if keeper is None or not delegated(keeper.quota.hard):
-        return Measure.DELETE if managed is not None and _is_ours(managed) else Measure.NONE
-    if keeper.is_deleting:
-        return Measure.NONE
+def action_for(
+    owner: QuotaObject | None, managed: QuotaObject | None, *, is_terminating: bool = False
+) -> Action:
+    """What to do, given the quota, its managed ResourceQuota and the namespace's state."""
+    if is_terminating or (managed is not None and managed.is_deleting):
+        return Action.NONE
+    if owner is None or not delegated(owner.quota.hard):
+        return Action.DELETE if managed is not None and _is_ours(managed) else Action.NONE
+    if owner.is_deleting:
+        return Action.NONE
     if managed is None:
-        return Measure.CREATE
-    if set(managed.quota.scopes) != set(keeper.quota.scopes):
-        return Measure.REPLACE
-    is_right = managed.quota.hard == delegated(keeper.quota.hard) and is_kept(
-        managed.labels, managed.owner_uid, keeper.quota
+        return Action.CREATE
+    if set(managed.quota.scopes) != set(owner.quota.scopes):
+        return Action.REPLACE
+    is_right = managed.quota.hard == delegated(owner.quota.hard) and is_owned(
+        managed.labels, managed.owner_uid, owner.quota
     )
-    return Measure.NONE if is_right else Measure.AMEND
+    return Action.NONE if is_right else Action.UPDATE
 
 
 def _is_ours(managed: QuotaObject) -> bool:
-    """A person may have made one of such a name, without a label and an owner; it is left."""
+    """Whether it has our label or an owner. One that a user made has neither, and is left."""
     return managed.labels.get(LABEL) == LABEL_VALUE or bool(managed.owner_uid)
 
 
 @dataclass(eq=False, kw_only=True)
 class ManagedWriter:
-    """Keeps managed ResourceQuotas right. `run` it once."""
+    """Creates, updates and deletes managed ResourceQuotas. Call `run` once."""
 
-    writer: Writer
-    clock: Clock
-    random: Random
+    context: ReconcileContext
     find: FindQuota
-    is_ending: Callable[[str], bool]
-    """Whether a namespace is being deleted. One that is not known is not."""
-    may_write: Callable[[], bool]
-    """Whether we lead, and all quotas have been seen."""
+    is_terminating: Callable[[str], bool]
+    """Whether a namespace is being deleted; false for an unknown namespace."""
     interval_s: float = MANAGED_SECONDS
 
     def __post_init__(self) -> None:
-        self.upkeep = Upkeep(
-            self._look,
-            self.clock,
-            random=self.random,
-            may_write=self.may_write,
-            interval_s=self.interval_s,
+        self._pending = PendingWrites[Quota]()
+        """By managed ResourceQuota: the quota that it was last written for."""
+        self.reconciler = Reconciler(
+            "managed ResourceQuotas", self._reconcile, self.context, self.interval_s
         )
 
-    def observe(self, seen: Sighting[QuotaObject]) -> None:
-        """A quota of any kind is new, has changed or is gone."""
+    def on_change(self, seen: Sighting[QuotaObject]) -> None:
+        """A quota of any kind was created, changed or deleted."""
         key = seen.item.quota.key
-        self.mark([keeper_key(key) or key])
+        owner = owner_key(key) or key
+        if owner.kind is QuotaKind.NAMESPACED:
+            self.reconciler.enqueue([owner])
 
-    def mark(self, keys: Iterable[QuotaKey]) -> None:
-        self.upkeep.mark(key for key in keys if key.kind is QuotaKind.NAMESPACED)
+    def on_delete(self, seen: Sighting[QuotaObject]) -> None:
+        if seen.item.quota.key.kind is QuotaKind.NATIVE:
+            self._pending.forget(seen.identity.key)
+        self.on_change(seen)
 
     async def run(self) -> None:
-        """Set right until cancelled."""
-        await self.upkeep.run()
+        """Write until cancelled."""
+        await self.reconciler.run()
 
-    async def _look(self, key: QuotaKey) -> bool:
-        keeper, managed = self.find(key), self.find(managed_key(key))
-        step = measure(
-            None if keeper is None else keeper.item,
+    async def _reconcile(self, key: QuotaKey) -> bool:
+        owner, managed = self.find(key), self.find(managed_key(key))
+        action = action_for(
+            None if owner is None else owner.item,
             None if managed is None else managed.item,
-            is_ending=self.is_ending(key.namespace),
+            is_terminating=self.is_terminating(key.namespace),
         )
-        if step is Measure.NONE:
+        if action is Action.NONE:
             return False
-        if managed is not None and step in {Measure.REPLACE, Measure.DELETE}:
+        if managed is not None and action in {Action.REPLACE, Action.DELETE}:
             await self._delete(managed)
-        if keeper is not None and step in {Measure.CREATE, Measure.REPLACE}:
-            await self._create(keeper.item.quota)
-        if keeper is not None and managed is not None and step is Measure.AMEND:
-            await self._amend(managed, keeper.item.quota)
+        if owner is not None and action in {Action.CREATE, Action.REPLACE}:
+            await self._create(owner.item.quota)
+        if owner is not None and managed is not None and action is Action.UPDATE:
+            return await self._update(managed, owner.item.quota)
         return True
 
     async def _create(self, quota: Quota) -> None:
@@ -138,29 +127,33 @@ class ManagedWriter:
         body: Json = {
             "apiVersion": _RESOURCE.api_version,
             "kind": _RESOURCE.kind,
-            "metadata": kept_metadata(key.name, quota),
+            "metadata": owned_metadata(key.name, quota),
             "spec": managed_spec(quota),
         }
-        await self.writer.create(_RESOURCE, body, namespace=key.namespace)
+        await self.context.writer.create(_RESOURCE, body, namespace=key.namespace)
 
-    async def _amend(self, managed: Sighting[QuotaObject], quota: Quota) -> None:
+    async def _update(self, managed: Sighting[QuotaObject], quota: Quota) -> bool:
         item, identity = managed.item, managed.identity
-        operations: list[Json] = [
-            {"op": "add", "path": "/spec/hard", "value": texts(delegated(quota.hard))}
-        ]
-        if not is_kept(item.labels, item.owner_uid, quota):
-            operations += keeping(identity, item.labels, quota)
-        patch = Patch(kind=PatchKind.JSON, body=fenced(identity, operations))
-        await self.writer.patch(_RESOURCE, identity.key, patch)
+        if self._pending.find(identity) == quota:
+            return False
+        operations = [put("/spec/hard", texts(delegated(quota.hard)))]
+        is_ours = is_owned(item.labels, item.owner_uid, quota)
+        if not is_ours:
+            operations += ownership_operations(item.labels, quota)
+        patch = fenced_patch(identity, operations, is_exact=not is_ours)
+        await self.context.writer.patch(_RESOURCE, identity.key, patch)
+        self._pending.add(identity, quota)
+        return True
 
     async def _delete(self, managed: Sighting[QuotaObject]) -> None:
-        identity = managed.identity
-        preconditions = Preconditions(uid=identity.uid)
-        await self.writer.delete(_RESOURCE, identity.key, preconditions=preconditions)
+        preconditions = Preconditions(uid=managed.identity.uid)
+        await self.context.writer.delete(
+            _RESOURCE, managed.identity.key, preconditions=preconditions
+        )
 
 
 def managed_spec(quota: Quota) -> dict[str, Json]:
-    """The limits that are left to Kubernetes, for the same pods."""
+    """The limits that are left to Kubernetes, with the scopes of the quota."""
     spec: dict[str, Json] = {"hard": texts(delegated(quota.hard))}
     listed = [rule.scope for rule in quota.scopes if rule.operator == EXISTS]
     if listed:

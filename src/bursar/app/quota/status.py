@@ -1,128 +1,109 @@
-"""Statuses of quotas: what the books say, written where people look for it.
+"""The status of quotas: the books' limits and usage, written to AAQ's two kinds.
 
-The status is never added to, only stated: whatever was lost, doubled or overwritten on
-the way, the next look finds that what is shown is not what is true, and writes it. The
-write names the quota by uid, so that one made anew under the same name does not get the
-numbers of the old one, and replaces the status whole, so that nothing stays behind in it.
+The status is computed from the books and replaces the stored one whole. A write that was
+lost, repeated or overwritten is found at the next reconcile, because the stored status then
+differs from the books. The patch is fenced by uid, so that a quota created again under the
+same name does not get the numbers of the deleted one.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 
-from bursar.app.cluster.informer.store import Identity, Sighting
-from bursar.app.cluster.ports import (
-    Clock,
-    Json,
-    Patch,
-    PatchKind,
-    Writer,
-)
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.patches import fenced_patch, put
+from bursar.app.cluster.ports import Json
+from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
 from bursar.app.quota.kinds import QUOTAS
 from bursar.app.quota.status_document import (
     conditions_in,
-    fenced,
     shown_status,
     wanted_conditions,
     wanted_status,
 )
-from bursar.app.quota.upkeep import Upkeep
 from bursar.core.quota.coverage import Coverage, CoveredQuota
 from bursar.core.quota.quota import QuotaKey, QuotaKind
 from bursar.core.quota.reported import QuotaObject
 from bursar.core.quota.statement import Statement, statement_of, used_in
 
 STATUS_SECONDS: Final = 0.5
-"""The status of one quota is written no more often than this."""
+"""Shortest time between two writes of the status of one quota."""
 MANAGED_SUFFIX: Final = "-non-schedulable-resources-managed-rq-x"
-"""AAQ's, on the name of the ResourceQuota that counts what pods cannot wait for."""
+"""AAQ's suffix on the name of the ResourceQuota that it manages for a quota."""
 
 FindQuota = Callable[[QuotaKey], Sighting[QuotaObject] | None]
-"""What an informer holds of a quota of any kind."""
+"""Looks up a quota of any kind in the informers."""
 
 
 def managed_key(key: QuotaKey) -> QuotaKey:
-    """The ResourceQuota that is kept on behalf of a quota of one namespace."""
+    """The ResourceQuota that is managed for a quota of one namespace."""
     return QuotaKey(QuotaKind.NATIVE, key.namespace, key.name + MANAGED_SUFFIX)
 
 
-def keeper_key(key: QuotaKey) -> QuotaKey | None:
-    """The quota on whose behalf a ResourceQuota is kept; None if it is not one of those."""
+def owner_key(key: QuotaKey) -> QuotaKey | None:
+    """The quota that a managed ResourceQuota belongs to; None for any other quota."""
     name = key.name.removesuffix(MANAGED_SUFFIX)
     if key.kind is not QuotaKind.NATIVE or name in {key.name, ""}:
         return None
     return QuotaKey(QuotaKind.NAMESPACED, key.namespace, name)
 
 
-class _Written(NamedTuple):
-    """A status we wrote, and which state of the quota it was written over."""
-
-    over: str
-    status: dict[str, Json]
-
-
 @dataclass(eq=False, kw_only=True)
 class StatusWriter:
-    """Keeps the statuses of AAQ's two kinds equal to the books. `run` it once."""
+    """Writes the status of AAQ's two kinds of quota. Call `run` once."""
 
-    writer: Writer
-    clock: Clock
-    random: Random
+    context: ReconcileContext
     coverage: Coverage
     find: FindQuota
-    may_write: Callable[[], bool]
-    """Whether we lead, and the books are complete."""
     interval_s: float = STATUS_SECONDS
 
     def __post_init__(self) -> None:
-        self._written: dict[QuotaKey, _Written] = {}
-        self.upkeep = Upkeep(
-            self._look,
-            self.clock,
-            random=self.random,
-            may_write=self.may_write,
-            interval_s=self.interval_s,
+        self._pending = PendingWrites[dict[str, Json]]()
+        self.reconciler = Reconciler(
+            "status of quotas", self._reconcile, self.context, self.interval_s
         )
 
-    def mark(self, keys: Iterable[QuotaKey]) -> None:
-        """The books have changed for these."""
-        self.upkeep.mark(key for key in keys if key.kind is not QuotaKind.NATIVE)
+    def enqueue(self, keys: Iterable[QuotaKey]) -> None:
+        """The books have changed for these quotas."""
+        self.reconciler.enqueue(key for key in keys if key.kind is not QuotaKind.NATIVE)
 
-    def observe(self, seen: Sighting[QuotaObject]) -> None:
-        """A quota of any kind is new or has changed, be it only its status."""
+    def on_change(self, seen: Sighting[QuotaObject]) -> None:
+        """A quota of any kind was created or changed; its status counts as a change."""
         key = seen.item.quota.key
-        keeper = keeper_key(key)
-        self.mark([key if keeper is None else keeper])
+        self.enqueue([owner_key(key) or key])
 
-    def lose(self, seen: Sighting[QuotaObject]) -> None:
-        """A quota of any kind is gone."""
-        self._written.pop(seen.item.quota.key, None)
-        self.observe(seen)
+    def on_delete(self, seen: Sighting[QuotaObject]) -> None:
+        """A quota of any kind was deleted."""
+        if seen.item.quota.key.kind is not QuotaKind.NATIVE:
+            self._pending.forget(seen.identity.key)
+        self.on_change(seen)
 
     async def run(self) -> None:
         """Write until cancelled."""
-        await self.upkeep.run()
+        await self.reconciler.run()
 
-    async def _look(self, key: QuotaKey) -> bool:
+    async def _reconcile(self, key: QuotaKey) -> bool:
         covered, seen = self.coverage.quota(key), self.find(key)
         if covered is None or seen is None or covered.quota != seen.item.quota:
-            # One of the two is behind. We are called again when it has caught up.
+            # The books or the informer are behind. The key is queued again when they catch up.
             return False
-        shown = self._shown(key, seen)
+        stored = self._pending.find(seen.identity) or shown_status(seen.item)
         statement = self._statement(covered)
         conditions = wanted_conditions(
             statement,
             order_problem=seen.item.order_problem,
             generation=seen.item.generation,
-            before=conditions_in(shown),
-            now=self.clock.now(),
+            before=conditions_in(stored),
+            now=self.context.clock.now(),
         )
         wanted = wanted_status(key.kind, statement, conditions)
-        if wanted == shown:
+        if wanted == stored:
             return False
-        await self._write(key, seen.identity, wanted)
-        self._written[key] = _Written(seen.identity.resource_version, wanted)
+        patch = fenced_patch(seen.identity, [put("/status", wanted)])
+        await self.context.writer.patch(
+            QUOTAS[key.kind], seen.identity.key, patch, subresource="status"
+        )
+        self._pending.add(seen.identity, wanted)
         return True
 
     def _statement(self, covered: CoveredQuota) -> Statement:
@@ -131,19 +112,3 @@ class StatusWriter:
             return statement_of(covered)
         managed = self.find(managed_key(quota.key))
         return statement_of(covered, used_in(None if managed is None else managed.item, quota))
-
-    def _shown(self, key: QuotaKey, seen: Sighting[QuotaObject]) -> dict[str, Json]:
-        """What is stored now, as far as we know: what we wrote, until something newer is seen."""
-        written = self._written.get(key)
-        if written is not None and written.over == seen.identity.resource_version:
-            return written.status
-        return shown_status(seen.item)
-
-    async def _write(self, key: QuotaKey, identity: Identity, status: dict[str, Json]) -> None:
-        body = fenced(identity, [{"op": "add", "path": "/status", "value": status}])
-        await self.writer.patch(
-            QUOTAS[key.kind],
-            identity.key,
-            Patch(kind=PatchKind.JSON, body=body),
-            subresource="status",
-        )

@@ -1,7 +1,6 @@
-"""The status of a quota as a document: limits, use, a line for people, and conditions.
+"""The status of a quota as a document: limits, usage, a summary line and conditions.
 
-What is wanted and what is shown are written down the same way, so that they can be
-compared whole.
+The wanted and the stored status are built the same way, so that they can be compared whole.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +8,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Final, TypeAlias
 
-from bursar.app.cluster.informer.store import Identity
+from bursar.app.cluster.patches import put
 from bursar.app.cluster.ports import Json
 from bursar.app.quota.kinds import GROUP, QUOTAS
 from bursar.core.model.resources import ResourceList
@@ -19,7 +18,7 @@ from bursar.core.quota.statement import Statement
 
 LABEL: Final = GROUP
 LABEL_VALUE: Final = "true"
-"""The label, and its value, on every object that is kept on behalf of a quota."""
+"""Label and value on every object that the controller keeps for a quota."""
 
 READY: Final = "Ready"
 EXCEEDED: Final = "Exceeded"
@@ -28,16 +27,16 @@ JsonObject: TypeAlias = Mapping[str, Json]
 
 
 class ConditionReason(Enum):
-    """Why a condition is what it is."""
+    """The `reason` of a condition."""
 
     LIMITS_IN_FORCE = "LimitsInForce"
     ORDER_UNKNOWN = "OrderUnknown"
-    """The limits are in force, but the order that was asked for is none that we know."""
+    """The limits are in force, but the order annotation has an unknown value."""
     WITHIN_LIMITS = "WithinLimits"
     LIMITS_EXCEEDED = "LimitsExceeded"
 
 
-# ------------------------------------------------------------------ what is wanted
+# ------------------------------------------------------------------ the wanted status
 
 
 def wanted_status(
@@ -54,7 +53,10 @@ def wanted_conditions(
     before: Sequence[Json],
     now: datetime,
 ) -> list[Json]:
-    """What is true now. Conditions of others stay; what has not changed keeps its time."""
+    """Our conditions as of now, and the conditions that others wrote.
+
+    A condition whose status has not changed keeps its lastTransitionTime.
+    """
     ours = {READY: _ready(order_problem), EXCEEDED: _exceeded(statement)}
     held = {str(each["type"]): each for each in before if isinstance(each, Mapping)}
     written: list[Json] = []
@@ -92,11 +94,11 @@ def _exceeded(statement: Statement) -> dict[str, str]:
     }
 
 
-# ------------------------------------------------------------------ what is shown
+# ------------------------------------------------------------------ the stored status
 
 
 def shown_status(item: QuotaObject) -> dict[str, Json]:
-    """What the object says, as far as it could be read."""
+    """The status that the object holds, as far as it could be decoded."""
     return _status(
         item.quota.key.kind,
         Reported(hard=item.reported_hard, used=item.reported_used),
@@ -119,7 +121,7 @@ def _shown_condition(condition: ReportedCondition) -> Json:
 
 
 def conditions_in(status: JsonObject) -> Sequence[Json]:
-    """The conditions of a status in a document; a list, whatever else has been written there."""
+    """The conditions of a status; an empty list if the field is not a list."""
     found = status.get("conditions")
     return list(_readable(found)) if isinstance(found, Sequence) else []
 
@@ -161,20 +163,20 @@ def texts(amounts: ResourceList) -> dict[str, Json]:
     return {name: str(amount) for name, amount in amounts.items()}
 
 
-def format_time(moment: datetime) -> str:
-    """As conditions have it: UTC, whole seconds.
+def format_time(time: datetime) -> str:
+    """The format of times in conditions: UTC, whole seconds.
 
     >>> format_time(datetime(2026, 11, 15, 9, 30, tzinfo=UTC))
     '2026-11-15T09:30:00Z'
     """
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-# ------------------------------------------------------------------ objects on behalf of a quota
+# ------------------------------------------------------------------ objects owned by a quota
 
 
-def kept_metadata(name: str, quota: Quota) -> dict[str, Json]:
-    """Of an object that is kept on behalf of a quota, and goes when the quota goes."""
+def owned_metadata(name: str, quota: Quota) -> dict[str, Json]:
+    """Metadata of an object that the controller keeps for a quota and that is deleted with it."""
     return {
         "name": name,
         "labels": {LABEL: LABEL_VALUE},
@@ -182,26 +184,16 @@ def kept_metadata(name: str, quota: Quota) -> dict[str, Json]:
     }
 
 
-def is_kept(labels: Mapping[str, str], owner_uid: str, quota: Quota) -> bool:
-    """Whether the metadata of an object say that it is kept on behalf of this quota."""
+def is_owned(labels: Mapping[str, str], owner_uid: str, quota: Quota) -> bool:
+    """Whether an object has our label and this quota as its controller."""
     return labels.get(LABEL) == LABEL_VALUE and owner_uid == quota.uid
 
 
-def fenced(identity: Identity, operations: Sequence[Json]) -> list[Json]:
-    """A JSON patch that is about this very object and no later one of the same name."""
-    return [{"op": "test", "path": "/metadata/uid", "value": identity.uid}, *operations]
-
-
-def keeping(identity: Identity, labels: Mapping[str, str], quota: Quota) -> list[Json]:
-    """Operations that put the metadata right, unless somebody else has changed them."""
+def ownership_operations(labels: Mapping[str, str], quota: Quota) -> list[Json]:
+    """Operations that set label and owner; to be fenced by the resourceVersion of `labels`."""
     return [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": identity.resource_version},
-        {"op": "add", "path": "/metadata/labels", "value": {**labels, LABEL: LABEL_VALUE}},
-        {
-            "op": "add",
-            "path": "/metadata/ownerReferences",
-            "value": [_controller_reference(quota)],
-        },
+        put("/metadata/labels", {**labels, LABEL: LABEL_VALUE}),
+        put("/metadata/ownerReferences", [_controller_reference(quota)]),
     ]
 
 

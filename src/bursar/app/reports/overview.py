@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from bursar.app.quota.glance import NOTHING_SEEN, Glance, QuotaLine
+from bursar.app.quota.read_model import NO_BOOKS, BooksView, QuotaLine
 from bursar.core.model.binary_float import percent
 from bursar.core.model.names import CPU, MEMORY, PODS
 from bursar.core.model.node import Node
@@ -81,7 +81,7 @@ class Overview:
         )
 
 
-def overview(nodes: Iterable[Node], pods: Iterable[Pod], books: Glance = NOTHING_SEEN) -> Overview:
+def overview(nodes: Iterable[Node], pods: Iterable[Pod], books: BooksView = NO_BOOKS) -> Overview:
     """Look at the whole cluster as of one moment."""
     everyone = list(pods)
     on_nodes: dict[str, list[Pod]] = {}
@@ -120,7 +120,7 @@ _BY_PHASE: Final = {
 }
 
 
-def _waiting_line(pod: Pod, state: PodState, books: Glance) -> WaitingLine:
+def _waiting_line(pod: Pod, state: PodState, books: BooksView) -> WaitingLine:
     reason = books.reasons.get(PodKey(pod.namespace, pod.name), "")
     if state is not PodState.GATED:
         reason = _scheduler_says(pod)

@@ -9,19 +9,19 @@ from typing import Final, TypeVar
 
 import click
 
-from bursar.adapters.capacity_sources import (
+from bursar.app.admission.pods import DEFAULT_NAMESPACE
+from bursar.app.capacity.override import OverrideRequest, OverrideResult, override_nodes
+from bursar.app.capacity.places import CAPACITY_CONFIG
+from bursar.app.capacity.sources import (
     CapacityPlaces,
     read_declared,
     read_node,
     read_nodes,
     read_rows,
 )
-from bursar.app.admission.pods import DEFAULT_NAMESPACE
-from bursar.app.capacity.by_hand import Changed, Wish, change_each
-from bursar.app.capacity.use import UseBook, use_of
+from bursar.app.capacity.usage import ExtendedUsage, usage_of
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.ports import ClusterError
-from bursar.app.install.access import CAPACITY_CONFIG
 from bursar.cli.capacity.options import places_from, preset_options, selector_from
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import LiveCluster, cluster_options, live_cluster
@@ -85,7 +85,7 @@ def set_(
     amount that is in use, or that somebody else has set, is left alone.
     """
     node, assignments = _split(names, selector)
-    wish = Wish(amounts=_amounts(assignments), is_forced=is_forced)
+    wish = OverrideRequest(amounts=_amounts(assignments), is_forced=is_forced)
     target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
     return _say(_answered(target.change(wish)), output)
 
@@ -126,7 +126,7 @@ def unset(  # noqa: PLR0913 - one for each option
     places = places_from(
         namespace, preset_namespace=peerpods_namespace, preset_nodes=peerpods_nodes
     )
-    wish = Wish(amounts=dict.fromkeys(resources), is_forgotten=True, is_forced=is_forced)
+    wish = OverrideRequest(amounts=dict.fromkeys(resources), is_removal=True, is_forced=is_forced)
     target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
     return _say(_answered(target.change(wish, places)), output)
 
@@ -219,26 +219,28 @@ class _Target:
     kubeconfig: str | None
     context: str
 
-    async def read(self) -> tuple[list[Sighting[CapacityNode]], UseBook]:
+    async def read(self) -> tuple[list[Sighting[CapacityNode]], ExtendedUsage]:
         async with live_cluster(self.kubeconfig, self.context) as cluster:
             return await self._nodes(cluster), await self._use(cluster)
 
-    async def change(self, wish: Wish, places: CapacityPlaces | None = None) -> list[Changed]:
+    async def change(
+        self, wish: OverrideRequest, places: CapacityPlaces | None = None
+    ) -> list[OverrideResult]:
         async with live_cluster(self.kubeconfig, self.context) as cluster:
             nodes, use = await self._nodes(cluster), await self._use(cluster)
             if places is not None:
                 wish = replace(wish, declarations=await _declared(cluster, places))
             names = [seen.item.name for seen in nodes]
             reads = {name: partial(read_node, cluster, name) for name in names}
-            return await change_each(cluster, reads, use.used, wish)
+            return await override_nodes(cluster, reads, use.used, wish)
 
     async def _nodes(self, cluster: LiveCluster) -> list[Sighting[CapacityNode]]:
         if self.node is not None:
             return [await read_node(cluster, self.node)]
         return await read_nodes(cluster, self.selector)
 
-    async def _use(self, cluster: LiveCluster) -> UseBook:
-        return use_of(await read_rows(cluster, node=self.node or ""))
+    async def _use(self, cluster: LiveCluster) -> ExtendedUsage:
+        return usage_of(await read_rows(cluster, node=self.node or ""))
 
 
 async def _declared(cluster: LiveCluster, places: CapacityPlaces) -> tuple[Declaration, ...]:
@@ -256,7 +258,7 @@ def _answered(work: Coroutine[None, None, T]) -> T:
         raise BadInputError(printable(str(error))) from None
 
 
-def _say(changes: Sequence[Changed], output: Output) -> int:
+def _say(changes: Sequence[OverrideResult], output: Output) -> int:
     if output is not Output.TABLE:
         emit_document([_changed_document(change) for change in changes], output)
     else:
@@ -267,7 +269,7 @@ def _say(changes: Sequence[Changed], output: Output) -> int:
     return OK if changes and all(change.is_done for change in changes) else NO
 
 
-def _say_one(change: Changed) -> None:
+def _say_one(change: OverrideResult) -> None:
     node = printable(change.node)
     if change.failure:
         click.echo(f"bursar: {node}: {printable(change.failure)}", err=True)
@@ -275,7 +277,7 @@ def _say_one(change: Changed) -> None:
         click.echo(f"bursar: {node}: {printable(objection)}; left as it is", err=True)
     if not change.is_done:
         return
-    for resource, amount in sorted(change.left_to.items()):
+    for resource, amount in sorted(change.declared.items()):
         click.echo(f"{node}: {resource}: left to what is declared ({amount})")
     for each in change.settlements:
         click.echo(f"{node}: {each.resource}: {_done(each)}")
@@ -294,13 +296,13 @@ def _done(each: Settlement) -> str:
             return f"unchanged ({before})"
 
 
-def _changed_document(change: Changed) -> dict[str, object]:
+def _changed_document(change: OverrideResult) -> dict[str, object]:
     return {
         "node": change.node,
         "written": change.is_written,
         "objections": list(change.objections),
         "failure": change.failure,
-        "declared": dict(change.left_to),
+        "declared": dict(change.declared),
         "resources": [
             {
                 "resource": each.resource,
@@ -354,7 +356,7 @@ def _shown(amount: Quantity | None) -> str:
     return "-" if amount is None else str(amount)
 
 
-def _lines(node: CapacityNode, use: UseBook) -> Iterator[_Line]:
+def _lines(node: CapacityNode, use: ExtendedUsage) -> Iterator[_Line]:
     names = {*node.capacity, *node.allocatable, *node.marked, *node.override}
     for resource in sorted(filter(is_extended, names)):
         override = node.override.get(resource)

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
-from bursar.adapters.capacity_sources import PRESET_SELECTOR, CapacityPlaces
-from bursar.app.install.access import PRESET_CONFIG, PRESET_NAMESPACE
+from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
+from bursar.app.capacity.sources import PRESET_SELECTOR, CapacityPlaces
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
 from bursar.core.model.selector import Selector, SelectorError

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import click
 
-from bursar.adapters.capacity_sources import CapacityPlaces
-from bursar.adapters.quota_sources import EVERY_KIND
+from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
+from bursar.app.quota.sources import EVERY_KIND
 from bursar.cli.capacity.options import places_from, preset_options, selector_from
 from bursar.cli.exit_codes import OK
 from bursar.cli.output.durations import Duration

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from bursar.app.quota.glance import QuotaLine
+from bursar.app.quota.read_model import QuotaLine
 from bursar.app.reports.overview import Load, NodeLine, Overview, PodState, WaitingLine
 from bursar.cli.output.formats import printable
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.quota.report import quota_reports
+from bursar.app.quota.read_model import quota_reports
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.output.formats import Output, emit_document, output_option, printable
 from bursar.cli.quota.document import quota_as_dict

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from bursar.app.quota.report import QuotaReport
+from bursar.app.quota.read_model import QuotaReport
 from bursar.core.model.resources import ResourceList
-from bursar.core.quota.queue import Waiting
+from bursar.core.quota.queue import WaitingPod
 from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.refusal import Refusal, Shortage
 
@@ -22,7 +22,7 @@ def quota_as_dict(report: QuotaReport) -> Document:
     }
 
 
-def waiting_as_dict(waiting: Waiting) -> Document:
+def waiting_as_dict(waiting: WaitingPod) -> Document:
     """One pod of the queue. The reason is null for one that is about to be released."""
     row, stamp = waiting.row, waiting.row.stamp
     return {

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from bursar.app.quota.report import QuotaReport, ResourceLine
+from bursar.app.quota.read_model import QuotaReport, ResourceLine
 from bursar.cli.output.ages import UNKNOWN, age
 from bursar.cli.output.formats import printable
 from bursar.cli.output.tabwriter import aligned
 from bursar.core.model.quantity import Quantity
-from bursar.core.quota.queue import Waiting
+from bursar.core.quota.queue import WaitingPod
 from bursar.core.quota.scopes import ScopeRule
 
 NAMESPACES_MAX: Final = 10
@@ -75,7 +75,7 @@ def _scope(rule: ScopeRule) -> str:
 # ------------------------------------------------------------------ the queue
 
 
-def queue_row(waiting: Waiting, now: datetime) -> tuple[str, ...]:
+def queue_row(waiting: WaitingPod, now: datetime) -> tuple[str, ...]:
     """The cells of a waiting pod, under `QUEUE_COLUMNS`."""
     row = waiting.row
     created_s = row.stamp.created_s
@@ -92,7 +92,7 @@ def queue_row(waiting: Waiting, now: datetime) -> tuple[str, ...]:
     )
 
 
-def _lacks(waiting: Waiting) -> str:
+def _lacks(waiting: WaitingPod) -> str:
     return ", ".join(
         f"{shortage.resource} {shortage.missing} (quota {shortage.quota.name})"
         for refusal in waiting.refusals
@@ -100,7 +100,7 @@ def _lacks(waiting: Waiting) -> str:
     )
 
 
-def _ahead(waiting: Waiting) -> str:
+def _ahead(waiting: WaitingPod) -> str:
     if not waiting.ahead:
         return NONE
     return f"{waiting.ahead_count}, first {waiting.ahead[0]}"

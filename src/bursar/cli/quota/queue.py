@@ -6,7 +6,7 @@ import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
-from bursar.app.quota.report import queue_report
+from bursar.app.quota.read_model import queue_report
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
 from bursar.cli.quota.document import waiting_as_dict

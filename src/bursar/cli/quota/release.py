@@ -5,13 +5,13 @@ import sys
 
 import click
 
-from bursar.adapters.pod_rows import pod_row_decode
 from bursar.app.cluster.ports import ClusterError
-from bursar.app.quota.letting_go import LetGo, gated_pods, let_go
+from bursar.app.quota.force_release import ForcedReleases, force_release, gated_pods
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import cluster_options, live_cluster
 from bursar.cli.output.formats import Output, emit_document, output_option
 from bursar.core.model.pod_row import PodRow
+from bursar.wire.model.pod_row import PodRowDecoder
 
 
 @click.command(short_help="Remove the quota gate from pods, without checking quotas.")
@@ -55,10 +55,10 @@ def release(  # noqa: PLR0913 - one parameter for each option
 
 async def _release(
     names: frozenset[str], namespace: str, kubeconfig: str | None, context: str, *, is_sure: bool
-) -> tuple[LetGo, list[str]]:
-    decode = pod_row_decode()
+) -> tuple[ForcedReleases, list[str]]:
+    decode = PodRowDecoder().decode
     async with live_cluster(kubeconfig, context) as cluster:
-        rows = [row async for row in gated_pods(cluster, decode, namespace)]
+        rows = await gated_pods(cluster, decode, namespace)
         chosen = [row for row in rows if not names or row.name in names]
         missing = sorted(names - {row.name for row in chosen})
         if chosen and not is_sure:
@@ -66,7 +66,7 @@ async def _release(
         with click.progressbar(
             length=len(chosen), label="letting go", file=sys.stderr, hidden=not sys.stderr.isatty()
         ) as bar:
-            done = await let_go(
+            done = await force_release(
                 cluster, cluster, chosen, decode=decode, progress=lambda: bar.update(1)
             )
     return done, missing
@@ -84,15 +84,15 @@ def _number(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _say(done: LetGo, missing: list[str], output: Output) -> int:
+def _say(done: ForcedReleases, missing: list[str], output: Output) -> int:
     failed = {str(key): str(error.message) for key, error in sorted(done.failed.items())}
     if output is Output.TABLE:
-        click.echo(f"{_number(len(done.freed), 'pod')} let go")
+        click.echo(f"{_number(len(done.released), 'pod')} let go")
         for name in missing:
             click.echo(f"bursar: {name}: no such pod behind the gate", err=True)
         for name, problem in failed.items():
             click.echo(f"bursar: {name}: {problem}", err=True)
     else:
-        released = sorted(map(str, done.freed))
+        released = sorted(map(str, done.released))
         emit_document({"released": released, "failed": failed, "notGated": missing}, output)
     return NO if failed or missing else OK

@@ -12,7 +12,7 @@ import click
 
 from bursar.adapters.files.manifests import ManifestError, Manifests, read_manifests
 from bursar.app.cluster.ports import ClusterError
-from bursar.app.quota.report import Inventory, inventory_of
+from bursar.app.quota.inventory import Inventory, inventory_of, read_inventory
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.live_cluster import cluster_options, live_cluster
 from bursar.cli.output.formats import printable
@@ -44,8 +44,6 @@ class Source:
         return inventory
 
     async def _read_cluster(self, namespace: str) -> Inventory:
-        from bursar.adapters.quota_reading import read_inventory  # noqa: PLC0415 - likewise slow
-
         async with live_cluster(self.kubeconfig, self.context) as cluster:
             with _shown_progress() as progress:
                 return await read_inventory(cluster, namespace=namespace, progress=progress)

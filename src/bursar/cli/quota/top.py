@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import click
 
 from bursar.adapters.files.manifests import ManifestError, read_manifests
-from bursar.app.capacity.lines import CapacityLine, CapacityLines, capacity_lines
+from bursar.app.capacity.report import CapacityLine, CapacityReport, capacity_report
+from bursar.app.capacity.sources import read_nodes, read_rows
 from bursar.app.cluster.ports import ClusterError
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.live_cluster import live_cluster
@@ -44,50 +45,47 @@ def peerpods(
     if files:
         if kubeconfig is not None or context:
             raise click.UsageError("-f reads files; --kubeconfig and --context, a cluster")
-        lines = _lines_of_files(files, resource)
+        report = _report_of_files(files, resource)
     else:
         try:
-            lines = asyncio.run(_lines_of_cluster(kubeconfig, context, resource))
+            report = asyncio.run(_report_of_cluster(kubeconfig, context, resource))
         except (ClusterError, ValueError) as error:
             raise BadInputError(f"the cluster could not be read: {printable(str(error))}") from None
     if output is Output.TABLE:
-        _show(lines)
+        _show(report)
     else:
-        emit_document(_document(lines), output)
+        emit_document(_document(report), output)
     return OK
 
 
-def _lines_of_files(files: Sequence[str], resource: str) -> CapacityLines:
+def _report_of_files(files: Sequence[str], resource: str) -> CapacityReport:
     try:
         manifests = read_manifests(files, sys.stdin.buffer)
     except ManifestError as error:
         raise BadInputError(str(error)) from None
     nodes = [node_with_defaults(node) for node in manifests.nodes]
     rows = [row_of(with_defaults(pod)) for pod in manifests.pods]
-    return capacity_lines(nodes, rows, resource)
+    return capacity_report(nodes, rows, resource)
 
 
-async def _lines_of_cluster(kubeconfig: str | None, context: str, resource: str) -> CapacityLines:
-    from bursar.adapters.capacity_sources import (  # noqa: PLC0415 - slow, and not for files
-        read_nodes,
-        read_rows,
-    )
-
+async def _report_of_cluster(kubeconfig: str | None, context: str, resource: str) -> CapacityReport:
     async with live_cluster(kubeconfig, context) as cluster:
         nodes = [seen.item for seen in await read_nodes(cluster)]
-        return capacity_lines(nodes, await read_rows(cluster), resource)
+        return capacity_report(nodes, await read_rows(cluster), resource)
 
 
-def _show(lines: CapacityLines) -> None:
-    if lines.nodes:
+def _show(report: CapacityReport) -> None:
+    if report.nodes:
         columns = ("NODE", "CAPACITY", "ALLOCATABLE", "USED", "FREE", "PODS")
-        rows = [_cells(line.node, line) for line in lines.nodes]
-        emit_table(columns, [*rows, _cells("(all)", lines.total)])
+        rows = [_cells(line.node, line) for line in report.nodes]
+        emit_table(columns, [*rows, _cells("(all)", report.total)])
     else:
-        click.echo(f"bursar: no node offers {printable(lines.resource)}", err=True)
-    if lines.waiting_pods:
-        gated = f", {lines.gated_pods} of them behind a gate" if lines.gated_pods else ""
-        click.echo(f"Waiting: {lines.waiting} for {lines.waiting_pods} pods without a node{gated}")
+        click.echo(f"bursar: no node offers {printable(report.resource)}", err=True)
+    if report.waiting_pods:
+        gated = f", {report.gated_pods} of them behind a gate" if report.gated_pods else ""
+        click.echo(
+            f"Waiting: {report.waiting} for {report.waiting_pods} pods without a node{gated}"
+        )
 
 
 def _cells(name: str, line: CapacityLine) -> tuple[str, ...]:
@@ -99,15 +97,15 @@ def _shown(amount: Quantity | None) -> str:
     return "-" if amount is None else str(amount)
 
 
-def _document(lines: CapacityLines) -> dict[str, object]:
+def _document(report: CapacityReport) -> dict[str, object]:
     return {
-        "resource": lines.resource,
-        "nodes": [{"node": line.node, **_line_document(line)} for line in lines.nodes],
-        "total": _line_document(lines.total),
+        "resource": report.resource,
+        "nodes": [{"node": line.node, **_line_document(line)} for line in report.nodes],
+        "total": _line_document(report.total),
         "waiting": {
-            "amount": str(lines.waiting),
-            "pods": lines.waiting_pods,
-            "gated": lines.gated_pods,
+            "amount": str(report.waiting),
+            "pods": report.waiting_pods,
+            "gated": report.gated_pods,
         },
     }
 

@@ -124,6 +124,13 @@ def _unpacked(stamp: bytes) -> Stamp:
     )
 
 
+class Extras(NamedTuple):
+    """What only some pods have."""
+
+    deletion: Deletion | None = None
+    facts: Hashable | None = None
+
+
 class PodRow(NamedTuple):
     """One pod. A tuple, because it is the smallest thing that can still name its parts."""
 
@@ -133,9 +140,19 @@ class PodRow(NamedTuple):
     """Keys and values in turn."""
     node_name: str
     phase: str
-    deletion: Deletion | None
-    """None while nobody has asked for one, so that it costs the other pods nothing."""
+    extras: Extras | None
+    """None for a pod that is not being deleted and has no facts, so that it costs no memory."""
     profile: PodProfile
+
+    @property
+    def deletion(self) -> Deletion | None:
+        """The deletion under way; None if nobody has asked for one."""
+        return None if self.extras is None else self.extras.deletion
+
+    @property
+    def facts(self) -> Hashable | None:
+        """What a counter derived from the whole pod; None if it needs nothing more."""
+        return None if self.extras is None else self.extras.facts
 
     @property
     def stamp(self) -> Stamp:
@@ -174,7 +191,9 @@ def row_of(pod: Pod) -> PodRow:
         tuple(text for pair in pod.labels.items() for text in pair),
         pod.node_name,
         pod.phase,
-        None if pod.deleted_at is None else Deletion(epoch_s(pod.deleted_at), pod.deletion_grace_s),
+        None
+        if pod.deleted_at is None
+        else Extras(Deletion(epoch_s(pod.deleted_at), pod.deletion_grace_s)),
         PodProfile(
             namespace=pod.namespace,
             priority=pod.priority,

@@ -1,1 +1,1 @@
-"""Who may use how much: quotas, the ledger of what is charged, and who waits for room."""
+"""Quotas: limits, the ledger of what pods are charged, and the queue of waiting pods."""

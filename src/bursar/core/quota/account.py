@@ -1,8 +1,7 @@
 """Accounts: one number per quota and resource, and the bills that say what a pod adds to them.
 
 This is the hot part of the books. Amounts are whole nanos, and a bill holds the accounts
-themselves, so that charging a pod is a handful of additions. Bills are shared by all pods
-that are alike.
+themselves, so that charging a pod is a few additions. Pods that are alike share one bill.
 """
 
 from collections.abc import Iterable
@@ -16,14 +15,14 @@ from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.refusal import Refusal, Shortage, refusals_of
 
 FORMATS: Final = (Format.BINARY_SI, Format.DECIMAL_SI, Format.DECIMAL_EXPONENT)
-"""In this order where as many pods speak for one as for another."""
+"""If two formats are used by the same number of pods, the first of them is shown."""
 _FORMAT_INDEX: Final = {each: index for index, each in enumerate(FORMATS)}
 
 
 class Charge:
-    """What one pod costs, by resource name. All pods that cost the same share one.
+    """What one pod costs, by resource name. All pods that cost the same share one object.
 
-    Compared by identity, so that a table can be kept of what was worked out before.
+    Charges are compared by identity, so that bills can be looked up by it.
     """
 
     __slots__ = ("amounts",)
@@ -34,18 +33,18 @@ class Charge:
             for name, amount in amounts.items()
             if amount.nanos
         }
-        """Nanos and format of everything that is not zero."""
+        """Nanos and index of the format of each amount that is not zero."""
 
     def quantity(self, name: str) -> Quantity:
         nanos, index = self.amounts[name]
-        return shown(nanos, FORMATS[index])
+        return to_quantity(nanos, FORMATS[index])
 
 
 NO_CHARGE: Final = Charge({})
 
 
-def shown(nanos: int, format: Format) -> Quantity:
-    """An amount for people, in the given family of suffixes."""
+def to_quantity(nanos: int, format: Format) -> Quantity:
+    """The amount as a quantity of the given format."""
     whole, rest = divmod(nanos, NANOS_PER_UNIT)
     if rest == 0:
         return Quantity(nanos, format, 0, big=abs(whole) > INT64_MAX)
@@ -53,9 +52,17 @@ def shown(nanos: int, format: Format) -> Quantity:
 
 
 class Account:
-    """How much of one resource may be used under one quota, and how much is."""
+    """Limit and usage of one resource under one quota."""
 
-    __slots__ = ("charged", "hard", "hard_quantity", "promised", "quota", "resource", "speakers")
+    __slots__ = (
+        "charged",
+        "format_counts",
+        "hard",
+        "hard_quantity",
+        "promised",
+        "quota",
+        "resource",
+    )
 
     def __init__(self, quota: QuotaKey, resource: str, hard: Quantity) -> None:
         self.quota: Final = quota
@@ -63,45 +70,45 @@ class Account:
         self.hard_quantity = hard
         self.hard = hard.nanos
         self.charged = 0
-        """What the pods we know of use."""
+        """What the known pods use, in nanos."""
         self.promised = 0
-        """What reservations hold on top of that."""
-        self.speakers = [0, 0, 0]
-        """How many pods state their amount in which format."""
+        """What reservations hold on top of `charged`, in nanos."""
+        self.format_counts = [0, 0, 0]
+        """Number of pods by the format of their amount."""
 
     def set_hard(self, hard: Quantity) -> None:
         self.hard_quantity, self.hard = hard, hard.nanos
 
     @property
-    def room(self) -> int:
-        """What is left, in nanos; below zero while there is a debt."""
+    def free(self) -> int:
+        """What is left, in nanos; negative while there is a debt."""
         return self.hard - self.charged - self.promised
 
     @property
     def debt(self) -> int:
-        """By how much it is overdrawn, as after its limit was lowered; nanos."""
-        return max(0, -self.room)
+        """By how much it is overdrawn, for example after the limit was lowered; in nanos."""
+        return max(0, -self.free)
 
     @property
     def format(self) -> Format:
-        """The one most pods speak; a sum of many formats has none of its own."""
-        if not any(self.speakers):
+        """The format that most pods use."""
+        if not any(self.format_counts):
             return Format.DECIMAL_SI
-        return FORMATS[self.speakers.index(max(self.speakers))]
+        return FORMATS[self.format_counts.index(max(self.format_counts))]
 
     @property
     def used(self) -> Quantity:
-        """What to report: what pods use, without what is only promised."""
-        return shown(self.charged, self.format)
+        """The usage to report: what is charged, without what is only promised."""
+        return to_quantity(self.charged, self.format)
 
     def shortage(self, nanos: int, format_index: int) -> Shortage:
-        """What is said to somebody who wants that much more, and cannot have it."""
+        """The shortage of a pod that wants this amount more than there is."""
         taken, own = self.charged + self.promised, FORMATS[format_index]
         return Shortage(
             quota=self.quota,
             resource=self.resource,
-            requested=shown(nanos, own),
-            used=shown(taken, self.format if any(self.speakers) else own),
+            requested=to_quantity(nanos, own),
+            used=to_quantity(taken, self.format if any(self.format_counts) else own),
             hard=self.hard_quantity,
         )
 
@@ -115,7 +122,7 @@ class Item(NamedTuple):
 
 
 class Bill:
-    """What a pod adds to which accounts. Pods that are alike share one."""
+    """What a pod adds to which accounts. Pods that are alike share one object."""
 
     __slots__ = ("charge", "items", "profile", "quotas", "shares")
 
@@ -129,9 +136,9 @@ class Bill:
         self.profile: Final = profile
         self.charge: Final = charge
         self.items: Final = tuple(items)
-        """What must fit. Accounts of one quota stand together, sorted by resource."""
+        """What must fit: the accounts of one quota after those of another, sorted by resource."""
         self.shares: Final = tuple(shares)
-        """Kept for the record: the part a namespace has in a cluster-wide quota."""
+        """What is added to the namespace's share of cluster-wide quotas. Shares limit nothing."""
         self.quotas: Final = frozenset(item.account.quota for item in self.items)
 
     def fits(self) -> bool:
@@ -141,13 +148,13 @@ class Bill:
         return True
 
     def short_items(self) -> list[Item]:
-        """The items for which there is no room."""
+        """The items that do not fit."""
         if self.fits():
             return []
-        return [item for item in self.items if item.nanos > item.account.room]
+        return [item for item in self.items if item.nanos > item.account.free]
 
     def refusals(self) -> tuple[Refusal, ...]:
-        """One for each quota that is short; none if it fits."""
+        """One for each quota that is short; none if the bill fits."""
         return refusals_of(
             account.shortage(nanos, format_index)
             for account, nanos, format_index in self.short_items()
@@ -156,15 +163,15 @@ class Bill:
     def charge_once(self) -> None:
         for account, nanos, format_index in self.items:
             account.charged += nanos
-            account.speakers[format_index] += 1
+            account.format_counts[format_index] += 1
         for account, nanos, format_index in self.shares:
             account.charged += nanos
-            account.speakers[format_index] += 1
+            account.format_counts[format_index] += 1
 
     def discharge_once(self) -> None:
         for account, nanos, format_index in self.items:
             account.charged -= nanos
-            account.speakers[format_index] -= 1
+            account.format_counts[format_index] -= 1
         for account, nanos, format_index in self.shares:
             account.charged -= nanos
-            account.speakers[format_index] -= 1
+            account.format_counts[format_index] -= 1

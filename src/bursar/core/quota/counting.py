@@ -1,44 +1,76 @@
-"""The counter: what a pod costs, once it is let go.
+"""Counters: what a pod costs once it is released.
 
-This is where other ways of counting fit in. A counter answers with a charge, or that it
-cannot tell yet; then the pod waits, or if it runs already, is charged what the counter
-gives for the time being. Charges of pods that cost the same are one object, because
-bills are found by it.
+`NativeCounter` counts as Kubernetes does for a ResourceQuota. Another counter may count what
+the application asked for: it is given the whole pod, and may answer that it is not ready.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from bursar.core.model.pod_row import PodDemand, PodRow
 from bursar.core.quota.account import Charge
+from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.usage import native_usage
 
 CHARGES_MAX: Final = 65_536
+"""Charges that a native counter remembers before it starts over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotReady:
-    """The cost is not known yet."""
+    """The counter cannot tell yet what the pod costs.
+
+    A gated pod stays gated. A pod that is charged keeps its charge until it can be counted.
+    """
 
     detail: str
-    """What is being waited for."""
+    """What the counter waits for, for the pod's owner to read."""
     provisional: Charge
-    """What a pod that runs already is charged meanwhile."""
+    """The charge of a running pod that has none yet, such as after a change of leader."""
 
 
-Counter: TypeAlias = Callable[[PodRow], Charge | NotReady]
-"""Asked about pods that have not ended; gates are left out of account."""
+Count: TypeAlias = Callable[[PodRow], Charge | NotReady]
+"""Says what a pod costs that has not ended. Scheduling gates make no difference.
+
+Pods that cost the same should get the same `Charge` object: bills are found by its address.
+"""
+
+DeriveFacts: TypeAlias = Callable[[Mapping[str, object]], Hashable | None]
+"""Given a whole pod as plain data, returns what the counter needs beyond the fields of a row.
+
+It is called each time a pod is decoded, and the result is kept in `PodRow.facts`, so it should
+be small. It must not raise, whatever the pod's owner has written.
+"""
+
+RecountPods: TypeAlias = Callable[[Iterable[PodKey]], None]
+"""Tells the books that the answers for these pods may have changed."""
+
+
+class Counter(Protocol):
+    """A way of counting pods. The composition root chooses it."""
+
+    @property
+    def derive_facts(self) -> DeriveFacts | None:
+        """None if a row holds everything that the counter needs."""
+
+    def count(self, row: PodRow) -> Charge | NotReady:
+        """What the pod costs; see `Count`."""
+
+    def subscribe(self, recount: RecountPods) -> None:
+        """Call `recount` from now on, on the event loop, for pods to be counted again."""
 
 
 class NativeCounter:
-    """As Kubernetes counts for a ResourceQuota."""
+    """Counts as Kubernetes does for a ResourceQuota. The answer for a pod never changes."""
+
+    derive_facts: Final = None
 
     def __init__(self) -> None:
         self._charges: dict[int, tuple[PodDemand, Charge]] = {}
 
-    def __call__(self, row: PodRow) -> Charge:
-        # By address, which cannot be taken over while the demand is kept here.
+    def count(self, row: PodRow) -> Charge:
+        # By address, which cannot be reused while the demand is kept here.
         demand = row.profile.demand
         known = self._charges.get(id(demand))
         if known is not None:
@@ -48,3 +80,6 @@ class NativeCounter:
         charge = Charge(native_usage(demand, is_counted=True))
         self._charges[id(demand)] = (demand, charge)
         return charge
+
+    def subscribe(self, recount: RecountPods) -> None:
+        """Do nothing: there is nothing to count again."""

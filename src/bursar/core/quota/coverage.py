@@ -1,9 +1,9 @@
-"""Which quotas cover which pods, and so what a pod's bill is.
+"""Coverage: which quotas cover which pods, and so the bill of a pod.
 
-A pod is covered by the quotas of its namespace and by every cluster-wide quota that
-selects the namespace, as far as their scopes match it. All of that depends on what pods
-of a workload have in common, so a bill is worked out once for all of them and kept until
-a quota or a namespace changes.
+A pod is covered by the quotas of its namespace and by every cluster-wide quota that selects
+the namespace, if their scopes match the pod. This depends only on what the pods of a workload
+have in common, so a bill is computed once for all of them and kept until a quota or a
+namespace changes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ from bursar.core.quota.names import is_schedulable
 from bursar.core.quota.quota import Quota, QuotaKey
 
 BILLS_MAX: Final = 8192
-"""Bills remembered for a namespace. Pods keep theirs alive; others are worked out again."""
+"""Bills cached for a namespace. A pod keeps its own bill alive after the cache is cleared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,13 @@ class Namespace:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     is_targeted: bool = True
-    """Whether pods here are held back at all. If not, those still gated are let go."""
+    """Whether pods are gated here. If not, pods that still have the gate are released."""
 
 
 class CoveredQuota:
     """A quota with its accounts, one per resource.
 
-    A cluster-wide one also has an account of each for every namespace it covers: its share.
+    A cluster-wide quota also has accounts for each namespace that it covers: its share.
     """
 
     __slots__ = ("accounts", "namespaces", "quota", "shares")
@@ -41,12 +41,12 @@ class CoveredQuota:
         self.quota = quota
         self.accounts: dict[str, Account] = {}
         self.namespaces: set[str] = set()
-        """The known namespaces that it covers."""
+        """The known namespaces that the quota covers."""
         self.shares: dict[str, dict[str, Account]] = {}
         self.take(quota)
 
     def take(self, quota: Quota) -> None:
-        """Adopt new limits. Accounts that stay keep what is charged to them."""
+        """Apply a changed quota. Accounts of names that stay keep what is charged to them."""
         self.quota = quota
         accounts: dict[str, Account] = {}
         for name in sorted(filter(is_schedulable, quota.hard)):
@@ -61,7 +61,7 @@ class CoveredQuota:
             }
 
     def share(self, namespace: str) -> dict[str, Account]:
-        """The accounts of a namespace's part. They limit nothing by themselves."""
+        """The accounts of a namespace's share. They limit nothing."""
         shares = self.shares.setdefault(namespace, {})
         for name, account in self.accounts.items():
             if name not in shares:
@@ -69,7 +69,7 @@ class CoveredQuota:
         return shares
 
     def leave(self, namespace: str) -> None:
-        """Cover a namespace no longer. Its pods have to be billed anew."""
+        """Stop covering a namespace. Its pods have to be billed again."""
         self.namespaces.discard(namespace)
         self.shares.pop(namespace, None)
 
@@ -96,7 +96,7 @@ def _items(accounts: Mapping[str, Account], charge: Charge) -> Iterator[Item]:
 
 
 def _is_billed_alike(one: Quota, other: Quota) -> bool:
-    """Whether the same pods pay for the same names in the same order, whatever the limits."""
+    """Whether the two quotas differ at most in their limits, so that bills stay valid."""
     return (
         one.order is other.order
         and one.scopes == other.scopes
@@ -106,7 +106,7 @@ def _is_billed_alike(one: Quota, other: Quota) -> bool:
 
 
 class Coverage:
-    """The quotas and namespaces known, and the bills that follow from them."""
+    """The known quotas and namespaces, and the bills that follow from them."""
 
     def __init__(self) -> None:
         self._quotas: dict[QuotaKey, CoveredQuota] = {}
@@ -126,18 +126,18 @@ class Coverage:
         return iter(self._quotas.values())
 
     def covering(self, namespace: str) -> tuple[CoveredQuota, ...]:
-        """The quotas of a namespace, as pods meet them; empty while it is not known."""
+        """The quotas that cover a namespace, sorted; empty if the namespace is not known."""
         return self._covering.get(namespace, ())
 
     # ------------------------------------------------------------------ changes
 
     def put_quota(self, quota: Quota) -> list[str]:
-        """Adopt a quota. Returns namespaces to bill anew."""
+        """Add or change a quota. Returns the namespaces to bill again."""
         held = self._quotas.get(quota.key)
         if held is None:
             held = CoveredQuota(quota)
             self._quotas[quota.key] = held
-            self._shelf(quota.key)[quota.key] = held
+            self._index_of(quota.key)[quota.key] = held
             return self._cover_anew(self._reach(quota.key))
         before = held.quota
         held.take(quota)
@@ -148,19 +148,19 @@ class Coverage:
         return self._forget_bills(sorted(left | changed | held.namespaces))
 
     def drop_quota(self, key: QuotaKey) -> list[str]:
-        """Forget a quota. Returns namespaces to bill anew."""
+        """Remove a quota. Returns the namespaces to bill again."""
         if self._quotas.pop(key, None) is None:
             return []
-        del self._shelf(key)[key]
+        del self._index_of(key)[key]
         return self._cover_anew(self._reach(key))
 
     def put_namespace(self, namespace: Namespace) -> bool:
-        """Adopt a namespace. Returns whether other quotas cover it than before."""
+        """Add or change a namespace. Returns whether other quotas cover it than before."""
         self._namespaces[namespace.name] = namespace
         return bool(self._cover_anew((namespace.name,)))
 
     def drop_namespace(self, name: str) -> bool:
-        """Forget a namespace. Returns whether a quota covered it."""
+        """Remove a namespace. Returns whether a quota covered it."""
         if self._namespaces.pop(name, None) is None:
             return False
         covering = self._covering.pop(name)
@@ -169,11 +169,11 @@ class Coverage:
         self._forget_bills([name])
         return bool(covering)
 
-    def _shelf(self, key: QuotaKey) -> dict[QuotaKey, CoveredQuota]:
+    def _index_of(self, key: QuotaKey) -> dict[QuotaKey, CoveredQuota]:
         return self._own.setdefault(key.namespace, {}) if key.namespace else self._cluster_wide
 
     def _reach(self, key: QuotaKey) -> Iterable[str]:
-        """The known namespaces that a quota may be about."""
+        """The known namespaces that a quota may cover."""
         if not key.namespace:
             return self._namespaces
         return (key.namespace,) if key.namespace in self._namespaces else ()
@@ -207,8 +207,8 @@ class Coverage:
     # ------------------------------------------------------------------ bills
 
     def bill(self, profile: PodProfile, charge: Charge) -> Bill:
-        """What a pod of this profile, at this charge, adds to which accounts."""
-        # By address: a bill keeps its profile and charge alive, so neither is taken over.
+        """What a pod with this profile and this charge adds to which accounts."""
+        # By address: a bill keeps its profile and charge alive, so no address is reused.
         key = (id(profile), id(charge))
         bills = self._bills.setdefault(profile.namespace, {})
         bill = bills.get(key)

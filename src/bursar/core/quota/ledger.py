@@ -1,14 +1,14 @@
 """The ledger: what every pod is charged, and what is promised on top of it.
 
-A *charge* is a fact: a pod that runs uses this much. A *reservation* is a promise, made
-before the fact: a gate that is being lifted, a resize that is being admitted. Each has
-an id chosen by the caller, so that asking twice is asking once, and may have a deadline
-after which it lapses. A reservation for a pod says what the pod will use in all; it
-holds only what goes beyond the pod's charge, so that fact and promise never count twice
-and the order in which they arrive does not matter.
+A *charge* is a fact: a running pod uses this much. A *reservation* is a promise for what is
+about to become a fact: a gate that is being lifted, a resize that is being admitted. Its id is
+chosen by the caller, so that a repeated request counts once. It may have a deadline after
+which it lapses. The reservation of a pod states the total that the pod will use, and holds
+only what goes beyond the pod's charge. So charge and promise never count twice, in whichever
+order they arrive.
 
-Nothing here knows the time or who waits. Whoever changes the ledger reads `freed` and
-`touched` afterwards, and empties them.
+The ledger knows neither the time nor the waiting pods. After a change its owner reads `freed`
+and `touched`, and empties them.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,14 +29,14 @@ class PodKey(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """A promise under an id. Without a pod it stands for itself."""
+    """A promise under an id, for a pod or for no pod."""
 
     id: str
     bill: Bill
     pod: PodKey | None = None
     uid: str = ""
     deadline_s: int | None = None
-    """When it lapses, if nobody has cancelled it before; None keeps it until then."""
+    """When it lapses; None keeps it until it is cancelled."""
 
 
 class _Promise:
@@ -49,7 +49,7 @@ class _Promise:
         self.extra: dict[Account, int] = {}
 
     def hold(self, bill: Bill) -> None:
-        """Hold all of a bill, for a pod that is charged nothing and was promised nothing."""
+        """Hold a whole bill, for a pod without a charge and without another reservation."""
         extra = self.extra
         for account, nanos, _ in bill.items:
             account.promised += nanos
@@ -63,14 +63,14 @@ class Ledger:
         self._promises: dict[PodKey | str, _Promise] = {}
         self._deadlines: list[tuple[int, str]] = []
         self.freed: Final[dict[Account, None]] = {}
-        """Accounts that have more room than before."""
+        """Accounts in which more is free than before."""
         self.touched: Final = set[QuotaKey]()
-        """Quotas whose reported use may have changed."""
+        """Quotas whose reported usage may have changed."""
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ queries
 
     def bill_of(self, pod: PodKey) -> Bill | None:
-        """What the pod is charged; None if it is not."""
+        """What the pod is charged; None if it is charged nothing."""
         return self._pods.get(pod.namespace, {}).get(pod.name)
 
     def pods_of(self, namespace: str) -> Iterator[tuple[str, Bill]]:
@@ -91,10 +91,10 @@ class Ledger:
     def next_deadline_s(self) -> int | None:
         return self._deadlines[0][0] if self._deadlines else None
 
-    # ------------------------------------------------------------------ facts
+    # ------------------------------------------------------------------ charges
 
     def charge(self, pod: PodKey, bill: Bill) -> None:
-        """The pod uses this much from now on, instead of what it was charged before."""
+        """Charge the pod this bill instead of the one before."""
         pods = self._pods.setdefault(pod.namespace, {})
         held = pods.get(pod.name)
         if held is bill:
@@ -106,10 +106,10 @@ class Ledger:
             self._note_freed(held)
         self.touched.update(bill.quotas)
         if pod in self._promises:
-            self._promise_anew(pod)
+            self._update_promise(pod)
 
     def discharge(self, pod: PodKey) -> None:
-        """The pod uses nothing any more."""
+        """Charge the pod nothing any more."""
         pods = self._pods.get(pod.namespace)
         held = pods.pop(pod.name, None) if pods is not None else None
         if held is None:
@@ -119,19 +119,19 @@ class Ledger:
         held.discharge_once()
         self._note_freed(held)
         if pod in self._promises:
-            self._promise_anew(pod)
+            self._update_promise(pod)
 
     def _note_freed(self, bill: Bill) -> None:
         for item in bill.items:
             self.freed[item.account] = None
         self.touched.update(bill.quotas)
 
-    # ------------------------------------------------------------------ promises
+    # ------------------------------------------------------------------ reservations
 
     def reserve(self, reservation: Reservation) -> tuple[Refusal, ...]:
-        """Promise it, if there is room for what it adds. The refusals are empty if so.
+        """Make a reservation if what it adds fits; then the refusals are empty.
 
-        Under an id that is known already this replaces the promise made before.
+        It replaces an earlier reservation with the same id.
         """
         owner = reservation.pod or reservation.id
         promise = self._promises.get(owner)
@@ -151,13 +151,13 @@ class Ledger:
         if is_first:
             promise.hold(reservation.bill)
         else:
-            self._promise_anew(owner)
+            self._update_promise(owner)
         if reservation.deadline_s is not None:
             heappush(self._deadlines, (reservation.deadline_s, reservation.id))
         return ()
 
     def cancel(self, id: str) -> None:
-        """Take a promise back, or note that it has come true; an unknown id is none."""
+        """End a reservation. An unknown id is ignored."""
         reservation = self._reservations.pop(id, None)
         if reservation is None:
             return
@@ -165,7 +165,7 @@ class Ledger:
         promise = self._promises[owner]
         del promise.reservations[id]
         if promise.reservations:
-            self._promise_anew(owner)
+            self._update_promise(owner)
             return
         del self._promises[owner]
         for account, nanos in promise.extra.items():
@@ -173,7 +173,7 @@ class Ledger:
             self.freed[account] = None
 
     def expire(self, now_s: int) -> list[Reservation]:
-        """Drop what has lapsed, and say what it was."""
+        """Cancel the reservations whose deadline has passed, and return them."""
         lapsed: list[Reservation] = []
         while self._deadlines and self._deadlines[0][0] <= now_s:
             deadline_s, promised_id = heappop(self._deadlines)
@@ -191,8 +191,8 @@ class Ledger:
         bill = self.bill_of(owner) if isinstance(owner, PodKey) else None
         return {} if bill is None else {item.account: item.nanos for item in bill.items}
 
-    def _promise_anew(self, owner: PodKey | str) -> None:
-        """Hold exactly what the reservations of a pod want beyond what it is charged."""
+    def _update_promise(self, owner: PodKey | str) -> None:
+        """Hold exactly what the reservations of a pod exceed its charge by."""
         promise = self._promises[owner]
         before, charged = promise.extra, self._charged(owner)
         wanted: dict[Account, int] = {}
@@ -213,7 +213,7 @@ class Ledger:
     # ------------------------------------------------------------------ when quotas change
 
     def rebill(self, namespace: str, new_bill: Callable[[Bill], Bill]) -> None:
-        """Charge and promise everything of a namespace by other quotas than before."""
+        """Replace every bill of a namespace, for charges and reservations."""
         for name, bill in list(self.pods_of(namespace)):
             self.charge(PodKey(namespace, name), new_bill(bill))
         for reservation in list(self._reservations.values()):
@@ -222,14 +222,14 @@ class Ledger:
                 self._reservations[changed.id] = changed
                 owner = changed.pod or changed.id
                 self._promises[owner].reservations[changed.id] = changed
-                self._promise_anew(owner)
+                self._update_promise(owner)
 
 
 def _shortfalls(bill: Bill, charged: dict[Account, int], extra: dict[Account, int]) -> list[Item]:
-    """What a bill would add where there is no room for it."""
+    """The items of a bill whose growth does not fit, each with that growth."""
     short: list[Item] = []
     for account, nanos, index in bill.items:
         growth = nanos - charged.get(account, 0) - extra.get(account, 0)
-        if growth > 0 and growth > account.room:
+        if growth > 0 and growth > account.free:
             short.append(Item(account, growth, index))
     return short

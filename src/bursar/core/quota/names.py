@@ -1,7 +1,7 @@
-"""Names a quota may list: which of them pods use up, which are held at the gate, in what unit.
+"""Resource names in quotas: which of them pods use, which a gate enforces, and their unit.
 
-The resources of virtual machines have names of their own, `cpu/vmi` and its like, which
-Kubernetes does not know. They are used up by pods all the same.
+Virtual machines have resource names of their own, such as `cpu/vmi`, which Kubernetes does not
+know. Pods use them like the others.
 """
 
 from enum import StrEnum
@@ -19,10 +19,10 @@ from bursar.core.model.names import (
 )
 
 POD_COUNT: Final = "count/pods"
-"""Pods that are stored, also those that have ended; `pods` are those that have not."""
+"""All stored pods, ended ones included; `pods` counts only those that have not ended."""
 LIMITS_PREFIX: Final = "limits."
 DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
-"""In front of the name of a device class, of which a container asks for devices by number."""
+"""Prefix of the name of a device class of which a container requests a number of devices."""
 
 _COMPUTE: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 _REQUESTS_STORAGE: Final = "requests.storage"
@@ -37,7 +37,7 @@ _SCHEDULABLE: Final = _COMPUTE | _MACHINE_NAMES | {PODS}
 
 
 class Unit(StrEnum):
-    """What the numbers of a resource count, as metrics name it."""
+    """The unit of the amounts of a resource, as metrics name it."""
 
     BYTES = "bytes"
     CORE = "core"
@@ -45,14 +45,14 @@ class Unit(StrEnum):
 
 
 def is_schedulable(name: str) -> bool:
-    """Something a pod can be made to wait for. The rest is refused as objects are created."""
+    """Whether a scheduling gate enforces it. Other names are enforced when objects are created."""
     return name in _SCHEDULABLE or (
         name.startswith((QUOTA_REQUESTS_PREFIX, LIMITS_PREFIX)) and name != _REQUESTS_STORAGE
     )
 
 
 def is_pod_name(name: str) -> bool:
-    """Something that pods use up, as far as Kubernetes knows."""
+    """Whether Kubernetes counts it for pods."""
     return name in _POD_NAMES or name.startswith(_POD_PREFIXES) or _is_extended(name)
 
 
@@ -63,7 +63,7 @@ def _is_extended(name: str) -> bool:
 
 
 def unit_of(name: str) -> Unit:
-    """The unit in which amounts of that name are meant.
+    """The unit of amounts of that name.
 
     >>> unit_of("requests.memory/vmi").value, unit_of("limits.cpu").value
     ('bytes', 'core')

@@ -1,8 +1,4 @@
-"""The waiting list: every pod behind the gate, in the order of release, and what it waits for.
-
-It is read off the books after they have decided. Pods that the books do not keep, because
-somebody else's gates come first, are listed as well: their owners wait all the same.
-"""
+"""The queue: all pods behind the quota gate, in order of release, and what each waits for."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,39 +8,73 @@ from typing import Final
 
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.account import Bill
-from bursar.core.quota.books import Books, Release
+from bursar.core.quota.books import Books
 from bursar.core.quota.ledger import PodKey
-from bursar.core.quota.quota import GATE, Order, QuotaKey
+from bursar.core.quota.quota import Order, QuotaKey
 from bursar.core.quota.refusal import Reason, Refusal
-from bursar.core.quota.waiting import Party, Rank
+from bursar.core.quota.releases import Release
+from bursar.core.quota.waiting import Rank, WaitingGroup
 
 NAMES_MAX: Final = 10
 """How many of the pods that are ahead are named; the others are only counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """One pod of the list."""
+class WaitingPod:
+    """One pod of the queue."""
 
     position: int
-    """From 1, among all pods of the list."""
+    """From 1, among all pods of the queue."""
     row: PodRow
     refusals: tuple[Refusal, ...]
     """Empty for a pod that is about to be released."""
     ahead: tuple[PodKey, ...]
-    """The first of those who rank before it and may take up a quota that it waits for.
+    """The first of the pods that rank before this one and need a quota that it waits for.
 
-    Pods that can never fit are not among them, since they hold nobody up.
+    Pods that can never fit are not among them, because they hold up no other pod.
     """
     ahead_count: int
 
     @property
     def reason(self) -> Reason | None:
         """The gravest of its reasons; None for a pod that is about to be released."""
-        reasons = [refusal.reason for refusal in self.refusals]
-        if Reason.QUOTA_TOO_SMALL in reasons:
-            return Reason.QUOTA_TOO_SMALL
-        return reasons[0] if reasons else None
+        return _gravest(self.refusals)
+
+
+def _gravest(refusals: Iterable[Refusal]) -> Reason | None:
+    reasons = [refusal.reason for refusal in refusals]
+    if Reason.QUOTA_TOO_SMALL in reasons:
+        return Reason.QUOTA_TOO_SMALL
+    return reasons[0] if reasons else None
+
+
+# ------------------------------------------------------------------ counting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingCount:
+    by_reason: dict[Reason, int]
+    """Of several reasons of one pod the gravest counts."""
+    undecided: int
+    """Pods that fit, or may fit, and that the next decision is about."""
+
+
+def count_waiting(books: Books) -> WaitingCount:
+    """Count the queue. The cost grows with the number of groups of equal pods, not of pods."""
+    by_reason = dict.fromkeys(Reason, 0)
+    undecided = 0
+    for group in books.waiting.groups():
+        reason = _gravest(group.bill.refusals())
+        if reason is None and group in books.waiting.untried:
+            undecided += len(group.members)
+        else:
+            by_reason[reason or Reason.BEHIND_ANOTHER] += len(group.members)
+    for wait in books.blocked():
+        by_reason[wait.refusals[0].reason] += 1
+    return WaitingCount(by_reason=by_reason, undecided=undecided)
+
+
+# ------------------------------------------------------------------ listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,34 +83,26 @@ class _Entry:
     row: PodRow
     refusals: tuple[Refusal, ...]
     quotas: frozenset[QuotaKey]
-    """Those it needs, if it is one of the pods that wait for room in a quota."""
+    """The quotas that it needs, if it waits for a quota."""
 
 
-def waiting_list(
-    books: Books, releases: Iterable[Release], others: Iterable[PodRow] = ()
-) -> list[Waiting]:
-    """All that wait, first to last.
+def waiting_list(books: Books, releases: Iterable[Release] = ()) -> list[WaitingPod]:
+    """All waiting pods, first to last.
 
-    `releases` are those of the last decision, which the books keep no longer; of the
-    `others`, which may be any pods, those are listed that have our gate beside others.
+    `releases` are those of the last decision, which the books do not keep in the queue.
     """
-    entries = [
-        *_in_room(books),
-        *_aside(books),
-        *_released(books, releases),
-        *_gated_by_others(others),
-    ]
+    entries = [*_queued(books), *_blocked(books), *_released(books, releases)]
     entries.sort(key=lambda entry: entry.rank)
-    line = _Line()
-    listed = [_listed(position, entry, line) for position, entry in enumerate(entries, start=1)]
+    ahead = _Ahead()
+    listed = [_listed(position, entry, ahead) for position, entry in enumerate(entries, start=1)]
     assert len({(each.row.namespace, each.row.name) for each in listed}) == len(listed)
     return listed
 
 
-def _listed(position: int, entry: _Entry, line: "_Line") -> Waiting:
+def _listed(position: int, entry: _Entry, ahead: "_Ahead") -> WaitingPod:
     short = frozenset(refusal.quota for refusal in entry.refusals if refusal.quota is not None)
-    count, names = line.ahead_of(short)
-    waiting = Waiting(
+    count, names = ahead.of(short)
+    waiting = WaitingPod(
         position=position,
         row=entry.row,
         refusals=entry.refusals,
@@ -88,14 +110,14 @@ def _listed(position: int, entry: _Entry, line: "_Line") -> Waiting:
         ahead_count=count,
     )
     if entry.quotas and waiting.reason is not Reason.QUOTA_TOO_SMALL:
-        line.join(position, entry.quotas, PodKey(entry.row.namespace, entry.row.name))
+        ahead.add(position, entry.quotas, PodKey(entry.row.namespace, entry.row.name))
     return waiting
 
 
-class _Line:
-    """Who has been listed so far, by the quotas they need; pods that need the same stand together.
+class _Ahead:
+    """The pods listed so far, grouped by the set of quotas that they need.
 
-    There are few sets of quotas and many pods, so that nobody is compared with everybody.
+    There are few such sets and many pods, so no pod is compared with every other.
     """
 
     def __init__(self) -> None:
@@ -103,7 +125,7 @@ class _Line:
         self._first: dict[frozenset[QuotaKey], list[tuple[int, PodKey]]] = {}
         self._needing: dict[QuotaKey, list[frozenset[QuotaKey]]] = {}
 
-    def join(self, position: int, quotas: frozenset[QuotaKey], pod: PodKey) -> None:
+    def add(self, position: int, quotas: frozenset[QuotaKey], pod: PodKey) -> None:
         if quotas not in self._counts:
             self._counts[quotas] = 0
             self._first[quotas] = []
@@ -113,8 +135,8 @@ class _Line:
         if len(self._first[quotas]) < NAMES_MAX:
             self._first[quotas].append((position, pod))
 
-    def ahead_of(self, short: frozenset[QuotaKey]) -> tuple[int, tuple[PodKey, ...]]:
-        """How many have joined who need one of these quotas, and the first of them."""
+    def of(self, short: frozenset[QuotaKey]) -> tuple[int, tuple[PodKey, ...]]:
+        """The number of pods listed so far that need one of these quotas, and the first of them."""
         needing = dict.fromkeys(each for key in short for each in self._needing.get(key, ()))
         names = merge(*(self._first[each] for each in needing))
         return (
@@ -123,23 +145,20 @@ class _Line:
         )
 
 
-# ------------------------------------------------------------------ who is listed
+def _queued(books: Books) -> Iterator[_Entry]:
+    for group in books.waiting.groups():
+        refusals = _refusals(books, group)
+        for row in group.members.values():
+            rank = _rank(row, ignores_priority=group.ignores_priority)
+            yield _Entry(rank, row, refusals, group.bill.quotas)
 
 
-def _in_room(books: Books) -> Iterator[_Entry]:
-    for party in books.room.parties():
-        refusals = _refusals(books, party)
-        for row in party.members.values():
-            rank = _rank(row, ignores_priority=party.ignores_priority)
-            yield _Entry(rank, row, refusals, party.bill.quotas)
-
-
-def _refusals(books: Books, party: Party) -> tuple[Refusal, ...]:
-    """Why the party waits, as things stand now."""
-    refusals = party.bill.refusals()
+def _refusals(books: Books, group: WaitingGroup) -> tuple[Refusal, ...]:
+    """Why the group waits as of now."""
+    refusals = group.bill.refusals()
     if refusals:
         return refusals
-    ahead = books.room.holder_before(party, party.rank())
+    ahead = books.waiting.holder_before(group, group.rank())
     if ahead is None:
         return ()
     key, holder = ahead
@@ -147,8 +166,8 @@ def _refusals(books: Books, party: Party) -> tuple[Refusal, ...]:
     return (Refusal(reason=Reason.BEHIND_ANOTHER, quota=key, detail=behind),)
 
 
-def _aside(books: Books) -> Iterator[_Entry]:
-    for wait in books.asides():
+def _blocked(books: Books) -> Iterator[_Entry]:
+    for wait in books.blocked():
         yield _Entry(_rank(wait.row), wait.row, wait.refusals, frozenset())
 
 
@@ -163,15 +182,6 @@ def _released(books: Books, releases: Iterable[Release]) -> Iterator[_Entry]:
 def _is_fifo(books: Books, bill: Bill) -> bool:
     covered = (books.coverage.quota(key) for key in bill.quotas)
     return any(each is not None and each.quota.order is Order.FIFO for each in covered)
-
-
-def _gated_by_others(rows: Iterable[PodRow]) -> Iterator[_Entry]:
-    for row in rows:
-        gates = row.profile.gates
-        if GATE in gates and gates != (GATE,) and not row.is_terminated and row.deletion is None:
-            detail = ", ".join(gate for gate in gates if gate != GATE)
-            refusal = Refusal(reason=Reason.OTHER_GATES, detail=detail)
-            yield _Entry(_rank(row), row, (refusal,), frozenset())
 
 
 def _rank(row: PodRow, *, ignores_priority: bool = False) -> Rank:

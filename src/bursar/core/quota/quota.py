@@ -1,8 +1,8 @@
-"""A quota: how much of what the pods of one namespace, or of several, may use together.
+"""A quota: how much the pods of one namespace, or of several, may use together.
 
-Three kinds of object say so, and all become the same value: the ResourceQuota of
-Kubernetes, and AAQ's namespaced and cluster-wide quotas. Only the last two hold pods
-back at a scheduling gate; the first is known so that it can be recounted.
+Three kinds of object become the same value: the ResourceQuota of Kubernetes, and AAQ's
+namespaced and cluster-wide quotas. Only AAQ's two hold pods back at a scheduling gate. A
+ResourceQuota is read so that it can be recounted.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ from bursar.core.model.selector import Selector
 from bursar.core.quota.scopes import ScopeRule
 
 GATE: Final = "ApplicationAwareQuotaGate"
-"""The scheduling gate that pods wait behind until there is room for them."""
+"""The scheduling gate that a pod keeps until its quotas have enough free."""
 ORDER_ANNOTATION: Final = "bursar.io/order"
-"""On a quota: the order in which the pods that wait for it go."""
+"""Annotation on a quota: the order in which waiting pods are released."""
 
 
 class QuotaKind(Enum):
-    """Which object a quota was written as; the values are the kinds of the API."""
+    """The kind of object of a quota; the values are the kinds of the API."""
 
     NATIVE = "ResourceQuota"
     NAMESPACED = "ApplicationAwareResourceQuota"
@@ -30,20 +30,20 @@ class QuotaKind(Enum):
 
 
 class Order(Enum):
-    """Who goes first among pods that wait for one quota."""
+    """The order of release among pods that wait for one quota."""
 
     BACKFILL = "backfill"
     """By priority, then age, then name; a pod that fits may pass one that does not."""
     STRICT = "strict"
-    """The same order, and nobody passes."""
+    """The same order, and no pod passes another."""
     FIFO = "fifo"
-    """By age, then name, whatever the priority; nobody passes."""
+    """By age, then name, ignoring priority; no pod passes another."""
 
 
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class QuotaKey:
-    """Which quota: its kind, its namespace (empty for cluster-wide ones) and its name."""
+    """Kind, namespace (empty for cluster-wide quotas) and name of a quota."""
 
     kind: QuotaKind
     namespace: str
@@ -53,7 +53,7 @@ class QuotaKey:
         return self._rank() < other._rank()
 
     def _rank(self) -> tuple[int, str, str]:
-        # As a pod meets them: those of its namespace before those of the cluster.
+        # The quotas of a namespace sort before cluster-wide ones.
         return (_KIND_RANK[self.kind], self.namespace, self.name)
 
     def __str__(self) -> str:
@@ -66,12 +66,12 @@ _KIND_RANK: Final = {kind: rank for rank, kind in enumerate(QuotaKind)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceSelector:
-    """Which namespaces a cluster-wide quota is about. Both conditions must hold."""
+    """Which namespaces a cluster-wide quota covers. Both conditions must hold."""
 
     labels: Selector | None = None
-    """None leaves labels out of it."""
+    """None matches any labels."""
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """Pairs that must all be there, to the letter."""
+    """Annotations that a namespace must all have, with equal values."""
 
     def matches(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
         if self.labels is not None and not self.labels.matches(labels):
@@ -85,7 +85,7 @@ class Quota:
     uid: str = ""
     hard: ResourceList = field(default_factory=nothing)
     scopes: tuple[ScopeRule, ...] = ()
-    """From `scopes` and `scopeSelector` alike; all of them must match a pod."""
+    """From `scopes` and `scopeSelector`; all of them must match a pod."""
     selector: NamespaceSelector | None = None
     """Of a cluster-wide quota; None for the others."""
     order: Order = Order.BACKFILL

@@ -1,7 +1,7 @@
-"""Why a pod has to wait: a value from a closed list of reasons, with the arithmetic.
+"""Refusals: why a pod waits, from a closed list of reasons, with the arithmetic.
 
-The same words stand in events, metrics, `bursar queue` and the documentation. The first
-part of a message is upstream's own text, because people and programs search for it.
+Events, metrics, `bursar queue` and the documentation use the same words. A message begins with
+the API server's text for an exceeded quota, because users and programs search for it.
 """
 
 from collections.abc import Iterable
@@ -16,46 +16,46 @@ class Reason(Enum):
     """Why a pod waits."""
 
     QUOTA_EXCEEDED = "QuotaExceeded"
-    """There is no room now; there will be when others end."""
+    """The quota has not enough free now; it will when other pods end."""
     QUOTA_TOO_SMALL = "QuotaTooSmall"
-    """It asks for more than the whole quota: waiting alone will not help."""
+    """The pod requests more than the limit of the quota, so waiting alone does not help."""
     BEHIND_ANOTHER = "BehindAnother"
-    """A pod that is ahead waits for the same quota, and may not be passed."""
+    """A pod ahead waits for the same quota and may not be passed."""
     NOT_COUNTED = "NotCounted"
-    """What the pod costs cannot be told yet."""
+    """The counter cannot tell yet what the pod costs."""
     OTHER_GATES = "OtherGates"
-    """Somebody else's scheduling gates come first."""
+    """The pod has scheduling gates of others, which they have to remove first."""
     NAMESPACE_UNKNOWN = "NamespaceUnknown"
-    """Its namespace has not been seen yet, so it is not known which quotas apply."""
+    """The namespace is not in the cache yet, so it is not known which quotas apply."""
     RELEASE_REFUSED = "ReleaseRefused"
-    """There is room, but the API server refused to lift the gate."""
+    """The quotas allow it, but the API server refused to lift the gate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
-    """A resource of which a pod wants more than is left."""
+    """A resource of which a pod requests more than a quota has free."""
 
     quota: QuotaKey
     resource: str
     requested: Quantity
     used: Quantity
-    """Charged and promised together: whatever is no longer free."""
+    """Charged and promised amounts together."""
     hard: Quantity
 
     @property
     def missing(self) -> Quantity:
-        """How much more room it would take."""
+        """How much more would have to be free."""
         return self.requested + self.used - self.hard
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether it would not fit even if nobody else used anything."""
+        """Whether the pod requests more than the limit."""
         return self.requested > self.hard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One reason why a pod waits; a pod may have several, one for each quota."""
+    """One reason why a pod waits. A pod may have several, one for each quota."""
 
     reason: Reason
     quota: QuotaKey | None = None
@@ -64,7 +64,7 @@ class Refusal:
     detail: str = ""
 
     def message(self) -> str:
-        """For people: the numbers of each resource that is short, and only of those."""
+        """A text with the amounts of exactly the resources that are short."""
         if self.shortages:
             assert self.quota is not None, "only a quota can be short of something"
             requested = _listed((each.resource, each.requested) for each in self.shortages)
@@ -76,7 +76,7 @@ class Refusal:
                 f"limited: {hard}; missing: {missing}"
             )
         elif self.reason is Reason.BEHIND_ANOTHER:
-            assert self.quota is not None, "a line forms at a quota"
+            assert self.quota is not None, "pods wait behind another for a quota"
             text = f"waiting for quota {self.quota.name} behind {self.detail}"
         else:
             text = _WORDS[self.reason]
@@ -98,7 +98,7 @@ _WORDS = {
 
 
 def refusals_of(shortages: Iterable[Shortage]) -> tuple[Refusal, ...]:
-    """One refusal for each quota that is short, in the order they are met."""
+    """One refusal for each quota that is short, in the order of the shortages."""
     by_quota: dict[QuotaKey, list[Shortage]] = {}
     for shortage in shortages:
         by_quota.setdefault(shortage.quota, []).append(shortage)

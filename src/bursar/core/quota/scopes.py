@@ -1,8 +1,7 @@
-"""Scopes: which pods of its namespaces a quota is about.
+"""Scopes: which pods of its namespaces a quota covers.
 
-A quota without scopes is about all of them. The operator is looked at only where the
-scope is PriorityClass, as upstream does; with the other scopes the API allows no
-operator but Exists.
+A quota without scopes covers all pods. As in Kubernetes, the operator matters only for the
+scope PriorityClass. With other scopes the API allows only the operator Exists.
 """
 
 from collections.abc import Iterable
@@ -12,12 +11,12 @@ from typing import Final, Protocol
 from bursar.core.model.qos import QosClass
 
 EXISTS: Final = "Exists"
-"""The operator of a scope that is merely listed."""
+"""The operator of an entry of `spec.scopes`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeRule:
-    """One condition on a pod. An entry of `scopes` is the one that its scope Exists."""
+    """One condition on a pod. An entry of `spec.scopes` becomes one with operator Exists."""
 
     scope: str
     operator: str
@@ -25,7 +24,7 @@ class ScopeRule:
 
 
 class ScopeFacts(Protocol):
-    """What of a pod decides about scopes; all the pods of a profile have it in common."""
+    """The fields of a pod that scopes look at. All pods of a profile share them."""
 
     @property
     def deadline_s(self) -> int | None: ...
@@ -41,7 +40,7 @@ class ScopeFacts(Protocol):
 
 
 def matches(rules: Iterable[ScopeRule], facts: ScopeFacts) -> bool:
-    """Whether all the rules hold for the pod. A scope nobody knows holds for none."""
+    """Whether all rules hold for the pod. An unknown scope matches no pod."""
     return all(_holds(rule, facts) for rule in rules)
 
 
@@ -63,14 +62,15 @@ def _holds(rule: ScopeRule, facts: ScopeFacts) -> bool:
 
 
 def _has_deadline(facts: ScopeFacts) -> bool:
-    # The scope is named after the deadline of jobs. Pods being deleted are not what it means.
+    # "Terminating" means a pod with activeDeadlineSeconds, not a pod that is being deleted.
     return facts.deadline_s is not None and facts.deadline_s >= 0
 
 
 def _class_holds(rule: ScopeRule, name: str) -> bool:
-    """Upstream reads the values as values of a label, and fails on names beyond 63 characters.
+    """Compare the name of the pod's priority class.
 
-    Classes may have them, though. Here they are compared like any other name.
+    Kubernetes parses the values as label values and fails for names longer than 63 characters,
+    which priority classes may have. Here names of any length are compared.
     """
     match rule.operator:
         case "In":

@@ -1,8 +1,8 @@
-"""The statement: what the status of a quota should say, as the books have it.
+"""The statement: what the status of a quota should say according to the books.
 
-Only what the quota limits is stated, each resource with its limit and its use. What pods
-cannot be made to wait for is counted by Kubernetes, in a ResourceQuota that is managed
-for the purpose; those numbers are passed on.
+It states the limit and the usage of each resource that the quota limits. Resources that a
+scheduling gate cannot enforce are counted by Kubernetes in a managed ResourceQuota; their
+usage is taken from there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,33 +18,33 @@ from bursar.core.quota.quota import Quota, QuotaKind
 from bursar.core.quota.reported import QuotaObject, Reported
 
 SUMMARY_LENGTH_MAX: Final = 240
-"""A summary is one cell of a table."""
+"""A summary is one cell of the table that `kubectl get` prints."""
 DEBTS_LENGTH_MAX: Final = 2000
 NO_ACCOUNTS: Final[Mapping[str, Account]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """Limits and use of a quota at one moment."""
+    """Limits and usage of a quota."""
 
     total: Reported
     namespaces: Mapping[str, Reported] = field(default_factory=dict)
-    """Of a cluster-wide quota: the part of each namespace, sorted by name."""
+    """Of a cluster-wide quota: the share of each namespace, sorted by name."""
 
     @property
     def summary(self) -> str:
-        """Use and limit of each resource in one line: `pods 3/5, requests.cpu 1/2`."""
+        """Usage and limit of each resource in one line: `pods 3/5, requests.cpu 1/2`."""
         return _listed(self.total, sorted(self.total.hard), SUMMARY_LENGTH_MAX)
 
     @property
     def exceeded(self) -> tuple[str, ...]:
-        """What more is in use of than is allowed, as after a limit was lowered; sorted."""
+        """The resources whose usage exceeds the limit, for example after it was lowered; sorted."""
         hard, used = self.total.hard, self.total.used
         return tuple(name for name in sorted(hard) if used[name] > hard[name])
 
     @property
     def debts(self) -> str:
-        """The same with numbers, for people."""
+        """`exceeded` with usage and limit of each."""
         return _listed(self.total, self.exceeded, DEBTS_LENGTH_MAX)
 
 
@@ -54,7 +54,7 @@ def statement_of(
     *,
     namespaces: Iterable[str] | None = None,
 ) -> Statement:
-    """What to report. Of a cluster-wide quota all its namespaces, or only those asked for."""
+    """The statement of a quota. `namespaces` limits which shares it contains; default: all."""
     hard = covered.quota.hard
     total = Reported(hard=hard, used=_used(hard, covered.accounts, managed_used or NOTHING))
     if covered.quota.key.kind is not QuotaKind.CLUSTER:
@@ -68,15 +68,14 @@ def statement_of(
 
 
 def delegated(hard: ResourceList) -> ResourceList:
-    """The part of the limits that is left to a ResourceQuota."""
+    """The limits that are left to a managed ResourceQuota."""
     return {name: amount for name, amount in hard.items() if not is_schedulable(name)}
 
 
 def used_in(managed: QuotaObject | None, quota: Quota) -> ResourceList | None:
-    """What Kubernetes has counted on behalf of a quota; None if that says nothing about it.
+    """The usage in the managed ResourceQuota; None if it has other scopes than the quota.
 
-    The limits need not agree yet: while a new one is on its way there, as many services
-    are in use as before. Another scope is another matter.
+    Its limits may still be the old ones: the usage does not depend on them.
     """
     if managed is None or set(managed.quota.scopes) != set(quota.scopes):
         return None
@@ -86,7 +85,7 @@ def used_in(managed: QuotaObject | None, quota: Quota) -> ResourceList | None:
 def _used(
     hard: ResourceList, accounts: Mapping[str, Account], managed_used: ResourceList
 ) -> ResourceList:
-    """The use of what is limited, and of nothing else, whatever has been charged."""
+    """The usage of exactly the resources that are limited."""
     used: dict[str, Quantity] = {}
     for name in hard:
         account = accounts.get(name)
@@ -98,7 +97,7 @@ def _used(
 
 
 def _listed(stated: Reported, names: Sequence[str], length_max: int) -> str:
-    """As many as there is room for, and how many more there are."""
+    """The first resources that fit into the length, and the number of the others."""
     entries = [f"{name} {stated.used[name]}/{stated.hard[name]}" for name in names]
     text = ", ".join(entries)
     while len(text) > length_max:

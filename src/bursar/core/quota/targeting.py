@@ -1,4 +1,4 @@
-"""In which namespaces pods are held back at all."""
+"""Targeting: in which namespaces pods are gated."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,16 +13,16 @@ KUBE_SYSTEM: Final = "kube-system"
 
 
 def is_spared(namespace: str, own_namespace: str) -> bool:
-    """Whether pods there are never held back: what keeps the cluster and Bursar itself alive.
+    """Whether pods of the namespace are never gated: kube-system, and where Bursar runs.
 
-    A gate on the controller's own pod would have nobody left to lift it.
+    If the controller's own pod had a gate, no controller would run to lift it.
     """
     return namespace in (KUBE_SYSTEM, own_namespace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targeting:
-    """Which namespaces are meant."""
+    """Selects the namespaces in which pods are gated."""
 
     own_namespace: str
     selector: Selector = field(default=DEFAULT_SELECTOR)
@@ -33,7 +33,7 @@ class Targeting:
         return self.selector.matches(namespace.labels)
 
     def namespace(self, namespace: NamespaceObject) -> Namespace:
-        """The namespace as the books want it."""
+        """The namespace as the books hold it."""
         return Namespace(
             name=namespace.name,
             labels=namespace.labels,

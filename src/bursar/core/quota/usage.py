@@ -1,8 +1,8 @@
-"""What one pod uses up of a quota.
+"""What Kubernetes counts for one pod.
 
-Every pod that is stored counts as an object. The rest, also the plain number of pods, is
-counted only as long as the pod has not ended: neither finished, nor overdue in its
-deletion, as pods of a lost node are.
+Every stored pod counts as an object (`count/pods`). All other names, `pods` included, count
+only until the pod has ended: until it has finished, or its deletion is overdue, as it is for
+pods of a lost node.
 """
 
 from collections.abc import Iterator
@@ -27,10 +27,10 @@ _COMPUTE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
 def is_counted(row: PodRow, now_s: int) -> bool:
-    """Whether the pod counts for more than an object.
+    """Whether the pod has not ended, so that it counts for more than an object.
 
-    A deletion is given its grace a second time: the API server has already added it to
-    the time the deletion is due, and upstream adds it once more.
+    The grace period of a deletion is added to its deletionTimestamp, which already includes it.
+    Kubernetes' quota evaluator does the same.
     """
     if row.is_terminated:
         return False
@@ -40,7 +40,7 @@ def is_counted(row: PodRow, now_s: int) -> bool:
 
 
 def native_usage(demand: PodDemand, *, is_counted: bool) -> ResourceList:
-    """What a ResourceQuota counts for the pod, by the names a quota may list."""
+    """What a ResourceQuota counts for the pod, by the names that a quota may list."""
     if not is_counted:
         return {POD_COUNT: _ONE}
     return {POD_COUNT: _ONE, PODS: _ONE} | dict(_computed(demand))

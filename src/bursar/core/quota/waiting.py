@@ -1,11 +1,11 @@
-"""Who waits, in which order, and who may pass whom.
+"""The waiting pods: their order, and which pods may pass which.
 
-Pods that are alike wait as one *party*: what does not fit for one of them does not fit
-for the others, so only the first is ever tried. A party that does not fit is parked at
-the accounts that are short, and looked at again when one of them has room for it.
+Pods that are alike wait as one *group*: if one of them does not fit, none does, so only the
+first of a group is ever tried. A group that does not fit is parked at the accounts that are
+short, and tried again when enough is free in one of them.
 
-A party that may not be passed *holds* the quotas that are short for it. Whoever ranks
-behind it and needs such a quota waits, even if there would be room.
+A group that may not be passed *holds* the quotas that are short for it. A pod that ranks
+behind it and needs such a quota waits even if it would fit.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,23 +18,23 @@ from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import QuotaKey
 
 Rank: TypeAlias = tuple[int, int, str, str]
-"""Lower goes first: priority (negated), second of creation, namespace, name."""
+"""Priority (negated), second of creation, namespace, name. The lowest rank goes first."""
 
 
-class Party:
-    """Pods that are alike and wait: same bill, same priority."""
+class WaitingGroup:
+    """Waiting pods with the same bill and the same priority."""
 
-    __slots__ = ("_arrivals", "_created_s", "bill", "ignores_priority", "members", "untold")
+    __slots__ = ("_arrivals", "_created_s", "bill", "ignores_priority", "members", "unreported")
 
     def __init__(self, bill: Bill, *, ignores_priority: bool) -> None:
         self.bill = bill
         self.ignores_priority = ignores_priority
         self.members: dict[str, PodRow] = {}
-        self.untold: dict[str, None] = {}
-        """Members that have not been told yet why they wait."""
+        self.unreported: dict[str, None] = {}
+        """Names of members for which no `Wait` has been returned yet."""
         self._created_s: dict[str, int] = {}
         self._arrivals: list[tuple[int, str]] = []
-        """By age, then name. It may also list members that have left, or were older once."""
+        """A heap by age, then name. It may hold stale entries of members that left or changed."""
 
     @property
     def namespace(self) -> str:
@@ -43,23 +43,23 @@ class Party:
     def put(self, row: PodRow) -> None:
         name, created_s = row.name, row.stamp.created_s
         if name not in self.members:
-            self.untold[name] = None
+            self.unreported[name] = None
         self.members[name] = row
         if self._created_s.get(name) != created_s:
             self._created_s[name] = created_s
             heappush(self._arrivals, (created_s, name))
 
     def take(self, name: str) -> PodRow | None:
-        self.untold.pop(name, None)
+        self.unreported.pop(name, None)
         self._created_s.pop(name, None)
         return self.members.pop(name, None)
 
     def head(self) -> PodRow:
-        """The member that goes first. There must be one."""
+        """The member that goes first. The group must not be empty."""
         return self.members[self._first()[1]]
 
     def rank(self) -> Rank:
-        """That of the member that goes first."""
+        """The rank of the member that goes first."""
         profile = self.bill.profile
         priority = 0 if self.ignores_priority else profile.priority or 0
         created_s, name = self._first()
@@ -78,48 +78,50 @@ class Party:
         return [self.members[name] for name in names]
 
 
-class WaitingRoom:
-    """All parties, where they are parked, and who holds which quota."""
+class WaitingQueue:
+    """All groups, where they are parked, and which of them hold which quotas."""
 
     def __init__(self) -> None:
-        self._parties: dict[str, dict[Bill, Party]] = {}
-        self._party_of: dict[PodKey, Party] = {}
-        self._parked: dict[Account, dict[Party, int]] = {}
-        self._parked_at: dict[Party, tuple[Account, ...]] = {}
-        self._holds: dict[QuotaKey, dict[Party, Rank]] = {}
-        self._first: dict[QuotaKey, tuple[Rank, Party]] = {}
-        """The first of those who hold a quota, as far as it has been looked for."""
-        self._held_by: dict[Party, frozenset[QuotaKey]] = {}
-        self._behind: dict[QuotaKey, dict[Party, None]] = {}
-        self._behind_at: dict[Party, QuotaKey] = {}
-        self.restless: Final[dict[Party, None]] = {}
-        """Parties to be tried: new, changed, or with new hope."""
+        self._groups: dict[str, dict[Bill, WaitingGroup]] = {}
+        self._group_of: dict[PodKey, WaitingGroup] = {}
+        self._parked: dict[Account, dict[WaitingGroup, int]] = {}
+        self._parked_at: dict[WaitingGroup, tuple[Account, ...]] = {}
+        self._holds: dict[QuotaKey, dict[WaitingGroup, Rank]] = {}
+        self._first: dict[QuotaKey, tuple[Rank, WaitingGroup]] = {}
+        """Cache of the first group that holds a quota."""
+        self._held_by: dict[WaitingGroup, frozenset[QuotaKey]] = {}
+        self._behind: dict[QuotaKey, dict[WaitingGroup, None]] = {}
+        self._behind_at: dict[WaitingGroup, QuotaKey] = {}
+        self.untried: Final[dict[WaitingGroup, None]] = {}
+        """Groups to be tried: new, changed, or possibly fitting now."""
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ queries
 
     def __len__(self) -> int:
-        return len(self._party_of)
+        return len(self._group_of)
 
-    def party_of(self, pod: PodKey) -> Party | None:
-        return self._party_of.get(pod)
+    def group_of(self, pod: PodKey) -> WaitingGroup | None:
+        return self._group_of.get(pod)
 
-    def parties(self) -> Iterator[Party]:
-        for parties in self._parties.values():
-            yield from parties.values()
+    def groups(self) -> Iterator[WaitingGroup]:
+        for groups in self._groups.values():
+            yield from groups.values()
 
-    def parties_in(self, namespace: str) -> list[Party]:
-        return list(self._parties.get(namespace, {}).values())
+    def groups_in(self, namespace: str) -> list[WaitingGroup]:
+        return list(self._groups.get(namespace, {}).values())
 
-    def holder_before(self, party: Party, rank: Rank) -> tuple[QuotaKey, Party] | None:
-        """Who holds a quota that the party needs, and ranks before it."""
-        for key in party.bill.quotas if self._holds else ():
+    def holder_before(
+        self, group: WaitingGroup, rank: Rank
+    ) -> tuple[QuotaKey, WaitingGroup] | None:
+        """A quota that the group needs and the group ranking before it that holds this quota."""
+        for key in group.bill.quotas if self._holds else ():
             if key in self._holds:
                 held_rank, holder = self._first_hold(key)
-                if holder is not party and held_rank < rank:
+                if holder is not group and held_rank < rank:
                     return key, holder
         return None
 
-    def _first_hold(self, key: QuotaKey) -> tuple[Rank, Party]:
+    def _first_hold(self, key: QuotaKey) -> tuple[Rank, WaitingGroup]:
         known = self._first.get(key)
         if known is None:
             holds = self._holds[key]
@@ -127,110 +129,110 @@ class WaitingRoom:
             known = self._first[key] = (holds[holder], holder)
         return known
 
-    # ------------------------------------------------------------------ coming and going
+    # ------------------------------------------------------------------ joining and leaving
 
     def join(self, row: PodRow, bill: Bill, *, ignores_priority: bool) -> None:
-        """Let a pod wait, or note that it has changed."""
+        """Add a pod to its group, or update it there."""
         pod = PodKey(row.namespace, row.name)
-        held = self._party_of.get(pod)
+        held = self._group_of.get(pod)
         if held is not None and held.bill is not bill:
             self.leave(pod)
-        parties = self._parties.setdefault(row.namespace, {})
-        party = parties.get(bill)
-        if party is None:
-            party = Party(bill, ignores_priority=ignores_priority)
-            parties[bill] = party
-        before = party.rank() if party.members else None
-        party.put(row)
-        self._party_of[pod] = party
-        if held is not party or party.rank() != before:
-            self.restless[party] = None
-        if party.rank() != before:
-            self.hold(party, ())
+        groups = self._groups.setdefault(row.namespace, {})
+        group = groups.get(bill)
+        if group is None:
+            group = WaitingGroup(bill, ignores_priority=ignores_priority)
+            groups[bill] = group
+        before = group.rank() if group.members else None
+        group.put(row)
+        self._group_of[pod] = group
+        if held is not group or group.rank() != before:
+            self.untried[group] = None
+        if group.rank() != before:
+            self.hold(group, ())
 
     def leave(self, pod: PodKey) -> PodRow | None:
-        """The pod waits no longer. Whoever was behind it may have new hope."""
-        party = self._party_of.pop(pod, None)
-        if party is None:
+        """Remove a pod from the queue. Groups that it held up are tried again."""
+        group = self._group_of.pop(pod, None)
+        if group is None:
             return None
-        was_head = party.head().name == pod.name
-        row = party.take(pod.name)
-        if not party.members:
-            self._forget(party)
+        was_head = group.head().name == pod.name
+        row = group.take(pod.name)
+        if not group.members:
+            self._forget(group)
         elif was_head:
-            self.restless[party] = None
-            self.hold(party, ())
+            self.untried[group] = None
+            self.hold(group, ())
         return row
 
-    def _forget(self, party: Party) -> None:
-        parties = self._parties[party.namespace]
-        del parties[party.bill]
-        if not parties:
-            del self._parties[party.namespace]
-        self.unpark(party)
-        self.hold(party, ())
-        self.restless.pop(party, None)
+    def _forget(self, group: WaitingGroup) -> None:
+        groups = self._groups[group.namespace]
+        del groups[group.bill]
+        if not groups:
+            del self._groups[group.namespace]
+        self.unpark(group)
+        self.hold(group, ())
+        self.untried.pop(group, None)
 
     # ------------------------------------------------------------------ parking
 
-    def park(self, party: Party, needs: Iterable[tuple[Account, int]]) -> None:
-        """Wait for room in these accounts, so much in each."""
-        self.unpark(party)
+    def park(self, group: WaitingGroup, needs: Iterable[tuple[Account, int]]) -> None:
+        """Wait until this much is free in one of these accounts."""
+        self.unpark(group)
         needed = dict(needs)
         for account, nanos in needed.items():
-            self._parked.setdefault(account, {})[party] = nanos
-        self._parked_at[party] = tuple(needed)
+            self._parked.setdefault(account, {})[group] = nanos
+        self._parked_at[group] = tuple(needed)
 
-    def park_behind(self, party: Party, quota: QuotaKey) -> None:
-        self.unpark(party)
-        self._behind.setdefault(quota, {})[party] = None
-        self._behind_at[party] = quota
+    def park_behind(self, group: WaitingGroup, quota: QuotaKey) -> None:
+        self.unpark(group)
+        self._behind.setdefault(quota, {})[group] = None
+        self._behind_at[group] = quota
 
-    def unpark(self, party: Party) -> None:
-        for account in self._parked_at.pop(party, ()):
+    def unpark(self, group: WaitingGroup) -> None:
+        for account in self._parked_at.pop(group, ()):
             parked = self._parked[account]
-            del parked[party]
+            del parked[group]
             if not parked:
                 del self._parked[account]
-        key = self._behind_at.pop(party, None)
+        key = self._behind_at.pop(group, None)
         if key is not None:
             behind = self._behind[key]
-            del behind[party]
+            del behind[group]
             if not behind:
                 del self._behind[key]
 
     def wake(self, account: Account) -> None:
-        """There is more room: those for whom it is enough are to be tried."""
+        """More is free in an account: try the groups for which it is enough."""
         parked = self._parked.get(account)
         if parked:
-            room = account.room
-            for party, nanos in parked.items():
-                if nanos <= room:
-                    self.restless[party] = None
+            free = account.free
+            for group, nanos in parked.items():
+                if nanos <= free:
+                    self.untried[group] = None
 
     # ------------------------------------------------------------------ holding
 
-    def hold(self, party: Party, quotas: Iterable[QuotaKey]) -> None:
-        """Keep those behind from passing in these quotas, and in no others any more.
+    def hold(self, group: WaitingGroup, quotas: Iterable[QuotaKey]) -> None:
+        """Let the group hold these quotas and no others.
 
-        Others are kept from passing its head. With another head it has to be tried anew.
+        The hold is for its current head. When the head changes, the group is tried again.
         """
-        before = self._held_by.pop(party, frozenset())
+        before = self._held_by.pop(group, frozenset())
         wanted = frozenset(quotas)
-        rank = party.rank() if wanted else None
+        rank = group.rank() if wanted else None
         for key in before | wanted:
             self._first.pop(key, None)
         for key in before - wanted:
-            del self._holds[key][party]
+            del self._holds[key][group]
             if not self._holds[key]:
                 del self._holds[key]
             self._wake_behind(key)
         if rank is None:
             return
         for key in wanted:
-            self._holds.setdefault(key, {})[party] = rank
-        self._held_by[party] = wanted
+            self._holds.setdefault(key, {})[group] = rank
+        self._held_by[group] = wanted
 
     def _wake_behind(self, key: QuotaKey) -> None:
-        for party in self._behind.get(key, ()):
-            self.restless[party] = None
+        for group in self._behind.get(key, ()):
+            self.untried[group] = None

@@ -17,6 +17,7 @@ import msgspec
 from bursar.core.model.pod import CONDITION_RESIZE_PENDING, Pod
 from bursar.core.model.pod_row import (
     Deletion,
+    Extras,
     PodDemand,
     PodProfile,
     PodRow,
@@ -24,6 +25,7 @@ from bursar.core.model.pod_row import (
     epoch_s,
     stored_qos,
 )
+from bursar.core.quota.counting import DeriveFacts
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.amounts import require_amounts_of_pod
 from bursar.wire.structs.fields import FieldError, RawResourceList
@@ -126,7 +128,9 @@ _SHAPE: Final = attrgetter(
 class PodRowDecoder:
     """Bodies to rows. It remembers what pods have in common, so use one for many of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, derive_facts: DeriveFacts | None = None) -> None:
+        """`derive_facts` is the counter's, if that needs more of a pod than a row holds."""
+        self._derive_facts = derive_facts
         self._texts: Interner[str] = Interner(TEXTS_MAX)
         self._labels: Interner[tuple[str, ...]] = Interner(TEXTS_MAX)
         self._demands: Generations[bytes, PodDemand] = Generations(DEMANDS_MAX)
@@ -152,9 +156,15 @@ class PodRowDecoder:
             self._shared_labels(meta.labels, meta.name),
             text(spec.node_name or ""),
             text(status.phase or ""),
-            None if due is None else Deletion(epoch_s(due), meta.deletion_grace_period_seconds),
+            self._extras(body, due, meta.deletion_grace_period_seconds),
             self._profile(meta.namespace or "", spec, status),
         )
+
+    def _extras(self, body: bytes, due: datetime | None, grace_s: int | None) -> Extras | None:
+        derive = self._derive_facts
+        facts = None if derive is None else derive(msgspec.json.decode(body))
+        deletion = None if due is None else Deletion(epoch_s(due), grace_s)
+        return None if deletion is None and facts is None else Extras(deletion, facts)
 
     def _shared_labels(self, labels: dict[str, str | None] | None, name: str) -> tuple[str, ...]:
         if not labels:

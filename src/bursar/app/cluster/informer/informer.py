@@ -195,6 +195,10 @@ class Informer(Generic[T]):
             self._consumers.append(consumer)
         return consumer
 
+    def report_to(self, report: Callable[[Undecodable], None]) -> None:
+        """Call `report` from now on for each object that cannot be decoded."""
+        self.report = report
+
     # ------------------------------------------------------------------ running
 
     async def run(self) -> None:

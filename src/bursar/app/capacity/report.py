@@ -1,0 +1,143 @@
+"""The capacity report: how much of a resource each node has, what is used and what waits."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from bursar.core.model.names import PODS
+from bursar.core.model.pod_row import PodRow
+from bursar.core.model.quantity import ZERO, Quantity
+from bursar.core.model.resources import ResourceList
+
+ONE: Final = Quantity.of(1)
+
+
+class NodeCapacity(Protocol):
+    """The fields of a node that the report needs."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def capacity(self) -> ResourceList: ...
+    @property
+    def allocatable(self) -> ResourceList: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityLine:
+    """One node, or the total of all nodes."""
+
+    node: str
+    """Empty for the total."""
+    capacity: Quantity | None
+    """None if the node does not name the resource."""
+    allocatable: Quantity | None
+    used: Quantity
+    """What pods on the node request that have not ended."""
+    pods: int
+    """The number of these pods."""
+    free: Quantity
+    """What pods may still use on the node, at least zero; in the total, the sum of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityReport:
+    resource: str
+    nodes: tuple[CapacityLine, ...]
+    """Nodes that offer the resource, and nodes where pods use it; by name."""
+    total: CapacityLine
+    waiting: Quantity
+    """What pods without a node request."""
+    waiting_pods: int
+    gated_pods: int
+    """How many of the waiting pods have a scheduling gate."""
+
+
+@dataclass(slots=True)
+class _Sum:
+    amount: Quantity = ZERO
+    pods: int = 0
+
+    def add(self, amount: Quantity, pods: int = 1) -> None:
+        self.amount += amount
+        self.pods += pods
+
+
+def capacity_report(
+    nodes: Iterable[NodeCapacity], pods: Iterable[PodRow], resource: str
+) -> CapacityReport:
+    """The report about one resource."""
+    used: dict[str, _Sum] = {}
+    waiting, gated = _Sum(), 0
+    for row in pods:
+        amount = _requested(row, resource)
+        if amount.is_zero or row.is_terminated:
+            continue
+        if row.node_name:
+            used.setdefault(row.node_name, _Sum()).add(amount)
+        else:
+            waiting.add(amount)
+            gated += bool(row.profile.gates)
+    lines = _lines(nodes, used, resource)
+    return CapacityReport(
+        resource=resource,
+        nodes=lines,
+        total=_total(lines),
+        waiting=waiting.amount,
+        waiting_pods=waiting.pods,
+        gated_pods=gated,
+    )
+
+
+def _requested(row: PodRow, resource: str) -> Quantity:
+    if resource == PODS:
+        return ONE
+    demand = row.demand
+    requests = demand.assigned_requests if row.node_name else demand.quota_requests
+    return requests.get(resource, ZERO)
+
+
+def _lines(
+    nodes: Iterable[NodeCapacity], used: dict[str, _Sum], resource: str
+) -> tuple[CapacityLine, ...]:
+    """A node that is not known any more is listed if pods on it use the resource."""
+    offers = {node.name: node for node in nodes}
+    lines = []
+    for name in sorted(offers.keys() | used.keys()):
+        offer, taken = offers.get(name), used.get(name, _Sum())
+        line = CapacityLine(
+            node=name,
+            capacity=None if offer is None else offer.capacity.get(resource),
+            allocatable=None if offer is None else offer.allocatable.get(resource),
+            used=taken.amount,
+            pods=taken.pods,
+            free=_free(offer, taken.amount, resource),
+        )
+        if line.capacity is not None or line.allocatable is not None or line.pods:
+            lines.append(line)
+    return tuple(lines)
+
+
+def _free(offer: NodeCapacity | None, used: Quantity, resource: str) -> Quantity:
+    if offer is None:
+        return ZERO
+    left = offer.allocatable.get(resource, ZERO) - used
+    return ZERO if left.is_negative else left
+
+
+def _total(lines: tuple[CapacityLine, ...]) -> CapacityLine:
+    return CapacityLine(
+        node="",
+        capacity=_added(line.capacity or ZERO for line in lines),
+        allocatable=_added(line.allocatable or ZERO for line in lines),
+        used=_added(line.used for line in lines),
+        pods=sum(line.pods for line in lines),
+        free=_added(line.free for line in lines),
+    )
+
+
+def _added(amounts: Iterable[Quantity]) -> Quantity:
+    total = ZERO
+    for amount in amounts:
+        total += amount
+    return total

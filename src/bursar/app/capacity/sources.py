@@ -1,0 +1,116 @@
+"""Where capacity is declared, and the informers and lists that capacity is computed from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG, PRESET_NAMESPACE
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.kinds import CONFIG_MAPS, NODES, PODS
+from bursar.app.cluster.listing import list_all
+from bursar.app.cluster.observe import Cluster, RunningInformer, observe, sighted
+from bursar.app.cluster.ports import Clock, ForbiddenError, Key, NotFoundError, Query, Reader
+from bursar.core.model.pod_row import PodRow
+from bursar.core.model.selector import Selector
+from bursar.core.model.selector_text import parse_selector
+from bursar.core.peerpods.capacity import VM_RESOURCE, CapacityNode, Declaration, Declared
+from bursar.wire.capacity import decode_capacity_node, decode_declarations, preset_decoder
+from bursar.wire.model.pod_row import PodRowDecoder
+
+PRESET_SELECTOR: Final = parse_selector("katacontainers.io/kata-runtime=true")
+"""The node label that the runtime class of upstream's peer pods selects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityPlaces:
+    """Which ConfigMaps declare capacity, and for which nodes the preset is."""
+
+    namespace: str
+    """The namespace in which Bursar is installed."""
+    preset_namespace: str = PRESET_NAMESPACE
+    preset_name: str = PRESET_CONFIG
+    preset_selector: Selector = PRESET_SELECTOR
+    preset_resource: str = VM_RESOURCE
+    """The resource that rewritten peer pods request; it must match the webhook's setting."""
+
+    def config_maps(self) -> tuple[tuple[Key, Callable[[bytes], Declared]], ...]:
+        """Each ConfigMap with the decoder of its declarations."""
+        preset = preset_decoder(self.preset_selector, self.preset_resource)
+        return (
+            (Key(self.namespace, CAPACITY_CONFIG), decode_declarations),
+            (Key(self.preset_namespace, self.preset_name), preset),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacitySources:
+    """The informers that capacity depends on."""
+
+    nodes: Informer[Sighting[CapacityNode]]
+    declarations: tuple[Informer[Sighting[Declared]], ...]
+    pods: Informer[PodRow]
+    """Shared with the quota books; the caller that made it runs it."""
+
+    def informers(self) -> tuple[RunningInformer, ...]:
+        """The informers that only capacity needs, which the capacity controller runs."""
+        declarations: tuple[RunningInformer, ...] = self.declarations
+        return (self.nodes, *declarations)
+
+
+def capacity_sources(
+    cluster: Cluster,
+    clock: Clock,
+    random: Random,
+    *,
+    places: CapacityPlaces,
+    pods: Informer[PodRow],
+) -> CapacitySources:
+    def declarations(key: Key, decode: Callable[[bytes], Declared]) -> Informer[Sighting[Declared]]:
+        query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
+        return observe(cluster, clock, random, CONFIG_MAPS, decode, query=query)
+
+    return CapacitySources(
+        nodes=observe(cluster, clock, random, NODES, decode_capacity_node),
+        declarations=tuple(declarations(*each) for each in places.config_maps()),
+        pods=pods,
+    )
+
+
+# ------------------------------------------------------------------ reading once
+
+
+async def read_node(reader: Reader, name: str) -> Sighting[CapacityNode]:
+    """One node. Raises `NotFoundError`, or `ValueError` if it cannot be decoded."""
+    return _decode_node(await reader.get(NODES, Key("", name)))
+
+
+async def read_nodes(reader: Reader, label_selector: str = "") -> list[Sighting[CapacityNode]]:
+    return await list_all(reader, NODES, Query(label_selector=label_selector), _decode_node)
+
+
+async def read_declared(reader: Reader, places: CapacityPlaces) -> Declared:
+    """All declarations. A ConfigMap that may not be read, or cannot be decoded, is a problem."""
+    found: list[Declaration] = []
+    problems: list[str] = []
+    for key, decode in places.config_maps():
+        try:
+            declared = decode(await reader.get(CONFIG_MAPS, key))
+        except NotFoundError:
+            continue
+        except (ForbiddenError, ValueError) as error:
+            problems.append(f"{key}: {error}")
+            continue
+        found += declared.declarations
+        problems += [f"{key}: {problem}" for problem in declared.problems]
+    return Declared(declarations=tuple(found), problems=tuple(problems))
+
+
+async def read_rows(reader: Reader, *, node: str = "") -> list[PodRow]:
+    """All pods, or the pods on one node."""
+    query = Query(field_selector=f"spec.nodeName={node}" if node else "")
+    return await list_all(reader, PODS, query, PodRowDecoder().decode)
+
+
+_decode_node: Final = sighted(decode_capacity_node)

@@ -1,0 +1,70 @@
+"""List all objects of a kind once, in pages, for commands that do not watch the cluster."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from bursar.app.cluster.observe import locate
+from bursar.app.cluster.ports import ExpiredError, Query, Reader, Resource
+
+PAGE_SIZE: Final = 500
+ATTEMPTS_MAX: Final = 3
+"""How often a list is begun again whose resourceVersion expired between two pages."""
+
+T = TypeVar("T")
+
+
+async def list_all(
+    reader: Reader,
+    resource: Resource,
+    query: Query,
+    decode: Callable[[bytes], T],
+    *,
+    problems: list[str] | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> list[T]:
+    """All objects as of one resourceVersion.
+
+    If `decode` raises `ValueError`, the object is left out and a line is added to `problems`;
+    without `problems` the error is raised. `progress` is called after each page with the
+    number of objects read so far.
+    """
+    for _ in range(ATTEMPTS_MAX - 1):
+        try:
+            return await _all_pages(reader, resource, query, decode, problems, progress)
+        except ExpiredError:
+            # Reading took longer than the server keeps the resourceVersion of the first page.
+            continue
+    return await _all_pages(reader, resource, query, decode, problems, progress)
+
+
+async def _all_pages(
+    reader: Reader,
+    resource: Resource,
+    query: Query,
+    decode: Callable[[bytes], T],
+    problems: list[str] | None,
+    progress: Callable[[int], None],
+) -> list[T]:
+    found: list[T] = []
+    left_out: list[str] = []
+    page = ""
+    while True:
+        answer = await reader.list(resource, query, limit=PAGE_SIZE, page=page)
+        for body in answer.items:
+            try:
+                found.append(decode(body))
+            except ValueError as error:
+                if problems is None:
+                    raise
+                left_out.append(f"left out: {resource} {_name(body)}: {error}")
+        progress(len(found))
+        page = answer.next_page
+        if not page:
+            if problems is not None:
+                problems.extend(left_out)
+            return found
+
+
+def _name(body: bytes) -> str:
+    identity = locate(body)
+    return "(without a name)" if identity is None else str(identity.key)

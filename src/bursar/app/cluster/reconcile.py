@@ -1,0 +1,221 @@
+"""The reconcile loop: compare an object with what it should be, and write it if it differs.
+
+Everything that Bursar writes to the cluster, apart from lifting gates, goes through a
+`Reconciler`: keys are queued when something changed, several are reconciled at a time, one
+key is written no more often than its interval, and failures are retried with back-off.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Hashable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from random import Random
+from typing import Final, Generic, TypeVar
+
+from bursar.app.cluster.failures import FailureReporter
+from bursar.app.cluster.informer.store import Identity
+from bursar.app.cluster.ports import (
+    AlreadyExistsError,
+    Clock,
+    ClusterError,
+    ConflictError,
+    Key,
+    NotFoundError,
+    Writer,
+)
+from bursar.app.cluster.time_limit import within
+
+IN_FLIGHT_MAX: Final = 8
+REQUEST_SECONDS: Final = 10.0
+RETRY_SECONDS: Final = 0.2
+RETRY_SECONDS_MAX: Final = 30.0
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+@dataclass(slots=True)
+class ReconcileCounters:
+    """Totals since the reconciler was made."""
+
+    reconciles: int = 0
+    writes: int = 0
+    failures: int = 0
+    """Reconciles that ended with an error and are retried."""
+    gone: int = 0
+    """Writes to an object that did not exist any more."""
+    failures_by_class: Counter[str] = field(default_factory=Counter)
+    """`failures` by the class of the error, such as `ForbiddenError`."""
+
+
+class _Entry:
+    """A key that is queued or being reconciled."""
+
+    __slots__ = ("failures", "is_changed")
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self.is_changed = False
+        """The key was queued again after its reconcile began."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReconcileContext:
+    """What every reconciler of one controller shares."""
+
+    writer: Writer
+    clock: Clock
+    random: Random
+    may_write: Callable[[], bool]
+    """Whether this process leads and has seen everything that it decides by."""
+    failures: FailureReporter = field(default_factory=FailureReporter)
+
+
+@dataclass(eq=False)
+class Reconciler(Generic[K]):
+    """A queue of keys and the workers that reconcile them. Call `run` once.
+
+    After a write the key is reconciled again, so that it leaves the queue only when there is
+    nothing to write. A key whose object does not exist leaves the queue.
+    """
+
+    name: str
+    """What is reconciled, for failure reports."""
+    reconcile: Callable[[K], Coroutine[object, object, bool]]
+    """Compares and, if something differs, writes. Returns whether it has written."""
+    context: ReconcileContext
+    interval_s: float
+    """Shortest time between two writes for one key."""
+
+    counters: ReconcileCounters = field(default_factory=ReconcileCounters, init=False)
+
+    def __post_init__(self) -> None:
+        self._entries: dict[K, _Entry] = {}
+        self._due: list[tuple[float, int, K]] = []
+        self._sequence = 0
+        self._has_new = asyncio.Event()
+        self._slots = asyncio.Semaphore(IN_FLIGHT_MAX)
+        self._clock = self.context.clock
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the queue is empty: everything that was queued needs no write."""
+        return not self._entries
+
+    def enqueue(self, keys: Iterable[K]) -> None:
+        """Reconcile these keys soon."""
+        for key in keys:
+            entry = self._entries.get(key)
+            if entry is not None:
+                entry.is_changed = True
+            else:
+                self._entries[key] = _Entry()
+                self._schedule(key, self._clock.monotonic())
+
+    async def run(self) -> None:
+        """Reconcile queued keys until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await self._slots.acquire()
+                key = await self._next_due()
+                tasks.create_task(self._process(key))
+
+    def _schedule(self, key: K, due: float) -> None:
+        self._sequence += 1
+        heappush(self._due, (due, self._sequence, key))
+        self._has_new.set()
+
+    async def _next_due(self) -> K:
+        while True:
+            pause = self._due[0][0] - self._clock.monotonic() if self._due else None
+            if pause is not None and pause <= 0:
+                if self.context.may_write():
+                    return heappop(self._due)[2]
+                await self._clock.sleep(self.interval_s)
+                continue
+            self._has_new.clear()
+            if pause is None:
+                await self._has_new.wait()
+            else:
+                with suppress(TimeoutError):
+                    await within(self._clock, pause, self._has_new.wait())
+
+    async def _process(self, key: K) -> None:
+        entry = self._entries[key]
+        entry.is_changed = False
+        self.counters.reconciles += 1
+        try:
+            pause = await self._try(key, entry)
+        finally:
+            self._slots.release()
+        if pause is None and not entry.is_changed:
+            del self._entries[key]
+        else:
+            self._schedule(key, self._clock.monotonic() + (pause or 0.0))
+
+    async def _try(self, key: K, entry: _Entry) -> float | None:
+        """Seconds until the next reconcile; None if the key need not be reconciled again."""
+        try:
+            has_written = await within(self._clock, REQUEST_SECONDS, self.reconcile(key))
+        except NotFoundError:
+            # The watch will show the deletion, and queue the key again if it is created again.
+            self.counters.gone += 1
+            return None
+        except (ConflictError, AlreadyExistsError) as error:
+            # The object changed after it was read. The watch is about to show it.
+            self._count_failure(error)
+            return max(self.interval_s, RETRY_SECONDS)
+        except (ClusterError, TimeoutError) as error:
+            self._count_failure(error)
+            self.context.failures.report(
+                self._clock.monotonic(), f"{self.name}: {type(error).__name__}", _text(error)
+            )
+            retry_after = error.retry_after if isinstance(error, ClusterError) else None
+            return self._backoff(entry, retry_after)
+        entry.failures = 0
+        if not has_written:
+            return None
+        self.counters.writes += 1
+        return self.interval_s
+
+    def _count_failure(self, error: Exception) -> None:
+        self.counters.failures += 1
+        self.counters.failures_by_class[type(error).__name__] += 1
+
+    def _backoff(self, entry: _Entry, retry_after: float | None) -> float:
+        pause = min(RETRY_SECONDS * 2.0**entry.failures, RETRY_SECONDS_MAX)
+        # At the longest pause the count stops growing.
+        entry.failures += pause < RETRY_SECONDS_MAX
+        # Jitter, so that keys that failed together are not retried together.
+        jitter = 0.5 + self.context.random.random()
+        return max(retry_after or 0.0, self.interval_s, pause * jitter)
+
+
+def _text(error: Exception) -> str:
+    return str(error) or f"no answer within {REQUEST_SECONDS:.0f} s"
+
+
+class PendingWrites(Generic[V]):
+    """What was written to objects and the watch has not shown yet.
+
+    A write is pending as long as the informer shows the object at the resourceVersion over
+    which it was written. Any newer state of the object supersedes it.
+    """
+
+    def __init__(self) -> None:
+        self._writes: dict[Key, tuple[str, V]] = {}
+
+    def add(self, over: Identity, written: V) -> None:
+        """Remember what was written over this state of the object."""
+        self._writes[over.key] = (over.resource_version, written)
+
+    def find(self, shown: Identity) -> V | None:
+        """What was written over the state that the informer shows; None if nothing was."""
+        resource_version, written = self._writes.get(shown.key, ("", None))
+        return written if resource_version == shown.resource_version else None
+
+    def forget(self, key: Key) -> None:
+        """The object was deleted."""
+        self._writes.pop(key, None)

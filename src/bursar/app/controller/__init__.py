@@ -1,0 +1,1 @@
+"""The controller process: leader election, and the work that runs while it leads."""

@@ -1,0 +1,143 @@
+"""The controller: stands for election, and runs a term while it leads."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from random import Random
+from typing import Final, Protocol
+
+from bursar.app.capacity.events import CapacityReason, record_event
+from bursar.app.cluster.election.election import Candidacy, Election
+from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
+from bursar.app.cluster.events.recorder import EventRecorder
+from bursar.app.cluster.failures import report_nothing
+from bursar.app.cluster.ports import Clock, ClusterError, Key, Patch, PatchKind, Reader, Writer
+from bursar.app.controller.sources import TermSources
+from bursar.app.controller.term import Term, TermContext
+from bursar.app.quota.events import COMPONENT, record_wait
+from bursar.app.quota.resize import ResizeService
+from bursar.core.quota.books import PATIENCE_SECONDS
+from bursar.core.quota.refusal import Reason
+
+LEASE_NAME: Final = "aaq-controller"
+"""The Lease of AAQ's own controller, so that the two never act at the same time."""
+ADDRESS_ANNOTATION: Final = "bursar.io/address"
+"""Annotation on the Lease: the URL at which the leader answers questions about resizes."""
+
+
+class Cluster(Reader, Writer, Protocol):
+    """The cluster as the controller uses it beside its informers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    namespace: str
+    """The namespace in which Bursar is installed; it holds the Lease."""
+    identity: str
+    """The holderIdentity on the Lease; unique to this process."""
+    timing: Timing = DEFAULT_TIMING
+    patience_s: int = PATIENCE_SECONDS
+    address: str = ""
+    """The URL at which this process answers questions about resizes; empty if it does not."""
+
+
+def _do_nothing() -> None:
+    """Do nothing. The default where the caller passes no `on_synced`."""
+
+
+@dataclass(eq=False)
+class Controller:
+    """One candidate for the Lease, and the term that it runs while it leads."""
+
+    cluster: Cluster
+    clock: Clock
+    random: Random
+    _: KW_ONLY
+    settings: ControllerSettings
+    open_sources: Callable[[], TermSources]
+    """Makes the informers of a term, and chooses how pods are counted."""
+    report: Callable[[str], None] = report_nothing
+    """Called with one line about what the controller does or what fails."""
+    on_synced: Callable[[], None] = _do_nothing
+    """Called in each term when its caches and the books hold everything."""
+
+    def __post_init__(self) -> None:
+        cluster, clock, settings = self.cluster, self.clock, self.settings
+        self._lease = Key(settings.namespace, LEASE_NAME)
+        self.election = Election(
+            cluster,
+            cluster,
+            clock,
+            candidacy=Candidacy(
+                lease=self._lease, identity=settings.identity, timing=settings.timing
+            ),
+            random=self.random.random,
+        )
+        self.recorder = EventRecorder(
+            cluster, clock, reasons=Reason, component=COMPONENT, instance=settings.identity
+        )
+        self.capacity_recorder = EventRecorder(
+            cluster, clock, reasons=CapacityReason, component=COMPONENT, instance=settings.identity
+        )
+        self._term_context = TermContext(
+            writer=cluster,
+            clock=clock,
+            random=self.random,
+            is_leader=lambda: self.election.is_leader,
+            write_seconds=settings.timing.stop_seconds,
+            patience_s=settings.patience_s,
+            record_wait=partial(record_wait, self.recorder),
+            record_capacity=partial(record_event, self.capacity_recorder),
+            report=self.report,
+            on_synced=self.on_synced,
+        )
+        self._term: Term | None = None
+
+    @property
+    def term(self) -> Term | None:
+        """The running term; None while this process does not lead."""
+        return self._term
+
+    @property
+    def resize_service(self) -> ResizeService | None:
+        """Answers questions about resizes; None while this process does not lead."""
+        term = self._term
+        return term.resizes if term is not None and self.election.is_leader else None
+
+    async def run(self) -> None:
+        """Stand for election, and lead when elected, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            # Events are written by tasks of their own, so that they never delay a term's end.
+            tasks.create_task(self.recorder.run())
+            tasks.create_task(self.capacity_recorder.run())
+            await self.election.run(self._lead)
+
+    async def _lead(self) -> None:
+        token = self.election.token
+        self.report(f"leading as {self.settings.identity}")
+        if token is not None and token.transitions:
+            # Patches that the previous leader sent may still be on their way.
+            await self.clock.sleep(self.settings.timing.stop_seconds)
+        term = Term(self._term_context, self.open_sources())
+        self._term = term
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._publish_address())
+                tasks.create_task(term.run())
+        finally:
+            self._term = None
+            self.report("leading no longer")
+
+    async def _publish_address(self) -> None:
+        """Write this process's address on the Lease. Clients must still verify that it leads."""
+        annotations = {ADDRESS_ANNOTATION: self.settings.address or None}
+        patch = Patch(kind=PatchKind.MERGE, body={"metadata": {"annotations": annotations}})
+        while self.election.is_leader:
+            try:
+                await self.cluster.patch(LEASES, self._lease, patch)
+            except ClusterError:
+                await self.clock.sleep(self.settings.timing.retry_seconds)
+            else:
+                return

@@ -1,0 +1,69 @@
+"""The informers of one term: everything that the controller watches while it leads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from bursar.app.capacity.sources import CapacityPlaces, CapacitySources, capacity_sources
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.observe import Cluster, RunningInformer
+from bursar.app.cluster.ports import Clock
+from bursar.app.quota.sources import (
+    EVERY_KIND,
+    QuotaSources,
+    observe_applied_quotas,
+    observe_quotas,
+    quota_sources,
+)
+from bursar.core.quota.counting import Counter
+from bursar.core.quota.quota import QuotaKind
+from bursar.core.quota.reported import AppliedQuota, QuotaObject
+from bursar.core.quota.targeting import Targeting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermSources:
+    books: QuotaSources
+    native_quotas: Informer[Sighting[QuotaObject]]
+    applied_quotas: Informer[Sighting[AppliedQuota]] | None
+    """None if the kinds of cluster-wide quotas are not installed."""
+    capacity: CapacitySources | None = None
+    """None if the controller does not set the capacity of nodes."""
+
+    def informers(self) -> tuple[RunningInformer, ...]:
+        return (*self.awaited(), *(() if self.capacity is None else self.capacity.informers()))
+
+    def awaited(self) -> tuple[RunningInformer, ...]:
+        """The informers that must be synced before anything is decided about quotas."""
+        applied = () if self.applied_quotas is None else (self.applied_quotas,)
+        return (*self.books.informers(), self.native_quotas, *applied)
+
+
+def term_sources(  # noqa: PLR0913 - the informers depend on all of them
+    cluster: Cluster,
+    clock: Clock,
+    random: Random,
+    targeting: Targeting,
+    kinds: Sequence[QuotaKind] = EVERY_KIND,
+    *,
+    counter: Counter | None = None,
+    places: CapacityPlaces | None = None,
+) -> TermSources:
+    """Informers that are not running yet.
+
+    `kinds` are the kinds of quota that are installed. Without a `counter`, pods are counted
+    natively. Without `places`, the ConfigMaps that declare capacity, nodes are left alone.
+    """
+    books = quota_sources(cluster, clock, random, targeting, kinds, counter=counter)
+    has_cluster_quotas = QuotaKind.CLUSTER in kinds
+    return TermSources(
+        books=books,
+        native_quotas=observe_quotas(cluster, clock, random, QuotaKind.NATIVE),
+        applied_quotas=observe_applied_quotas(cluster, clock, random)
+        if has_cluster_quotas
+        else None,
+        capacity=None
+        if places is None
+        else capacity_sources(cluster, clock, random, places=places, pods=books.pods),
+    )

@@ -1,0 +1,219 @@
+"""One term of leadership: the work that runs from sync until the Lease is lost.
+
+A term starts with empty books. Everything is listed again, and the first gate is lifted only
+when all of it has been seen. When the term ends, patches in flight are waited for, and nothing
+of the books is kept.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final, TypeVar, cast
+
+from bursar.app.capacity.controller import CapacityController
+from bursar.app.capacity.events import CapacityEvent
+from bursar.app.cluster.failures import FailureReporter
+from bursar.app.cluster.informer.changes import Deleted, Upserted
+from bursar.app.cluster.informer.informer import Informer, Undecodable
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.ports import Clock, Json, Key, Writer
+from bursar.app.cluster.reconcile import ReconcileContext, Reconciler
+from bursar.app.cluster.time_limit import within
+from bursar.app.controller.sources import TermSources
+from bursar.app.quota.applied import AppliedWriter, Original
+from bursar.app.quota.drift import DriftCheck
+from bursar.app.quota.lifting import GateLifter
+from bursar.app.quota.managed import ManagedWriter
+from bursar.app.quota.quota_loop import QuotaLoop
+from bursar.app.quota.resize import ResizeService
+from bursar.app.quota.status import StatusWriter
+from bursar.core.quota.books import Books
+from bursar.core.quota.quota import QuotaKey, QuotaKind
+from bursar.core.quota.releases import Wait
+from bursar.core.quota.reported import QuotaObject
+
+TERMINATING: Final = "Terminating"
+"""The phase of a namespace that is being deleted."""
+SYNC_REPORT_SECONDS: Final = 10.0
+"""How often a term reports which informers are not synced yet."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermContext:
+    """What a term needs from its controller."""
+
+    writer: Writer
+    clock: Clock
+    random: Random
+    is_leader: Callable[[], bool]
+    write_seconds: float
+    """Time limit of one patch that lifts a gate."""
+    patience_s: int
+    record_wait: Callable[[Wait], None]
+    record_capacity: Callable[[CapacityEvent], None]
+    report: Callable[[str], None]
+    on_synced: Callable[[], None]
+    """Called once, when the caches and the books hold everything."""
+
+
+class Term:
+    """The parts of one term. They end with it."""
+
+    def __init__(self, context: TermContext, sources: TermSources) -> None:
+        self._context = context
+        self.sources: Final = sources
+        self.failures: Final = FailureReporter(context.report)
+        counter = sources.books.counter
+        self.books: Final = Books(counter.count, patience_s=context.patience_s)
+        self.lifter: Final = GateLifter(
+            context.writer,
+            context.clock,
+            random=context.random,
+            may_write=context.is_leader,
+            write_seconds=context.write_seconds,
+        )
+        self.loop: Final = QuotaLoop(
+            self.books,
+            sources.books,
+            self.lifter,
+            clock=context.clock,
+            record_wait=context.record_wait,
+            on_usage_changed=self._on_usage_changed,
+        )
+        counter.subscribe(self.loop.recount)
+        informers = sources.books.informers()
+        self.resizes: Final = ResizeService(self.loop, informers, clock=context.clock)
+        self.drift: Final = DriftCheck(self.loop, sources.books, counter.count, context.clock)
+        reconciling = self._reconcile_context(lambda: context.is_leader() and self.loop.is_synced)
+        self.statuses: Final = StatusWriter(
+            context=reconciling, coverage=self.books.coverage, find=self._find_quota
+        )
+        self.managed: Final = ManagedWriter(
+            context=reconciling, find=self._find_quota, is_terminating=self._is_terminating
+        )
+        copies = sources.applied_quotas
+        self.applied: Final = AppliedWriter(
+            context=reconciling,
+            coverage=self.books.coverage,
+            find=(lambda _: None) if copies is None else copies.find,
+            find_original=self._find_original,
+            is_terminating=self._is_terminating,
+        )
+        self.capacity: Final = (
+            None
+            if sources.capacity is None
+            else CapacityController(
+                context=self._reconcile_context(context.is_leader),
+                sources=sources.capacity,
+                record=context.record_capacity,
+                report=context.report,
+            )
+        )
+        for informer in sources.informers():
+            informer.report_to(self._report_undecodable)
+
+    def _reconcile_context(self, may_write: Callable[[], bool]) -> ReconcileContext:
+        context = self._context
+        return ReconcileContext(
+            writer=context.writer,
+            clock=context.clock,
+            random=context.random,
+            may_write=may_write,
+            failures=self.failures,
+        )
+
+    def reconcilers(self) -> tuple[Reconciler[QuotaKey] | Reconciler[Key] | Reconciler[str], ...]:
+        """All reconcile loops, for metrics."""
+        capacity = () if self.capacity is None else (self.capacity.reconciler.reconciler,)
+        quotas = (self.statuses.reconciler, self.managed.reconciler)
+        return (*quotas, self.applied.reconciler, *capacity)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        sources = self.sources
+        async with asyncio.TaskGroup() as tasks:
+            for informer in sources.awaited():
+                tasks.create_task(informer.run())
+            tasks.create_task(self.loop.run())
+            if self.capacity is not None:
+                tasks.create_task(self.capacity.run())
+            await self._wait_synced()
+            for quotas in (*sources.books.quotas, sources.native_quotas):
+                tasks.create_task(_follow(quotas, self._on_quota_change, self._on_quota_delete))
+            for worker in (self.statuses, self.managed, self.drift):
+                tasks.create_task(worker.run())
+            if sources.applied_quotas is not None:
+                copies = self.applied
+                tasks.create_task(
+                    _follow(sources.applied_quotas, copies.on_change, copies.on_delete)
+                )
+                tasks.create_task(copies.run())
+            await self.loop.wait_synced()
+            self._context.on_synced()
+
+    async def _wait_synced(self) -> None:
+        """Wait until every informer is synced, and report from time to time which are not."""
+        while waiting := [each for each in self.sources.awaited() if not each.is_synced]:
+            try:
+                await within(self._context.clock, SYNC_REPORT_SECONDS, waiting[0].wait_synced())
+            except TimeoutError:
+                for informer in waiting:
+                    why = informer.last_error or "no answer yet"
+                    self._context.report(f"waiting for {informer.resource}: {why}")
+
+    def _report_undecodable(self, failed: Undecodable) -> None:
+        self.failures.report(
+            self._context.clock.monotonic(),
+            f"{failed.resource}: an object cannot be decoded",
+            f"{failed.key or '(without a name)'}: {failed.error}",
+        )
+
+    # ------------------------------------------------------------------ changes
+
+    def _on_usage_changed(self, keys: set[QuotaKey]) -> None:
+        self.statuses.enqueue(keys)
+        self.applied.enqueue(keys)
+
+    def _on_quota_change(self, seen: Sighting[QuotaObject]) -> None:
+        self.statuses.on_change(seen)
+        self.managed.on_change(seen)
+        self.applied.enqueue([seen.item.quota.key])
+
+    def _on_quota_delete(self, seen: Sighting[QuotaObject]) -> None:
+        self.statuses.on_delete(seen)
+        self.managed.on_delete(seen)
+        self.applied.enqueue([seen.item.quota.key])
+
+    # ------------------------------------------------------------------ lookups
+
+    def _find_quota(self, key: QuotaKey) -> Sighting[QuotaObject] | None:
+        informers = (*self.sources.books.quotas, self.sources.native_quotas)
+        place = Key(key.namespace, key.name)
+        for informer in informers:
+            found = informer.find(place)
+            if found is not None and found.item.quota.key.kind is key.kind:
+                return found
+        return None
+
+    def _find_original(self, name: str) -> Original | None:
+        found = self._find_quota(QuotaKey(QuotaKind.CLUSTER, "", name))
+        if found is None:
+            return None
+        return Original(uid=found.identity.uid, spec=cast("Json", found.item.spec))
+
+    def _is_terminating(self, namespace: str) -> bool:
+        found = self.sources.books.namespaces.find(Key("", namespace))
+        return found is not None and found.item.phase == TERMINATING
+
+
+async def _follow(
+    informer: Informer[T], on_change: Callable[[T], None], on_delete: Callable[[T], None]
+) -> None:
+    async for change in informer.changes():
+        if isinstance(change, Upserted):
+            on_change(change.new)
+        elif isinstance(change, Deleted):
+            on_delete(change.last)

@@ -1,0 +1,236 @@
+"""The quota loop: feeds the books from informers and carries out what the books decide.
+
+Everything that changes the books runs on one event loop without awaiting in between, so the
+books have one writer. Nothing is decided before every informer is synced. After a change the
+loop waits a few milliseconds, so that changes that arrive together are decided together and
+in order.
+"""
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.ports import Clock, Key
+from bursar.app.cluster.time_limit import end
+from bursar.app.quota.lifting import GateLifter
+from bursar.app.quota.sources import QuotaSources
+from bursar.core.model.namespace import NamespaceObject
+from bursar.core.model.pod_row import PodRow
+from bursar.core.quota.books import Books
+from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.quota import QuotaKey
+from bursar.core.quota.refusal import Reason
+from bursar.core.quota.releases import Release, ReleaseOutcome, Wait
+from bursar.core.quota.reported import QuotaObject
+
+BATCH_SECONDS: Final = 0.01
+"""How long the loop waits after a change for others that came with it."""
+LIFTS_MAX: Final = 64
+"""Gates lifted at the same time; the client's limiter may allow fewer requests."""
+RELEASE_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
+"""Upper bounds of the histogram of waiting times, in seconds."""
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class QuotaCounters:
+    """Totals since the loop was made."""
+
+    released: int = 0
+    exempt: int = 0
+    """Of the released pods: those in a namespace where pods are not gated any more."""
+    release_seconds: list[int] = field(default_factory=lambda: [0] * (len(RELEASE_BOUNDS) + 1))
+    """Number of released pods by waiting time, one for each bound and one for longer times."""
+    release_seconds_sum: float = 0.0
+    refusals: dict[Reason, int] = field(default_factory=lambda: dict.fromkeys(Reason, 0))
+    decisions: int = 0
+    """How often the books were asked to decide."""
+
+
+class QuotaLoop:
+    """The quota work of one term. Call `run` once; it ends when it is cancelled."""
+
+    def __init__(
+        self,
+        books: Books,
+        sources: QuotaSources,
+        lifter: GateLifter,
+        *,
+        clock: Clock,
+        record_wait: Callable[[Wait], None],
+        on_usage_changed: Callable[[set[QuotaKey]], None],
+    ) -> None:
+        self.books: Final = books
+        self.counters: Final = QuotaCounters()
+        self._sources, self._lifter, self._clock = sources, lifter, clock
+        self._record_wait, self._on_usage_changed = record_wait, on_usage_changed
+        self._is_changed = asyncio.Event()
+        self._releases: asyncio.Queue[Release] = asyncio.Queue()
+        self._synced = asyncio.Event()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the books hold everything that existed, so that decisions are made."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    def notify(self) -> None:
+        """The books have changed: decide soon."""
+        self._is_changed.set()
+
+    def recount(self, pods: Iterable[PodKey]) -> None:
+        """Count these pods again, because the counter's answer may have changed."""
+        for pod in pods:
+            row = self._sources.pods.find(Key(pod.namespace, pod.name))
+            if row is not None:
+                self.books.recount_pod(row)
+        self.notify()
+
+    async def run(self) -> None:
+        """Feed the books, decide and lift gates until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                await self._run(tasks)
+        finally:
+            await self._lifter.close()
+
+    async def _run(self, tasks: asyncio.TaskGroup) -> None:
+        sources = self._sources
+        synced = [
+            tasks.create_task(each)
+            for each in (
+                self._feed(tasks, sources.namespaces, self._see_namespace, self._lose_namespace),
+                *(
+                    self._feed(tasks, each, self._see_quota, self._lose_quota)
+                    for each in sources.quotas
+                ),
+                self._feed(tasks, sources.pods, self.books.see_pod, self._lose_pod),
+            )
+        ]
+        await asyncio.gather(*synced)
+        self._synced.set()
+        for _ in range(LIFTS_MAX):
+            tasks.create_task(self._lift())
+        await self._decide()
+
+    # ------------------------------------------------------------------ feeding the books
+
+    async def _feed(
+        self,
+        tasks: asyncio.TaskGroup,
+        informer: Informer[T],
+        see: Callable[[T], None],
+        lose: Callable[[T], None],
+    ) -> None:
+        """Enter everything that exists, then leave a task running that enters every change."""
+        changes = informer.changes()
+
+        def apply(change: Upserted[T] | Deleted[T]) -> None:
+            if isinstance(change, Upserted):
+                see(change.new)
+            else:
+                lose(change.last)
+
+        async def follow() -> None:
+            async for change in changes:
+                if not isinstance(change, Synced):
+                    apply(change)
+                    self.notify()
+
+        async for change in changes:
+            if isinstance(change, Synced):
+                break
+            apply(change)
+        tasks.create_task(follow())
+        self.notify()
+
+    def _lose_pod(self, row: PodRow) -> None:
+        self.books.lose_pod(row.namespace, row.name, row.stamp.uid)
+
+    def _see_quota(self, seen: Sighting[QuotaObject]) -> None:
+        self.books.see_quota(seen.item.quota)
+
+    def _lose_quota(self, seen: Sighting[QuotaObject]) -> None:
+        self.books.lose_quota(seen.item.quota.key)
+
+    def _see_namespace(self, seen: Sighting[NamespaceObject]) -> None:
+        self.books.see_namespace(self._sources.targeting.namespace(seen.item))
+
+    def _lose_namespace(self, seen: Sighting[NamespaceObject]) -> None:
+        self.books.lose_namespace(seen.item.name)
+
+    # ------------------------------------------------------------------ carrying out decisions
+
+    async def _decide(self) -> None:
+        while True:
+            self._is_changed.clear()
+            self.counters.decisions += 1
+            self.books.advance(int(self._clock.now().timestamp()))
+            decisions = self.books.decide()
+            for release in decisions.releases:
+                self._releases.put_nowait(release)
+            for wait in decisions.waits:
+                for refusal in wait.refusals:
+                    self.counters.refusals[refusal.reason] += 1
+                self._record_wait(wait)
+            touched = self.books.ledger.touched
+            if touched:
+                self._on_usage_changed(set(touched))
+                touched.clear()
+            await self._wait_for_change()
+
+    async def _wait_for_change(self) -> None:
+        """Wait until the books change or one of their deadlines passes."""
+        async with _timer(self._clock, self._seconds_to_deadline(), self._is_changed):
+            await self._is_changed.wait()
+        await self._clock.sleep(BATCH_SECONDS)
+
+    def _seconds_to_deadline(self) -> float | None:
+        due_s = self.books.next_due_s
+        return None if due_s is None else max(0.0, due_s - self._clock.now().timestamp())
+
+    async def _lift(self) -> None:
+        while True:
+            release = await self._releases.get()
+            result = await self._lifter.lift(release.row)
+            if result is None:
+                continue
+            self.books.settle(release.row, result.outcome, result.detail)
+            if result.outcome is ReleaseOutcome.LIFTED:
+                self._count(release)
+            self.notify()
+
+    def _count(self, release: Release) -> None:
+        counters = self.counters
+        counters.exempt += release.is_exempt
+        counters.released += 1
+        waited = max(0.0, self._clock.now().timestamp() - release.row.stamp.created_s)
+        counters.release_seconds_sum += waited
+        counters.release_seconds[bisect_left(RELEASE_BOUNDS, waited)] += 1
+
+
+@asynccontextmanager
+async def _timer(clock: Clock, seconds: float | None, event: asyncio.Event) -> AsyncIterator[None]:
+    """Set an event after some time, unless the block ends first; None sets no timer."""
+    if seconds is None:
+        yield
+        return
+
+    async def expire() -> None:
+        await clock.sleep(seconds)
+        event.set()
+
+    expiring = asyncio.ensure_future(expire())
+    try:
+        yield
+    finally:
+        await end(expiring)

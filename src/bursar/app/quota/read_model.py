@@ -1,0 +1,209 @@
+"""The read model of quotas: limits and usage, who waits and why, and who holds what.
+
+Every view uses it: `bursar queue`, `bursar describe quota`, `bursar up` and metrics. One part
+reads the books of a running controller. The other part computes the same from an inventory,
+so that no controller has to run.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from heapq import nsmallest
+from typing import Final
+
+from bursar.app.quota.inventory import Inventory
+from bursar.core.model.namespace import NamespaceObject
+from bursar.core.model.pod_row import PodRow
+from bursar.core.model.quantity import Quantity
+from bursar.core.model.resources import ResourceList
+from bursar.core.quota.account import FORMATS, to_quantity
+from bursar.core.quota.books import Books
+from bursar.core.quota.counting import NativeCounter
+from bursar.core.quota.coverage import Namespace
+from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.queue import WaitingPod, waiting_list
+from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind
+from bursar.core.quota.recount import Recount
+from bursar.core.quota.refusal import explanation
+from bursar.core.quota.reported import QuotaObject
+from bursar.core.quota.statement import statement_of
+from bursar.core.quota.targeting import Targeting
+
+# ------------------------------------------------------------------ the books of a controller
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaLine:
+    """Limits and usage of one quota."""
+
+    key: QuotaKey
+    hard: ResourceList
+    used: ResourceList
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BooksView:
+    """The books as of one time."""
+
+    quotas: tuple[QuotaLine, ...] = ()
+    reasons: Mapping[PodKey, str] = field(default_factory=dict)
+    """Why gated pods wait, in order of release."""
+
+
+NO_BOOKS: Final = BooksView()
+
+
+def view_of(books: Books) -> BooksView:
+    covered = sorted(books.coverage.quotas(), key=lambda each: each.quota.key)
+    statements = ((each.quota.key, statement_of(each)) for each in covered)
+    return BooksView(
+        quotas=tuple(
+            QuotaLine(
+                key=key,
+                hard=statement.total.hard,
+                used=statement.total.used,
+                summary=statement.summary,
+            )
+            for key, statement in statements
+        ),
+        reasons={
+            PodKey(waiting.row.namespace, waiting.row.name): explanation(waiting.refusals)
+            for waiting in waiting_list(books)
+            if waiting.refusals
+        },
+    )
+
+
+def holders(
+    books: Books, key: QuotaKey, resource: str, count: int
+) -> list[tuple[PodKey, Quantity]]:
+    """The pods that are charged the most of a resource under a quota, largest first."""
+    covered = books.coverage.quota(key)
+    account = None if covered is None else covered.accounts.get(resource)
+    if covered is None or account is None:
+        return []
+    held = (
+        (item.nanos, PodKey(namespace, name), FORMATS[item.format_index])
+        for namespace in covered.namespaces
+        for name, bill in books.ledger.pods_of(namespace)
+        for item in bill.items
+        if item.account is account
+    )
+    largest = nsmallest(count, held, key=lambda each: (-each[0], each[1]))
+    return [(pod, to_quantity(nanos, style)) for nanos, pod, style in largest]
+
+
+# ------------------------------------------------------------------ an inventory: usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceLine:
+    """One resource of a quota."""
+
+    resource: str
+    hard: Quantity
+    used: Quantity | None
+    """What the status should report; None for a resource that pods do not use."""
+    reported: Quantity | None
+    """What the status reports; None if it does not name the resource."""
+    is_different: bool
+    """Whether the status reports another usage. An empty status does not count as different."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaReport:
+    seen: QuotaObject
+    used: ResourceList
+    """What the status should report, for the resources that pods use."""
+    covered: tuple[str, ...]
+    """The namespaces that the quota covers, sorted."""
+
+    @property
+    def lines(self) -> list[ResourceLine]:
+        """One for each limited resource, sorted by name."""
+        shown = self.seen.reported_used
+        return [
+            ResourceLine(
+                resource=name,
+                hard=hard,
+                used=self.used.get(name),
+                reported=shown.get(name),
+                is_different=bool(shown)
+                and name in self.used
+                and self.used[name] != shown.get(name),
+            )
+            for name, hard in sorted(self.seen.quota.hard.items())
+        ]
+
+
+def quota_reports(
+    inventory: Inventory, now_s: int, *, name: str | None = None, namespace: str | None = None
+) -> list[QuotaReport]:
+    """Reports of all quotas, of those with this name, or of those that cover this namespace."""
+    recount = Recount(inventory.rows, now_s)
+    namespaces = [_as_covered(each) for each in inventory.namespaces]
+    reports = []
+    for seen in sorted(inventory.quotas, key=lambda each: each.quota.key):
+        covered = _covered(seen.quota, namespaces)
+        if name in {None, seen.quota.key.name} and (namespace is None or namespace in covered):
+            used = recount.used(seen.quota, namespaces)
+            reports.append(QuotaReport(seen=seen, used=used, covered=covered))
+    return reports
+
+
+def _as_covered(namespace: NamespaceObject) -> Namespace:
+    return Namespace(
+        name=namespace.name, labels=namespace.labels, annotations=namespace.annotations
+    )
+
+
+def _covered(quota: Quota, namespaces: Iterable[Namespace]) -> tuple[str, ...]:
+    if quota.selector is None:
+        return (quota.key.namespace,)
+    matches = quota.selector.matches
+    return tuple(sorted(each.name for each in namespaces if matches(each.labels, each.annotations)))
+
+
+# ------------------------------------------------------------------ an inventory: the queue
+
+
+def queue_report(inventory: Inventory, targeting: Targeting, now_s: int) -> list[WaitingPod]:
+    """All pods behind the quota gate, as a controller that starts now would queue them.
+
+    In a namespace that is only known by name, pods with the gate count as gated on purpose.
+    """
+    books = Books(NativeCounter().count)
+    books.advance(now_s)
+    for each in inventory.namespaces:
+        namespace = targeting.namespace(each)
+        if each.name in inventory.undescribed:
+            namespace = replace(namespace, is_targeted=True)
+        books.see_namespace(namespace)
+    for seen in inventory.quotas:
+        if seen.quota.key.kind is not QuotaKind.NATIVE:
+            books.see_quota(seen.quota)
+    originals: dict[PodKey, PodRow] = {}
+    # All charges are entered before the first gated pod.
+    for row in sorted(inventory.rows, key=lambda row: bool(row.profile.gates)):
+        if row.profile.gates:
+            originals[PodKey(row.namespace, row.name)] = row
+            books.see_pod(_as_created(row, now_s))
+        else:
+            books.see_pod(row)
+    return [
+        replace(each, row=originals[PodKey(each.row.namespace, each.row.name)])
+        for each in waiting_list(books, books.decide().releases)
+    ]
+
+
+def _as_created(row: PodRow, now_s: int) -> PodRow:
+    """The row with a uid of its own and a creation time, which a manifest may lack.
+
+    The uid in a manifest may also be a copy of another pod's.
+    """
+    stamp = row.stamp
+    return row._replace(
+        packed_stamp=stamp._replace(
+            uid=f"{row.namespace}/{row.name}", created_s=stamp.created_s or now_s
+        )
+    )

@@ -1,0 +1,82 @@
+"""The informers that feed the books: pods, namespaces and quotas of one cluster."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.observe import (
+    Cluster,
+    RunningInformer,
+    observe,
+    observe_namespaces,
+    observe_pod_rows,
+)
+from bursar.app.cluster.ports import Clock
+from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, QUOTAS
+from bursar.core.model.namespace import NamespaceObject
+from bursar.core.model.pod_row import PodRow
+from bursar.core.quota.counting import Counter, NativeCounter
+from bursar.core.quota.quota import QuotaKind
+from bursar.core.quota.reported import AppliedQuota, QuotaObject
+from bursar.core.quota.targeting import Targeting
+from bursar.wire.quota import decode_applied_quota, decode_quota
+
+EVERY_KIND: Final = (QuotaKind.NAMESPACED, QuotaKind.CLUSTER)
+"""The kinds of quota that hold pods back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaSources:
+    """The informers that the books depend on. The caller that made them runs them."""
+
+    pods: Informer[PodRow]
+    namespaces: Informer[Sighting[NamespaceObject]]
+    quotas: tuple[Informer[Sighting[QuotaObject]], ...]
+    targeting: Targeting
+    counter: Counter = field(default_factory=NativeCounter)
+    """What pods cost. Its facts are in the rows of `pods`."""
+
+    def informers(self) -> tuple[RunningInformer, ...]:
+        quotas: tuple[RunningInformer, ...] = self.quotas
+        return (self.pods, self.namespaces, *quotas)
+
+
+def quota_sources(
+    cluster: Cluster,
+    clock: Clock,
+    random: Random,
+    targeting: Targeting,
+    kinds: Sequence[QuotaKind] = EVERY_KIND,
+    *,
+    counter: Counter | None = None,
+) -> QuotaSources:
+    """Informers that are not running yet. Without a `counter`, pods are counted natively."""
+    counter = counter or NativeCounter()
+    return QuotaSources(
+        pods=observe_pod_rows(cluster, clock, random, counter.derive_facts),
+        namespaces=observe_namespaces(cluster, clock, random),
+        quotas=tuple(observe_quotas(cluster, clock, random, kind) for kind in kinds),
+        targeting=targeting,
+        counter=counter,
+    )
+
+
+def observe_quotas(
+    cluster: Cluster, clock: Clock, random: Random, kind: QuotaKind
+) -> Informer[Sighting[QuotaObject]]:
+    """Watch all quotas of one kind."""
+
+    def decode(body: bytes) -> QuotaObject:
+        return decode_quota(kind, body)
+
+    return observe(cluster, clock, random, QUOTAS[kind], decode)
+
+
+def observe_applied_quotas(
+    cluster: Cluster, clock: Clock, random: Random
+) -> Informer[Sighting[AppliedQuota]]:
+    """Watch the copies of cluster-wide quotas in all namespaces."""
+    return observe(cluster, clock, random, APPLIED_CLUSTER_QUOTAS, decode_applied_quota)
