@@ -1,7 +1,7 @@
-"""Gating a pod, against a handler that reads the same review and answers with fixed bytes.
+"""Gating a pod, compared with a handler that gets the same review and sends fixed bytes.
 
-Both are routes of one HTTPS server in another process on loopback, asked turn and turn about over
-the same connections, so the ratio is what judging costs beyond TLS and HTTP.
+Both are routes of one HTTPS server in another process on loopback. They are measured in turns
+over the same connections, so the ratio is the cost of judging beyond TLS and HTTP.
 """
 
 import json
@@ -16,10 +16,11 @@ REQUESTS = 1_600
 SERVER = """
 import asyncio, sys
 from random import SystemRandom
-from bursar.adapters.admission.reviewing import Reviewer
+from bursar.adapters.admission.reviewer import Reviewer
 from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
-from bursar.adapters.serving.server import JSON, HttpsServer, Outgoing
-from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.adapters.serving.message import JSON, Response, Route, fixed
+from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.admission.pods import Installation
 from bursar.app.admission.quotas import QuotaCheck
@@ -29,13 +30,10 @@ async def main():
     reviewer = Reviewer(installation=Installation(), quotas=quotas, desk=None)
     counts = ReviewCounts()
     routes = dict(webhook_routes(reviewer.answer, counts=counts, metrics=counts.exposition))
-    fixed = Outgoing(b"x" * 300, content_type=JSON)
-    async def noop(_):
-        return fixed
-    routes["/noop"] = noop
-    pair = ServingPair(sys.argv[1], clock=SYSTEM_CLOCK, report=lambda _: None)
-    server = HttpsServer(routes, clock=SYSTEM_CLOCK)
-    print(await server.start("127.0.0.1", 0, await pair.listening_context()), flush=True)
+    routes["POST", "/noop"] = Route(fixed(Response(b"x" * 300, content_type=JSON)), 2**20)
+    certificate = ServingCertificate(sys.argv[1], clock=SYSTEM_CLOCK, report=lambda _: None)
+    server = HttpServer(routes, clock=SYSTEM_CLOCK)
+    print(await server.start("127.0.0.1", 0, await certificate.wait_for_context()), flush=True)
     await asyncio.Event().wait()
 
 asyncio.run(main())

@@ -1,4 +1,4 @@
-"""Reviews for an HTTPS server in another process on loopback, of each kind turn and turn about."""
+"""Sends admission reviews to an HTTPS server in another process, each kind in its turn."""
 
 import itertools
 import socket
@@ -21,7 +21,7 @@ ROUNDS = 12
 AT_ONCE = 8
 
 Rounds = list[tuple[float, float]]
-"""Requests a second, and the 99th percentile of their seconds, of every round."""
+"""Requests per second and the 99th percentile of their latency in seconds, for each round."""
 
 
 def a_request(path: str, body: bytes) -> bytes:
@@ -35,7 +35,7 @@ def a_request(path: str, body: bytes) -> bytes:
 def measured(
     server: str, requests: Mapping[K, list[bytes]], count_of: Callable[[K], int]
 ) -> dict[K, Rounds]:
-    """Ask a server, given as a program that prints its port, for each kind of request in turn."""
+    """Run a server program that prints its port, and send each kind of request in turn."""
     found: dict[K, Rounds] = {kind: [] for kind in requests}
     with tempfile.TemporaryDirectory() as folder:
         authority = Authority(Path(folder))
@@ -66,7 +66,7 @@ def _put(pair: Pair, folder: str) -> None:
 
 
 def _latencies(peers: list[ssl.SSLSocket], requests: list[bytes], count: int) -> list[float]:
-    """Seconds until each answer, with one request under way on each connection."""
+    """Seconds until each response, with one request in progress on each connection."""
     taken = []
     wanted = itertools.cycle(requests)
     for _ in range(count // AT_ONCE):

@@ -13,7 +13,7 @@ import pytest
 
 from bursar.adapters.admission.peerpods import PEER_PODS_PATH, PeerPodCounts, peer_pod_routes
 from bursar.adapters.memory.objects.patches import json_patched
-from bursar.adapters.serving.server import Incoming
+from bursar.adapters.serving.message import JSON, Request
 from bursar.app.install.peerpods import (
     PeerPodInstallation,
     peer_pod_documents,
@@ -46,12 +46,11 @@ async def asked(
     pod: dict[str, Any], settings: PeerPodSettings = EFFECTIVE
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The pod afterwards, and the response."""
-    route = peer_pod_routes(settings, PeerPodCounts())[PEER_PODS_PATH]
+    route = peer_pod_routes(settings, PeerPodCounts())["POST", PEER_PODS_PATH]
     body = json.dumps(a_review("Pod", "CREATE", pod)).encode()
-    incoming = Incoming(
-        method="POST", path=PEER_PODS_PATH, content_type="application/json", body=body
-    )
-    response = json.loads((await route(incoming)).body)["response"]
+    headers = {"content-type": JSON}
+    request = Request(method="POST", path=PEER_PODS_PATH, headers=headers, body=body)
+    response = json.loads((await route.handler(request)).body)["response"]
     steps = json.loads(base64.b64decode(response.get("patch", "") or b"W10="))
     return json_patched(pod, steps), response
 

@@ -16,11 +16,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from bursar.adapters.serving.server import JSON, Incoming, Outgoing
+from bursar.adapters.serving.message import JSON, Request, Response
 from bursar.app.install.peerpods import CONFIGURATION, POLICY
 from bursar.cli.install.manifests import manifests
 from controlplane import LOOPBACK, NODE_CAPACITY, ControlPlane
-from support.admission_notation import running
+from support.admission_notation import posting, running
 from support.kubectl import try_kubectl
 from support.peerpod_notation import KATA, ONE_VM, RECORD, VM, main, remove_protection, sized
 from support.webhook_process import Webhook
@@ -325,15 +325,15 @@ async def another_webhook(
     """Somebody's webhook in this process, asked after ours; what it was asked."""
     asked: list[dict[str, Any]] = []
 
-    async def review(incoming: Incoming) -> Outgoing:
-        request = json.loads(incoming.body)["request"]
+    async def review(asking: Request) -> Response:
+        request = json.loads(asking.body)["request"]
         asked.append(request["object"])
         response = {"uid": request["uid"], "allowed": True, "patchType": "JSONPatch"}
         response["patch"] = base64.b64encode(json.dumps([step]).encode()).decode()
         answer = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
-        return Outgoing(json.dumps({**answer, "response": response}).encode(), content_type=JSON)
+        return Response(json.dumps({**answer, "response": response}).encode(), content_type=JSON)
 
-    async with running(folder, {"/inject": review}) as server:
+    async with running(folder, posting("/inject", review)) as server:
         name = f"z-injector-{uuid.uuid4().hex[:6]}"
         *_, document = printed(
             *("peerpods", "--url", f"https://{LOOPBACK}:{server.port}"),

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import aiohttp
 import pytest
 
 from assets import ROOT
@@ -16,6 +15,7 @@ from bursar.app.admission.pods import MAY_NOT_NAME_A_NODE, MAY_NOT_REMOVE
 from controlplane import ControlPlane
 from support.admission_notation import ACRQ, ARQ, GATE, a_pod, put_pair
 from support.command_line import Ran
+from support.http_peer import connected
 from support.kubectl import try_kubectl
 from support.webhook_process import Webhook, gate_once, shown_certificate
 
@@ -396,11 +396,14 @@ async def test_certificates_are_replaced_under_load_without_a_failed_request(sce
     counts = {"kept": 0, "fresh": 0, "api": 0}
 
     async def load(sort: str, *, force_close: bool) -> None:
-        connector = aiohttp.TCPConnector(ssl=webhook.trust(), force_close=force_close)
-        async with aiohttp.ClientSession(connector=connector) as session:
-            while not ended.is_set():
-                await gate_once(session, webhook.url)
-                counts[sort] += 1
+        trust = webhook.trust()
+        while not ended.is_set():
+            async with connected(webhook.port, trust) as peer:
+                while not ended.is_set():
+                    assert await gate_once(peer)
+                    counts[sort] += 1
+                    if force_close:
+                        break
 
     async def through_the_api_server() -> None:
         path = f"/api/v1/namespaces/{scene.namespace}/pods?dryRun=All"

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import uuid
 
-import aiohttp
 import pytest
 from click.testing import CliRunner
 from cryptography import x509
@@ -15,15 +14,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.serving.server import HttpsServer, Incoming, Outgoing
-from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.adapters.serving.message import Request, Response
+from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.webhook import webhook as verb
 from certificates import Authority, _draft, _write_key
 from controlplane import LOOPBACK
-from support.admission_notation import a_pod, a_review
+from support.admission_notation import a_pod, a_review, posting
+from support.http_peer import connected
 from support.log_lines import messages
-from support.webhook_process import COMMAND, JSON, Webhook, gate_once
+from support.webhook_process import COMMAND, Webhook, gate_once
 
 
 async def test_sigterm_ends_it_after_the_last_answer(control_plane, tmp_path):
@@ -34,9 +35,8 @@ async def test_sigterm_ends_it_after_the_last_answer(control_plane, tmp_path):
 
     async def load() -> int:
         answered = 0
-        connector = aiohttp.TCPConnector(ssl=webhook.trust())
-        async with aiohttp.ClientSession(connector=connector) as session:
-            while await gate_once(session, webhook.url):
+        async with connected(webhook.port, webhook.trust()) as peer:
+            while await gate_once(peer):
                 answered += 1
                 is_loaded.set()
         return answered
@@ -105,16 +105,18 @@ async def test_a_growing_pod_is_asked_about_at_the_leader_of_the_lease(control_p
     (tmp_path / "token").write_text("who-we-are")
     webhook = Webhook(control_plane, tmp_path / "webhook", home, f"--token-file={tmp_path}/token")
     put_leader_pair(tmp_path / "leader", webhook.authority, f"aaq-controller.{home}.svc")
-    received: list[Incoming] = []
+    received: list[Request] = []
 
-    async def desk(incoming: Incoming) -> Outgoing:
-        received.append(incoming)
+    async def desk(request: Request) -> Response:
+        received.append(request)
         answer = {"allowed": False, "message": "exceeded quota: team"}
-        return Outgoing(json.dumps(answer).encode(), content_type="application/json")
+        return Response(json.dumps(answer).encode(), content_type="application/json")
 
-    pair = ServingPair(str(tmp_path / "leader"), clock=SYSTEM_CLOCK, report=lambda _: None)
-    leader = HttpsServer({"/v1/resizes": desk}, clock=SYSTEM_CLOCK)
-    port = await leader.start(LOOPBACK, 0, await pair.listening_context())
+    certificate = ServingCertificate(
+        str(tmp_path / "leader"), clock=SYSTEM_CLOCK, report=lambda _: None
+    )
+    leader = HttpServer(posting("/v1/resizes", desk), clock=SYSTEM_CLOCK)
+    port = await leader.start(LOOPBACK, 0, await certificate.wait_for_context())
     address = {"bursar.io/address": f"https://{LOOPBACK}:{port}"}
     namespace = {"metadata": {"name": home}}
     lease = {"metadata": {"name": "aaq-controller", "annotations": address}}
@@ -125,14 +127,10 @@ async def test_a_growing_pod_is_asked_about_at_the_leader_of_the_lease(control_p
     await asyncio.to_thread(webhook.program.wait_ready)
     review = a_review("Pod", "UPDATE", a_pod(cpu="2"), a_pod(cpu="1"), subResource="resize")
     try:
-        connector = aiohttp.TCPConnector(ssl=webhook.trust())
-        async with (
-            aiohttp.ClientSession(connector=connector) as session,
-            session.post(
-                f"{webhook.url}/validate", data=json.dumps(review).encode(), headers=JSON
-            ) as response,
-        ):
-            answer = (await response.json())["response"]
+        async with connected(webhook.port, webhook.trust()) as peer:
+            body = json.dumps(review).encode()
+            answered = await peer.ask("POST", "/validate", body, Content_Type="application/json")
+            answer = json.loads(answered.body)["response"]
     finally:
         webhook.program.stop()
         await leader.stop()

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-import aiohttp
-
-from bursar.adapters.admission.reviewing import Reviewer
+from bursar.adapters.admission.reviewer import Reviewer
 from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.serving.server import HttpsServer, Route, ServerLimits
-from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.adapters.serving.limits import ServerLimits
+from bursar.adapters.serving.message import Handler, Route, Routes
+from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.app.admission.pods import (
     Installation,
     Reply,
@@ -25,6 +26,7 @@ from bursar.app.admission.pods import (
 from bursar.app.admission.quotas import QuotaCheck
 from bursar.app.cluster.ports import Clock, ClusterError, Json, Key, Patch, Preconditions, Resource
 from certificates import Authority, Pair
+from support.http_peer import Answer, HttpPeer, connected
 
 GATE = "ApplicationAwareQuotaGate"
 CONTROLLER_USER = "system:serviceaccount:aaq:aaq-controller"
@@ -157,27 +159,46 @@ def put_pair(folder: Path, pair: Pair) -> None:
 
 @dataclass
 class RunningServer:
-    server: HttpsServer
+    server: HttpServer
     port: int
-    pair: ServingPair
+    certificate: ServingCertificate
     said: list[str]
-    session: aiohttp.ClientSession
+    trust: ssl.SSLContext
+    peers: contextlib.AsyncExitStack
+    """Connections of the test, closed at its end."""
+    kept: HttpPeer | None = None
+    """The connection that questions are asked on, until the server closes it."""
 
     def url(self, path: str) -> str:
         return f"https://127.0.0.1:{self.port}{path}"
 
+    async def connect(self) -> HttpPeer:
+        return await self.peers.enter_async_context(connected(self.port, self.trust))
+
+    async def answer(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
+        """Ask on the connection that is open, as API servers do."""
+        if self.kept is None:
+            self.kept = await self.connect()
+        answer = await self.kept.ask(method, path, body, **headers)
+        if answer.is_last:
+            self.kept = None
+        return answer
+
     async def ask(
         self, path: str, body: bytes = b"", content_type: str = "application/json"
     ) -> tuple[int, str]:
-        headers = {"Content-Type": content_type}
-        async with self.session.post(self.url(path), data=body, headers=headers) as response:
-            return response.status, await response.text()
+        answer = await self.answer("POST", path, body, Content_Type=content_type)
+        return answer.code, answer.text
+
+    async def get(self, path: str) -> tuple[int, str]:
+        answer = await self.answer("GET", path)
+        return answer.code, answer.text
 
 
 @contextlib.asynccontextmanager
 async def running(
     folder: Path,
-    routes: Mapping[str, Route],
+    routes: Routes,
     limits: ServerLimits | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> AsyncIterator[RunningServer]:
@@ -185,18 +206,26 @@ async def running(
     authority = Authority(folder)
     put_pair(folder, authority.server("webhook"))
     said: list[str] = []
-    pair = ServingPair(str(folder), clock=SYSTEM_CLOCK, report=said.append)
-    server = HttpsServer(routes, clock=clock, limits=limits or ServerLimits())
-    port = await server.start("127.0.0.1", 0, await pair.listening_context())
+    certificate = ServingCertificate(str(folder), clock=SYSTEM_CLOCK, report=said.append)
+    server = HttpServer(routes, clock=clock, limits=limits or ServerLimits())
+    port = await server.start("127.0.0.1", 0, await certificate.wait_for_context())
     trust = ssl.create_default_context(cafile=str(authority.certificate))
-    try:
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session:
-            yield RunningServer(server, port, pair, said, session)
-    finally:
-        if not server.is_ending:
-            await server.stop()
+    async with contextlib.AsyncExitStack() as peers:
+        try:
+            yield RunningServer(server, port, certificate, said, trust, peers)
+        finally:
+            await peers.aclose()
+            if not server.is_stopping:
+                virtual = isinstance(clock, VirtualClock)
+                async with clock.running() if virtual else contextlib.nullcontext():
+                    await server.stop()
 
 
-def routes_of(reviewer: Reviewer) -> Mapping[str, Route]:
+def routes_of(reviewer: Reviewer) -> Routes:
     counts = ReviewCounts()
     return webhook_routes(reviewer.answer, counts=counts, metrics=counts.exposition)
+
+
+def posting(path: str, handler: Handler) -> Routes:
+    """One route, for bodies of any size that tests send."""
+    return {("POST", path): Route(handler, 2**23)}

@@ -9,12 +9,11 @@ import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
-import aiohttp
-
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
 from bursar.app.cluster.ports import Clock
 from controlplane import ControlPlane
+from support.http_peer import connected
 from support.kube_access import a_client, access_of
 from support.relay import Relay
 
@@ -166,19 +165,19 @@ async def crowd(plane: ControlPlane) -> AsyncIterator[None]:
     """
     access = access_of(plane, plane.client(STORMY))
     question = "resourceVersion=999999999999&resourceVersionMatch=NotOlderThan"
-    url = f"{plane.url}/api/v1/pods?{question}"
+    port = int(plane.url.rpartition(":")[2])
 
-    async def push(session: aiohttp.ClientSession) -> None:
+    async def push() -> None:
         while True:
-            async with session.get(url, ssl=access.ssl_context) as answer:
-                await answer.read()
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                async with connected(port, access.ssl_context) as peer:
+                    await peer.ask("GET", f"/api/v1/pods?{question}")
             await asyncio.sleep(0.02)
 
-    async with aiohttp.ClientSession() as session:
-        tasks = [asyncio.create_task(push(session)) for _ in range(CROWD)]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+    tasks = [asyncio.create_task(push()) for _ in range(CROWD)]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -6,15 +6,13 @@ import json
 import ssl
 from pathlib import Path
 
-import aiohttp
-
 from certificates import Authority
 from controlplane import LOOPBACK, ControlPlane
 from program import Program, free_port
 from support.admission_notation import a_pod, a_review, put_pair
 from support.command_line import COMMAND
+from support.http_peer import HttpPeer
 
-JSON = {"Content-Type": "application/json"}
 REVIEW = json.dumps(a_review("Pod", "CREATE", a_pod())).encode()
 
 
@@ -63,12 +61,11 @@ class Webhook:
         return (self.folder / "webhook.log").read_text()
 
 
-async def gate_once(session: aiohttp.ClientSession, url: str) -> bool:
+async def gate_once(peer: HttpPeer) -> bool:
     """Send a review; whether the connection may be used again."""
-    async with session.post(f"{url}/serve-path", data=REVIEW, headers=JSON) as response:
-        answer = await response.json()
-        assert answer["response"]["patchType"] == "JSONPatch"
-        return response.headers.get("Connection") != "close"
+    answer = await peer.ask("POST", "/serve-path", REVIEW, Content_Type="application/json")
+    assert json.loads(answer.body)["response"]["patchType"] == "JSONPatch"
+    return not answer.is_last
 
 
 async def shown_certificate(webhook: Webhook) -> bytes:

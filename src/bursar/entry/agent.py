@@ -28,6 +28,7 @@ from bursar.adapters.node.kubelet_socket import KubeletSocket
 from bursar.adapters.node.server import PodResourcesServer
 from bursar.adapters.node.socket_file import SocketFileError, held
 from bursar.adapters.pod_resources_codec import ProtobufCodec
+from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.telemetry.agent_families import AgentView, agent_families
 from bursar.adapters.telemetry.agent_health import (
     Health,
@@ -36,7 +37,7 @@ from bursar.adapters.telemetry.agent_health import (
     pods_part,
     socket_part,
 )
-from bursar.adapters.telemetry.agent_http import PageServer, agent_pages
+from bursar.adapters.telemetry.agent_http import AGENT_LIMITS, agent_routes
 from bursar.adapters.telemetry.agent_metrics import agent_metrics
 from bursar.adapters.telemetry.agent_upstream import MeasuredKubelet
 from bursar.app.cluster.events.recorder import EventRecorder
@@ -380,7 +381,8 @@ async def _shown(found: _Agent) -> AsyncIterator[None]:
         yield
         return
     host, port = found.settings.bind
-    server = PageServer(agent_pages(metrics=found.metrics, health=found.health))
+    routes = agent_routes(metrics=found.metrics, health=found.health)
+    server = HttpServer(routes, clock=SYSTEM_CLOCK, limits=AGENT_LIMITS)
     try:
         port = await server.start(host, port)
     except OSError as error:

@@ -13,9 +13,9 @@ from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.kube.transport import Limits
-from bursar.adapters.serving.server import HttpsServer
-from bursar.adapters.serving.serving_pair import ServingPair
-from bursar.adapters.telemetry.controller_metrics import CONTENT_TYPE, controller_metrics
+from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.serving.serving_certificate import ServingCertificate
+from bursar.adapters.telemetry.controller_metrics import controller_metrics
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
 from bursar.app.log import Log
@@ -83,9 +83,11 @@ async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(process.run())
                 if settings.tls_folder:
-                    pair = ServingPair(settings.tls_folder, clock=SYSTEM_CLOCK, report=LOG.info)
+                    certificate = ServingCertificate(
+                        settings.tls_folder, clock=SYSTEM_CLOCK, report=LOG.info
+                    )
                     server = _server(settings, process, client)
-                    tasks.create_task(listen(server, pair, settings.bind, log=LOG))
+                    tasks.create_task(listen(server, certificate, settings.bind, log=LOG))
         except* BadInputError as errors:
             raise errors.exceptions[0] from None
 
@@ -99,7 +101,7 @@ def _freeze_heap() -> None:
     gc.freeze()
 
 
-def _server(settings: ControllerProcess, process: Controller, client: KubeClient) -> HttpsServer:
+def _server(settings: ControllerProcess, process: Controller, client: KubeClient) -> HttpServer:
     reviewer = TokenReviewer(client, SYSTEM_CLOCK)
 
     def problem() -> str:
@@ -110,7 +112,6 @@ def _server(settings: ControllerProcess, process: Controller, client: KubeClient
         is_leader=lambda: process.election.is_leader,
         problem=problem,
         metrics=lambda: controller_metrics(process, client.limiter),
-        metrics_type=CONTENT_TYPE,
         resizes=ResizeRoute(
             user=webhook_user(settings.namespace),
             find_username=reviewer.find_username,
@@ -118,4 +119,4 @@ def _server(settings: ControllerProcess, process: Controller, client: KubeClient
             decode=PodRowDecoder().decode,
         ),
     )
-    return HttpsServer(routes, clock=SYSTEM_CLOCK)
+    return HttpServer(routes, clock=SYSTEM_CLOCK)

@@ -5,8 +5,8 @@ import os
 from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
 from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.kube.config_error import ConfigError
-from bursar.adapters.serving.server import HttpsServer
-from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.app.log import Log
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.live_cluster import kubeconfigs
@@ -24,11 +24,11 @@ def cluster_access(choice: ClusterChoice) -> ClusterAccess:
 
 
 async def listen(
-    server: HttpsServer, pair: ServingPair, address: tuple[str, int], *, log: Log
+    server: HttpServer, certificate: ServingCertificate, address: tuple[str, int], *, log: Log
 ) -> None:
     """Serve until cancelled, then finish the requests in flight. Raises `BadInputError`."""
     host, port = address
-    context = await pair.listening_context()
+    context = await certificate.wait_for_context()
     try:
         port = await server.start(host, port, context)
     except OSError as error:
@@ -36,7 +36,7 @@ async def listen(
         raise BadInputError(f"cannot listen on {host}:{port}: {problem}") from None
     log.info("listening", address=f"{host}:{port}")
     try:
-        await pair.follow()
+        await certificate.watch()
     finally:
         await server.stop()
 

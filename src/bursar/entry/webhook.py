@@ -6,13 +6,13 @@ from typing import Final
 
 from bursar.adapters.admission.desk_client import DeskClient
 from bursar.adapters.admission.peerpods import PeerPodCounts, peer_pod_routes
-from bursar.adapters.admission.reviewing import Reviewer
+from bursar.adapters.admission.reviewer import Reviewer
 from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.serving.server import HttpsServer
-from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.app.admission.quotas import QuotaCheck
 from bursar.app.log import Log
 from bursar.cli.processes.webhook import WebhookProcess
@@ -36,7 +36,7 @@ def run_webhook(settings: WebhookProcess) -> None:
 
 
 async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
-    pair = ServingPair(
+    certificate = ServingCertificate(
         settings.tls_folder, clock=SYSTEM_CLOCK, report=LOG.info, profile=settings.tls
     )
     async with AsyncExitStack() as stack:
@@ -44,10 +44,10 @@ async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
             KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom())
         )
         desk = await stack.enter_async_context(DeskClient(client, settings.desk))
-        await listen(_server(settings, client, desk), pair, settings.bind, log=LOG)
+        await listen(_server(settings, client, desk), certificate, settings.bind, log=LOG)
 
 
-def _server(settings: WebhookProcess, client: KubeClient, desk: DeskClient) -> HttpsServer:
+def _server(settings: WebhookProcess, client: KubeClient, desk: DeskClient) -> HttpServer:
     reviewer = Reviewer(
         installation=settings.installation,
         quotas=QuotaCheck(client, clock=SYSTEM_CLOCK, random=SystemRandom()),
@@ -62,4 +62,4 @@ def _server(settings: WebhookProcess, client: KubeClient, desk: DeskClient) -> H
         body_bytes_max=settings.body_bytes_max,
     )
     every = {**routes, **peer_pod_routes(settings.peer_pods, peer_counts)}
-    return HttpsServer(every, clock=SYSTEM_CLOCK)
+    return HttpServer(every, clock=SYSTEM_CLOCK)

@@ -13,12 +13,13 @@ from bursar.adapters.admission import desk_client
 from bursar.adapters.admission.desk_client import DeskClient, DeskSettings
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.serving.server import Incoming, Outgoing, ServerLimits
+from bursar.adapters.serving.limits import ServerLimits
+from bursar.adapters.serving.message import Request, Response
 from bursar.app.admission.pods import Denied, Granted, Reply, ResizeRequest, Unreachable
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from program import free_port
-from support.admission_notation import RunningServer, running
+from support.admission_notation import RunningServer, posting, running
 from support.kube_access import NAMESPACES
 
 KEY = Key("aaq", "aaq-controller")
@@ -38,14 +39,14 @@ class Desk:
 
     def __init__(self, *script: object) -> None:
         self.script = list(script)
-        self.received: list[Incoming] = []
+        self.received: list[Request] = []
 
-    async def __call__(self, incoming: Incoming) -> Outgoing:
-        self.received.append(incoming)
+    async def __call__(self, request: Request) -> Response:
+        self.received.append(request)
         step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
-        if isinstance(step, Outgoing):
+        if isinstance(step, Response):
             return step
-        return Outgoing(json.dumps(step).encode(), content_type="application/json")
+        return Response(json.dumps(step).encode(), content_type="application/json")
 
 
 class World:
@@ -76,7 +77,7 @@ def world(tmp_path) -> Start:
     @contextlib.asynccontextmanager
     async def start(desk: Desk) -> AsyncIterator[World]:
         limits = ServerLimits(linger_seconds=0.01, finish_seconds=0.1)
-        async with running(tmp_path, {"/v1/resizes": desk}, limits) as server:
+        async with running(tmp_path, posting("/v1/resizes", desk), limits) as server:
             made = World(tmp_path, server)
             home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KEY.namespace}}
             await made.cluster.create(NAMESPACES, home)
@@ -138,7 +139,7 @@ async def test_after_a_failure_the_new_leader_is_asked(world):
 
 
 async def test_one_failure_is_forgiven_within_the_same_question(world):
-    desk = Desk(Outgoing(b"", 503), {"allowed": True})
+    desk = Desk(Response(b"", 503), {"allowed": True})
     async with world(desk) as made:
         assert await asked(made.client()) == Granted()
 
@@ -148,9 +149,9 @@ async def test_one_failure_is_forgiven_within_the_same_question(world):
 @pytest.mark.parametrize(
     ("answer", "cause"),
     [
-        (Outgoing(b"hidden", 500), "aaq-controller answered 500"),
-        (Outgoing(b"", 302), "aaq-controller answered 302"),
-        (Outgoing(b"hidden"), "aaq-controller gave an answer that cannot be read"),
+        (Response(b"hidden", 500), "aaq-controller answered 500"),
+        (Response(b"", 302), "aaq-controller answered 302"),
+        (Response(b"hidden"), "aaq-controller gave an answer that cannot be read"),
         ({"message": "hidden"}, "aaq-controller gave an answer that cannot be read"),
         (
             {"allowed": True, "message": "x" * 100_000},
@@ -234,8 +235,8 @@ async def test_without_an_authority_nobody_is_trusted(world):
 
 async def test_a_question_can_be_cancelled(world):
     class Silent(Desk):
-        async def __call__(self, incoming: Incoming) -> Outgoing:
-            self.received.append(incoming)
+        async def __call__(self, request: Request) -> Response:
+            self.received.append(request)
             is_asked.set()
             await asyncio.Event().wait()
             raise AssertionError

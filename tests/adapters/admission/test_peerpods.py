@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import io
 import json
 from typing import Any
 
@@ -14,13 +13,13 @@ from hypothesis import strategies as st
 
 from bursar.adapters.admission.peerpods import (
     BODY_BYTES_MAX,
-    KNOWN_PODS_MAX,
+    CACHED_ANSWERS_MAX,
     PeerPodCounts,
     peer_pod_routes,
 )
 from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
 from bursar.adapters.memory.objects.patches import json_patched
-from bursar.adapters.serving.server import JSON, Incoming, ServerLimits
+from bursar.adapters.serving.message import JSON, Handler, Request
 from bursar.cli.peerpods.options import catalogue_options, sizing_options
 from bursar.cli.processes import webhook as verb
 from bursar.core.peerpods.rewriting import ANNOTATIONS_READ, Rewritten, rewrite
@@ -44,6 +43,14 @@ SEED = main("cpu=1 memory=1Gi", "cpu=1 memory=2Gi")
 REVIEW = json.dumps(a_review("Pod", "CREATE", a_peer_pod(SEED))).encode()
 
 
+def handler_of(settings: PeerPodSettings, counts: PeerPodCounts) -> Handler:
+    return peer_pod_routes(settings, counts)["POST", PATH].handler
+
+
+def a_request(body: bytes, content_type: str = JSON) -> Request:
+    return Request(method="POST", path=PATH, headers={"content-type": content_type}, body=body)
+
+
 async def told(
     body: bytes,
     *,
@@ -51,11 +58,10 @@ async def told(
     counts: PeerPodCounts | None = None,
     content_type: str = JSON,
 ) -> dict[str, Any]:
-    route = peer_pod_routes(settings, counts or PeerPodCounts())[PATH]
-    incoming = Incoming(method="POST", path=PATH, content_type=content_type, body=body)
-    outgoing = await route(incoming)
-    assert (outgoing.code, outgoing.content_type) == (200, JSON)
-    return json.loads(outgoing.body)
+    handler = handler_of(settings, counts or PeerPodCounts())
+    response = await handler(a_request(body, content_type))
+    assert (response.code, response.content_type) == (200, JSON)
+    return json.loads(response.body)
 
 
 async def told_about(pod: object, **more: Any) -> dict[str, Any]:
@@ -297,14 +303,14 @@ def test_the_branches_that_are_read_give_the_patch_of_the_whole_pod(data):
 
 @pytest.mark.parametrize("more", [{}, {"big": 10**30}, {"long": "x" * 20_000}])
 async def test_pods_that_are_alike_get_the_same_answer_each_under_its_own_uid(more):
-    route = peer_pod_routes(EFFECTIVE, PeerPodCounts())[PATH]
+    handler = handler_of(EFFECTIVE, PeerPodCounts())
     pod = a_peer_pod(SEED)
     pod["spec"]["containers"][0]["resources"].update(more)
     answers = []
     for uid in ("one", "other"):
         body = json.dumps(a_review("Pod", "CREATE", pod, uid=uid)).encode()
-        outgoing = await route(Incoming(method="POST", path=PATH, content_type=JSON, body=body))
-        answers.append(json.loads(outgoing.body)["response"])
+        response = await handler(a_request(body))
+        answers.append(json.loads(response.body)["response"])
 
     assert [each.pop("uid") for each in answers] == ["one", "other"]
     assert answers[0] == answers[1]
@@ -323,30 +329,28 @@ READ = st.dictionaries(
 
 @given(st.lists(st.tuples(READ, OTHERS), min_size=2, max_size=4))
 def test_pods_that_differ_in_other_annotations_get_the_answer_each_would_get_alone(drawn):
-    remembering = peer_pod_routes(EFFECTIVE, PeerPodCounts())[PATH]
+    caching = handler_of(EFFECTIVE, PeerPodCounts())
     for read, others in [*drawn, *((read, {}) for read, _ in drawn)]:
         pod = a_peer_pod(SEED, annotations={**read, **others})
         body = json.dumps(a_review("Pod", "CREATE", pod)).encode()
-        incoming = Incoming(method="POST", path=PATH, content_type=JSON, body=body)
-        fresh = peer_pod_routes(EFFECTIVE, PeerPodCounts())[PATH]
+        fresh = handler_of(EFFECTIVE, PeerPodCounts())
 
-        assert asyncio.run(remembering(incoming)) == asyncio.run(fresh(incoming))
+        assert asyncio.run(caching(a_request(body))) == asyncio.run(fresh(a_request(body)))
 
 
 async def test_no_more_pods_are_remembered_than_there_is_room_for():
     counts = PeerPodCounts()
-    route = peer_pod_routes(EFFECTIVE, counts)[PATH]
+    handler = handler_of(EFFECTIVE, counts)
     answers: list[list[bytes]] = []
     for _ in range(2):
         answers.append([])
-        for memory in range(KNOWN_PODS_MAX + 2):
+        for memory in range(CACHED_ANSWERS_MAX + 2):
             pod = a_peer_pod(main(f"memory={memory + 1}Mi"))
             body = json.dumps(a_review("Pod", "CREATE", pod)).encode()
-            incoming = Incoming(method="POST", path=PATH, content_type=JSON, body=body)
-            answers[-1].append((await route(incoming)).body)
+            answers[-1].append((await handler(a_request(body))).body)
 
     assert answers[0] == answers[1]
-    assert len(set(answers[0])) == KNOWN_PODS_MAX + 2
+    assert len(set(answers[0])) == CACHED_ANSWERS_MAX + 2
     assert counted(counts)['bursar_peerpods_reviewed_total{end="rewritten"}'] == 2 * len(answers[0])
 
 
@@ -413,16 +417,14 @@ async def test_each_path_has_its_own_limit(tmp_path):
         **peer_pod_routes(EFFECTIVE, PeerPodCounts()),
     }
     body = REVIEW.ljust(2048)
-    async with running(tmp_path, routes, ServerLimits(body_bytes_max=100)) as server:
+    async with running(tmp_path, routes) as server:
         gate, _ = await server.ask("/gate", body)
         status, text = await server.ask(PATH, body)
-        large = io.BytesIO(b" " * (BODY_BYTES_MAX + 1))
-        async with server.session.post(server.url(PATH), data=large) as response:
-            refused = await response.json()
+        large, refused = await server.ask(PATH, b" " * (BODY_BYTES_MAX + 1))
 
-    assert (gate, status, response.status) == (413, 200, 200)
+    assert (gate, status, large) == (413, 200, 200)
     assert json.loads(text)["response"]["allowed"]
-    assert refused["response"]["status"]["code"] == 413
+    assert json.loads(refused)["response"]["status"]["code"] == 413
 
 
 # ------------------------------------------------------------------ what upstream is told

@@ -1,12 +1,11 @@
 """What anybody may ask the controller, over HTTPS, in AAQ's own words where it has them."""
 
-from collections.abc import Mapping
-
 import pytest
 
 from bursar.adapters.controller_http.routes import controller_routes
-from bursar.adapters.serving.server import Incoming, Outgoing, Route, ServerLimits
-from bursar.adapters.telemetry.exposition import CONTENT_TYPE
+from bursar.adapters.serving.limits import ServerLimits
+from bursar.adapters.serving.message import Request, Response, Routes
+from bursar.adapters.serving.probes import METRICS_TYPE
 from support.admission_notation import RunningServer, running
 
 LIMITS = ServerLimits(linger_seconds=0.01, finish_seconds=1)
@@ -19,17 +18,16 @@ class State:
         self.is_leader = False
         self.problem = ""
 
-    def routes(self) -> Mapping[str, Route]:
+    def routes(self) -> Routes:
         return controller_routes(
             is_leader=lambda: self.is_leader,
             problem=lambda: self.problem,
             metrics=lambda: b"a 1\n",
-            metrics_type=CONTENT_TYPE,
             resizes=self._resizes,
         )
 
-    async def _resizes(self, _: Incoming) -> Outgoing:
-        return Outgoing(b"asked")
+    async def _resizes(self, _: Request) -> Response:
+        return Response(b"asked")
 
 
 @pytest.fixture
@@ -44,8 +42,8 @@ async def controller(tmp_path, state):
 
 
 async def answer_of(controller: RunningServer, path: str) -> tuple[int, str, str]:
-    async with controller.session.get(controller.url(path)) as response:
-        return response.status, response.headers["Content-Type"], await response.text()
+    answer = await controller.answer("GET", path)
+    return answer.code, answer.headers["content-type"], answer.text
 
 
 async def test_u_app_01_the_leader_says_so(controller, state):
@@ -67,7 +65,7 @@ async def test_u_app_02_the_others_say_that_they_are_not(controller):
 
 
 async def test_metrics_are_in_prometheus_text(controller):
-    assert await answer_of(controller, "/metrics") == (200, CONTENT_TYPE, "a 1\n")
+    assert await answer_of(controller, "/metrics") == (200, METRICS_TYPE, "a 1\n")
 
 
 async def test_it_is_ready_unless_something_is_wrong_and_alive_in_any_case(controller, state):
@@ -87,4 +85,5 @@ async def test_what_is_to_be_read_cannot_be_written(controller, path):
 
 async def test_questions_about_resizes_have_their_own_route(controller):
     assert await controller.ask("/v1/resizes", b"{}") == (200, "asked")
+    assert await controller.get("/v1/resizes") == (405, "only POST is answered here")
     assert (await answer_of(controller, "/else"))[0] == 404

@@ -9,13 +9,13 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
 from bursar.adapters.controller_http.routes import RESIZES_PATH
 from bursar.adapters.kube.token_review import TokenReviewer
-from bursar.adapters.serving.server import ServerLimits
+from bursar.adapters.serving.limits import ServerLimits
 from bursar.app.admission.pods import Denied, Granted, ResizeRequest, Unreachable
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Json, Key, Resource
 from bursar.app.quota.resize import ResizeService
-from support.admission_notation import running
+from support.admission_notation import posting, running
 from support.quota_loop_scene import HOME, QuotaLoopScene, a_quota_loop
 
 FAST = 50.0
@@ -83,7 +83,7 @@ async def test_the_webhook_is_granted_or_denied_over_the_wire(tmp_path, token, r
             authority_file=str(tmp_path / "ca.crt"),
         )
         async with (
-            running(tmp_path, {RESIZES_PATH: route}, LIMITS) as server,
+            running(tmp_path, posting(RESIZES_PATH, route), LIMITS) as server,
             DeskClient(scene.cluster, settings) as client,
         ):
             await announce(scene, server.url(""))

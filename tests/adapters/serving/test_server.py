@@ -1,34 +1,30 @@
-"""The HTTPS server: paths, errors before a review is judged, bounds, and an orderly end."""
+"""The routes of the webhook over HTTPS: probes, refusals before a review is judged, and metrics."""
 
 import asyncio
 import json
 import ssl
 
-import aiohttp
 import pytest
 
-from bursar.adapters.memory.simulation.clock import VirtualClock
-from bursar.adapters.serving.server import Incoming, Outgoing, ServerLimits
+from bursar.adapters.serving.limits import ServerLimits
 from support.admission_notation import a_pod, a_review, a_reviewer, an_arq, routes_of, running
+from support.http_peer import request_bytes
 
-HASTY = ServerLimits(
-    body_bytes_max=100_000, body_seconds=0.2, linger_seconds=0.05, finish_seconds=5
-)
+LIMITS = ServerLimits(linger_seconds=0.05, finish_seconds=5)
 
 
 @pytest.fixture
 async def webhook(tmp_path):
-    async with running(tmp_path, routes_of(a_reviewer()), HASTY) as server:
+    async with running(tmp_path, routes_of(a_reviewer()), LIMITS) as server:
         yield server
 
 
 async def test_u_srv_01_health_is_ok(webhook):
-    async with webhook.session.get(webhook.url("/healthz")) as response:
-        assert (response.status, await response.text()) == (200, "OK")
+    assert await webhook.get("/healthz") == (200, "OK")
 
 
 async def test_it_is_ready_until_it_ends(webhook):
-    assert await webhook.ask("/readyz") == (200, "OK")
+    assert await webhook.get("/readyz") == (200, "OK")
 
 
 async def test_u_srv_02_a_review_of_a_quota_is_answered(webhook):
@@ -82,42 +78,12 @@ async def test_a_review_nobody_can_judge_is_an_error_of_the_server(webhook):
 
 
 async def test_other_paths_are_not_found_and_nobody_else_is_invited(webhook):
-    assert (await webhook.ask("/else"))[0] == 404
-    async with webhook.session.options(
-        webhook.url("/serve-path"), headers={"Origin": "https://example.com"}
-    ) as response:
-        assert "Access-Control-Allow-Origin" not in response.headers
-        assert response.headers["Server"] == "bursar"
+    assert await webhook.ask("/else") == (404, "404 page not found")
+    answer = await webhook.answer("OPTIONS", "/serve-path", Origin="https://example.com")
 
-
-async def test_a_body_that_says_it_is_too_large_is_not_read(webhook):
-    code, text = await webhook.ask("/healthz", b"x" * 100_001)
-
-    assert (code, text) == (413, "the body is larger than 100000 bytes")
-
-
-async def test_a_body_that_does_not_say_how_large_it_is_is_bounded_too(webhook):
-    async def pieces():
-        for _ in range(20):
-            yield b"x" * 10_000
-
-    headers = {"Content-Type": "application/json"}
-    async with webhook.session.post(
-        webhook.url("/healthz"), data=pieces(), headers=headers
-    ) as response:
-        assert response.status == 413
-
-
-async def test_a_body_that_does_not_arrive_is_given_up(webhook):
-    async def pieces():
-        yield b"{"
-        await asyncio.Event().wait()
-
-    headers = {"Content-Type": "application/json"}
-    async with webhook.session.post(
-        webhook.url("/serve-path"), data=pieces(), headers=headers
-    ) as response:
-        assert response.status == 408
+    assert (answer.code, answer.headers["allow"]) == (405, "POST")
+    assert "access-control-allow-origin" not in answer.headers
+    assert answer.headers["server"] == "bursar"
 
 
 async def test_reviews_are_counted_by_how_they_ended(webhook):
@@ -126,7 +92,7 @@ async def test_reviews_are_counted_by_how_they_ended(webhook):
     for body in (gating, gating, denied, b"{"):
         await webhook.ask("/serve-path", body)
 
-    code, text = await webhook.ask("/metrics")
+    code, text = await webhook.get("/metrics")
 
     assert code == 200
     assert 'bursar_admission_reviews_total{end="allowed"} 2\n' in text
@@ -135,12 +101,14 @@ async def test_reviews_are_counted_by_how_they_ended(webhook):
 
 
 async def test_one_connection_serves_many_requests(webhook):
-    connector = webhook.session.connector
-    for _ in range(5):
-        await webhook.ask("/healthz")
+    peer = await webhook.connect()
 
-    assert len(connector._conns) == 1
-    assert sum(map(len, connector._conns.values())) == 1
+    codes = [(await peer.ask("GET", "/healthz")).code for _ in range(5)]
+
+    assert codes == [200] * 5
+
+
+# ------------------------------------------------------------------ TLS
 
 
 async def test_old_tls_is_refused(webhook):
@@ -157,63 +125,33 @@ async def test_old_tls_is_refused(webhook):
         await asyncio.open_connection("127.0.0.1", webhook.port, ssl=context)
 
 
-# ------------------------------------------------------------------ the end
+@pytest.mark.parametrize(
+    ("offered", "chosen"),
+    [(["h2", "http/1.1"], "http/1.1"), (["h2"], None), ([], None)],
+    ids=["both", "only h2", "none"],
+)
+async def test_a_client_that_would_speak_http_2_is_answered_in_http_1(webhook, offered, chosen):
+    if offered:
+        webhook.trust.set_alpn_protocols(offered)
+    peer = await webhook.connect()
+
+    assert peer.writer.get_extra_info("ssl_object").selected_alpn_protocol() == chosen
+    assert (await peer.ask("GET", "/healthz")).code == 200
 
 
-class Held:
-    """A route that answers when it is told to."""
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_requests_of_many_records_arrive_whole(webhook, version):
+    webhook.trust.minimum_version = webhook.trust.maximum_version = version
+    padded = json.dumps(a_review("Pod", "CREATE", a_pod())).encode().ljust(2_000_000)
 
-    def __init__(self) -> None:
-        self.is_asked, self.may_answer = asyncio.Event(), asyncio.Event()
+    code, answer = await webhook.ask("/gate", padded)
 
-    async def __call__(self, _: Incoming) -> Outgoing:
-        self.is_asked.set()
-        await self.may_answer.wait()
-        return Outgoing(b"after all")
+    assert (code, json.loads(answer)["response"]["allowed"]) == (200, True)
 
 
-async def test_what_is_under_way_at_the_end_is_answered(tmp_path):
-    held = Held()
-    async with running(tmp_path, {"/held": held}, HASTY) as server:
-        asking = asyncio.create_task(server.ask("/held"))
-        await held.is_asked.wait()
-        stopping = asyncio.create_task(server.server.stop())
-        await asyncio.sleep(0)  # the first step of it closes the door
-        with pytest.raises(aiohttp.ClientConnectorError):
-            async with aiohttp.ClientSession() as other:
-                await other.get(server.url("/held"))
-        held.may_answer.set()
+async def test_a_request_may_come_byte_by_byte(webhook):
+    peer = await webhook.connect()
+    for byte in request_bytes("GET", "/healthz"):
+        await peer.send(bytes([byte]))
 
-        assert await asking == (200, "after all")
-        await stopping
-
-
-async def test_what_never_ends_does_not_hold_up_the_end(tmp_path):
-    held = Held()
-    limits = ServerLimits(linger_seconds=0.01, finish_seconds=0.05)
-    async with running(tmp_path, {"/held": held}, limits) as server:
-        asking = asyncio.create_task(server.ask("/held"))
-        await held.is_asked.wait()
-
-        await server.server.stop()
-
-        with pytest.raises(aiohttp.ClientError):
-            await asking
-
-
-async def test_a_server_that_is_ending_says_so_and_takes_no_more_on_a_connection(tmp_path):
-    clock = VirtualClock()
-
-    async def health(_: Incoming) -> Outgoing:
-        return Outgoing(b"OK")
-
-    async with running(tmp_path, {"/readyz": health}, clock=clock) as server:
-        await server.ask("/readyz")
-        stopping = asyncio.create_task(server.server.stop())
-        await asyncio.sleep(0)
-
-        async with server.session.get(server.url("/readyz")) as response:
-            assert (response.status, await response.text()) == (503, "shutting down")
-            assert response.headers["Connection"] == "close"
-        await clock.advance(1)
-        await stopping
+    assert (await peer.answer()).code == 200

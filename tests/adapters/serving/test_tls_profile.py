@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.serving.server import HttpsServer
-from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.adapters.serving.tls_profile import SUITES, TlsProfile, tls_profile
 from certificates import Authority
 from support.admission_notation import put_pair
@@ -68,11 +68,13 @@ async def shaken(folder: Path, profile: TlsProfile, most: ssl.TLSVersion) -> tup
     """Version and suite of a connection, after the certificate was replaced."""
     authority = Authority(folder)
     put_pair(folder, authority.server("webhook"))
-    pair = ServingPair(str(folder), clock=SYSTEM_CLOCK, report=[].append, profile=profile)
-    server = HttpsServer({}, clock=SYSTEM_CLOCK)
-    port = await server.start("127.0.0.1", 0, await pair.listening_context())
+    certificate = ServingCertificate(
+        str(folder), clock=SYSTEM_CLOCK, report=[].append, profile=profile
+    )
+    server = HttpServer({}, clock=SYSTEM_CLOCK)
+    port = await server.start("127.0.0.1", 0, await certificate.wait_for_context())
     put_pair(folder, authority.server("webhook"))
-    pair.look()
+    certificate.reload()
     trust = ssl.create_default_context(cafile=str(authority.certificate))
     trust.maximum_version = most
     try:

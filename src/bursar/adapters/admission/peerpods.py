@@ -1,19 +1,18 @@
-"""Reviews of new pods on upstream's path for peer pods, with its manners.
+"""The route of peer pods: reviews of new pods, answered as upstream's webhook answers them.
 
-Whatever happens is said inside a review and with HTTP status 200: that is how the
-webhook of peer pods speaks, and an API server shows such a text to the pod's author,
-where it keeps the body of any other answer to itself.
+Every response has HTTP status 200 and holds a review, errors too. An API server shows the
+message of a review to the author of the pod. It does not show the body of an HTTP error.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
 import msgspec
 
-from bursar.adapters.serving.server import JSON, Bounded, Incoming, Outgoing, Route
+from bursar.adapters.serving.message import JSON, Request, Response, Route, Routes
 from bursar.core.peerpods.json_document import JsonObject
 from bursar.core.peerpods.record import RECORD_ANNOTATION
 from bursar.core.peerpods.rewriting import ANNOTATIONS_READ, Denied, Rewritten, rewrite
@@ -40,18 +39,19 @@ from bursar.wire.structs.fields import printable
 
 PEER_PODS_PATH: Final = "/mutate-v1-pod"
 BODY_BYTES_MAX: Final = 7 * 2**20
-"""As upstream has it, which refuses a body of exactly this size as well."""
+"""Upstream's limit. A body of exactly this size is refused too."""
 REFUSED_BYTES_MAX: Final = 2**20
-"""What is larger by so much is still read, to be refused in upstream's words."""
+"""A body that exceeds the limit by no more than this is read and refused in upstream's words."""
 MESSAGE_LENGTH_MAX: Final = 2048
-KNOWN_PODS_MAX: Final = 512
-KNOWN_BYTES_MAX: Final = 16 * 2**10
-"""Of what is read of a pod, to be remembered. All together stay below 40 MiB, answers included."""
+CACHED_ANSWERS_MAX: Final = 512
+CACHE_KEY_BYTES_MAX: Final = 16 * 2**10
+"""Answers to larger pods are not cached. So the cache stays below 40 MiB, answers included."""
 ANNOTATIONS_IGNORED_BYTES_MAX: Final = 128 * 2**10
-"""Of a review. With all that is written for a pod of the size above they have room on it."""
+"""Up to this size of a review, annotations that the rewrite does not read cannot make the
+annotations of the rewritten pod too large."""
 
 NOTHING_TO_DECODE: Final = "there is no content to decode"
-"""Upstream's words for a review without an object."""
+"""Upstream's message for a review without an object."""
 
 _SIZES: Final = (VCPUS_ANNOTATION, MEMORY_ANNOTATION, MEMORY_ALIAS_ANNOTATION, GPUS_ANNOTATION)
 
@@ -69,13 +69,13 @@ class _Verdict:
 class _Outcome:
     verdict: _Verdict
     end: str
-    """Under which name it is counted."""
+    """The label under which the review is counted."""
     overwritten: int = 0
-    """How many sizes of the pod's author were replaced."""
+    """The number of size annotations of the pod's author that were replaced."""
 
 
 class PeerPodCounts:
-    """How many pods ended how, for /metrics."""
+    """Counts reviews by their result, for /metrics."""
 
     def __init__(self) -> None:
         self._ends: Counter[str] = Counter(rewritten=0, unchanged=0, untouched=0, denied=0, error=0)
@@ -89,76 +89,77 @@ class PeerPodCounts:
         pods = "bursar_peerpods_reviewed_total"
         sizes = "bursar_peerpods_annotations_overwritten_total"
         lines = [
-            f"# HELP {pods} Reviews of new pods for peer pods, by how they ended.",
+            f"# HELP {pods} Reviews of new pods on the path of peer pods, by result.",
             f"# TYPE {pods} counter",
             *(f'{pods}{{end="{end}"}} {count}' for end, count in sorted(self._ends.items())),
-            f"# HELP {sizes} Sizes annotated by the author of a pod that were replaced.",
+            f"# HELP {sizes} Size annotations by authors of pods that were replaced.",
             f"# TYPE {sizes} counter",
             f"{sizes} {self._overwritten}",
         ]
         return ("\n".join(lines) + "\n").encode()
 
 
-def peer_pod_routes(settings: PeerPodSettings, counts: PeerPodCounts) -> Mapping[str, Route]:
-    known = _KnownPods(settings)
+def peer_pod_routes(settings: PeerPodSettings, counts: PeerPodCounts) -> Routes:
+    cache = _AnswerCache(settings)
 
-    async def review(incoming: Incoming) -> Outgoing:
-        asked = decode_peer_review(incoming.body) if _problem(incoming) is None else None
+    async def review(request: Request) -> Response:
+        asked = decode_peer_review(request.body) if _problem(request) is None else None
         if asked is not None:
-            ending = known.ending_of(asked, len(incoming.body))
-            counts.add(ending.end, ending.overwritten)
-            return Outgoing(ending.answer.to(asked.uid), content_type=JSON)
-        # Something is wrong with it; now it matters what.
-        spoken, outcome = _judged(incoming, settings)
+            cached = cache.answer_to(asked, len(request.body))
+            counts.add(cached.end, cached.overwritten)
+            return Response(cached.answer.to(asked.uid), content_type=JSON)
+        # The quick way could not read it. The slow way finds out what is wrong.
+        decoded, outcome = _judge(request, settings)
         counts.add(outcome.end, outcome.overwritten)
-        return Outgoing(encode_answer(spoken, outcome.verdict), content_type=JSON)
+        return Response(encode_answer(decoded, outcome.verdict), content_type=JSON)
 
-    return {PEER_PODS_PATH: Bounded(review, BODY_BYTES_MAX + REFUSED_BYTES_MAX)}
+    return {("POST", PEER_PODS_PATH): Route(review, BODY_BYTES_MAX + REFUSED_BYTES_MAX)}
 
 
-# ------------------------------------------------------------------ pods that are alike
+# ------------------------------------------------------------------ cached answers
 
 
 @dataclass(frozen=True, slots=True)
-class _Ending:
-    """An outcome as bytes, so that many can be kept and none costs more than its length."""
+class _CachedAnswer:
+    """An encoded outcome. Bytes keep the memory of the cache predictable."""
 
     answer: AnswerToMany
     end: str
     overwritten: int
 
 
-class _KnownPods:
-    """What becomes of pods. Those of one workload are alike, so a pod's like is remembered."""
+class _AnswerCache:
+    """Answers by all that decides about them. Pods of one workload get the same answer."""
 
     def __init__(self, settings: PeerPodSettings) -> None:
         self._settings = settings
-        self._endings: OrderedDict[bytes, _Ending] = OrderedDict()
+        self._answers: OrderedDict[bytes, _CachedAnswer] = OrderedDict()
 
-    def ending_of(self, asked: PeerReview, review_bytes: int) -> _Ending:
-        likeness = _likeness(asked, review_bytes)
-        if likeness is None:
-            return self._ending(asked)
-        ending = self._endings.get(likeness)
-        if ending is not None:
-            self._endings.move_to_end(likeness)
-            return ending
-        ending = self._endings[likeness] = self._ending(asked)
-        if len(self._endings) > KNOWN_PODS_MAX:
-            self._endings.popitem(last=False)
-        return ending
+    def answer_to(self, asked: PeerReview, review_bytes: int) -> _CachedAnswer:
+        key = _cache_key(asked, review_bytes)
+        if key is None:
+            return self._computed(asked)
+        answer = self._answers.get(key)
+        if answer is not None:
+            self._answers.move_to_end(key)
+            return answer
+        answer = self._answers[key] = self._computed(asked)
+        if len(self._answers) > CACHED_ANSWERS_MAX:
+            self._answers.popitem(last=False)
+        return answer
 
-    def _ending(self, asked: PeerReview) -> _Ending:
+    def _computed(self, asked: PeerReview) -> _CachedAnswer:
         outcome = _outcome(asked.pod, self._settings)
         answer = encode_answer_to_many(asked.api_version, outcome.verdict)
-        return _Ending(answer, outcome.end, outcome.overwritten)
+        return _CachedAnswer(answer, outcome.end, outcome.overwritten)
 
 
-def _likeness(asked: PeerReview, review_bytes: int) -> bytes | None:
-    """All that decides about the answer to a review; None if it is too much to remember.
+def _cache_key(asked: PeerReview, review_bytes: int) -> bytes | None:
+    """All that decides about the answer to a review, or None if it is too large to cache.
 
-    Of annotations that are not read it matters whether there are any, since then one is
-    added to them, and how large they are: too large only in a review that is large itself.
+    The values of annotations that the rewrite does not read make no difference. Whether there
+    are any does, because the patch then adds to the existing annotations. Their size does too,
+    but only in a large review.
     """
     pod, has_others = asked.pod, False
     annotations = _annotations(pod)
@@ -167,22 +168,22 @@ def _likeness(asked: PeerReview, review_bytes: int) -> bytes | None:
         has_others = len(read) < len(annotations)
         pod = {**pod, "metadata": {"annotations": read}}
     try:
-        likeness = msgspec.json.encode((asked.api_version, has_others, pod))
+        cache_key = msgspec.json.encode((asked.api_version, has_others, pod))
     except (OverflowError, RecursionError):
         return None
-    return likeness if len(likeness) <= KNOWN_BYTES_MAX else None
+    return cache_key if len(cache_key) <= CACHE_KEY_BYTES_MAX else None
 
 
 # ------------------------------------------------------------------ one pod
 
 
-def _judged(incoming: Incoming, settings: PeerPodSettings) -> tuple[Asked | None, _Outcome]:
-    """What was asked, as far as it could be read, and what is answered."""
-    problem = _problem(incoming)
+def _judge(request: Request, settings: PeerPodSettings) -> tuple[Asked | None, _Outcome]:
+    """Return the review, or None if it cannot be decoded, and the outcome."""
+    problem = _problem(request)
     if problem is not None:
         return None, problem
     try:
-        review = decode_review(incoming.body)
+        review = decode_review(request.body)
     except ReviewError as error:
         return None, _failure(HTTPStatus.BAD_REQUEST, str(error))
     if not review.object:
@@ -193,15 +194,15 @@ def _judged(incoming: Incoming, settings: PeerPodSettings) -> tuple[Asked | None
         return review, _failure(HTTPStatus.BAD_REQUEST, str(error))
 
 
-def _problem(incoming: Incoming) -> _Outcome | None:
-    """What is wrong before anything is read, in the order in which upstream looks."""
-    if not incoming.body:
+def _problem(request: Request) -> _Outcome | None:
+    """Check the request before its body is decoded, in upstream's order."""
+    if not request.body:
         return _failure(HTTPStatus.BAD_REQUEST, "request body is empty")
-    if len(incoming.body) >= BODY_BYTES_MAX:
+    if len(request.body) >= BODY_BYTES_MAX:
         text = f"request entity is too large; limit is {BODY_BYTES_MAX} bytes"
         return _failure(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
-    if incoming.content_type != JSON:
-        text = f"contentType={incoming.content_type}, expected {JSON}"
+    if request.content_type != JSON:
+        text = f"contentType={request.content_type}, expected {JSON}"
         return _failure(HTTPStatus.BAD_REQUEST, text)
     return None
 
@@ -225,7 +226,10 @@ def _outcome(pod: JsonObject, settings: PeerPodSettings) -> _Outcome:
 
 
 def _overwritten(pod: JsonObject, rewriting: Rewritten) -> int:
-    """How many sizes of the pod's author were replaced; what an earlier look wrote is not his."""
+    """Count the replaced size annotations of the pod's author.
+
+    A pod with a record was rewritten before, so its sizes are not the author's.
+    """
     before = _annotations(pod)
     if RECORD_ANNOTATION in before:
         return 0

@@ -1,32 +1,27 @@
-"""The paths of the webhook, and what goes wrong on them before a review is judged."""
+"""The routes of the webhook, and what is refused before a review is judged."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeAlias
 
-from bursar.adapters.admission.reviewing import UnanswerableError
-from bursar.adapters.serving.server import (
-    BODY_BYTES_MAX,
-    JSON,
-    READY_PATH,
-    Bounded,
-    Incoming,
-    Outgoing,
-    Route,
-)
+from bursar.adapters.admission.reviewer import UnanswerableError
+from bursar.adapters.serving.message import JSON, Request, Response, Route, Routes, refusal
+from bursar.adapters.serving.probes import probe_routes
 from bursar.app.admission.pods import Verdict
 from bursar.wire.admission import ReviewError
 
 REVIEW_PATHS: Final = ("/serve-path", "/gate", "/validate")
-"""One behaviour under three names: AAQ's, and one for each kind of webhook configuration."""
-METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""AAQ's path, and one for each kind of webhook configuration. All three behave the same."""
+BODY_BYTES_MAX: Final = 3 * 2**20
+"""A review holds an object twice. An API server stores none above 1.5 MiB by default."""
 
-Answer = Callable[[bytes], Awaitable[tuple[bytes, Verdict]]]
+Answer: TypeAlias = Callable[[bytes], Awaitable[tuple[bytes, Verdict]]]
+"""Returns the response to a review and its verdict. Raises `ReviewError`, `UnanswerableError`."""
 
 
 class ReviewCounts:
-    """How many reviews ended how, for /metrics."""
+    """Counts reviews by their result, for /metrics."""
 
     def __init__(self) -> None:
         self._ends: Counter[str] = Counter(allowed=0, denied=0, error=0)
@@ -37,7 +32,7 @@ class ReviewCounts:
     def exposition(self) -> bytes:
         name = "bursar_admission_reviews_total"
         lines = [
-            f"# HELP {name} Admission reviews by how they ended.",
+            f"# HELP {name} Admission reviews by result.",
             f"# TYPE {name} counter",
             *(f'{name}{{end="{end}"}} {count}' for end, count in sorted(self._ends.items())),
         ]
@@ -50,35 +45,24 @@ def webhook_routes(
     counts: ReviewCounts,
     metrics: Callable[[], bytes],
     body_bytes_max: int = BODY_BYTES_MAX,
-) -> Mapping[str, Route]:
-    async def review(incoming: Incoming) -> Outgoing:
-        outgoing, end = await _reviewed(incoming, answer)
+) -> Routes:
+    async def review(request: Request) -> Response:
+        response, end = await _review(request, answer)
         counts.add(end)
-        return outgoing
+        return response
 
-    async def health(_: Incoming) -> Outgoing:
-        return Outgoing(b"OK")
-
-    async def exposition(_: Incoming) -> Outgoing:
-        return Outgoing(metrics(), content_type=METRICS_TYPE)
-
-    return {
-        **dict.fromkeys(REVIEW_PATHS, Bounded(review, body_bytes_max)),
-        "/healthz": health,
-        READY_PATH: health,
-        "/metrics": exposition,
-    }
+    route = Route(review, body_bytes_max)
+    return {**probe_routes(metrics), **{("POST", path): route for path in REVIEW_PATHS}}
 
 
-async def _reviewed(incoming: Incoming, answer: Answer) -> tuple[Outgoing, str]:
-    media_type = incoming.content_type.partition(";")[0].strip()
-    if media_type != JSON:
-        problem = f'Content-Type: "{incoming.content_type}" should be "{JSON}"'
-        return Outgoing(problem.encode(), HTTPStatus.BAD_REQUEST), "error"
+async def _review(request: Request, answer: Answer) -> tuple[Response, str]:
+    if request.media_type != JSON:
+        problem = f'Content-Type: "{request.content_type}" should be "{JSON}"'
+        return refusal(HTTPStatus.BAD_REQUEST, problem), "error"
     try:
-        body, verdict = await answer(incoming.body)
+        body, verdict = await answer(request.body)
     except ReviewError as error:
-        return Outgoing(str(error).encode(), HTTPStatus.BAD_REQUEST), "error"
+        return refusal(HTTPStatus.BAD_REQUEST, str(error)), "error"
     except UnanswerableError as error:
-        return Outgoing(str(error).encode(), HTTPStatus.INTERNAL_SERVER_ERROR), "error"
-    return Outgoing(body, content_type=JSON), "allowed" if verdict.is_allowed else "denied"
+        return refusal(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)), "error"
+    return Response(body, content_type=JSON), "allowed" if verdict.is_allowed else "denied"

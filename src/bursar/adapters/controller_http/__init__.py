@@ -1,1 +1,1 @@
-"""What the controller answers over HTTPS: metrics, health, who leads, and resizes."""
+"""The HTTP routes of the controller: metrics, health, leadership and resizes."""

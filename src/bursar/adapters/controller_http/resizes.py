@@ -1,8 +1,8 @@
 """POST /v1/resizes: the webhook asks whether a running pod may grow.
 
-Only its service account may ask, because an answer reserves room. Whoever does not lead
-says so, and the webhook looks up again who does. Nothing of a pod or a token is ever
-part of an answer.
+Only the webhook's service account may ask, because an answer reserves quota. A replica that
+does not lead answers 421, and the webhook reads the Lease again. No response contains any part
+of a pod or a token.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,14 +12,14 @@ from typing import Final
 
 import msgspec
 
-from bursar.adapters.serving.server import JSON, Incoming, Outgoing
+from bursar.adapters.serving.message import JSON, Request, Response, refusal
 from bursar.app.cluster.ports import ClusterError, UnavailableError
 from bursar.app.quota.resize import ResizeService
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.refusal import explanation
 
 WEBHOOK: Final = "aaq-server"
-"""Service account of the process that answers admission reviews."""
+"""The service account of the process that answers admission reviews."""
 SCHEME: Final = "bearer"
 ID_LENGTH_MAX: Final = 256
 
@@ -30,7 +30,7 @@ def webhook_user(namespace: str) -> str:
     return f"system:serviceaccount:{namespace}:{WEBHOOK}"
 
 
-class _Question(msgspec.Struct, rename="camel"):
+class _ResizeQuestion(msgspec.Struct, rename="camel"):
     id: str
     namespace: str
     name: str
@@ -45,47 +45,46 @@ class _Pod(msgspec.Struct):
     status: dict[str, msgspec.Raw] | None = None
 
 
-class _Answer(msgspec.Struct):
+class _ResizeAnswer(msgspec.Struct):
     allowed: bool
     message: str = ""
 
 
-_QUESTIONS: Final = msgspec.json.Decoder(_Question)
+_QUESTIONS: Final = msgspec.json.Decoder(_ResizeQuestion)
 _PODS: Final = msgspec.json.Decoder(_Pod)
 
 
 class _RefusedError(Exception):
-    """A question that gets no answer; the text is what the sender is told."""
+    """The request is not answered; the caller receives the response that it holds."""
 
     def __init__(self, code: HTTPStatus, text: str) -> None:
         super().__init__(text)
-        self.outgoing: Final = Outgoing(text.encode(), code)
+        self.response: Final = refusal(code, text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeRoute:
-    """A route of the controller's server."""
+    """The handler of POST /v1/resizes."""
 
     user: str
-    """Who may ask."""
+    """The only user who may ask."""
     find_username: Callable[[str], Awaitable[str | None]]
-    """Whose token it is; None if nobody's. Raises `ClusterError`."""
+    """Returns the user of a token, or None if the token is not valid. Raises `ClusterError`."""
     find_resizes: Callable[[], ResizeService | None]
-    """None while we do not lead."""
+    """Returns None while this replica does not lead."""
     decode: Callable[[bytes], PodRow]
-    """Raises `ValueError`. Best the one of the informer, so that equal pods stay one object."""
+    """Raises `ValueError`. Use the informer's decoder, which shares equal parts of pods."""
 
-    async def __call__(self, incoming: Incoming) -> Outgoing:
+    async def __call__(self, request: Request) -> Response:
         try:
-            await self._require_webhook(incoming)
-            question = _question(incoming)
-            answer = self._answer(question)
+            await self._require_webhook(request)
+            answer = self._answer(_decode_question(request))
         except _RefusedError as error:
-            return error.outgoing
-        return Outgoing(msgspec.json.encode(answer), content_type=JSON)
+            return error.response
+        return Response(msgspec.json.encode(answer), content_type=JSON)
 
-    async def _require_webhook(self, incoming: Incoming) -> None:
-        scheme, _, token = incoming.authorization.partition(" ")
+    async def _require_webhook(self, request: Request) -> None:
+        scheme, _, token = request.authorization.partition(" ")
         if scheme.lower() != SCHEME or not token:
             raise _RefusedError(HTTPStatus.UNAUTHORIZED, "a bearer token is required")
         try:
@@ -98,9 +97,9 @@ class ResizeRoute:
         if username != self.user:
             raise _RefusedError(HTTPStatus.FORBIDDEN, f"only {self.user} may ask")
 
-    def _answer(self, question: _Question) -> _Answer:
-        row = self._row(question)
-        # Asked for only now, because leadership may have changed while the token was checked.
+    def _answer(self, question: _ResizeQuestion) -> _ResizeAnswer:
+        row = self._decode_pod(question)
+        # Leadership may have changed while the token was checked, so it is looked up here.
         resizes = self.find_resizes()
         if resizes is None:
             problem = "this replica does not lead"
@@ -109,9 +108,9 @@ class ResizeRoute:
             refusals = resizes.resize(row, question.id, is_dry_run=question.dry_run)
         except UnavailableError as error:
             raise _RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, error.message) from None
-        return _Answer(allowed=not refusals, message=explanation(refusals))
+        return _ResizeAnswer(allowed=not refusals, message=explanation(refusals))
 
-    def _row(self, question: _Question) -> PodRow:
+    def _decode_pod(self, question: _ResizeQuestion) -> PodRow:
         try:
             row = self.decode(_without_conditions(question.pod))
         except ValueError:
@@ -125,13 +124,11 @@ class ResizeRoute:
         return row
 
 
-def _question(incoming: Incoming) -> _Question:
-    if incoming.method != "POST":
-        raise _RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "only POST is answered here")
-    if incoming.content_type.partition(";")[0].strip() != JSON:
+def _decode_question(request: Request) -> _ResizeQuestion:
+    if request.media_type != JSON:
         raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"{JSON} is expected")
     try:
-        question = _QUESTIONS.decode(incoming.body)
+        question = _QUESTIONS.decode(request.body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise _RefusedError(HTTPStatus.BAD_REQUEST, "the question cannot be read") from None
     if not question.id or len(question.id) > ID_LENGTH_MAX:
@@ -140,10 +137,10 @@ def _question(incoming: Incoming) -> _Question:
 
 
 def _without_conditions(body: msgspec.Raw) -> bytes:
-    """The pod as it will be judged if the node takes it.
+    """The pod without the conditions that its node reported for an earlier resize.
 
-    That the node refused an earlier resize says nothing about this one; a pod is charged
-    less while such a condition stands.
+    A pod is charged for its smaller size while the node refuses a resize. That refusal does
+    not apply to the new resize.
     """
     pod = _PODS.decode(body)
     if pod.status:

@@ -1,15 +1,21 @@
-"""The paths of the controller that anybody may ask, as AAQ's are."""
+"""The routes of the controller. All but resizes answer any caller, as AAQ's do."""
 
-from collections.abc import Callable, Mapping
-from http import HTTPStatus
+from collections.abc import Callable
 from typing import Final
 
-from bursar.adapters.serving.server import JSON, READY_PATH, Incoming, Outgoing, Route
+from bursar.adapters.serving.message import JSON, Handler, Request, Response, Route, Routes
+from bursar.adapters.serving.probes import probe_routes, readiness
 
 LEADER_PATH: Final = "/leader"
-METRICS_PATH: Final = "/metrics"
 RESIZES_PATH: Final = "/v1/resizes"
-READING: Final = ("GET", "HEAD")
+RESIZE_BODY_BYTES_MAX: Final = 3 * 2**20
+"""A resize request holds one pod. An API server stores no object above 1.5 MiB by default."""
+
+_LEADER: Final = {
+    True: Response(b'{"apiserver":{"leader":"true"}}', content_type=JSON),
+    False: Response(b'{"apiserver":{"leader":"false"}}', content_type=JSON),
+}
+"""AAQ's answers, byte for byte: the value is a string, not a boolean."""
 
 
 def controller_routes(
@@ -17,46 +23,18 @@ def controller_routes(
     is_leader: Callable[[], bool],
     problem: Callable[[], str],
     metrics: Callable[[], bytes],
-    metrics_type: str,
-    resizes: Route,
-) -> Mapping[str, Route]:
-    """`problem` says what keeps the controller from being ready; empty if nothing does."""
+    resizes: Handler,
+) -> Routes:
+    """`problem` returns why the controller is not ready, or an empty string."""
 
-    async def leader(_: Incoming) -> Outgoing:
-        # To the letter what AAQ answers, where the truth is a text.
-        return Outgoing(_LEADER[is_leader()], content_type=JSON)
+    async def leader(_: Request) -> Response:
+        return _LEADER[is_leader()]
 
-    async def health(_: Incoming) -> Outgoing:
-        return Outgoing(b"OK")
-
-    async def readiness(_: Incoming) -> Outgoing:
-        text = problem()
-        if text:
-            return Outgoing(text.encode(), HTTPStatus.SERVICE_UNAVAILABLE)
-        return Outgoing(b"OK")
-
-    async def exposition(_: Incoming) -> Outgoing:
-        return Outgoing(metrics(), content_type=metrics_type)
+    async def ready() -> Response:
+        return readiness(problem())
 
     return {
-        LEADER_PATH: _reading(leader),
-        "/healthz": _reading(health),
-        READY_PATH: _reading(readiness),
-        METRICS_PATH: _reading(exposition),
-        RESIZES_PATH: resizes,
+        **probe_routes(metrics, ready),
+        ("GET", LEADER_PATH): Route(leader),
+        ("POST", RESIZES_PATH): Route(resizes, RESIZE_BODY_BYTES_MAX),
     }
-
-
-_LEADER: Final = {
-    True: b'{"apiserver":{"leader":"true"}}',
-    False: b'{"apiserver":{"leader":"false"}}',
-}
-
-
-def _reading(route: Route) -> Route:
-    async def only_reading(incoming: Incoming) -> Outgoing:
-        if incoming.method not in READING:
-            return Outgoing(b"only GET is answered here", HTTPStatus.METHOD_NOT_ALLOWED)
-        return await route(incoming)
-
-    return only_reading

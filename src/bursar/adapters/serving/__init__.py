@@ -1,1 +1,1 @@
-"""An HTTPS server and the certificate it shows, for every process of Bursar that answers others."""
+"""The HTTP server of every Bursar process, and the certificate that it presents."""

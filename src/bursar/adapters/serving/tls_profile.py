@@ -1,6 +1,6 @@
-"""Which TLS versions and suites to take, as programs written in Go are told.
+"""The TLS versions and cipher suites that a server accepts, set as upstream's webhook sets them.
 
-Names are Go's, and what is wrong with them is said as upstream says it.
+The names are those of Go's crypto/tls, and the error messages are upstream's.
 """
 
 import ssl
@@ -33,20 +33,20 @@ SUITES: Final = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
     "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256": "ECDHE-RSA-AES128-SHA256",
 }
-"""Names that Go knows, and what OpenSSL calls them. RC4 and 3DES are not in OpenSSL any more."""
+"""Go's names of cipher suites, with OpenSSL's. OpenSSL has removed RC4 and 3DES."""
 SUITES_OF_13: Final = frozenset(
     {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
 )
-"""Taken and without effect, as upstream: neither Go nor Python lets anybody choose among them."""
+"""Accepted without effect, as upstream: neither Go nor Python can restrict these suites."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsProfile:
-    """What is asked of connections beyond what is usual."""
+    """Restrictions on top of the defaults: TLS 1.2 or newer, and OpenSSL's suites."""
 
     least: ssl.TLSVersion | None = None
     suites: tuple[str, ...] = ()
-    """Names by OpenSSL, for TLS 1.2; none for the usual ones."""
+    """OpenSSL's names, for TLS 1.2. Empty for the default suites."""
 
     def apply(self, context: ssl.SSLContext) -> None:
         if self.least is not None:
@@ -56,7 +56,7 @@ class TlsProfile:
 
 
 def tls_profile(version: str, suites: str) -> TlsProfile:
-    """Read upstream's two settings. Raises `ValueError` in its words."""
+    """Parse upstream's two settings. Raises `ValueError` with upstream's message."""
     version = version.strip()
     wanted = [name for each in suites.split(",") if (name := each.strip())]
     if not version and not wanted:
@@ -88,4 +88,4 @@ def _suites(wanted: list[str]) -> tuple[str, ...]:
     return tuple(SUITES[name] for name in wanted if name in SUITES)
 
 
-USUAL: Final = TlsProfile()
+DEFAULT_PROFILE: Final = TlsProfile()

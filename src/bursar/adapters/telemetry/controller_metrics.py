@@ -10,13 +10,11 @@ from bursar.adapters.telemetry.controller_families import (
     TermView,
     controller_families,
 )
-from bursar.adapters.telemetry.exposition import CONTENT_TYPE, Family, exposition
+from bursar.adapters.telemetry.exposition import Family, exposition
 from bursar.adapters.telemetry.process import process_families
 from bursar.app.capacity.controller import CapacityController
 from bursar.app.controller.controller import Controller
 from bursar.app.controller.term import Term
-
-__all__ = ["CONTENT_TYPE", "controller_metrics"]
 
 
 def controller_metrics(controller: Controller, limiter: Limited) -> bytes:

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from bursar.core.model.quantity import Quantity
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SAMPLES_MAX: Final = 50_000
 """Maximum series per metric family; further series are dropped and counted."""
 

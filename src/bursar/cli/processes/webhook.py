@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from bursar.adapters.admission.desk_client import DeskSettings
-from bursar.adapters.serving.server import BODY_BYTES_MAX
+from bursar.adapters.admission.routes import BODY_BYTES_MAX
 from bursar.adapters.serving.tls_profile import TlsProfile, tls_profile
 from bursar.app.admission.pods import CONTROLLER, Installation, WhenUnreachable
 from bursar.cli.exit_codes import OK, BadInputError

@@ -9,16 +9,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bursar.adapters.memory.simulation.clock import VirtualClock
-from bursar.adapters.serving.server import Incoming, Outgoing, ServerLimits
-from bursar.adapters.serving.serving_pair import ServingPair
+from bursar.adapters.serving.limits import ServerLimits
+from bursar.adapters.serving.message import Response, Route, fixed
+from bursar.adapters.serving.serving_certificate import ServingCertificate
 from certificates import Authority, Pair, _draft, _write_key
 from support.admission_notation import put_pair, running
 
 LIMITS = ServerLimits(linger_seconds=0.01)
-
-
-async def health(_: Incoming) -> Outgoing:
-    return Outgoing(b"OK")
+ROUTES = {("GET", "/healthz"): Route(fixed(Response(b"OK")))}
 
 
 async def shown(port: int, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> str:
@@ -45,12 +43,12 @@ def rsa_pair(folder, authority: Authority) -> Pair:
 
 
 async def test_a_new_pair_is_shown_in_the_next_handshake(tmp_path):
-    async with running(tmp_path, {"/healthz": health}, LIMITS) as server:
+    async with running(tmp_path, ROUTES, LIMITS) as server:
         assert await shown(server.port) == "CN=webhook"
 
         put_pair(tmp_path, Authority(tmp_path).server("second"))
         assert await shown(server.port) == "CN=webhook"
-        server.pair.look()
+        server.certificate.reload()
 
         assert await shown(server.port) == "CN=second"
         assert server.said == ["a certificate was read", "a new certificate"]
@@ -59,27 +57,27 @@ async def test_a_new_pair_is_shown_in_the_next_handshake(tmp_path):
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_a_key_of_another_type_leaves_nothing_of_the_old_one(tmp_path, version):
     """One TLS context holds a certificate for each type of key, and would go on showing both."""
-    async with running(tmp_path, {"/healthz": health}, LIMITS) as server:
+    async with running(tmp_path, ROUTES, LIMITS) as server:
         put_pair(tmp_path, rsa_pair(tmp_path, Authority(tmp_path)))
-        server.pair.look()
+        server.certificate.reload()
         assert await shown(server.port, version) == "CN=rsa"
 
         put_pair(tmp_path, Authority(tmp_path).server("elliptic"))
-        server.pair.look()
+        server.certificate.reload()
         assert await shown(server.port, version) == "CN=elliptic"
 
 
 async def test_open_connections_outlive_their_certificate(tmp_path):
-    async with running(tmp_path, {"/healthz": health}, LIMITS) as server:
-        assert await server.ask("/healthz") == (200, "OK")
+    async with running(tmp_path, ROUTES, LIMITS) as server:
+        assert await server.get("/healthz") == (200, "OK")
 
         # Signed by somebody whom the client does not trust: a new handshake would fail.
         other = tmp_path / "other"
         other.mkdir()
         put_pair(tmp_path, Authority(other).server("stranger"))
-        server.pair.look()
+        server.certificate.reload()
 
-        assert await server.ask("/healthz") == (200, "OK")
+        assert await server.get("/healthz") == (200, "OK")
         assert await shown(server.port) == "CN=stranger"
 
 
@@ -88,33 +86,33 @@ async def test_open_connections_outlive_their_certificate(tmp_path):
 async def test_u_cm_05_a_broken_pair_keeps_the_one_before_and_is_reported_once(
     tmp_path, broken, content
 ):
-    async with running(tmp_path, {"/healthz": health}, LIMITS) as server:
+    async with running(tmp_path, ROUTES, LIMITS) as server:
         if content is None:
             (tmp_path / broken).unlink()
         else:
             (tmp_path / broken).write_bytes(content)
-        server.pair.look()
-        server.pair.look()
+        server.certificate.reload()
+        server.certificate.reload()
 
         assert await shown(server.port) == "CN=webhook"
         assert len(server.said) == 2
         assert server.said[1].startswith("the certificate cannot be used, the one before stays")
 
         put_pair(tmp_path, Authority(tmp_path).server("mended"))
-        server.pair.look()
+        server.certificate.reload()
         assert await shown(server.port) == "CN=mended"
 
 
 async def test_a_certificate_without_its_key_is_not_taken(tmp_path):
     """The two files of a folder that is no mounted Secret do not change at the same instant."""
-    async with running(tmp_path, {"/healthz": health}, LIMITS) as server:
+    async with running(tmp_path, ROUTES, LIMITS) as server:
         second = Authority(tmp_path).server("second")
         (tmp_path / "tls.crt").write_bytes(second.certificate.read_bytes())
-        server.pair.look()
+        server.certificate.reload()
         assert await shown(server.port) == "CN=webhook"
 
         (tmp_path / "tls.key").write_bytes(second.key.read_bytes())
-        server.pair.look()
+        server.certificate.reload()
         assert await shown(server.port) == "CN=second"
 
 
@@ -125,9 +123,9 @@ async def test_an_encrypted_key_is_refused_without_asking_for_a_password(tmp_pat
         serialization.PrivateFormat.PKCS8,
         serialization.BestAvailableEncryption(b"secret"),
     )
-    async with running(tmp_path, {"/healthz": health}, LIMITS) as server:
+    async with running(tmp_path, ROUTES, LIMITS) as server:
         (tmp_path / "tls.key").write_bytes(locked)
-        server.pair.look()
+        server.certificate.reload()
 
         assert server.said[-1].startswith("the certificate cannot be used")
 
@@ -135,8 +133,8 @@ async def test_an_encrypted_key_is_refused_without_asking_for_a_password(tmp_pat
 async def test_u_cm_04_a_pair_that_appears_later_is_waited_for(tmp_path):
     clock = VirtualClock()
     said: list[str] = []
-    pair = ServingPair(str(tmp_path), clock=clock, report=said.append)
-    waiting = asyncio.create_task(pair.listening_context())
+    certificate = ServingCertificate(str(tmp_path), clock=clock, report=said.append)
+    waiting = asyncio.create_task(certificate.wait_for_context())
     await clock.advance(60)
     assert not waiting.done()
 
@@ -155,9 +153,9 @@ async def test_it_looks_by_itself(tmp_path):
     said: list[str] = []
     authority = Authority(tmp_path)
     put_pair(tmp_path, authority.server("first"))
-    pair = ServingPair(str(tmp_path), clock=clock, report=said.append)
-    await pair.listening_context()
-    following = asyncio.create_task(pair.follow())
+    certificate = ServingCertificate(str(tmp_path), clock=clock, report=said.append)
+    await certificate.wait_for_context()
+    following = asyncio.create_task(certificate.watch())
 
     put_pair(tmp_path, authority.server("second"))
     await clock.advance(5)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bursar.adapters.admission.reviewing import UnanswerableError
+from bursar.adapters.admission.reviewer import UnanswerableError
 from bursar.app.admission.pods import Granted, WhenUnreachable
 from support.admission_notation import (
     ACRQ,

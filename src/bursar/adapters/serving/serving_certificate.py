@@ -1,9 +1,10 @@
-"""The certificate that a server shows, followed as its files change.
+"""The certificate that a server presents, reloaded when its files change.
 
-A mounted Secret is replaced while we run. Every handshake takes the newest pair that could be
-read; connections that are open keep the one they began with. A new pair that is broken
-changes nothing but is reported. Loading it into the context in use would not do: that keeps
-one certificate for each type of key, and a client could still be shown the old one.
+A mounted Secret is replaced while the process runs. Each TLS handshake uses the newest
+certificate that could be loaded; open connections keep theirs. A new certificate that cannot be
+loaded is reported, and the one before stays in use. Loading it into the existing context would
+be wrong: a context keeps one certificate for each type of key, so some clients would still be
+shown the old one.
 """
 
 import os
@@ -12,18 +13,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from bursar.adapters.serving.tls_profile import USUAL, TlsProfile
+from bursar.adapters.serving.tls_profile import DEFAULT_PROFILE, TlsProfile
 from bursar.app.cluster.ports import Clock
 
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
-LOOK_SECONDS: Final = 1.0
-"""A look is two calls of the system."""
+POLL_SECONDS: Final = 1.0
+"""How often the files are checked, at the cost of two stat calls."""
+ALPN: Final = ("http/1.1",)
+"""HTTP/2 is not offered, so a kube-apiserver that asks for it falls back."""
 
 _Stamp: TypeAlias = tuple[int, int, int] | None
 
 
-class ServingPair:
+class ServingCertificate:
     """Certificate and key in a folder, named as in a Secret of type `kubernetes.io/tls`."""
 
     def __init__(
@@ -32,7 +35,7 @@ class ServingPair:
         *,
         clock: Clock,
         report: Callable[[str], None],
-        profile: TlsProfile = USUAL,
+        profile: TlsProfile = DEFAULT_PROFILE,
     ) -> None:
         self._files = (Path(folder, CERTIFICATE), Path(folder, KEY))
         self._clock = clock
@@ -41,24 +44,24 @@ class ServingPair:
         self._stamps: tuple[_Stamp, ...] = ()
         self._newest: ssl.SSLContext | None = None
         self.reloads = 0
-        """How often a pair was taken, the first one included."""
+        """How many certificates were loaded, the first one included."""
 
-    async def listening_context(self) -> ssl.SSLContext:
-        """What to listen with. It waits for the first pair, as long as that takes."""
-        while not self.look():
-            await self._clock.sleep(LOOK_SECONDS)
+    async def wait_for_context(self) -> ssl.SSLContext:
+        """Wait for a certificate. Return a context whose handshakes use the newest one."""
+        while not self.reload():
+            await self._clock.sleep(POLL_SECONDS)
         context = self._load()
-        context.sni_callback = self._show_newest
+        context.sni_callback = self._use_newest
         return context
 
-    async def follow(self) -> None:
-        """Keep looking until cancelled."""
+    async def watch(self) -> None:
+        """Reload the files when they change, until cancelled."""
         while True:
-            await self._clock.sleep(LOOK_SECONDS)
-            self.look()
+            await self._clock.sleep(POLL_SECONDS)
+            self.reload()
 
-    def look(self) -> bool:
-        """Take a new pair if there is one; whether there is any to show."""
+    def reload(self) -> bool:
+        """Load the files if they have changed. Return whether there is a certificate to use."""
         stamps = tuple(_stamp(file) for file in self._files)
         if stamps == self._stamps:
             return self._newest is not None
@@ -77,24 +80,26 @@ class ServingPair:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         certificate, key = self._files
-        # With an encrypted key OpenSSL would ask on the terminal; an empty password fails.
+        # For an encrypted key OpenSSL would prompt on the terminal. An empty password fails.
         context.load_cert_chain(certificate, key, password="")
+        context.set_alpn_protocols(ALPN)
+        context.options |= ssl.OP_NO_RENEGOTIATION
         self._profile.apply(context)
         return context
 
-    def _show_newest(
+    def _use_newest(
         self,
         connection: ssl.SSLSocket | ssl.SSLObject,
         name: str | None,  # noqa: ARG002 - ssl's signature
         context: ssl.SSLContext,  # noqa: ARG002 - ssl's signature
     ) -> None:
-        """Called in each handshake, also if the client names no server."""
+        """OpenSSL calls this in each handshake, also if the client sends no server name."""
         assert self._newest is not None
         connection.context = self._newest
 
 
 def _stamp(file: Path) -> _Stamp:
-    """What changes when the file does; None while there is none."""
+    """Values that change when the file does, or None if there is no file."""
     try:
         status = file.stat()
     except OSError:

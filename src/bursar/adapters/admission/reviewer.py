@@ -1,4 +1,4 @@
-"""From the bytes of a review to the bytes of its answer: which question is it, and who decides."""
+"""Decodes an admission review, lets the rule for its kind decide, and encodes the response."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -42,12 +42,12 @@ _PODS: Final = msgspec.json.Decoder(wire_pod.Pod)
 
 
 class UnanswerableError(Exception):
-    """A review that nobody here can judge; the text is what the sender is told."""
+    """No rule can judge the review. The text is sent to the caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewer:
-    """Answers reviews of every kind that Bursar has an opinion about."""
+    """Answers reviews of pods, of resizes, of quotas and of AAQ objects."""
 
     installation: Installation
     quotas: QuotaCheck
@@ -55,7 +55,7 @@ class Reviewer:
     when_unreachable: WhenUnreachable = WhenUnreachable.DENY
 
     async def answer(self, body: bytes) -> tuple[bytes, Verdict]:
-        """The answer, and what it says. Raises `ReviewError`, `UnanswerableError`."""
+        """Return the response and its verdict. Raises `ReviewError`, `UnanswerableError`."""
         review = decode_review(body)
         try:
             verdict = await self._judge(review)
@@ -68,7 +68,7 @@ class Reviewer:
             return await self._judge_pod(review)
         if review.group in ("", GROUP):
             if review.kind in _QUOTA_KINDS:
-                return await self.quotas.judge(_writing(review, _QUOTA_KINDS[review.kind]))
+                return await self.quotas.judge(_quota_writing(review, _QUOTA_KINDS[review.kind]))
             if review.kind == "AAQ":
                 return ONLY_ONE_AAQ
         raise UnanswerableError(
@@ -86,7 +86,7 @@ class Reviewer:
         return judge_update(before.gates, after.gates, review.username, self.installation)
 
     async def _judge_resize(self, review: Review) -> Verdict:
-        if not may_grow(_pod(review.old_object), _pod(review.object)):
+        if not may_grow(_decode_pod(review.old_object), _decode_pod(review.object)):
             return NO_GROWTH
         request = ResizeRequest(
             id=review.uid,
@@ -100,7 +100,7 @@ class Reviewer:
         return await judge_growth(request, self.desk, self.when_unreachable)
 
 
-def _writing(review: Review, kind: QuotaKind) -> QuotaWriting:
+def _quota_writing(review: Review, kind: QuotaKind) -> QuotaWriting:
     text = decode_quota_text(review.object, kind)
     before = decode_quota_text(review.old_object, kind) if review.old_object else None
     return QuotaWriting(
@@ -113,7 +113,7 @@ def _writing(review: Review, kind: QuotaKind) -> QuotaWriting:
     )
 
 
-def _pod(body: bytes) -> Pod:
+def _decode_pod(body: bytes) -> Pod:
     try:
         return wire_pod.to_core(_PODS.decode(body))
     except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -1,0 +1,351 @@
+"""One client connection of the HTTP server: reads requests, sends responses, keeps deadlines."""
+
+import asyncio
+import contextlib
+import logging
+import math
+import ssl
+from collections import Counter, deque
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from enum import Enum
+from http import HTTPStatus
+from typing import Final, cast
+
+from bursar.adapters.serving.limits import ServerLimits
+from bursar.adapters.serving.message import (
+    Response,
+    Routes,
+    encode_response,
+    encode_stream_head,
+    refusal,
+)
+from bursar.adapters.serving.request_reader import CONTINUE, Arrived, RequestReader
+from bursar.adapters.serving.tls_channel import TlsChannel
+from bursar.app.cluster.ports import Clock
+
+READY_PATH: Final = "/readyz"
+"""A server that is stopping is not ready, whatever the handler of this path says."""
+BUFFER_BYTES: Final = 2**16
+
+_LOG: Final = logging.getLogger(__name__)
+_FAILED: Final = refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error")
+_STOPPING: Final = refusal(HTTPStatus.SERVICE_UNAVAILABLE, "shutting down")
+
+
+class Phase(Enum):
+    HANDSHAKE = "handshake"
+    IDLE = "idle"
+    """No request is arriving or being answered."""
+    ARRIVING = "arriving"
+    ANSWERING = "answering"
+    STREAMING = "streaming"
+    CLOSING = "closing"
+    """The last response is sent; further input is discarded."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ServerState:
+    """What the connections of one server share."""
+
+    routes: Routes
+    limits: ServerLimits
+    clock: Clock
+    is_stopping: bool = False
+    connections: dict["Connection", None] = field(default_factory=dict)
+    """Open connections, the oldest first."""
+    by_address: Counter[str] = field(default_factory=Counter)
+    date: bytes = b""
+    """The Date header of responses. The server sets it every second."""
+    emptied: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the last connection is gone."""
+    buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(BUFFER_BYTES)))
+    """Input of whichever connection is being read. It is consumed before another one is."""
+
+    def admit(self, connection: "Connection") -> bool:
+        """Count a new connection, if the bounds allow it."""
+        address = connection.address
+        if self.is_stopping or self.by_address[address] >= self.limits.connections_per_address_max:
+            return False
+        if len(self.connections) >= self.limits.connections_max and not self._make_room():
+            return False
+        self.connections[connection] = None
+        self.by_address[address] += 1
+        return True
+
+    def _make_room(self) -> bool:
+        """Close the oldest waiting connection of the address that has the most connections.
+
+        So a client that opens very many connections shuts out itself, and not other clients.
+        """
+        [(crowded, _)] = self.by_address.most_common(1)
+        for each in self.connections:
+            if each.address == crowded and each.phase in _WAITING:
+                self.forget(each)
+                each.abort()
+                return True
+        return False
+
+    def forget(self, connection: "Connection") -> None:
+        if connection in self.connections:
+            del self.connections[connection]
+            self.by_address[connection.address] -= 1
+            if not self.by_address[connection.address]:
+                del self.by_address[connection.address]
+            if not self.connections:
+                self.emptied.set()
+
+
+_WAITING: Final = (Phase.HANDSHAKE, Phase.IDLE, Phase.ARRIVING, Phase.CLOSING)
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Requests on one connection are answered one after the other, in their order."""
+
+    def __init__(self, state: ServerState, context: ssl.SSLContext | None) -> None:
+        self._state = state
+        self._tls = None if context is None else TlsChannel(context)
+        self._reader = RequestReader(state.routes, state.limits)
+        self._waiting: deque[Arrived] = deque()
+        """Requests that have arrived and are not being answered yet."""
+        self._task: asyncio.Task[None] | None = None
+        self._transport: asyncio.Transport | None = None
+        self._is_read_paused = self._is_write_paused = self._is_eof = False
+        self._drained: asyncio.Future[None] | None = None
+        self.address = ""
+        self.phase = Phase.IDLE if context is None else Phase.HANDSHAKE
+        self.deadline = math.inf
+        """Time of the clock at which `expire` is due."""
+
+    # -------------------------------------------------------------- called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        peer = transport.get_extra_info("peername")
+        self.address = peer[0] if isinstance(peer, tuple) else ""
+        if not self._state.admit(self):
+            cast("asyncio.Transport", transport).abort()
+            return
+        # Not all event loops derive their transports from asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
+        limits = self._state.limits
+        self._expect(limits.idle_seconds if self._tls is None else limits.handshake_seconds)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+        return self._state.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self.phase is Phase.CLOSING or self._transport is None:
+            return
+        data = self._state.buffer[:nbytes]
+        if self._tls is None:
+            self._received(data)
+            return
+        try:
+            plaintext = self._tls.receive(data)
+        except ssl.SSLError:
+            self._end()
+            return
+        if output := self._tls.take_output():
+            self._transport.write(output)
+        if self._tls.is_established and self.phase is Phase.HANDSHAKE:
+            self._wait_in(Phase.IDLE, self._state.limits.idle_seconds)
+        if plaintext:
+            self._received(plaintext)
+        if self._tls.is_ended and not self.eof_received():
+            self._end()
+
+    def eof_received(self) -> bool:
+        """Keep the connection for a response that is due: a client may have ended its side only.
+
+        A stream ends with the client's side, because clients leave it like that.
+        """
+        self._is_eof = True
+        if self.phase is Phase.ANSWERING:
+            return True
+        self._expect(self._state.limits.send_seconds)
+        if self._task is not None:
+            self._task.cancel()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        self._transport = None
+        self._waiting.clear()
+        self._reader.close()
+        if self._task is None:
+            self._state.forget(self)
+        else:
+            self._task.add_done_callback(lambda _: self._state.forget(self))
+            self._task.cancel()
+
+    def pause_writing(self) -> None:
+        self._is_write_paused = True
+        self._expect(self._state.limits.send_seconds)
+        self._pause_or_resume_reading()
+
+    def resume_writing(self) -> None:
+        self._is_write_paused = False
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        if self.phase is Phase.CLOSING:
+            self._expect(self._state.limits.discard_seconds)
+        elif self._task is not None:
+            self.deadline = math.inf
+        else:
+            self._next()
+        self._pause_or_resume_reading()
+
+    # -------------------------------------------------------------- called by the server
+
+    def expire(self) -> None:
+        """End what takes too long. A request that does not arrive is answered with 408."""
+        if self.phase is Phase.ARRIVING and not self._is_write_paused:
+            self._waiting.extend(self._reader.give_up())
+            self._next()
+        else:
+            self.abort()
+
+    def finish(self) -> None:
+        """Close the connection, after the response if one is due."""
+        if self.phase is Phase.ANSWERING:
+            self._expect(self._state.limits.finish_seconds)
+        elif self._transport is not None:
+            if self._task is not None:
+                self._task.cancel()
+            self._end()
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    # -------------------------------------------------------------- requests
+
+    def _received(self, data: bytes | memoryview) -> None:
+        self._waiting.extend(self._reader.feed(data))
+        self._next()
+        self._pause_or_resume_reading()
+
+    def _next(self) -> None:
+        """Answer the next request, or wait for it."""
+        if self._task is not None or self._is_write_paused or self._transport is None:
+            return
+        if self._waiting:
+            self.phase = Phase.ANSWERING
+            self.deadline = math.inf
+            answering = self._answer(self._waiting.popleft())
+            self._task = asyncio.get_running_loop().create_task(answering)
+        elif self._is_eof or (self._state.is_stopping and self.phase is Phase.ANSWERING):
+            self._end()
+        elif self._reader.is_mid_request:
+            self._wait_in(Phase.ARRIVING, self._state.limits.request_seconds)
+            if self._reader.wants_continue:
+                self._reader.wants_continue = False
+                self._write(CONTINUE)
+        else:
+            self._wait_in(Phase.IDLE, self._state.limits.idle_seconds)
+
+    def _wait_in(self, phase: Phase, seconds: float) -> None:
+        """Input that does not change the phase must not extend the deadline."""
+        if self.phase is not phase:
+            self.phase = phase
+            self._expect(seconds)
+
+    async def _answer(self, arrived: Arrived) -> None:
+        request, is_last = arrived.request, arrived.is_last
+        try:
+            response = await arrived.handler(request)
+            if self._state.is_stopping:
+                is_last = True
+                response = _STOPPING if request.path == READY_PATH else response
+            if isinstance(response.body, bytes):
+                is_head = request.method == "HEAD"
+                date = self._state.date
+                self._write(encode_response(response, date, is_head=is_head, is_last=is_last))
+            else:
+                is_last = is_last or not arrived.is_chunkable
+                await self._stream(response, response.body, arrived, is_last=is_last)
+        except asyncio.CancelledError:
+            self.abort()
+            raise
+        except Exception:  # noqa: BLE001 - one bad handler must not end the process
+            _LOG.exception("the handler of %s %s failed", request.method, request.path)
+            if self.phase is Phase.STREAMING:
+                # Without its last chunk the client can tell that the response is incomplete.
+                self.abort()
+                return
+            is_last = True
+            self._write(encode_response(_FAILED, self._state.date, is_head=False, is_last=True))
+        self._task = None
+        if is_last:
+            self._end()
+        else:
+            self._next()
+            self._pause_or_resume_reading()
+
+    async def _stream(
+        self,
+        response: Response,
+        body: AsyncGenerator[bytes, None],
+        arrived: Arrived,
+        *,
+        is_last: bool,
+    ) -> None:
+        is_chunked = arrived.is_chunkable
+        date = self._state.date
+        self._write(encode_stream_head(response, date, is_chunked=is_chunked, is_last=is_last))
+        async with contextlib.aclosing(body):
+            if arrived.request.method == "HEAD":
+                return
+            self.phase = Phase.STREAMING
+            async for piece in body:
+                # An empty chunk would end the response.
+                if piece:
+                    self._write(b"%x\r\n%b\r\n" % (len(piece), piece) if is_chunked else piece)
+                if self._is_write_paused:
+                    self._drained = asyncio.get_running_loop().create_future()
+                    await self._drained
+                else:
+                    # A generator that never waits must not keep the loop for itself.
+                    await asyncio.sleep(0)
+        if is_chunked:
+            self._write(b"0\r\n\r\n")
+
+    def _end(self) -> None:
+        """Send nothing more, and close the connection when the client does."""
+        if self.phase is Phase.CLOSING:
+            return
+        self.phase = Phase.CLOSING
+        self._waiting.clear()
+        transport, limits = self._transport, self._state.limits
+        if transport is None or transport.is_closing():
+            return
+        if self._tls is not None:
+            transport.write(self._tls.end())
+        is_sent = not transport.get_write_buffer_size()
+        self._expect(limits.discard_seconds if is_sent else limits.send_seconds)
+        if self._is_eof:
+            transport.close()
+        else:
+            transport.write_eof()
+            self._pause_or_resume_reading()
+
+    def _write(self, data: bytes) -> None:
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.write(data if self._tls is None else self._tls.send(data))
+
+    def _pause_or_resume_reading(self) -> None:
+        """Read no further requests while responses are due or cannot be sent."""
+        transport = self._transport
+        is_paused = bool(self._waiting) or (
+            self._is_write_paused and self.phase is not Phase.CLOSING
+        )
+        if transport is not None and is_paused is not self._is_read_paused:
+            self._is_read_paused = is_paused
+            if is_paused:
+                transport.pause_reading()
+            else:
+                transport.resume_reading()
+
+    def _expect(self, seconds: float) -> None:
+        self.deadline = self._state.clock.monotonic() + seconds

@@ -1,0 +1,67 @@
+"""TLS on one server connection: ciphertext in, plaintext out, and back.
+
+asyncio has TLS of its own. It allocates 256 KiB for each connection and tells the protocol of a
+connection only after the handshake, so handshakes that never finish could not be counted.
+"""
+
+import contextlib
+import ssl
+from typing import Final
+
+RECORD_BYTES: Final = 2**14
+"""The largest plaintext of one TLS record."""
+
+
+class TlsChannel:
+    """The server's end of a TLS connection, without the socket."""
+
+    __slots__ = ("_incoming", "_outgoing", "_tls", "is_ended", "is_established")
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self.is_established = False
+        """Whether the handshake is complete."""
+        self.is_ended = False
+        """Whether the client has said that it sends no more."""
+
+    def receive(self, ciphertext: bytes | memoryview) -> bytes:
+        """Return the plaintext that is complete now. Raises `ssl.SSLError`.
+
+        Call `take_output` afterwards, also if it raises: TLS may have something to say.
+        """
+        self._incoming.write(ciphertext)
+        pieces: list[bytes] = []
+        try:
+            if not self.is_established:
+                self._tls.do_handshake()
+                self.is_established = True
+            while self._incoming.pending or self._tls.pending():
+                piece = self._tls.read(RECORD_BYTES)
+                if not piece:
+                    self.is_ended = True
+                    break
+                pieces.append(piece)
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            self.is_ended = True
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def send(self, plaintext: bytes) -> bytes:
+        """Return the plaintext as TLS records. Raises `ssl.SSLError`."""
+        # OpenSSL refuses to write nothing.
+        if plaintext:
+            self._tls.write(plaintext)
+        return self._outgoing.read()
+
+    def take_output(self) -> bytes:
+        """Return bytes of TLS itself that must be sent: handshake, alerts, key updates."""
+        return self._outgoing.read() if self._outgoing.pending else b""
+
+    def end(self) -> bytes:
+        """Return the record that tells the client that nothing more is sent."""
+        with contextlib.suppress(ssl.SSLError):
+            self._tls.unwrap()
+        return self._outgoing.read()

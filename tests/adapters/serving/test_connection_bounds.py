@@ -1,0 +1,235 @@
+"""Bounds on connections: how many, for how long, and whose are closed if there are too many."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.adapters.serving.connection import Phase
+from bursar.adapters.serving.limits import ServerLimits
+from bursar.adapters.serving.message import Response, Route, fixed
+from bursar.adapters.serving.server import HttpServer
+from support.admission_notation import running
+from support.http_peer import HttpPeer, connected, request_bytes
+from support.node_sockets import until
+
+ROUTES = {
+    ("GET", "/"): Route(fixed(Response(b"OK"))),
+    ("POST", "/"): Route(fixed(Response(b"OK"))),
+    ("GET", "/large"): Route(fixed(Response(b"x" * 20_000_000))),
+}
+
+
+class Plain:
+    """A server over plain HTTP, on a clock that stands still until it is told to go."""
+
+    def __init__(self, limits: ServerLimits) -> None:
+        self.clock = VirtualClock()
+        self.server = HttpServer(ROUTES, clock=self.clock, limits=limits)
+        self.port = 0
+
+    @property
+    def phases(self) -> list[Phase]:
+        return [each.phase for each in self.server._state.connections]
+
+    async def connect_from(self, address: str, stack: contextlib.AsyncExitStack) -> HttpPeer:
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", self.port, local_addr=(address, 0)
+        )
+        stack.callback(writer.transport.abort)
+        return HttpPeer(reader, writer)
+
+
+@contextlib.asynccontextmanager
+async def plain(limits: ServerLimits | None = None) -> AsyncIterator[Plain]:
+    made = Plain(limits or ServerLimits())
+    made.port = await made.server.start("127.0.0.1", 0)
+    try:
+        yield made
+    finally:
+        async with made.clock.running():
+            await made.server.stop()
+
+
+# ------------------------------------------------------------------ time
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"G", b"GET / HTTP/1.1\r\nHost", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{"],
+    ids=["a byte", "half a head", "half a body"],
+)
+async def test_a_request_that_does_not_arrive_is_given_up(sent):
+    async with plain() as made, connected(made.port) as peer:
+        await peer.send(sent)
+        await until(lambda: made.phases == [Phase.ARRIVING])
+        await made.clock.advance(9)
+        assert made.phases == [Phase.ARRIVING]
+        await made.clock.advance(2)
+
+        answer = await peer.answer()
+        assert (answer.code, answer.is_last) == (408, True)
+        assert await peer.is_closed()
+
+
+async def test_a_request_that_trickles_gets_no_more_time_than_others():
+    async with plain() as made, connected(made.port) as peer:
+        await peer.send(b"GET / HTTP/1.1\r\nHost: a\r\n")
+        await until(lambda: made.phases == [Phase.ARRIVING])
+        [connection] = made.server._state.connections
+        for _ in range(12):
+            seen = connection._reader._unparsed_bytes
+            await peer.send(b"X: y\r\n")
+            await until(lambda seen=seen: connection._reader._unparsed_bytes > seen)
+            await made.clock.advance(1)
+            if connection.phase is not Phase.ARRIVING:
+                break
+
+        assert (await peer.answer()).code == 408
+
+
+async def test_idle_connections_are_kept_for_longer_than_an_api_server_keeps_them():
+    async with plain() as made, connected(made.port) as used, connected(made.port) as unused:
+        await used.ask("GET", "/")
+        await made.clock.advance(90)
+        assert (await used.ask("GET", "/")).code == 200
+        await made.clock.advance(100)
+
+        assert await unused.is_closed()
+        assert (await used.ask("GET", "/")).code == 200
+        await made.clock.advance(182)
+        assert await used.is_closed()
+
+
+async def test_line_breaks_between_requests_do_not_keep_a_connection():
+    async with plain() as made, connected(made.port) as peer:
+        await peer.ask("GET", "/")
+        for _ in range(4):
+            await peer.send(b"\r\n")
+            await made.clock.advance(50)
+
+        assert await peer.is_closed()
+
+
+async def test_a_client_that_does_not_read_its_response_is_cut_off():
+    async with plain() as made, connected(made.port) as peer:
+        peer.writer.transport.pause_reading()
+        await peer.send(request_bytes("GET", "/large"))
+        [connection] = made.server._state.connections
+        await until(lambda: connection._is_write_paused)
+        await made.clock.advance(61)
+
+        await until(lambda: not made.phases)
+
+
+async def test_large_responses_are_sent_whole_one_after_the_other():
+    async with plain() as made, connected(made.port) as peer:
+        await peer.send(request_bytes("GET", "/large") * 3)
+
+        assert [len((await peer.answer()).body) for _ in range(3)] == [20_000_000] * 3
+
+
+async def test_a_client_that_sends_on_after_its_last_answer_is_cut_off():
+    async with plain() as made, connected(made.port) as peer:
+        await peer.send(request_bytes("GET", "/", Connection="close"))
+        assert (await peer.answer()).is_last
+        await peer.send(b"x" * 100_000)
+        assert made.phases == [Phase.CLOSING]
+        await made.clock.advance(3)
+
+        await until(lambda: not made.phases)
+
+
+# ------------------------------------------------------------------ number
+
+
+async def test_one_address_has_only_so_many_connections_and_others_have_theirs():
+    async with (
+        plain(ServerLimits(connections_per_address_max=3)) as made,
+        contextlib.AsyncExitStack() as stack,
+    ):
+        crowd = [await made.connect_from("127.0.0.2", stack) for _ in range(3)]
+        await until(lambda: len(made.phases) == 3)
+        refused = await made.connect_from("127.0.0.2", stack)
+        assert await refused.is_closed()
+
+        other = await made.connect_from("127.0.0.3", stack)
+        assert (await other.ask("GET", "/")).code == 200
+        assert [(await each.ask("GET", "/")).code for each in crowd] == [200] * 3
+        crowd[0].writer.close()
+        await until(lambda: len(made.phases) == 3)
+        again = await made.connect_from("127.0.0.2", stack)
+        assert (await again.ask("GET", "/")).code == 200
+
+
+async def test_if_there_are_too_many_the_largest_crowd_loses_its_oldest_idle_one():
+    async with (
+        plain(ServerLimits(connections_max=4)) as made,
+        contextlib.AsyncExitStack() as stack,
+    ):
+        first = await made.connect_from("127.0.0.3", stack)
+        assert (await first.ask("GET", "/")).code == 200
+        crowd = [await made.connect_from("127.0.0.2", stack) for _ in range(3)]
+        await until(lambda: len(made.phases) == 4)
+
+        late = await made.connect_from("127.0.0.4", stack)
+
+        assert (await late.ask("GET", "/")).code == 200
+        assert await crowd[0].is_closed()
+        assert (await first.ask("GET", "/")).code == 200
+        assert [(await each.ask("GET", "/")).code for each in crowd[1:]] == [200] * 2
+        assert len(made.phases) == 4
+
+
+async def test_connections_that_come_all_at_once_are_bounded_too():
+    async with plain(ServerLimits(connections_max=4)) as made:
+        sockets = [socket.create_connection(("127.0.0.1", made.port)) for _ in range(50)]
+        await until(lambda: len(made.phases) == 4)
+        async with connected(made.port) as peer:
+            assert (await peer.ask("GET", "/")).code == 200
+        assert len(made.phases) <= 4
+        for each in sockets:
+            each.close()
+
+
+# ------------------------------------------------------------------ handshakes
+
+
+async def test_handshakes_that_never_finish_are_counted_and_given_up(tmp_path):
+    clock = VirtualClock()
+    limits = ServerLimits(connections_per_address_max=3)
+    async with running(tmp_path, ROUTES, limits, clock) as server:
+        state = server.server._state
+        async with contextlib.AsyncExitStack() as stack:
+            silent = [await stack.enter_async_context(connected(server.port)) for _ in range(3)]
+            await silent[0].send(b"\x16\x03\x01")
+            await until(lambda: len(state.connections) == 3)
+            with pytest.raises(OSError):  # noqa: PT011 - reset, or ended inside the handshake
+                await server.connect()
+            await clock.advance(11)
+
+            assert all([await each.is_closed() for each in silent])
+        assert await server.get("/") == (200, "OK")
+
+
+@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\0" * 99])
+async def test_who_speaks_no_tls_is_hung_up_on(tmp_path, sent):
+    async with running(tmp_path, ROUTES, ServerLimits(discard_seconds=0.1)) as server:
+        async with connected(server.port) as peer:
+            await peer.send(sent)
+            assert b"HTTP" not in await peer.reader.read()
+
+        assert await server.get("/") == (200, "OK")
+
+
+async def test_rubbish_inside_tls_ends_the_connection(tmp_path):
+    async with running(tmp_path, ROUTES) as server:
+        peer = await server.connect()
+        below = peer.writer.transport._ssl_protocol._transport
+        below.write(b"\x17\x03\x03\x00\x20" + b"x" * 32)
+
+        await until(lambda: not server.server._state.connections)
+        assert await server.get("/") == (200, "OK")
