@@ -59,7 +59,7 @@ protocol: $(STAMPS)/dev ## Compile api/podresources afresh into src/bursar/wire/
 
 lock: $(STAMPS)/dev ## Resolve requirements/*.in afresh into hashed requirements/*.txt
 	$(PIP) install uv
-	cd requirements && for name in runtime build dev; do \
+	cd requirements && for name in runtime build dev bench; do \
 	  ../$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
 	    --no-emit-index-url --upgrade --custom-compile-command "make lock" $$name.in -o $$name.txt; done
 

@@ -9,6 +9,7 @@ The second figure is the resident memory of a process with 150,000 pods in rows 
 
 import asyncio
 import gc
+import os
 import statistics
 import subprocess
 import sys
@@ -203,7 +204,7 @@ def _control_plane() -> Iterator[ControlPlane]:
 
 @asynccontextmanager
 async def _client(kubeconfig: str, limits: Limits) -> AsyncIterator[KubeClient]:
-    access = load_kubeconfig([kubeconfig])
+    access = load_kubeconfig([kubeconfig], environment=os.environ, clock=SYSTEM_CLOCK)
     rng = SystemRandom()
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=rng, limits=limits) as client:
         yield client

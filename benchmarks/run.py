@@ -6,7 +6,7 @@ from pathlib import Path
 
 NAMES = [
     *("quantity", "cold_start", "watch", "sync", "informer"),
-    *("ledger", "release", "admission", "admission_peerpods", "podresources"),
+    *("ledger", "release", "admission", "admission_peerpods", "podresources", "http_client"),
 ]
 
 

@@ -17,7 +17,7 @@ from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.observe import identify_pod, locate
 from bursar.wire.model.pod_row import PodRowDecoder
 from ratio import Ratio
-from watch import Access, NoCredentials, read_bare, streaming
+from watch import Access, read_bare, streaming
 
 PODS_COUNT = 150_000
 
@@ -55,7 +55,7 @@ with socket.create_server(("127.0.0.1", 0)) as server:
 
 
 async def sync(port: int, context: ssl.SSLContext) -> int:
-    access = Access(f"https://localhost:{port}", context, NoCredentials())
+    access = Access(f"https://localhost:{port}", context)
     rng = random.SystemRandom()
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=rng) as client:
         informer = Informer(

@@ -15,11 +15,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
+from bursar.adapters.client_auth.credentials import Credentials, FixedCredentials
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
 from bursar.app.cluster.ports import Resource
@@ -68,19 +69,11 @@ def an_event() -> bytes:
     return json.dumps({"type": "MODIFIED", "object": pod}).encode() + b"\n"
 
 
-class NoCredentials:
-    async def headers(self) -> dict[str, str]:
-        return {}
-
-    def reject(self) -> None:
-        pass
-
-
 @dataclass
 class Access:
     server: str
     ssl_context: ssl.SSLContext
-    credentials: NoCredentials
+    credentials: Credentials = field(default_factory=FixedCredentials)
     tls_server_name: str = ""
     proxy_url: str = ""
 
@@ -102,7 +95,7 @@ def read_bare(port: int, context: ssl.SSLContext) -> None:
 
 
 async def read_watch(port: int, context: ssl.SSLContext) -> int:
-    access = Access(f"https://localhost:{port}", context, NoCredentials())
+    access = Access(f"https://localhost:{port}", context)
     seen = 0
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=random.SystemRandom()) as client:
         async for _ in client.watch(PODS, resource_version="1"):

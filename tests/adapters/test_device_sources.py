@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from bursar.adapters.client_auth.credentials import FixedCredentials, bearer
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.device_sources import (
     ABSENT_SECONDS,
@@ -18,7 +19,6 @@ from bursar.adapters.device_sources import (
     ApiPods,
     WatchedInventory,
 )
-from bursar.adapters.kube.credentials import FixedCredentials, bearer
 from bursar.adapters.memory.kinds import NAMESPACES
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Resource

@@ -15,8 +15,9 @@ from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, Patch, PatchKind, Resource
-from bursar.app.controller.controller import ADDRESS_ANNOTATION, Controller, ControllerSettings
+from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
+from bursar.app.names import ADDRESS_ANNOTATION
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.sources import EVERY_KIND
 from bursar.core.quota.quota import GATE, QuotaKind

@@ -23,7 +23,7 @@ from support import machine_time
 from support.fault_scene import Stage
 from support.kube_world import compact_etcd, kube_world
 from support.memory_world import memory_world
-from support.relay import Relay
+from support.relay import Relay, dial_port
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
@@ -145,7 +145,7 @@ async def _memory() -> AsyncIterator[Cluster]:
 async def _kube(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     from bursar.adapters.clock import SYSTEM_CLOCK  # noqa: PLC0415
     from bursar.adapters.kube.client import KubeClient  # noqa: PLC0415 - only for this half
-    from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415
+    from support.kubeconfig_notation import loaded  # noqa: PLC0415
 
     plane = request.getfixturevalue("control_plane")
 
@@ -156,14 +156,14 @@ async def _kube(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
         plane.apiserver.kill()
         plane.apiserver.restart()
 
-    async with Relay(plane.api_port).running() as relay:
+    async with Relay(dial_port(plane.api_port)).running() as relay:
 
         async def cut_watches() -> None:
             relay.cut()
             await asyncio.sleep(0)
 
         config = _redirected(plane.kubeconfig, plane.api_port, relay.port)
-        access = load_kubeconfig([str(config)])
+        access = loaded([str(config)])
         rng = random.Random(1)  # noqa: S311
         async with KubeClient(access, clock=SYSTEM_CLOCK, rng=rng) as client:
             yield Cluster(port=client, cut_watches=cut_watches, compact=compact, is_real=True)

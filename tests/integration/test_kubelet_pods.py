@@ -4,19 +4,18 @@ import uuid
 
 import pytest
 
+from bursar.adapters.client_auth.credentials import REJECT_SECONDS, TOKEN_FILE_SECONDS
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.kube.config import load_kubeconfig
-from bursar.adapters.kube.credentials import REJECT_SECONDS, TOKEN_FILE_SECONDS
-from bursar.adapters.kube.kubelet_access import READ_ONLY, KubeletTrust, kubelet_access
-from bursar.adapters.kube.kubelet_endpoint import DOUBT_SECONDS, FixedEndpoint, NodeEndpoint
-from bursar.adapters.kube.kubelet_pods import KubeletLimits, KubeletPods
+from bursar.adapters.kubelet.access import READ_ONLY, KubeletTrust, kubelet_access
+from bursar.adapters.kubelet.endpoint import REREAD_SECONDS, FixedEndpoint, NodeEndpoint
+from bursar.adapters.kubelet.pods import KubeletLimits, KubeletPods
 from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.devices.ports import SourceError
 from bursar.wire.device_pod import DevicePodDecoder
 from certificates import Authority
 from support.kube_access import a_client, access_of
-from support.kubeconfig_notation import HandClock
+from support.kubeconfig_notation import HandClock, loaded
 from support.kubelet_http import Asker, KubeletHttp, a_pod, allow, forbid
 
 PODS = ["one", "two"]
@@ -74,7 +73,7 @@ async def complaint(kubelet, access, limits=PATIENT):
 def by_token(plane, tmp_path, token, clock=SYSTEM_CLOCK, **trust):
     """Known by a token in a file, and trusting the cluster's authority unless told otherwise."""
     (tmp_path / "token").write_text(token)
-    cluster = load_kubeconfig([str(plane.kubeconfig)])
+    cluster = loaded([str(plane.kubeconfig)])
     given = KubeletTrust(token_file=str(tmp_path / "token"), **trust)
     return kubelet_access(given, cluster=cluster, clock=clock)
 
@@ -94,8 +93,8 @@ async def test_who_has_no_right_is_told_which_is_missing(control_plane, kubelet,
     text = await complaint(kubelet, by_token(control_plane, tmp_path, asker.token()))
 
     assert text == (
-        f"403: system:serviceaccount:default:{asker.name} may not read its pods; that takes `get` "
-        "on `nodes/pods`, or on `nodes/proxy` for a kubelet before 1.33"
+        f"403: system:serviceaccount:default:{asker.name} may not read the kubelet's pods; "
+        "it needs `get` on `nodes/pods`, or on `nodes/proxy` for a kubelet before 1.33"
     )
 
 
@@ -103,13 +102,17 @@ async def test_nobody_in_particular_is_not_let_in(control_plane, kubelet):
     trust = KubeletTrust(authority_file=str(control_plane._authority.certificate))
     access = kubelet_access(trust, cluster=None, clock=SYSTEM_CLOCK)
 
-    assert (await complaint(kubelet, access)).startswith("401: it does not know us")
+    assert (await complaint(kubelet, access)).startswith(
+        "401: the kubelet does not accept our credentials"
+    )
 
 
 async def test_a_made_up_token_is_not_accepted(control_plane, kubelet, tmp_path):
     access = by_token(control_plane, tmp_path, "made.up.token")
 
-    assert (await complaint(kubelet, access)).startswith("401: it does not know us")
+    assert (await complaint(kubelet, access)).startswith(
+        "401: the kubelet does not accept our credentials"
+    )
 
 
 async def test_a_client_certificate_of_the_cluster_is_enough(control_plane, kubelet):
@@ -139,11 +142,13 @@ async def test_a_client_certificate_of_somebody_else_is_not(control_plane, kubel
     )
     access = kubelet_access(trust, cluster=None, clock=SYSTEM_CLOCK)
 
-    assert (await complaint(kubelet, access)).startswith("401: it does not know us")
+    assert (await complaint(kubelet, access)).startswith(
+        "401: the kubelet does not accept our credentials"
+    )
 
 
 async def test_unless_told_otherwise_we_are_who_we_are_to_the_api_server(control_plane, kubelet):
-    cluster = load_kubeconfig([str(control_plane.kubeconfig)])
+    cluster = loaded([str(control_plane.kubeconfig)])
 
     assert (
         await asked(kubelet, kubelet_access(KubeletTrust(), cluster=cluster, clock=SYSTEM_CLOCK))
@@ -214,7 +219,7 @@ async def test_its_own_authority_can_be_named_for_who_we_are_to_the_api_server(
     control_plane, stranger, tmp_path
 ):
     trust = KubeletTrust(authority_file=str(tmp_path / "ca.crt"))
-    cluster = load_kubeconfig([str(control_plane.kubeconfig)])
+    cluster = loaded([str(control_plane.kubeconfig)])
     access = kubelet_access(trust, cluster=cluster, clock=SYSTEM_CLOCK)
 
     assert await asked(stranger, access) == PODS
@@ -262,7 +267,7 @@ async def test_each_read_sees_the_pods_of_its_moment(stranger):
 async def test_a_kubelet_that_restarts_is_found_again(control_plane, stranger):
     access = kubelet_access(
         KubeletTrust(is_insecure=True),
-        cluster=load_kubeconfig([str(control_plane.kubeconfig)]),
+        cluster=loaded([str(control_plane.kubeconfig)]),
         clock=SYSTEM_CLOCK,
     )
     async with KubeletPods(
@@ -315,7 +320,7 @@ async def test_kubelet_is_followed_to_where_its_node_says_it_is(
     control_plane, kubelet, stranger, node
 ):
     clock = HandClock()
-    cluster = load_kubeconfig([str(control_plane.kubeconfig)])
+    cluster = loaded([str(control_plane.kubeconfig)])
     access = kubelet_access(KubeletTrust(is_insecure=True), cluster=cluster, clock=SYSTEM_CLOCK)
     async with a_client(access_of(control_plane)) as client:
         endpoint = NodeEndpoint(client, node, clock=clock)
@@ -328,7 +333,7 @@ async def test_kubelet_is_followed_to_where_its_node_says_it_is(
             await move(client, node, kubelet.endpoint)
             with pytest.raises(SourceError, match="connection refused"):
                 await source.read()
-            clock.seconds += DOUBT_SECONDS
+            clock.seconds += REREAD_SECONDS
 
             assert [pod.name for pod in await source.read()] == PODS
 

@@ -1,19 +1,19 @@
-"""Ways into a cluster for tests: as administrator, as somebody else, or to any loopback server."""
+"""Clients for tests: of a control plane as any user, and of a scripted server."""
 
 import contextlib
 import http.client
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
 
-from multidict import CIMultiDict, CIMultiDictProxy
-
+from bursar.adapters.client_auth.credentials import Credentials, FixedCredentials, bearer
 from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.http1.request import Headers
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.transport import Credentials, Limits
+from bursar.adapters.kube.transport import Limits
 from bursar.app.cluster.ports import Clock, Resource
 from certificates import Pair
 from controlplane import ControlPlane
@@ -33,30 +33,11 @@ class CountedTokens:
     def __init__(self) -> None:
         self.rejections = 0
 
-    async def headers(self) -> Mapping[str, str]:
-        return {"Authorization": f"Bearer token-{self.rejections}"}
+    async def headers(self) -> Headers:
+        return bearer(f"token-{self.rejections}")
 
     def reject(self) -> None:
         self.rejections += 1
-
-
-class Impersonator:
-    """Credentials with a header that is there twice."""
-
-    async def headers(self) -> Mapping[str, str]:
-        groups = [("Impersonate-Group", "one"), ("Impersonate-Group", "two")]
-        return CIMultiDictProxy(CIMultiDict([("Impersonate-User", "me"), *groups]))
-
-    def reject(self) -> None:
-        pass
-
-
-class NoCredentials:
-    async def headers(self) -> Mapping[str, str]:
-        return {}
-
-    def reject(self) -> None:
-        pass
 
 
 @dataclass
@@ -67,11 +48,11 @@ class PlainAccess:
     proxy_url: str = ""
     namespace: str = "default"
     context: str = ""
-    credentials: Credentials = field(default_factory=NoCredentials)
+    credentials: Credentials = field(default_factory=FixedCredentials)
 
 
 class HastyClock:
-    """Writes down how long it should have slept, and does not."""
+    """Records sleeps and advances by them without waiting."""
 
     def __init__(self) -> None:
         self.sleeps: list[float] = []
@@ -87,7 +68,7 @@ class HastyClock:
 
 
 def access_of(plane: ControlPlane, pair: Pair | None = None) -> PlainAccess:
-    """The way to a control plane, as administrator unless a certificate is given."""
+    """The access to a control plane, as administrator unless a client certificate is given."""
     context = ssl.create_default_context(cafile=str(plane._authority.certificate))
     pair = pair or plane._admin
     context.load_cert_chain(pair.certificate, pair.key)
@@ -95,7 +76,7 @@ def access_of(plane: ControlPlane, pair: Pair | None = None) -> PlainAccess:
 
 
 def compact(plane: ControlPlane, revision: str) -> None:
-    """Make etcd forget everything before a revision, through its own HTTP gateway."""
+    """Compact etcd up to a revision, through its HTTP gateway."""
     connection = http.client.HTTPConnection("127.0.0.1", plane.etcd_port, timeout=10)
     connection.request("POST", "/v3/kv/compaction", json.dumps({"revision": revision}))
     assert connection.getresponse().status == http.client.OK
@@ -122,6 +103,6 @@ async def talk(
 ) -> AsyncIterator[tuple[ScriptedServer, KubeClient]]:
     """A client and a server that answers it by a script."""
     async with scripted(*script) as server:
-        access = PlainAccess(server.url, credentials=credentials or NoCredentials())
+        access = PlainAccess(server.url, credentials=credentials or FixedCredentials())
         async with a_client(access, limits=limits, clock=clock) as client:
             yield server, client

@@ -15,7 +15,7 @@ from bursar.app.cluster.ports import Clock
 from controlplane import ControlPlane
 from support.http_peer import connected
 from support.kube_access import a_client, access_of
-from support.relay import Relay
+from support.relay import Relay, dial_port
 
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 LEVEL = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
@@ -79,7 +79,10 @@ async def kube_world(plane: ControlPlane) -> AsyncIterator[KubeWorld]:
     plane.request("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
     allow_everything(plane)
     stormy = access_of(plane, plane.client(STORMY))
-    async with Relay(plane.api_port).running() as relay, a_client(access_of(plane)) as writer:
+    async with (
+        Relay(dial_port(plane.api_port)).running() as relay,
+        a_client(access_of(plane)) as writer,
+    ):
         through = replace(stormy, server=f"https://127.0.0.1:{relay.port}")
         async with a_client(through) as client:
             yield KubeWorld(plane, namespace, relay, writer, client)

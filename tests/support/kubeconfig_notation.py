@@ -1,9 +1,14 @@
-"""Short ways to write kubeconfig files, exec plugins and the passing of time."""
+"""Builders of kubeconfig files and exec plugins, and a clock that tests set."""
 
 import asyncio
 import json
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.kube.access import load_in_cluster
+from bursar.adapters.kube.config import load_kubeconfig
 
 SERVER = "https://127.0.0.1:6443"
 V1 = "client.authentication.k8s.io/v1"
@@ -11,7 +16,7 @@ V1BETA1 = "client.authentication.k8s.io/v1beta1"
 
 
 class HandClock:
-    """Time that passes only when a test says so."""
+    """A clock that advances only when a test says so."""
 
     def __init__(self):
         self._start = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,8 +33,18 @@ class HandClock:
         await asyncio.sleep(0)
 
     def text(self, seconds):
-        """The time so many seconds from now, as Kubernetes writes it."""
+        """The time `seconds` from now in RFC 3339, as Kubernetes writes it."""
         return (self.now() + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def loaded(paths, *, context="", environment=os.environ, clock=SYSTEM_CLOCK):
+    """The access of kubeconfig files, in the environment and at the time of this process."""
+    return load_kubeconfig(paths, context=context, environment=environment, clock=clock)
+
+
+def in_cluster(folder, environment, *, clock=SYSTEM_CLOCK):
+    """The access of the service account whose files are in a folder."""
+    return load_in_cluster(environment, folder=folder, clock=clock)
 
 
 def a_config(cluster=None, user=None, context=None, **top):
@@ -53,7 +68,7 @@ def write(path: Path, config) -> str:
 
 
 class PluginScript:
-    """An exec plugin that prints a file, and writes down each run and what it was told."""
+    """An exec plugin that prints a file, and records its runs and its `KUBERNETES_EXEC_INFO`."""
 
     def __init__(self, folder: Path, *, then: str = ""):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Kubelet's own HTTP server as a process, for pods that a test makes up.
+"""The kubelet's own HTTP server as a process, with pods that a test makes up.
 
-It is upstream's server with upstream's authentication and authorization: a real API server is
-asked about tokens and rights. See `controlplane/kubelet-http`.
+It is upstream's server with upstream's authentication and authorization: it sends TokenReviews and
+SubjectAccessReviews to a real API server. See `controlplane/kubelet-http`.
 """
 
 import http.client
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from assets import ensure
-from bursar.adapters.kube.kubelet_endpoint import Endpoint
+from bursar.adapters.kubelet.endpoint import Endpoint
 from certificates import Authority
 from controlplane import LOOPBACK, ControlPlane
 from program import Program, free_port
@@ -22,7 +22,7 @@ Raw = dict[str, Any]
 
 
 class KubeletHttp:
-    """Build it, `program.start()` it. The read-only port is open too."""
+    """Start it with `program.start()`. It also serves the read-only port."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class KubeletHttp:
         node: str = "node-0",
         authority: Authority | None = None,
     ) -> None:
-        """Its certificate is the cluster's work, unless another authority is given."""
+        """The cluster's CA signs its certificate, unless another authority is given."""
         self.node = node
         self.endpoint = Endpoint(LOOPBACK, free_port())
         self.read_only = Endpoint(LOOPBACK, free_port())
@@ -57,7 +57,7 @@ class KubeletHttp:
         )
 
     def put(self, pods: Sequence[Raw]) -> None:
-        """From the next request on, these are its pods."""
+        """Set its pods, from the next request on."""
         draft = self._pods.with_suffix(".new")
         draft.write_text(json.dumps({"apiVersion": "v1", "kind": "PodList", "items": list(pods)}))
         draft.replace(self._pods)
@@ -67,7 +67,7 @@ class KubeletHttp:
         return _is_answered(connection)
 
     def _listens(self) -> bool:
-        # Only loopback, and only the question whether something is up.
+        # The certificate does not matter: this only checks on loopback whether the port is open.
         context = ssl._create_unverified_context()  # noqa: S323
         return _is_answered(http.client.HTTPSConnection(*self.endpoint, context=context, timeout=2))
 
@@ -97,11 +97,11 @@ def a_pod(name: str, annotations: Mapping[str, str] | None = None) -> Raw:
     }
 
 
-# ------------------------------------------------------------------ who asks
+# ------------------------------------------------------------------ service accounts
 
 
 class Asker:
-    """A service account of its own in namespace `default`, with the rights it is given."""
+    """A service account in namespace `default`, with the permissions that a test grants."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -109,13 +109,13 @@ class Asker:
         self._post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": self.name}})
 
     def token(self) -> str:
-        """A new one; those before stay valid."""
+        """A new token; earlier tokens stay valid."""
         path = f"/api/v1/namespaces/default/serviceaccounts/{self.name}/token"
         answer: str = self._post(path, {"spec": {"expirationSeconds": 600}})["status"]["token"]
         return answer
 
     def allow(self, *resources: str) -> None:
-        """Let it `get` these, of any node."""
+        """Allow it to `get` these resources of any node."""
         self.allow_rules({"apiGroups": [""], "resources": list(resources), "verbs": ["get"]})
 
     def allow_rules(self, *rules: Raw) -> None:
@@ -138,7 +138,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 def allow(plane: ControlPlane, name: str, subject: Raw, rules: Sequence[Raw]) -> None:
-    """A role and its binding, both of that name."""
+    """Create a ClusterRole and its binding, both with this name."""
     role = {"metadata": {"name": name}, "rules": list(rules)}
     binding = {
         "metadata": {"name": name},

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that answers what a test tells it to, however wrong."""
+"""A real HTTP server on loopback that sends scripted responses, also invalid ones."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ class Received:
 
 
 Step = Callable[[asyncio.StreamWriter], Awaitable[None]]
-"""Writes one answer."""
+"""Writes one response."""
 
 
 @dataclass
@@ -27,7 +27,7 @@ class ScriptedServer:
     received: list[Received] = field(default_factory=list)
     is_asked: asyncio.Event = field(default_factory=asyncio.Event)
     is_left: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once a client has closed a connection."""
+    """Set when a client has closed a connection."""
     open_connections: int = 0
     connections_total: int = 0
     port: int = 0
@@ -70,7 +70,7 @@ async def _next_request(reader: asyncio.StreamReader) -> Received | None:
 
 @contextlib.asynccontextmanager
 async def scripted(*script: Step) -> AsyncIterator[ScriptedServer]:
-    """Run a server for the length of the block; its connections end with it."""
+    """A running server; the end of the block closes its connections."""
     server = ScriptedServer(list(script))
     tasks: set[asyncio.Task[None]] = set()
 
@@ -95,7 +95,7 @@ async def scripted(*script: Step) -> AsyncIterator[ScriptedServer]:
 
 
 def answer(code: int, body: object = None, **headers: str) -> Step:
-    """A whole answer: text as it is, anything else as JSON."""
+    """A complete response; a string body is sent as text, any other as JSON."""
     is_text = isinstance(body, str)
     payload = body.encode() if isinstance(body, str) else json.dumps(body).encode()
     kind = "text/html" if is_text else "application/json"
@@ -121,7 +121,7 @@ def verbatim(data: bytes) -> Step:
 
 
 def hang_up(data: bytes = b"") -> Step:
-    """Write something, then close the connection."""
+    """Write `data`, then close the connection."""
 
     async def step(writer: asyncio.StreamWriter) -> None:
         writer.write(data)
@@ -137,7 +137,7 @@ async def silence(_: asyncio.StreamWriter) -> None:
 
 
 def chatter(piece: bytes) -> Step:
-    """Repeat a chunk for ever, now and then, which is how a server notices that nobody listens."""
+    """Repeat a chunk until a write fails because the client has left."""
 
     async def step(writer: asyncio.StreamWriter) -> None:
         while True:
@@ -159,7 +159,7 @@ def http_chunk(data: bytes) -> bytes:
 
 
 def stream(*pieces: bytes, then: Step | None = None) -> Step:
-    """A chunked answer, each piece on its own; it ends properly unless something else follows."""
+    """A chunked response, one chunk per piece. It ends properly unless `then` continues it."""
 
     async def step(writer: asyncio.StreamWriter) -> None:
         writer.write(STREAM_HEAD)

@@ -45,12 +45,14 @@ def kubeconfigs(named: str | None) -> Sequence[str]:
 async def live_cluster(kubeconfig: str | None, context: str) -> AsyncIterator[LiveCluster]:
     """Connect to the cluster. Raises `BadInputError` if the kubeconfig cannot be used."""
     # Imported here, since a verb that reads files should not pay for an HTTP client.
+    from bursar.adapters.client_auth.config_error import ConfigError  # noqa: PLC0415
     from bursar.adapters.kube.client import KubeClient  # noqa: PLC0415
     from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415
-    from bursar.adapters.kube.config_error import ConfigError  # noqa: PLC0415
 
     try:
-        access = load_kubeconfig(kubeconfigs(kubeconfig), context=context)
+        access = load_kubeconfig(
+            kubeconfigs(kubeconfig), context=context, environment=os.environ, clock=SYSTEM_CLOCK
+        )
     except ConfigError as error:
         raise BadInputError(str(error)) from None
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom()) as client:

@@ -2,27 +2,28 @@
 
 import asyncio
 import gc
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from random import SystemRandom
 from typing import Final
 
+from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.device_reading import DeviceReading, SourcesFileError, read_sources
 from bursar.adapters.device_sources import ApiPods, WatchedInventory
 from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.config_error import ConfigError
-from bursar.adapters.kube.kubelet_access import READ_ONLY, KubeletAccess, kubelet_access
-from bursar.adapters.kube.kubelet_endpoint import (
+from bursar.adapters.kubelet.access import READ_ONLY, KubeletAccess, kubelet_access
+from bursar.adapters.kubelet.endpoint import (
     SECURE_PORT,
     Endpoint,
     EndpointSource,
     FixedEndpoint,
     NodeEndpoint,
 )
-from bursar.adapters.kube.kubelet_pods import KubeletLimits, KubeletPods
+from bursar.adapters.kubelet.pods import KubeletLimits, KubeletPods
 from bursar.adapters.node.attendance import ADVICE, Attendance, Found
 from bursar.adapters.node.kubelet_socket import KubeletSocket
 from bursar.adapters.node.server import PodResourcesServer
@@ -102,9 +103,14 @@ def _find_cluster(settings: AgentSettings) -> ClusterAccess | None:
     if choice.is_named:
         from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415 - imports YAML
 
-        return load_kubeconfig(kubeconfigs(choice.kubeconfig), context=choice.context)
+        return load_kubeconfig(
+            kubeconfigs(choice.kubeconfig),
+            context=choice.context,
+            environment=os.environ,
+            clock=SYSTEM_CLOCK,
+        )
     try:
-        return load_in_cluster()
+        return load_in_cluster(os.environ, clock=SYSTEM_CLOCK)
     except ConfigError:
         if settings.pods_from is PodsFrom.API:
             raise

@@ -2,9 +2,10 @@
 
 import os
 
+from bursar.adapters.client_auth.config_error import ConfigError
+from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
 from bursar.adapters.kube.config import load_kubeconfig
-from bursar.adapters.kube.config_error import ConfigError
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.app.log import Log
@@ -17,8 +18,13 @@ def cluster_access(choice: ClusterChoice) -> ClusterAccess:
     """The cluster that was named, else the one this process runs in. Raises `BadInputError`."""
     try:
         if choice.is_named:
-            return load_kubeconfig(kubeconfigs(choice.kubeconfig), context=choice.context)
-        return load_in_cluster()
+            return load_kubeconfig(
+                kubeconfigs(choice.kubeconfig),
+                context=choice.context,
+                environment=os.environ,
+                clock=SYSTEM_CLOCK,
+            )
+        return load_in_cluster(os.environ, clock=SYSTEM_CLOCK)
     except ConfigError as error:
         raise BadInputError(str(error)) from None
 

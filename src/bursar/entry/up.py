@@ -14,12 +14,12 @@ from typing import Final
 import click
 
 import bursar
+from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import load_kubeconfig
-from bursar.adapters.kube.config_error import ConfigError
 from bursar.adapters.memory.gatekeeper import Gatekeeper
 from bursar.adapters.memory.manifests import (
     UnknownKindError,
@@ -233,7 +233,9 @@ def _require_place_for(state: Path) -> None:
 async def real_cluster(kubeconfigs: Sequence[str], context: str) -> AsyncIterator[Shown]:
     """The cluster of a kubeconfig, to be looked at."""
     try:
-        access = load_kubeconfig(kubeconfigs, context=context)
+        access = load_kubeconfig(
+            kubeconfigs, context=context, environment=os.environ, clock=SYSTEM_CLOCK
+        )
     except ConfigError as error:
         raise BadInputError(str(error)) from None
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom()) as client:

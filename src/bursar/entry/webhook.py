@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack
 from random import SystemRandom
 from typing import Final
 
-from bursar.adapters.admission.desk_client import DeskClient
+from bursar.adapters.admission.leader_client import LeaderClient
 from bursar.adapters.admission.peerpods import PeerPodCounts, peer_pod_routes
 from bursar.adapters.admission.reviewer import Reviewer
 from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
@@ -43,15 +43,15 @@ async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
         client = await stack.enter_async_context(
             KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom())
         )
-        desk = await stack.enter_async_context(DeskClient(client, settings.desk))
-        await listen(_server(settings, client, desk), certificate, settings.bind, log=LOG)
+        leader = await stack.enter_async_context(LeaderClient(client, settings.leader))
+        await listen(_server(settings, client, leader), certificate, settings.bind, log=LOG)
 
 
-def _server(settings: WebhookProcess, client: KubeClient, desk: DeskClient) -> HttpServer:
+def _server(settings: WebhookProcess, client: KubeClient, leader: LeaderClient) -> HttpServer:
     reviewer = Reviewer(
         installation=settings.installation,
         quotas=QuotaCheck(client, clock=SYSTEM_CLOCK, random=SystemRandom()),
-        desk=desk,
+        desk=leader,
         when_unreachable=settings.when_unreachable,
     )
     counts, peer_counts = ReviewCounts(), PeerPodCounts()

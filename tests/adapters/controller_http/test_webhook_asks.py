@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from bursar.adapters.admission.desk_client import DeskClient, DeskSettings
+from bursar.adapters.admission.leader_client import LeaderClientSettings
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
-from bursar.adapters.controller_http.routes import RESIZES_PATH
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.app.admission.pods import Denied, Granted, ResizeRequest, Unreachable
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Json, Key, Resource
+from bursar.app.names import RESIZES_PATH
 from bursar.app.quota.resize import ResizeService
 from support.admission_notation import posting, running
 from support.quota_loop_scene import HOME, QuotaLoopScene, a_quota_loop
@@ -77,14 +77,14 @@ async def test_the_webhook_is_granted_or_denied_over_the_wire(tmp_path, token, r
             find_resizes=lambda: resizes,
             decode=scene.sources.pods.decode,
         )
-        settings = DeskSettings(
+        settings = LeaderClientSettings(
             namespace="aaq",
             token_file=str(tmp_path / "token"),
             authority_file=str(tmp_path / "ca.crt"),
         )
         async with (
             running(tmp_path, posting(RESIZES_PATH, route), LIMITS) as server,
-            DeskClient(scene.cluster, settings) as client,
+            LeaderClient(scene.cluster, settings) as client,
         ):
             await announce(scene, server.url(""))
             fitting = await client.reserve_resize(await a_request(scene, "3"))

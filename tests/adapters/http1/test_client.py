@@ -1,4 +1,4 @@
-"""Which connection a request goes over, what happens when it is gone, and what is sent on it."""
+"""Requests: which connection they use, when they are sent again, and their bytes."""
 
 import asyncio
 import contextlib
@@ -6,9 +6,9 @@ import gzip
 
 import pytest
 
+from bursar.adapters.http1.body import read_body
 from bursar.adapters.http1.client import HttpClient
 from bursar.adapters.http1.errors import ConnectTimeoutError, DisconnectedError, HttpError
-from bursar.adapters.http1.gzip import plain_body
 from bursar.adapters.http1.route import parse_origin, proxy_headers
 from support.http1_scene import a_request, ask, asking, body_of, route_to
 from support.scripted_server import answer, chatter, hang_up, scripted, silence, stream, verbatim
@@ -17,7 +17,7 @@ EMPTY = answer(200, {})
 LAST = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
-async def test_one_connection_serves_requests_that_follow_each_other():
+async def test_sequential_requests_share_one_connection():
     async with asking(EMPTY) as (server, client, route):
         for _ in range(5):
             await body_of(await ask(client, route))
@@ -25,7 +25,7 @@ async def test_one_connection_serves_requests_that_follow_each_other():
         assert server.connections_total == 1
 
 
-async def test_requests_at_the_same_time_have_connections_of_their_own_that_are_all_kept():
+async def test_concurrent_requests_use_separate_connections_that_are_all_kept():
     async with asking(EMPTY) as (server, client, route):
         for _ in range(3):
             answers = await asyncio.gather(*(ask(client, route) for _ in range(4)))
@@ -34,7 +34,7 @@ async def test_requests_at_the_same_time_have_connections_of_their_own_that_are_
         assert server.connections_total == 4
 
 
-async def test_a_connection_that_is_to_be_closed_is_not_used_again():
+async def test_a_connection_with_connection_close_is_not_reused():
     async with asking(answer(200, {}, Connection="close")) as (server, client, route):
         for _ in range(3):
             await body_of(await ask(client, route))
@@ -42,7 +42,7 @@ async def test_a_connection_that_is_to_be_closed_is_not_used_again():
         assert server.connections_total == 3
 
 
-async def test_an_idle_connection_ends_by_itself():
+async def test_an_idle_connection_is_closed_after_the_keepalive_time():
     async with asking(EMPTY, keepalive_seconds=0.02) as (server, client, route):
         await body_of(await ask(client, route))
         async with asyncio.timeout(5):
@@ -51,8 +51,8 @@ async def test_an_idle_connection_ends_by_itself():
         assert (client._open, client._idle) == (set(), {})
 
 
-async def test_an_answer_nobody_asked_for_ends_the_connection():
-    """It would be taken for the answer to the next request."""
+async def test_a_second_response_closes_the_connection():
+    """It would be taken for the response to the next request."""
     async with asking(verbatim(LAST * 2), EMPTY) as (server, client, route):
         await body_of(await ask(client, route))
         assert await body_of(await ask(client, route)) == b"{}"
@@ -60,7 +60,7 @@ async def test_an_answer_nobody_asked_for_ends_the_connection():
         assert server.connections_total == 2
 
 
-async def test_what_comes_later_unasked_ends_the_connection_too():
+async def test_unrequested_data_closes_an_idle_connection():
     async def twice(writer):
         writer.write(LAST)
         await asyncio.sleep(0.02)
@@ -74,39 +74,39 @@ async def test_what_comes_later_unasked_ends_the_connection_too():
         assert (await ask(client, route)).status == 200
 
 
-async def test_a_connection_that_was_closed_meanwhile_is_replaced_for_what_may_be_sent_again():
-    for is_repeatable in (True, False):
+async def test_an_idempotent_request_is_sent_again_if_the_kept_connection_was_closed():
+    for is_idempotent in (True, False):
         async with asking(EMPTY, hang_up(), EMPTY) as (server, client, route):
             await body_of(await ask(client, route))
-            request = a_request("PATCH", body=b"{}", is_repeatable=is_repeatable)
-            if is_repeatable:
+            request = a_request("PATCH", body=b"{}", is_idempotent=is_idempotent)
+            if is_idempotent:
                 assert (await ask(client, route, request)).status == 200
             else:
                 with pytest.raises(DisconnectedError):
                     await ask(client, route, request)
 
-            assert len(server.received) == 2 + is_repeatable
+            assert len(server.received) == 2 + is_idempotent
 
 
-async def test_a_new_connection_that_is_closed_is_not_replaced():
+async def test_a_request_on_a_new_connection_is_not_sent_again():
     async with asking(hang_up(), EMPTY) as (server, client, route):
         with pytest.raises(DisconnectedError):
-            await ask(client, route, a_request(is_repeatable=True))
+            await ask(client, route, a_request(is_idempotent=True))
 
         assert server.connections_total == 1
 
 
-async def test_an_answer_that_is_dropped_ends_its_connection():
+async def test_closing_an_incomplete_response_closes_its_connection():
     async with asking(stream(b"x", then=chatter(b"x"))) as (server, client, route):
         found = await ask(client, route)
-        found.drop()
+        found.close()
         async with asyncio.timeout(5):
             await server.is_left.wait()
 
         assert client._open == set()
 
 
-async def test_who_stops_waiting_for_the_head_ends_the_connection():
+async def test_cancelling_a_request_closes_its_connection():
     async def not_yet(writer):
         while True:
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -125,7 +125,7 @@ async def test_who_stops_waiting_for_the_head_ends_the_connection():
         assert client._open == set()
 
 
-async def test_leaving_ends_what_is_under_way():
+async def test_closing_the_client_ends_requests_in_flight():
     async with scripted(stream(b"x", then=silence)) as server:
         async with HttpClient() as client:
             found = await ask(client, route_to(server.port))
@@ -134,7 +134,7 @@ async def test_leaving_ends_what_is_under_way():
             await found.next_piece()
 
 
-# ------------------------------------------------------------------ what is sent
+# ------------------------------------------------------------------ requests
 
 
 async def test_a_request_is_sent_as_it_is():
@@ -164,13 +164,13 @@ async def test_a_body_may_be_empty_and_may_be_large():
 async def test_a_header_cannot_smuggle_another(text):
     async with asking(EMPTY) as (server, client, route):
         for header in (("X", text), (text, "x")):
-            with pytest.raises(HttpError, match="a header holds what cannot be sent"):
+            with pytest.raises(HttpError, match="a header holds a character that cannot be sent"):
                 await ask(client, route, a_request("GET", header))
 
         assert server.connections_total == 0
 
 
-async def test_what_is_late_is_not_sent_and_the_next_request_is():
+async def test_a_late_request_is_not_sent_and_the_next_one_is():
     async with asking(EMPTY) as (server, client, route):
         await body_of(await ask(client, route))
         with pytest.raises(HttpError, match="too late to be sent"):
@@ -191,7 +191,7 @@ async def test_no_connection_within_the_time_for_it():
 
 @contextlib.asynccontextmanager
 async def reading_no_body(reply):
-    """A server that replies after a head, and then neither reads nor leaves."""
+    """A server that responds after the head, does not read the body and stays connected."""
     writers = []
 
     async def serve(reader, writer):
@@ -206,7 +206,7 @@ async def reading_no_body(reply):
         await asyncio.sleep(0.01)
 
 
-async def test_a_connection_whose_body_nobody_read_is_not_used_again():
+async def test_a_connection_with_an_unread_request_body_is_not_reused():
     def refuse(writer):
         writer.write(b"HTTP/1.1 413 Too large\r\nContent-Length: 0\r\n\r\n")
 
@@ -220,7 +220,7 @@ async def test_a_connection_whose_body_nobody_read_is_not_used_again():
         assert len(writers) == 2
 
 
-async def test_who_hangs_up_during_an_upload_is_not_waited_for():
+async def test_a_server_that_closes_during_an_upload_is_an_error():
     async with (
         reading_no_body(lambda writer: writer.write_eof()) as (route, _),
         HttpClient() as client,
@@ -237,34 +237,34 @@ def packed(data, encoding="gzip"):
     return verbatim(head.encode() + data)
 
 
-async def test_a_compressed_body_is_unpacked():
+async def test_a_compressed_body_is_decompressed():
     body = b"some text " * 100_000
     async with asking(packed(gzip.compress(body))) as (_, client, route):
-        assert await plain_body(await ask(client, route), 2**24) == body
+        assert await read_body(await ask(client, route), 2**24) == body
 
 
-async def test_a_small_body_does_not_become_a_large_one():
+async def test_the_bound_applies_to_the_decompressed_body():
     bomb = gzip.compress(b"\0" * 100_000_000)
     async with asking(packed(bomb)) as (_, client, route):
         found = await ask(client, route)
 
-        assert len(await plain_body(found, 1000)) == 1001
+        assert len(await read_body(found, 1000)) == 1001
 
 
 PACKED = gzip.compress(b"x" * 1000, mtime=0)
 
 
 @pytest.mark.parametrize("data", [b"hunter2", PACKED[:-9], b"", PACKED + b"x" * 2**21])
-async def test_what_cannot_be_unpacked_is_an_error(data):
+async def test_corrupt_compressed_data_is_an_error(data):
     async with asking(packed(data)) as (_, client, route):
-        with pytest.raises(HttpError, match="the answer cannot be unpacked"):
-            await plain_body(await ask(client, route), 2**20)
+        with pytest.raises(HttpError, match="the answer cannot be decompressed"):
+            await read_body(await ask(client, route), 2**20)
 
 
 async def test_another_encoding_is_an_error():
     async with asking(packed(b"x", "br")) as (_, client, route):
-        with pytest.raises(HttpError, match="an encoding that nobody asked for"):
-            await plain_body(await ask(client, route), 2**20)
+        with pytest.raises(HttpError, match="an encoding that was not requested"):
+            await read_body(await ask(client, route), 2**20)
 
 
 # ------------------------------------------------------------------ addresses
@@ -281,18 +281,18 @@ async def test_another_encoding_is_an_error():
         ("https://bücher.example", "xn--bcher-kva.example", "xn--bcher-kva.example:443", ""),
     ],
 )
-def test_an_address_is_taken_apart(url, authority, address, path):
+def test_a_url_is_split_into_origin_and_path(url, authority, address, path):
     origin, base = parse_origin(url)
 
     assert (origin.authority, origin.address, base) == (authority, address, path)
 
 
 @pytest.mark.parametrize("url", ["", "example.com", "ftp://example.com", "https://", "http://a:b"])
-def test_what_is_no_address_is_refused(url):
+def test_an_invalid_url_is_refused(url):
     with pytest.raises(ValueError, match=r".+"):
         parse_origin(url)
 
 
-def test_a_proxy_is_told_who_we_are_only_if_its_address_says_so():
+def test_proxy_credentials_come_from_its_url():
     assert proxy_headers("http://proxy:3128") == []
     assert proxy_headers("http://me@proxy") == [("Proxy-Authorization", "Basic bWU6")]

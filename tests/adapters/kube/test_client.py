@@ -12,7 +12,6 @@ import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.config import load_kubeconfig
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
     ConflictError,
@@ -39,6 +38,7 @@ from support.kube_access import (
     a_client,
     access_of,
 )
+from support.kubeconfig_notation import loaded
 
 CRDS = Resource(
     "apiextensions.k8s.io",
@@ -111,7 +111,7 @@ async def test_the_server_completes_a_generated_name(client, namespace):
     assert stored["metadata"]["name"].startswith("job-")
 
 
-async def test_a_name_taken_is_said_so(client, namespace):
+async def test_a_name_that_exists_is_already_exists(client, namespace):
     await create(client, namespace, "a")
     with pytest.raises(AlreadyExistsError) as caught:
         await create(client, namespace, "a")
@@ -143,7 +143,7 @@ async def test_an_object_of_the_wrong_shape_is_refused(client, namespace):
     assert (caught.value.code, caught.value.reason) == (400, "BadRequest")
 
 
-async def test_unknown_fields_are_no_matter(client, namespace):
+async def test_unknown_fields_are_accepted(client, namespace):
     body = {"metadata": {"name": "a"}, "dta": {"typo": "x"}}
     stored = json.loads(await client.create(CONFIG_MAPS, body, namespace=namespace))
 
@@ -167,14 +167,14 @@ async def test_a_dry_run_stores_nothing(client, namespace):
         (Resource("no.such.group", "v9", "gadgets", "Gadget"), "404 Not Found"),
     ],
 )
-async def test_what_is_not_there_is_not_found(client, namespace, resource, message):
+async def test_a_missing_object_is_not_found(client, namespace, resource, message):
     with pytest.raises(NotFoundError) as caught:
         await client.get(resource, Key(namespace, "none"))
 
     assert message in caught.value.message
 
 
-async def test_creating_in_a_namespace_that_is_not_there_is_not_found(client):
+async def test_creating_in_a_missing_namespace_is_not_found(client):
     with pytest.raises(NotFoundError):
         await create(client, "no-such-namespace", "a")
 
@@ -199,19 +199,19 @@ async def test_a_user_without_rights_is_forbidden(control_plane):
 
 
 async def test_a_kubeconfig_is_all_a_client_needs(control_plane):
-    access = load_kubeconfig([str(control_plane.kubeconfig)])
+    access = loaded([str(control_plane.kubeconfig)])
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=Random(1)) as client:  # noqa: S311 - pauses
         assert await client.get(NODES, Key("", "node-0"))
 
 
-async def test_a_server_we_do_not_trust_gets_no_request(control_plane):
+async def test_an_untrusted_server_receives_no_request(control_plane):
     context = ssl.create_default_context()
     async with a_client(PlainAccess(control_plane.url, ssl_context=context)) as client:
         with pytest.raises(UnavailableError, match="certificate is not trusted"):
             await client.get(NODES, Key("", "node-0"))
 
 
-async def test_the_name_in_the_certificate_may_be_given(control_plane):
+async def test_the_name_in_the_certificate_can_be_configured(control_plane):
     access = access_of(control_plane)
     access.tls_server_name = "kubernetes.default"
     async with a_client(access) as client:
@@ -274,7 +274,7 @@ async def test_a_merge_patch_with_an_old_version_is_a_conflict(client, namespace
     assert (caught.value.code, caught.value.reason) == (409, "Conflict")
 
 
-async def test_a_patch_tried_only_changes_nothing(client, namespace):
+async def test_a_dry_run_patch_changes_nothing(client, namespace):
     key = Key(namespace, "a")
     await create(client, namespace, "a", a="1")
     patch = Patch(kind=PatchKind.MERGE, body={"data": {"a": "2"}})
@@ -309,7 +309,7 @@ async def test_applying_anothers_field_is_a_conflict_unless_forced(client, names
     assert json.loads(forced)["data"] == {"a": "2"}
 
 
-async def test_patching_what_is_not_there_is_not_found(client, namespace):
+async def test_patching_a_missing_object_is_not_found(client, namespace):
     with pytest.raises(NotFoundError):
         await client.patch(CONFIG_MAPS, Key(namespace, "a"), replace_if_unchanged("1"))
 
@@ -434,7 +434,7 @@ async def _is_served(client: KubeClient) -> bool:
     return True
 
 
-async def test_status_is_written_apart_from_the_rest(client, namespace, widgets):
+async def test_status_is_written_by_its_subresource(client, namespace, widgets):
     key = Key(namespace, "a")
     body = {
         "apiVersion": widgets.api_version,

@@ -1,4 +1,4 @@
-"""Lists of a real API server: pages, selections, and moments that are forgotten."""
+"""Lists of a real API server: pages, selectors, and compacted resourceVersions."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ def names_of(items) -> list[str]:
     return [json.loads(item)["metadata"]["name"] for item in items]
 
 
-async def test_pages_together_are_the_list_of_one_moment(control_plane, client, namespace):
+async def test_all_pages_have_one_resource_version(control_plane, client, namespace):
     names = await fill(client, namespace, COUNT)
     query = Query(namespace=namespace, label_selector="last", field_selector="metadata.name!=x")
     first = await client.list(CONFIG_MAPS, query, limit=500)
@@ -91,13 +91,13 @@ async def test_lists_cross_namespaces_and_select(client, namespace):
     assert len(nodes.items) >= 3
 
 
-async def test_a_selector_that_makes_no_sense_is_refused(client):
+async def test_an_invalid_selector_is_refused(client):
     with pytest.raises(InvalidError, match="unable to parse requirement"):
         await client.list(CONFIG_MAPS, Query(label_selector="a in"))
 
 
-async def test_a_page_whose_moment_is_forgotten_has_expired(control_plane, client, namespace):
-    """Events are the one kind without a watch cache, so what etcd forgot is gone at once."""
+async def test_a_page_of_a_compacted_resource_version_has_expired(control_plane, client, namespace):
+    """Events have no watch cache, so a compaction of etcd affects them at once."""
     for number in range(3):
         event = {
             "metadata": {"name": f"e{number}"},

@@ -1,4 +1,4 @@
-"""What the client makes of answers no well-behaved server gives, and of a server in distress."""
+"""The client against invalid responses, failing and throttling servers."""
 
 import asyncio
 import json
@@ -6,6 +6,7 @@ import traceback
 
 import pytest
 
+from bursar.adapters.client_auth.credentials import FixedCredentials
 from bursar.adapters.kube.transport import Limits
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
@@ -30,7 +31,6 @@ from support.kube_access import (
     NODES,
     CountedTokens,
     HastyClock,
-    Impersonator,
     PlainAccess,
     a_client,
     talk,
@@ -81,7 +81,7 @@ async def test_each_status_becomes_its_error(code, reason, kind):
 
 
 @pytest.mark.parametrize("code", [302, 403, 404, 502, 599])
-async def test_a_body_that_is_no_status_is_not_repeated(code):
+async def test_a_body_that_is_not_a_status_is_not_repeated(code):
     async with talk(answer(code, "<html>password=hunter2</html>")) as (_, client):
         with pytest.raises(ClusterError) as caught:
             await client.get(CONFIG_MAPS, KEY)
@@ -105,7 +105,7 @@ async def test_a_body_that_is_no_status_is_not_repeated(code):
         ),
     ],
 )
-async def test_an_answer_that_cannot_be_one_means_unavailable(script):
+async def test_an_invalid_response_means_unavailable(script):
     async with talk(script) as (_, client):
         with pytest.raises(UnavailableError) as caught:
             await client.list(CONFIG_MAPS)
@@ -114,7 +114,7 @@ async def test_an_answer_that_cannot_be_one_means_unavailable(script):
     assert "hunter2" not in printed(caught.value)
 
 
-async def test_nobody_listening_means_unavailable_with_the_reason():
+async def test_a_refused_connection_means_unavailable_with_the_reason():
     async with a_client(PlainAccess(f"http://127.0.0.1:{free_port()}")) as client:
         with pytest.raises(UnavailableError, match="no connection: connection refused"):
             await client.get(CONFIG_MAPS, KEY)
@@ -135,7 +135,7 @@ async def test_a_silent_server_means_unavailable_within_the_deadline():
         assert (client.limiter.limit, client.limiter.throttled_total) == (4, 1)
 
 
-async def test_a_server_that_never_greets_means_unavailable_within_the_deadline():
+async def test_a_tls_handshake_that_never_ends_means_unavailable_within_the_deadline():
     async with scripted(silence) as server:
         access = PlainAccess(server.url.replace("http:", "https:"))
         async with a_client(access, limits=Limits(connect_seconds=0.1)) as client:
@@ -143,26 +143,26 @@ async def test_a_server_that_never_greets_means_unavailable_within_the_deadline(
                 await client.get(CONFIG_MAPS, KEY)
 
 
-async def test_the_wait_for_a_turn_is_bounded():
-    limits = Limits(in_flight_min=1, in_flight_max=1, turn_seconds=0.05)
+async def test_the_wait_for_a_slot_is_bounded():
+    limits = Limits(in_flight_min=1, in_flight_max=1, slot_seconds=0.05)
     async with talk(silence, limits=limits) as (server, client):
         first = asyncio.ensure_future(client.get(CONFIG_MAPS, KEY))
         await server.is_asked.wait()
-        with pytest.raises(UnavailableError, match=r"no turn within 0.05 s, 1 requests under way"):
+        with pytest.raises(UnavailableError, match=r"not sent within 0.05 s, 1 requests in flight"):
             await client.get(CONFIG_MAPS, KEY)
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
 
 
-async def test_an_answer_larger_than_allowed_is_not_read_to_its_end():
+async def test_a_response_over_the_bound_is_not_read_to_its_end():
     huge = stream(b'{"items":[', *[b" " * 1000] * 100, b"]}")
     async with talk(huge, limits=Limits(answer_bytes_max=5000)) as (_, client):
         with pytest.raises(UnavailableError, match="larger than 5000 bytes"):
             await client.list(CONFIG_MAPS)
 
 
-async def test_a_huge_error_page_still_tells_its_code():
+async def test_a_huge_error_page_still_shows_its_status_code():
     async with talk(answer(502, "x" * 3_000_000)) as (_, client):
         with pytest.raises(UnavailableError, match="502 Bad Gateway"):
             await client.get(CONFIG_MAPS, KEY)
@@ -171,7 +171,7 @@ async def test_a_huge_error_page_still_tells_its_code():
 # ------------------------------------------------------------------ retries
 
 
-async def test_too_many_requests_is_retried_when_the_server_says():
+async def test_a_429_is_retried_after_its_retry_after():
     clock = HastyClock()
     busy = failure(429, "TooManyRequests", Retry_After="3")
     async with talk(busy, busy, answer(201, OBJECT), clock=clock) as (server, client):
@@ -185,7 +185,7 @@ async def test_too_many_requests_is_retried_when_the_server_says():
     assert 3 <= clock.sleeps[1] <= 3.5
 
 
-async def test_retries_end_and_the_error_says_when_to_come_back():
+async def test_retries_end_and_the_error_has_the_retry_after():
     clock = HastyClock()
     async with talk(failure(429, "TooManyRequests", Retry_After="1"), clock=clock) as (
         server,
@@ -198,7 +198,7 @@ async def test_retries_end_and_the_error_says_when_to_come_back():
     assert len(server.received) == Limits().attempts_max
 
 
-async def test_a_server_that_wants_too_much_patience_is_left_to_the_caller():
+async def test_a_retry_after_beyond_the_limit_is_not_waited_for():
     clock = HastyClock()
     async with talk(failure(429, "TooManyRequests", Retry_After="3600"), clock=clock) as (
         _,
@@ -211,7 +211,7 @@ async def test_a_server_that_wants_too_much_patience_is_left_to_the_caller():
     assert clock.sleeps == []
 
 
-async def test_a_date_to_come_back_at_is_understood():
+async def test_a_retry_after_can_be_a_date():
     clock = HastyClock()
     busy = failure(429, "TooManyRequests", Retry_After="Thu, 01 Jan 2026 00:00:07 GMT")
     async with talk(busy, answer(200, OBJECT), clock=clock) as (_, client):
@@ -220,7 +220,7 @@ async def test_a_date_to_come_back_at_is_understood():
     assert 7 <= clock.sleeps[0] <= 7.25
 
 
-async def test_a_time_to_come_back_that_makes_no_sense_is_no_time():
+async def test_an_invalid_retry_after_is_ignored():
     clock = HastyClock()
     busy = failure(429, "TooManyRequests", Retry_After="soon")
     async with talk(busy, answer(200, OBJECT), clock=clock) as (_, client):
@@ -241,7 +241,7 @@ async def test_a_time_to_come_back_that_makes_no_sense_is_no_time():
     ],
     ids=["get", "list", "delete", "merge", "json", "create"],
 )
-async def test_only_what_may_happen_twice_is_retried_when_the_server_goes_away(call, requests):
+async def test_only_idempotent_requests_are_retried_on_503(call, requests):
     away = failure(503, "ServiceUnavailable", Retry_After="1")
     async with talk(away, answer(200, {**OBJECT, **EMPTY_LIST}), clock=HastyClock()) as (
         server,
@@ -257,7 +257,7 @@ async def test_only_what_may_happen_twice_is_retried_when_the_server_goes_away(c
     assert is_done == (requests == 2)
 
 
-async def test_a_failing_server_without_an_invitation_is_asked_once():
+async def test_a_503_without_retry_after_is_not_retried():
     async with talk(failure(503, "ServiceUnavailable"), clock=HastyClock()) as (server, client):
         with pytest.raises(UnavailableError):
             await client.get(CONFIG_MAPS, KEY)
@@ -287,8 +287,10 @@ async def test_credentials_rejected_twice_are_an_error():
     assert tokens.rejections == 2
 
 
-async def test_a_header_that_is_there_twice_is_sent_twice():
-    async with talk(answer(200, OBJECT), credentials=Impersonator()) as (server, client):
+async def test_a_repeated_header_is_sent_repeatedly():
+    groups = [("Impersonate-Group", "one"), ("Impersonate-Group", "two")]
+    credentials = FixedCredentials([("Impersonate-User", "me"), *groups])
+    async with talk(answer(200, OBJECT), credentials=credentials) as (server, client):
         await client.get(CONFIG_MAPS, KEY)
 
     [received] = server.received
@@ -299,7 +301,7 @@ async def test_a_header_that_is_there_twice_is_sent_twice():
 # ------------------------------------------------------------------ requests
 
 
-async def test_a_storm_of_refusals_halves_the_requests_under_way_once():
+async def test_concurrent_429s_halve_the_limit_once():
     busy = failure(429, "TooManyRequests", Retry_After="0")
     limits = Limits(in_flight_max=16)
     async with talk(*[busy] * 16, answer(200, OBJECT), limits=limits) as (server, client):
@@ -324,7 +326,7 @@ async def test_connections_are_reused():
     assert {received.headers["user-agent"][:7] for received in server.received} == {"bursar/"}
 
 
-async def test_a_cancelled_request_leaves_nothing_behind():
+async def test_a_cancelled_request_closes_its_connection():
     async with talk(silence) as (server, client):
         task = asyncio.ensure_future(client.get(CONFIG_MAPS, KEY))
         await server.is_asked.wait()
@@ -348,7 +350,7 @@ async def test_a_cancelled_request_leaves_nothing_behind():
         ),
     ],
 )
-async def test_lists_ask_at_the_right_place(resource, query, target):
+async def test_lists_use_the_path_and_selectors_of_the_query(resource, query, target):
     async with talk(answer(200, EMPTY_LIST)) as (server, client):
         page = await client.list(resource, query)
 
@@ -384,7 +386,7 @@ async def test_requests_go_through_the_proxy():
     assert received.target == "http://cluster.invalid/prefix/api/v1/nodes/a"
 
 
-async def test_a_proxy_that_refuses_or_is_not_there_is_named_as_the_cause():
+async def test_a_proxy_that_refuses_or_is_down_is_named_as_the_cause():
     async with scripted(answer(407, "hunter2")) as proxy:
         access = PlainAccess("https://cluster.invalid", proxy_url=proxy.url)
         async with a_client(access) as client:

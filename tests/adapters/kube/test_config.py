@@ -3,11 +3,19 @@ import ssl
 
 import pytest
 
-from bursar.adapters.kube.access import load_in_cluster
-from bursar.adapters.kube.config import load_kubeconfig
-from bursar.adapters.kube.config_error import ConfigError
+from bursar.adapters.client_auth.config_error import ConfigError
+from bursar.adapters.client_auth.credentials import bearer
 from certificates import Authority
-from support.kubeconfig_notation import SERVER, V1, V1BETA1, HandClock, a_config, write
+from support.kubeconfig_notation import (
+    SERVER,
+    V1,
+    V1BETA1,
+    HandClock,
+    a_config,
+    in_cluster,
+    loaded,
+    write,
+)
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +25,7 @@ def authority(tmp_path_factory):
 
 def complaint(*paths, context=""):
     with pytest.raises(ConfigError) as caught:
-        load_kubeconfig(paths, context=context, environment={})
+        loaded(paths, context=context, environment={})
     text = str(caught.value)
 
     assert text.isprintable()
@@ -27,15 +35,15 @@ def complaint(*paths, context=""):
 def test_a_context_leads_to_server_namespace_and_name(tmp_path):
     path = write(tmp_path / "config", a_config(context={"namespace": "team-a"}))
 
-    access = load_kubeconfig([path])
+    access = loaded([path])
 
     assert (access.server, access.namespace, access.context) == (SERVER, "team-a", "here")
     assert access.ssl_context is not None
     assert access.ssl_context.verify_mode == ssl.CERT_REQUIRED
 
 
-def test_the_namespace_is_default_unless_said(tmp_path):
-    assert load_kubeconfig([write(tmp_path / "config", a_config())]).namespace == "default"
+def test_the_namespace_defaults_to_default(tmp_path):
+    assert loaded([write(tmp_path / "config", a_config())]).namespace == "default"
 
 
 def test_a_context_can_be_chosen(tmp_path):
@@ -43,7 +51,7 @@ def test_a_context_can_be_chosen(tmp_path):
     config["contexts"].append({"name": "odd / name: ü", "context": {"cluster": "c"}})
     path = write(tmp_path / "config", config)
 
-    assert load_kubeconfig([path], context="odd / name: ü").context == "odd / name: ü"
+    assert loaded([path], context="odd / name: ü").context == "odd / name: ü"
 
 
 # ------------------------------------------------------------------ several files
@@ -55,7 +63,7 @@ def test_the_first_file_wins_for_each_name_as_a_whole(tmp_path):
     del first["current-context"]
     paths = [write(tmp_path / "1", first), write(tmp_path / "2", second)]
 
-    access = load_kubeconfig(paths)
+    access = loaded(paths)
 
     assert (access.server, access.tls_server_name, access.proxy_url) == (SERVER, "one", "")
 
@@ -64,13 +72,13 @@ def test_the_first_current_context_wins(tmp_path):
     second = a_config(**{"current-context": "elsewhere"})
     paths = [write(tmp_path / "1", a_config()), write(tmp_path / "2", second)]
 
-    assert load_kubeconfig(paths).context == "here"
+    assert loaded(paths).context == "here"
 
 
 def test_one_of_several_files_may_be_missing(tmp_path):
     path = write(tmp_path / "config", a_config())
 
-    assert load_kubeconfig([str(tmp_path / "none"), "", path]).server == SERVER
+    assert loaded([str(tmp_path / "none"), "", path]).server == SERVER
 
 
 def test_a_single_missing_file_is_an_error(tmp_path):
@@ -100,7 +108,7 @@ def test_parts_of_a_context_may_stand_in_different_files(tmp_path):
         for part in ("clusters", "users", "contexts", "current-context")
     ]
 
-    assert load_kubeconfig(paths).server == SERVER
+    assert loaded(paths).server == SERVER
 
 
 def test_paths_are_relative_to_the_file_they_stand_in(tmp_path, authority):
@@ -113,7 +121,7 @@ def test_paths_are_relative_to_the_file_they_stand_in(tmp_path, authority):
         user={"client-certificate": "../joe.crt", "client-key": "./x/../../joe.key"},
     )
 
-    access = load_kubeconfig([write(tmp_path / "a" / "config", config)])
+    access = loaded([write(tmp_path / "a" / "config", config)])
 
     assert len(access.ssl_context.get_ca_certs()) == 1
 
@@ -134,7 +142,7 @@ def test_paths_are_relative_to_the_file_they_stand_in(tmp_path, authority):
     ],
 )
 def test_an_address_loses_its_slash_and_query(tmp_path, written, read):
-    access = load_kubeconfig([write(tmp_path / "config", a_config(cluster={"server": written}))])
+    access = loaded([write(tmp_path / "config", a_config(cluster={"server": written}))])
 
     assert access.server == read
     assert (access.ssl_context is None) == read.startswith("http:")
@@ -144,7 +152,7 @@ async def test_credentials_are_not_sent_without_tls(tmp_path):
     user = {"token": "hidden", "as": "joe"}
     config = a_config(cluster={"server": "http://127.0.0.1:1"}, user=user)
 
-    access = load_kubeconfig([write(tmp_path / "config", config)])
+    access = loaded([write(tmp_path / "config", config)])
 
     assert dict(await access.credentials.headers()) == {"Impersonate-User": "joe"}
 
@@ -168,7 +176,7 @@ IN_POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443
 
 
 async def test_a_pod_reaches_its_cluster_as_its_service_account(tmp_path, authority):
-    access = load_in_cluster(service_account(tmp_path / "sa", authority), IN_POD)
+    access = in_cluster(service_account(tmp_path / "sa", authority), IN_POD)
 
     assert access.server == "https://10.0.0.1:443"
     assert (access.context, access.namespace) == ("in-cluster", "team-a")
@@ -178,7 +186,7 @@ async def test_a_pod_reaches_its_cluster_as_its_service_account(tmp_path, author
 
 def test_an_ipv6_service_is_put_in_brackets(tmp_path, authority):
     environment = IN_POD | {"KUBERNETES_SERVICE_HOST": "fd00::1"}
-    access = load_in_cluster(service_account(tmp_path / "sa", authority), environment)
+    access = in_cluster(service_account(tmp_path / "sa", authority), environment)
 
     assert access.server == "https://[fd00::1]:443"
 
@@ -186,20 +194,20 @@ def test_an_ipv6_service_is_put_in_brackets(tmp_path, authority):
 def test_the_downward_api_names_the_namespace_first(tmp_path, authority):
     folder = service_account(tmp_path / "sa", authority)
 
-    assert load_in_cluster(folder, IN_POD | {"POD_NAMESPACE": "own"}).namespace == "own"
+    assert in_cluster(folder, IN_POD | {"POD_NAMESPACE": "own"}).namespace == "own"
 
 
 async def test_a_service_account_token_is_read_again(tmp_path, authority):
     clock = HandClock()
     folder = service_account(tmp_path / "sa", authority)
-    access = load_in_cluster(folder, IN_POD, clock=clock)
+    access = in_cluster(folder, IN_POD, clock=clock)
     (tmp_path / "sa" / "token").write_text("renewed")
 
     before = await access.credentials.headers()
     clock.seconds = 60
     after = await access.credentials.headers()
 
-    assert (before["Authorization"], after["Authorization"]) == ("Bearer abc", "Bearer renewed")
+    assert (before, after) == (bearer("abc"), bearer("renewed"))
 
 
 @pytest.mark.parametrize("missing", ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"])
@@ -207,21 +215,21 @@ def test_outside_a_pod_there_is_no_service_account(tmp_path, missing):
     environment = {name: value for name, value in IN_POD.items() if name != missing}
 
     with pytest.raises(ConfigError, match=f"^{missing}: not set: this process does not run in a"):
-        load_in_cluster(str(tmp_path), environment)
+        in_cluster(str(tmp_path), environment)
 
 
 def test_a_pod_without_a_token_is_an_error(tmp_path, authority):
     folder = service_account(tmp_path / "sa", authority, token=None)
 
     with pytest.raises(ConfigError, match=r"/sa/token: no such file$"):
-        load_in_cluster(folder, IN_POD)
+        in_cluster(folder, IN_POD)
 
 
 def test_a_pod_without_an_authority_is_an_error(tmp_path, authority):
     folder = service_account(tmp_path / "sa", authority, **{"ca.crt": None})
 
     with pytest.raises(ConfigError, match=r"/ca.crt: no such file$"):
-        load_in_cluster(folder, IN_POD)
+        in_cluster(folder, IN_POD)
 
 
 # ------------------------------------------------------------------ what is wrong, and where
@@ -343,13 +351,13 @@ def test_a_bad_user_says_which_key(tmp_path, user, problem):
 def test_the_mode_of_an_old_plugin_is_optional(tmp_path):
     user = {"exec": {"command": "x", "apiVersion": V1BETA1}}
 
-    assert load_kubeconfig([write(tmp_path / "config", a_config(user=user))])
+    assert loaded([write(tmp_path / "config", a_config(user=user))])
 
 
 def test_a_server_that_is_not_verified(tmp_path):
     config = a_config(cluster={"insecure-skip-tls-verify": True})
 
-    context = load_kubeconfig([write(tmp_path / "config", config)]).ssl_context
+    context = loaded([write(tmp_path / "config", config)]).ssl_context
 
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
 
@@ -357,14 +365,14 @@ def test_a_server_that_is_not_verified(tmp_path):
 def test_json_and_yaml_are_the_same(tmp_path):
     text = json.dumps(a_config(), indent="\t")
 
-    assert load_kubeconfig([write(tmp_path / "config", text)]).server == SERVER
+    assert loaded([write(tmp_path / "config", text)]).server == SERVER
 
 
 def test_an_access_shows_no_secret(tmp_path):
     config = a_config(
         cluster={"proxy-url": "http://u:hunter2@proxy"}, user={"token": "hunter2-token"}
     )
-    access = load_kubeconfig([write(tmp_path / "config", config)])
+    access = loaded([write(tmp_path / "config", config)])
 
     assert "hunter2" not in repr(access) + str(access) + repr(access.credentials)
     assert access.proxy_url == "http://u:hunter2@proxy"

@@ -1,4 +1,4 @@
-"""The real kubectl and we read the same files, and the real API server takes us for the same."""
+"""The same kubeconfig gives the same user at a real API server as with the real kubectl."""
 
 import asyncio
 import base64
@@ -18,12 +18,18 @@ from bursar.adapters.http1.client import HttpClient
 from bursar.adapters.http1.errors import UntrustedError
 from bursar.adapters.http1.request import HttpRequest
 from bursar.adapters.http1.route import Route, parse_origin
-from bursar.adapters.kube.access import load_in_cluster
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.config import load_kubeconfig
 from bursar.app.cluster.kinds import PODS
 from support.http1_scene import tunnel
-from support.kubeconfig_notation import V1, V1BETA1, HandClock, PluginScript, write
+from support.kubeconfig_notation import (
+    V1,
+    V1BETA1,
+    HandClock,
+    PluginScript,
+    in_cluster,
+    loaded,
+    write,
+)
 
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 NUMBERS = itertools.count(1)
@@ -37,14 +43,14 @@ def kubectl():
 
 @pytest.fixture
 def cluster(control_plane):
-    """What a kubeconfig says about the real cluster."""
+    """The cluster entry of the kubeconfig of the real cluster."""
     config = json.loads(control_plane.kubeconfig.read_text())
     return dict(config["clusters"][0]["cluster"])
 
 
 @pytest.fixture
 def service_account(control_plane):
-    """Makes tokens of service accounts, in a namespace of this test's own."""
+    """Makes service account tokens in a namespace of this test."""
     namespace = f"kubeconfig-{os.getpid()}-{next(NUMBERS)}"
 
     def post(path, body):
@@ -74,7 +80,7 @@ def a_config(cluster, user, **context):
 
 
 def kubectl_identity(kubectl, *paths, **environment):
-    """Whom the server takes kubectl for."""
+    """The user that the server sees for kubectl."""
     done = subprocess.run(
         [kubectl, "auth", "whoami", "-o", "json"],
         env=os.environ | environment | {"KUBECONFIG": ":".join(paths)},
@@ -88,7 +94,7 @@ def kubectl_identity(kubectl, *paths, **environment):
 
 
 async def attempt(session, access):
-    """One request as anybody should make it: headers first, then the TLS context."""
+    """One request as `ClusterAccess` demands it: first the headers, then the TLS context."""
     headers = await access.credentials.headers()
     origin, _ = parse_origin(access.server)
     route = Route(
@@ -100,7 +106,7 @@ async def attempt(session, access):
     request = HttpRequest(
         method="POST",
         target="/apis/authentication.k8s.io/v1/selfsubjectreviews",
-        headers=[("Content-Type", "application/json"), *headers.items()],
+        headers=[("Content-Type", "application/json"), *headers],
         body=json.dumps(REVIEW).encode(),
     )
     async with asyncio.timeout(10):
@@ -109,7 +115,7 @@ async def attempt(session, access):
 
 
 async def identity(access, session=None):
-    """Whom the server takes us for; after a 401 one more attempt."""
+    """The user that the server sees for us; after a 401 there is one more attempt."""
     async with contextlib.AsyncExitStack() as stack:
         session = session or await stack.enter_async_context(HttpClient())
         status, body = await attempt(session, access)
@@ -121,8 +127,8 @@ async def identity(access, session=None):
 
 
 async def both(kubectl, *paths):
-    """The identity that we have and kubectl has, too."""
-    ours = await identity(load_kubeconfig(paths))
+    """The user that the server sees, which is the same for kubectl."""
+    ours = await identity(loaded(paths))
 
     assert ours == kubectl_identity(kubectl, *paths)
     return ours
@@ -160,7 +166,7 @@ async def test_a_token_file_rotated_in_use(kubectl, cluster, service_account, tm
     tokens = [service_account(f"robot-{number}") for number in range(3)]
     path = write(tmp_path / "config", a_config(cluster, {"tokenFile": "token"}))
     (tmp_path / "token").write_text(tokens[0])
-    access = load_kubeconfig([path], clock=clock)
+    access = loaded([path], clock=clock)
     seen = []
 
     async with HttpClient() as session:
@@ -177,7 +183,7 @@ async def test_a_token_file_rotated_in_use(kubectl, cluster, service_account, tm
 async def test_a_token_file_whose_token_is_refused(cluster, service_account, tmp_path):
     path = write(tmp_path / "config", a_config(cluster, {"tokenFile": "token"}))
     (tmp_path / "token").write_text("worthless")
-    access = load_kubeconfig([path], clock=HandClock())
+    access = loaded([path], clock=HandClock())
     (tmp_path / "token").write_text(service_account("robot"))
 
     assert (await identity(access))["username"].endswith(":robot")
@@ -216,9 +222,7 @@ async def test_a_new_certificate_of_a_plugin_is_used_although_connections_are_ke
 ):
     clock = HandClock()
     script = PluginScript(tmp_path / "bin")
-    access = load_kubeconfig(
-        [write(tmp_path / "config", a_config(cluster, script.user()))], clock=clock
-    )
+    access = loaded([write(tmp_path / "config", a_config(cluster, script.user()))], clock=clock)
     seen = []
 
     async with HttpClient() as session:
@@ -244,7 +248,7 @@ async def test_a_certificate_rotated_on_disk_is_used_although_connections_are_ke
         (tmp_path / "tls.key").write_bytes(pair.key.read_bytes())
 
     put("one")
-    access = load_kubeconfig([path], clock=clock)
+    access = loaded([path], clock=clock)
     async with HttpClient() as session:
         seen = [(await identity(access, session))["username"]]
         put("two")
@@ -258,7 +262,7 @@ async def test_a_plugin_whose_token_is_refused_is_run_again(cluster, service_acc
     script = PluginScript(tmp_path / "bin")
     script.gives("worthless")
     path = write(tmp_path / "config", a_config(cluster, script.user()))
-    access = load_kubeconfig([path], clock=HandClock())
+    access = loaded([path], clock=HandClock())
     await access.credentials.headers()
     script.gives(service_account("robot"))
 
@@ -311,7 +315,7 @@ async def test_a_server_name_for_tls(control_plane, kubectl, cluster, tmp_path):
     pair = control_plane.client("named")
     user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
     good = a_config(cluster | {"tls-server-name": "kubernetes.default.svc"}, user)
-    bad = load_kubeconfig(
+    bad = loaded(
         [write(tmp_path / "bad", a_config(cluster | {"tls-server-name": "example.org"}, user))]
     )
 
@@ -326,7 +330,7 @@ async def test_a_proxy(control_plane, kubectl, cluster, tmp_path):
     async with tunnel() as proxy:
         path = write(tmp_path / "config", a_config(cluster | {"proxy-url": proxy.url}, user))
         theirs = await asyncio.to_thread(kubectl_identity, kubectl, path)
-        ours = await identity(load_kubeconfig([path]))
+        ours = await identity(loaded([path]))
 
     assert ours == theirs
     assert set(proxy.asked) == {f"127.0.0.1:{control_plane.api_port}"}
@@ -334,7 +338,7 @@ async def test_a_proxy(control_plane, kubectl, cluster, tmp_path):
 
 
 async def test_a_proxy_of_the_environment(control_plane, kubectl, cluster, tmp_path):
-    """The server has a name that nobody can resolve but the proxy."""
+    """Only the proxy can resolve the name of the server."""
     hidden = f"cluster.invalid:{control_plane.api_port}"
     pair = control_plane.client("proxied", MASTERS)
     user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
@@ -343,7 +347,7 @@ async def test_a_proxy_of_the_environment(control_plane, kubectl, cluster, tmp_p
     async with tunnel(known={"cluster.invalid": "127.0.0.1"}) as proxy:
         variables = {"HTTPS_PROXY": proxy.url, "NO_PROXY": "example.com,10.0.0.0/8"}
         theirs = await asyncio.to_thread(kubectl_identity, kubectl, path, **variables)
-        access = load_kubeconfig([path], environment=variables)
+        access = loaded([path], environment=variables)
         ours = await identity(access)
         async with KubeClient(access, clock=SYSTEM_CLOCK, rng=random.SystemRandom()) as client:
             answer = await client.list(PODS, limit=1)
@@ -370,13 +374,13 @@ async def test_a_service_account_in_a_pod(control_plane, cluster, service_accoun
         "KUBERNETES_SERVICE_HOST": "127.0.0.1",
         "KUBERNETES_SERVICE_PORT": str(control_plane.api_port),
     }
-    access = load_in_cluster(str(tmp_path), environment)
+    access = in_cluster(str(tmp_path), environment)
 
     assert (await identity(access))["username"].endswith(":robot")
 
 
 @pytest.mark.parametrize("version", [V1, V1BETA1])
-async def test_a_plugin_is_told_what_kubectl_tells_it(
+async def test_a_plugin_receives_the_exec_info_that_kubectl_passes(
     kubectl, cluster, service_account, tmp_path, version
 ):
     extension = {"audience": "x", "deep": [1, 1.5, None, {"a": True}]}
@@ -393,7 +397,7 @@ async def test_a_plugin_is_told_what_kubectl_tells_it(
         path = write(tmp_path / "config", a_config(described, user))
         kubectl_identity(kubectl, path)
         theirs = script.told
-        await identity(load_kubeconfig([path]))
+        await identity(loaded([path]))
         told.append((script.told, theirs))
 
     assert told[0][0] == told[0][1]
@@ -403,7 +407,7 @@ async def test_a_plugin_is_told_what_kubectl_tells_it(
 async def test_many_requests_share_one_run(cluster, service_account, tmp_path):
     script = PluginScript(tmp_path / "bin")
     script.gives(service_account("robot"))
-    access = load_kubeconfig([write(tmp_path / "config", a_config(cluster, script.user()))])
+    access = loaded([write(tmp_path / "config", a_config(cluster, script.user()))])
 
     async with HttpClient() as session:
         seen = await asyncio.gather(*(identity(access, session) for _ in range(10)))

@@ -1,4 +1,4 @@
-"""Of random sets of files, kubectl and we make the same configuration."""
+"""Random sets of kubeconfig files are merged as kubectl merges them."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from assets import ensure
-from bursar.adapters.kube.config_error import ConfigError
+from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.kube.merge import choose
 from support.kubeconfig_notation import write
 
@@ -86,7 +86,7 @@ def a_file(rng):
 
 
 def without_empty(value):
-    """What upstream writes out and what it leaves out differ per field, and mean the same."""
+    """Remove empty fields: upstream writes some of them and omits others."""
     if isinstance(value, dict):
         kept = {key: without_empty(each) for key, each in value.items()}
         return {key: each for key, each in kept.items() if each not in EMPTY}
@@ -108,7 +108,7 @@ def theirs(kubectl, paths):
     parts = {"name": view["current-context"]}
     for plural, kind in (("contexts", "context"), ("clusters", "cluster"), ("users", "user")):
         parts[kind] = view[plural][0][kind] if view[plural] else {}
-    # A user or cluster that a context names but nobody has is left out there, and refused here.
+    # kubectl omits a user or cluster that does not exist; we refuse it.
     is_whole = bool(view["clusters"]) and bool(view["users"])
     return without_empty(parts) if is_whole else None
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.kube.access import ClusterAccess
-from bursar.adapters.kube.config import load_kubeconfig
-from bursar.adapters.kube.config_error import ConfigError
 from bursar.app.cluster.ports import ClusterError
-from support.kubeconfig_notation import V1, HandClock, PluginScript, a_config, write
+from support.kubeconfig_notation import V1, HandClock, PluginScript, a_config, loaded, write
 
 SECRET = "qzxvkwjbfhmg"  # noqa: S105 - nobody's
 ENCODED = base64.b64encode(SECRET.encode()).decode()
@@ -23,7 +22,7 @@ TRACES = re.compile(
         for start in range(len(text) - 3)
     )
 )
-"""Any four characters in a row of the secret; nothing else here has them."""
+"""Every run of four characters of the secret. No other text here contains one."""
 
 PLANTED = st.sampled_from(
     [
@@ -58,9 +57,9 @@ EXECS = st.none() | st.dictionaries(st.sampled_from(EXEC_FIELDS), PLANTED, max_s
 
 
 def everything_shown(path, folder):
-    """All that a person could get to see of a configuration, right or wrong."""
+    """Everything that a configuration shows to a user, valid or not."""
     try:
-        access = load_kubeconfig([path], clock=HandClock(), environment={})
+        access = loaded([path], clock=HandClock(), environment={})
     except ConfigError as error:
         return f"{error} {error!r}".replace(str(folder), "")
     assert isinstance(access, ClusterAccess)

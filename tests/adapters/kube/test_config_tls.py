@@ -7,10 +7,9 @@ import ssl
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from bursar.adapters.kube.config import load_kubeconfig
-from bursar.adapters.kube.config_error import ConfigError
+from bursar.adapters.client_auth.config_error import ConfigError
 from certificates import Authority
-from support.kubeconfig_notation import HandClock, a_config, write
+from support.kubeconfig_notation import HandClock, a_config, loaded, write
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +26,7 @@ def files(pair):
 
 
 def copies(pair, folder):
-    """Put a pair where another one was."""
+    """Replace a certificate and its key."""
     for source, name in ((pair.certificate, "tls.crt"), (pair.key, "tls.key")):
         new = folder / f"{name}.new"
         new.write_bytes(source.read_bytes())
@@ -37,7 +36,7 @@ def copies(pair, folder):
 
 @contextlib.asynccontextmanager
 async def tls_server(authority, pair=None):
-    """Tells every client whom its certificate names."""
+    """Sends every client the common name of its certificate."""
     pair = pair or authority.server("server")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair.certificate, pair.key)
@@ -65,12 +64,12 @@ async def name_seen(access, port, server_name="localhost"):
     return seen.decode()
 
 
-async def test_a_certificate_in_files_or_as_data_is_shown(tmp_path, authority):
+async def test_a_certificate_in_files_or_as_data_is_presented(tmp_path, authority):
     pair = authority.client("joe")
     trusted = {"certificate-authority-data": data(authority.certificate)}
     as_data = {"client-certificate-data": data(pair.certificate), "client-key-data": data(pair.key)}
     accesses = [
-        load_kubeconfig([write(tmp_path / "config", a_config(trusted, user))])
+        loaded([write(tmp_path / "config", a_config(trusted, user))])
         for user in (files(pair), as_data, {})
     ]
 
@@ -80,7 +79,7 @@ async def test_a_certificate_in_files_or_as_data_is_shown(tmp_path, authority):
     assert seen == ["joe", "joe", "nobody"]
 
 
-async def test_data_goes_before_files(tmp_path, authority):
+async def test_data_wins_over_files(tmp_path, authority):
     pair = authority.client("data-first")
     cluster = {
         "certificate-authority": "/none",
@@ -92,7 +91,7 @@ async def test_data_goes_before_files(tmp_path, authority):
         "client-key": "/none",
         "client-key-data": data(pair.key),
     }
-    access = load_kubeconfig([write(tmp_path / "config", a_config(cluster, user))])
+    access = loaded([write(tmp_path / "config", a_config(cluster, user))])
 
     async with tls_server(authority) as port:
         assert await name_seen(access, port) == "data-first"
@@ -102,7 +101,7 @@ async def test_a_server_of_another_authority_is_refused(tmp_path, authority):
     (tmp_path / "other").mkdir()
     other = Authority(tmp_path / "other")
     trusted = {"certificate-authority": str(other.certificate)}
-    access = load_kubeconfig([write(tmp_path / "config", a_config(trusted))])
+    access = loaded([write(tmp_path / "config", a_config(trusted))])
 
     async with tls_server(authority) as port:
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -111,18 +110,18 @@ async def test_a_server_of_another_authority_is_refused(tmp_path, authority):
 
 async def test_a_server_of_another_name_is_refused(tmp_path, authority):
     trusted = {"certificate-authority": str(authority.certificate)}
-    access = load_kubeconfig([write(tmp_path / "config", a_config(trusted))])
+    access = loaded([write(tmp_path / "config", a_config(trusted))])
 
     async with tls_server(authority) as port:
         with pytest.raises(ssl.SSLCertVerificationError):
             await name_seen(access, port, "example.org")
 
 
-async def test_certificates_that_change_on_disk_are_shown_on_new_connections(tmp_path, authority):
+async def test_certificates_that_change_on_disk_are_used_on_new_connections(tmp_path, authority):
     clock = HandClock()
     user = copies(authority.client("first"), tmp_path)
     trusted = {"certificate-authority": str(authority.certificate)}
-    access = load_kubeconfig([write(tmp_path / "config", a_config(trusted, user))], clock=clock)
+    access = loaded([write(tmp_path / "config", a_config(trusted, user))], clock=clock)
     old = access.ssl_context
 
     async with tls_server(authority) as port:
@@ -139,7 +138,7 @@ async def test_certificates_that_change_on_disk_are_shown_on_new_connections(tmp
 async def test_an_unchanged_certificate_keeps_its_connections(tmp_path, authority):
     clock = HandClock()
     user = copies(authority.client("same"), tmp_path)
-    access = load_kubeconfig([write(tmp_path / "config", a_config({}, user))], clock=clock)
+    access = loaded([write(tmp_path / "config", a_config({}, user))], clock=clock)
     context = access.ssl_context
 
     clock.seconds += 1000
@@ -151,7 +150,7 @@ async def test_an_unchanged_certificate_keeps_its_connections(tmp_path, authorit
 async def test_a_half_written_rotation_keeps_the_old_certificate(tmp_path, authority):
     clock = HandClock()
     user = copies(authority.client("whole"), tmp_path)
-    access = load_kubeconfig([write(tmp_path / "config", a_config({}, user))], clock=clock)
+    access = loaded([write(tmp_path / "config", a_config({}, user))], clock=clock)
     context = access.ssl_context
     new = authority.client("half")
     (tmp_path / "tls.crt").write_bytes(new.certificate.read_bytes())
@@ -173,7 +172,7 @@ async def test_an_authority_that_changes_on_disk_is_trusted(tmp_path, authority)
     (tmp_path / "old").mkdir()
     bundle.write_bytes(Authority(tmp_path / "old").certificate.read_bytes())
     trusted = {"certificate-authority": str(bundle)}
-    access = load_kubeconfig([write(tmp_path / "config", a_config(trusted))], clock=clock)
+    access = loaded([write(tmp_path / "config", a_config(trusted))], clock=clock)
     bundle.write_bytes(authority.certificate.read_bytes())
     clock.seconds += 10
 
@@ -182,10 +181,10 @@ async def test_an_authority_that_changes_on_disk_is_trusted(tmp_path, authority)
 
 
 async def test_a_server_certificate_itself_can_be_trusted(tmp_path, authority):
-    """Go trusts whatever it is given; OpenSSL must be told to."""
+    """Go trusts any given certificate; OpenSSL needs the flag PARTIAL_CHAIN for it."""
     pair = authority.server("pinned")
     trusted = {"certificate-authority": str(pair.certificate)}
-    access = load_kubeconfig([write(tmp_path / "config", a_config(trusted))])
+    access = loaded([write(tmp_path / "config", a_config(trusted))])
 
     async with tls_server(authority, pair) as port:
         assert await name_seen(access, port) == "nobody"
@@ -196,7 +195,7 @@ async def test_a_server_certificate_itself_can_be_trusted(tmp_path, authority):
 
 def complaint(tmp_path, user):
     with pytest.raises(ConfigError) as caught:
-        load_kubeconfig([write(tmp_path / "config", a_config(user=user))])
+        loaded([write(tmp_path / "config", a_config(user=user))])
     return str(caught.value).removeprefix(f"{tmp_path}/config: users[0].user.")
 
 
@@ -247,6 +246,6 @@ def test_keys_given_as_data_leave_no_file_open(tmp_path, authority):
     path = write(tmp_path / "config", a_config(user=user))
     before = os.listdir("/proc/self/fd")  # noqa: PTH208 - descriptors, not paths
 
-    load_kubeconfig([path])
+    loaded([path])
 
-    assert os.listdir("/proc/self/fd") == before  # noqa: PTH208 - likewise
+    assert os.listdir("/proc/self/fd") == before  # noqa: PTH208 - descriptors, not paths

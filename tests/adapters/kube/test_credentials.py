@@ -7,10 +7,17 @@ import time
 
 import pytest
 
-from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.kube.exec_plugin import ExecCredentials, Plugin
 from bursar.app.cluster.ports import UnauthorizedError
-from support.kubeconfig_notation import V1, V1BETA1, HandClock, PluginScript, a_config, write
+from support.kubeconfig_notation import (
+    V1,
+    V1BETA1,
+    HandClock,
+    PluginScript,
+    a_config,
+    loaded,
+    write,
+)
 
 
 @pytest.fixture
@@ -21,11 +28,11 @@ def clock():
 def access_of(tmp_path, user, clock, cluster=None, environment=None):
     path = write(tmp_path / "config", a_config(cluster, user))
     found = os.environ if environment is None else environment
-    return load_kubeconfig([path], clock=clock, environment=found)
+    return loaded([path], clock=clock, environment=found)
 
 
 async def sent(access):
-    return list((await access.credentials.headers()).items())
+    return list(await access.credentials.headers())
 
 
 async def complaint(access, tmp_path):
@@ -37,7 +44,7 @@ async def complaint(access, tmp_path):
     return text.removeprefix(f"{tmp_path}/config: users[0].user.exec: exec plugin ")
 
 
-# ------------------------------------------------------------------ what stands in the file
+# ------------------------------------------------------------------ fixed credentials
 
 
 async def test_a_token_is_a_bearer_header(tmp_path, clock):
@@ -52,7 +59,7 @@ async def test_name_and_password_are_a_basic_header(tmp_path, clock):
     assert await sent(access_of(tmp_path, user, clock)) == [("Authorization", "Basic am9lOsOkOmI=")]
 
 
-async def test_nobody_sends_nothing(tmp_path, clock):
+async def test_an_anonymous_user_sends_no_headers(tmp_path, clock):
     assert await sent(access_of(tmp_path, {}, clock)) == []
 
 
@@ -79,14 +86,14 @@ async def test_impersonation_sends_a_header_for_each_group_and_extra_value(tmp_p
 # ------------------------------------------------------------------ token files
 
 
-async def test_a_token_file_goes_before_a_token(tmp_path, clock):
+async def test_a_token_file_wins_over_a_token(tmp_path, clock):
     (tmp_path / "token").write_text(" from-file\n")
     access = access_of(tmp_path, {"token": "abc", "tokenFile": "token"}, clock)
 
     assert await sent(access) == [("Authorization", "Bearer from-file")]
 
 
-async def test_the_token_serves_while_there_is_no_token_file(tmp_path, clock):
+async def test_the_token_is_used_while_the_token_file_is_missing(tmp_path, clock):
     access = access_of(tmp_path, {"token": "abc", "tokenFile": "token"}, clock)
     before = await sent(access)
     (tmp_path / "token").write_text("from-file")
@@ -122,7 +129,7 @@ async def test_a_token_file_that_became_unreadable_keeps_the_last_token(tmp_path
     assert await sent(access) == [("Authorization", "Bearer one")]
 
 
-async def test_a_rejected_token_is_read_again_at_once_but_not_all_the_time(tmp_path, clock):
+async def test_a_rejected_token_is_read_again_at_most_every_ten_seconds(tmp_path, clock):
     (tmp_path / "token").write_text("one")
     access = access_of(tmp_path, {"tokenFile": "token"}, clock)
     seen = []
@@ -146,7 +153,7 @@ def script(tmp_path):
 
 
 @pytest.mark.parametrize("version", [V1, V1BETA1])
-async def test_a_plugin_gives_a_token_once_for_all(tmp_path, clock, script, version):
+async def test_all_requests_share_one_run_of_a_plugin(tmp_path, clock, script, version):
     script.gives("abc", version)
     access = access_of(tmp_path, script.user(version), clock)
 
@@ -156,13 +163,13 @@ async def test_a_plugin_gives_a_token_once_for_all(tmp_path, clock, script, vers
     assert script.runs == 1
 
 
-async def test_nothing_is_run_before_somebody_asks(tmp_path, clock, script):
+async def test_a_plugin_does_not_run_before_the_first_request(tmp_path, clock, script):
     access_of(tmp_path, script.user(), clock)
 
     assert script.runs == 0
 
 
-async def test_credentials_are_renewed_before_they_end(tmp_path, clock, script):
+async def test_credentials_are_renewed_before_they_expire(tmp_path, clock, script):
     script.gives("one", expirationTimestamp=clock.text(100))
     access = access_of(tmp_path, script.user(), clock)
     seen = [(await sent(access))[0][1]]
@@ -174,9 +181,7 @@ async def test_credentials_are_renewed_before_they_end(tmp_path, clock, script):
     assert script.runs == 2
 
 
-async def test_credentials_that_are_over_do_not_start_a_program_per_request(
-    tmp_path, clock, script
-):
+async def test_expired_credentials_do_not_run_the_plugin_for_each_request(tmp_path, clock, script):
     script.gives("one", expirationTimestamp=clock.text(-100))
     access = access_of(tmp_path, script.user(), clock)
     for _ in range(5):
@@ -203,14 +208,14 @@ async def test_a_rejection_runs_the_plugin_again_once(tmp_path, clock, script):
     assert script.runs == 2
 
 
-async def test_a_token_goes_before_a_plugin(tmp_path, clock, script):
+async def test_a_token_wins_over_a_plugin(tmp_path, clock, script):
     access = access_of(tmp_path, script.user() | {"token": "abc"}, clock)
 
     assert await sent(access) == [("Authorization", "Bearer abc")]
     assert script.runs == 0
 
 
-async def test_those_who_wait_for_a_failing_run_share_its_failure(tmp_path, clock):
+async def test_callers_that_wait_for_a_failing_run_share_its_failure(tmp_path, clock):
     script = PluginScript(tmp_path / "plugin", then="sleep 0.1; exit 3")
     access = access_of(tmp_path, script.user(), clock)
 
@@ -220,7 +225,7 @@ async def test_those_who_wait_for_a_failing_run_share_its_failure(tmp_path, cloc
     assert script.runs == 1
 
 
-async def test_a_plugin_is_told_its_version_arguments_and_variables(tmp_path, clock):
+async def test_a_plugin_receives_its_version_arguments_and_variables(tmp_path, clock):
     script = PluginScript(tmp_path / "plugin", then=f'echo "$1 $OWN $HOME" > {tmp_path}/seen')
     script.gives("abc")
     user = script.user(args=["one;two"], env=[{"name": "OWN", "value": "x"}])
@@ -248,7 +253,7 @@ async def test_a_plugin_is_found_beside_the_kubeconfig_or_in_path(tmp_path, cloc
 
 
 async def test_a_plugin_is_not_looked_for_in_the_current_folder(tmp_path, clock, script):
-    """Otherwise whoever can write to a folder could wait there for somebody to run us."""
+    """A program in a folder that others can write to must not run as the caller."""
     environment = {"PATH": f":.:{os.path.relpath(script.path.parent)}"}  # noqa: ASYNC240 - no I/O
     access = access_of(tmp_path, script.user(command="plugin"), clock, environment=environment)
 
@@ -289,7 +294,9 @@ async def test_a_file_that_cannot_be_run_is_an_error(tmp_path, clock, script):
         ),
     ],
 )
-async def test_what_is_no_credential_is_refused(tmp_path, clock, script, printed, problem):
+async def test_output_that_is_not_a_credential_is_refused(
+    tmp_path, clock, script, printed, problem
+):
     script.prints(printed)
 
     found = await complaint(access_of(tmp_path, script.user(), clock), tmp_path)
@@ -318,7 +325,7 @@ async def test_an_incomplete_credential_is_refused(tmp_path, clock, script, stat
     assert problem in found
 
 
-async def test_a_certificate_that_is_none_is_refused(tmp_path, clock, script):
+async def test_an_invalid_certificate_is_refused(tmp_path, clock, script):
     script.answers(clientCertificateData="hunter2", clientKeyData="hunter2")
 
     found = await complaint(access_of(tmp_path, script.user(), clock), tmp_path)
@@ -362,7 +369,7 @@ def wait_until_gone(pid):
     return not is_alive(pid)
 
 
-async def test_a_plugin_that_hangs_is_ended_with_its_children(tmp_path, clock):
+async def test_a_plugin_that_hangs_is_killed_with_its_children(tmp_path, clock):
     script = PluginScript(tmp_path / "plugin", then=f"sleep 60 & echo $! > {tmp_path}/pid; wait")
     credentials = ExecCredentials(a_plugin(script, 0.3), clock=clock)
 
@@ -371,7 +378,7 @@ async def test_a_plugin_that_hangs_is_ended_with_its_children(tmp_path, clock):
     assert wait_until_gone(int((tmp_path / "pid").read_text()))
 
 
-async def test_children_that_outlive_a_plugin_without_an_answer_are_ended_too(tmp_path, clock):
+async def test_children_that_outlive_a_plugin_are_killed(tmp_path, clock):
     script = PluginScript(tmp_path / "plugin", then=f"sleep 60 & echo $! > {tmp_path}/pid; exit 0")
     credentials = ExecCredentials(a_plugin(script, 0.3), clock=clock)
 
@@ -380,7 +387,7 @@ async def test_children_that_outlive_a_plugin_without_an_answer_are_ended_too(tm
     assert wait_until_gone(int((tmp_path / "pid").read_text()))
 
 
-async def test_a_cancelled_request_ends_the_plugin(tmp_path, clock):
+async def test_a_cancelled_request_kills_the_plugin(tmp_path, clock):
     script = PluginScript(tmp_path / "plugin", then=f"echo $$ > {tmp_path}/pid; exec sleep 60")
     credentials = ExecCredentials(a_plugin(script, 60), clock=clock)
 
@@ -390,7 +397,7 @@ async def test_a_cancelled_request_ends_the_plugin(tmp_path, clock):
     assert wait_until_gone(int((tmp_path / "pid").read_text()))
 
 
-async def test_what_a_plugin_says_to_people_reaches_them(tmp_path, clock, capfd):
+async def test_the_standard_error_of_a_plugin_is_passed_through(tmp_path, clock, capfd):
     script = PluginScript(tmp_path / "plugin", then="echo please log in >&2")
     script.gives("abc")
 
@@ -402,9 +409,10 @@ async def test_what_a_plugin_says_to_people_reaches_them(tmp_path, clock, capfd)
 # ------------------------------------------------------------------ terminals
 
 ASK = """
-import asyncio, sys
+import asyncio, os, sys
+from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.config import load_kubeconfig
-access = load_kubeconfig([sys.argv[1]])
+access = load_kubeconfig([sys.argv[1]], environment=os.environ, clock=SYSTEM_CLOCK)
 try:
     print(dict(asyncio.run(access.credentials.headers()))["Authorization"])
 except Exception as error:

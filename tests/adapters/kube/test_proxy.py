@@ -1,13 +1,11 @@
-"""Which proxy the environment names. The answers are those of Go's httpproxy package."""
+"""The proxy of the environment. The expected results are those of Go's httpproxy package."""
 
 import pytest
 
-from bursar.adapters.kube.access import load_in_cluster
-from bursar.adapters.kube.config import load_kubeconfig
-from bursar.adapters.kube.config_error import ConfigError
+from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.kube.proxy import find_proxy
 from certificates import Authority
-from support.kubeconfig_notation import a_config, write
+from support.kubeconfig_notation import a_config, in_cluster, loaded, write
 
 PROXY = "http://proxy:3128"
 FAR = "https://api.example.com:6443"
@@ -27,7 +25,7 @@ FAR = "https://api.example.com:6443"
         ("https://far", {}, ""),
     ],
 )
-def test_the_scheme_of_the_server_decides_which_variable_counts(server, environment, expected):
+def test_the_scheme_of_the_server_selects_the_variable(server, environment, expected):
     assert find_proxy(environment, server) == expected
 
 
@@ -38,7 +36,7 @@ def test_the_scheme_of_the_server_decides_which_variable_counts(server, environm
         "https://[::ffff:127.0.0.1]",
     ],
 )
-def test_this_machine_is_reached_directly(server):
+def test_loopback_is_reached_directly(server):
     assert find_proxy({"HTTPS_PROXY": PROXY}, server) == ""
 
 
@@ -84,8 +82,8 @@ def test_exceptions_are_names_addresses_and_prefixes(exceptions, server, is_dire
     assert found == ("" if is_direct else PROXY)
 
 
-def test_of_two_lists_the_small_letters_count_and_of_prefixes_the_capitals_as_well():
-    """As in Go, around which Kubernetes puts a search for prefixes of its own."""
+def test_lower_case_no_proxy_wins_and_prefixes_are_also_read_from_upper_case():
+    """As in Go; client-go adds a search for CIDR prefixes of its own."""
     both = {"HTTPS_PROXY": PROXY, "no_proxy": "10.0.0.0/8,a", "NO_PROXY": "11.0.0.0/8,b"}
     hosts = ("10.1.1.1", "11.1.1.1", "a", "b")
 
@@ -106,33 +104,33 @@ def test_of_two_lists_the_small_letters_count_and_of_prefixes_the_capitals_as_we
         (
             "http://far",
             {"HTTP_PROXY": "http://hunter2", "REQUEST_METHOD": "GET"},
-            "HTTP_PROXY: not to be trusted in a CGI process",
+            "HTTP_PROXY: not trusted in a CGI process, where a client sets it",
         ),
     ],
 )
-def test_a_proxy_that_cannot_be_used_is_an_error_without_its_address(server, environment, problem):
+def test_an_invalid_proxy_is_an_error_without_its_url(server, environment, problem):
     with pytest.raises(ConfigError) as caught:
         find_proxy(environment, server)
 
     assert str(caught.value) == problem
 
 
-def test_a_proxy_that_is_not_needed_is_not_judged():
+def test_a_proxy_that_is_not_used_is_not_validated():
     assert find_proxy({"HTTPS_PROXY": "socks5://h", "NO_PROXY": "far"}, "https://far") == ""
 
 
-def test_the_kubeconfig_goes_before_the_environment(tmp_path):
+def test_the_proxy_of_the_kubeconfig_wins_over_the_environment(tmp_path):
     environment = {"HTTPS_PROXY": PROXY}
     stated = {"server": FAR, "proxy-url": "http://stated"}
     silent = write(tmp_path / "silent", a_config(cluster={"server": FAR}))
     speaking = write(tmp_path / "speaking", a_config(cluster=stated))
 
-    assert load_kubeconfig([silent], environment=environment).proxy_url == PROXY
-    assert load_kubeconfig([speaking], environment=environment).proxy_url == "http://stated"
-    assert load_kubeconfig([silent], environment={}).proxy_url == ""
+    assert loaded([silent], environment=environment).proxy_url == PROXY
+    assert loaded([speaking], environment=environment).proxy_url == "http://stated"
+    assert loaded([silent], environment={}).proxy_url == ""
 
 
-def test_a_pod_follows_its_environment_too(tmp_path):
+def test_a_pod_uses_the_proxy_of_its_environment(tmp_path):
     (tmp_path / "token").write_text("t")
     Authority(tmp_path)
     environment = {
@@ -142,5 +140,5 @@ def test_a_pod_follows_its_environment_too(tmp_path):
     }
     cluster_network = {"NO_PROXY": "10.96.0.0/12"}
 
-    assert load_in_cluster(str(tmp_path), environment).proxy_url == PROXY
-    assert load_in_cluster(str(tmp_path), environment | cluster_network).proxy_url == ""
+    assert in_cluster(str(tmp_path), environment).proxy_url == PROXY
+    assert in_cluster(str(tmp_path), environment | cluster_network).proxy_url == ""

@@ -1,4 +1,4 @@
-"""Whose token it is: asked of the API server, remembered for a while, never kept."""
+"""Token reviews: cached for a while, bounded, and without storing tokens."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ WEBHOOK = "system:serviceaccount:aaq:aaq-server"
 
 
 class Authority:
-    """The part of an API server that knows tokens."""
+    """The TokenReview endpoint of an API server."""
 
     def __init__(self, **usernames: str) -> None:
         self.usernames = usernames
@@ -56,13 +56,13 @@ def clock():
 
 
 async def answered(clock: VirtualClock, asking):
-    """Virtual time must be let pass for deadlines to end."""
+    """Await while virtual time advances, so that timeouts can fire."""
     task = asyncio.ensure_future(asking)
     await clock.advance(0)
     return await task
 
 
-async def test_a_known_token_is_asked_about_once_a_minute(clock):
+async def test_a_valid_token_is_reviewed_once_a_minute(clock):
     authority = Authority(good=WEBHOOK)
     reviewer = TokenReviewer(authority, clock)
 
@@ -76,7 +76,7 @@ async def test_a_known_token_is_asked_about_once_a_minute(clock):
     assert authority.asked == ["good", "good"]
 
 
-async def test_a_refused_token_is_asked_about_again_after_seconds(clock):
+async def test_an_invalid_token_is_reviewed_again_after_seconds(clock):
     authority = Authority()
     reviewer = TokenReviewer(authority, clock)
 
@@ -89,7 +89,7 @@ async def test_a_refused_token_is_asked_about_again_after_seconds(clock):
     assert authority.asked == ["new", "new"]
 
 
-async def test_what_cannot_be_a_token_is_not_asked_about(clock):
+async def test_an_impossible_token_is_not_reviewed(clock):
     authority = Authority()
     reviewer = TokenReviewer(authority, clock)
 
@@ -108,14 +108,14 @@ async def test_what_cannot_be_a_token_is_not_asked_about(clock):
         b'{"status": {"authenticated": false, "user": {"username": "me"}}}',
     ],
 )
-async def test_an_answer_without_a_name_is_nobody(clock, body):
+async def test_a_review_without_a_user_name_is_no_user(clock, body):
     authority = Authority()
     authority.opinion = body
 
     assert await answered(clock, TokenReviewer(authority, clock).find_username("x")) is None
 
 
-async def test_errors_are_not_remembered_and_show_no_token(clock):
+async def test_errors_are_not_cached_and_show_no_token(clock):
     authority = Authority(secret=WEBHOOK)
     reviewer = TokenReviewer(authority, clock)
 
@@ -133,7 +133,7 @@ async def test_errors_are_not_remembered_and_show_no_token(clock):
     assert "secret" not in repr(vars(reviewer))
 
 
-async def test_an_api_server_that_does_not_answer_is_given_up(clock):
+async def test_a_review_without_an_answer_times_out(clock):
     authority = Authority(good=WEBHOOK)
     authority.delay = asyncio.Event()
     asking = asyncio.ensure_future(TokenReviewer(authority, clock).find_username("good"))
@@ -144,12 +144,12 @@ async def test_an_api_server_that_does_not_answer_is_given_up(clock):
         await asking
 
 
-async def test_strangers_can_neither_flood_the_api_server_nor_make_us_forget(clock):
+async def test_invalid_tokens_can_neither_flood_the_api_server_nor_evict_valid_ones(clock):
     authority = Authority(good=WEBHOOK)
     reviewer = TokenReviewer(authority, clock)
     await answered(clock, reviewer.find_username("good"))
     authority.delay = asyncio.Event()
-    strangers = [f"stranger-{number}" for number in range(token_review.ANSWERS_MAX + 10)]
+    strangers = [f"stranger-{number}" for number in range(token_review.RESULTS_MAX + 10)]
     asking = [asyncio.ensure_future(reviewer.find_username(each)) for each in strangers]
     await clock.advance(0)
     authority.delay.set()
@@ -157,12 +157,12 @@ async def test_strangers_can_neither_flood_the_api_server_nor_make_us_forget(clo
 
     assert await asyncio.gather(*asking) == [None] * len(strangers)
     assert authority.under_way_most == token_review.REVIEWS_MAX
-    assert len(reviewer._refused) == token_review.ANSWERS_MAX
+    assert len(reviewer._refused) == token_review.RESULTS_MAX
     assert await reviewer.find_username("good") == WEBHOOK
     assert authority.asked.count("good") == 1
 
 
-async def test_a_real_api_server_knows_its_tokens(control_plane):
+async def test_a_real_api_server_reviews_its_tokens(control_plane):
     namespace = f"tokens-{uuid.uuid4().hex[:8]}"
     async with a_client(access_of(control_plane)) as client:
         await client.create(

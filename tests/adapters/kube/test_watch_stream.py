@@ -1,4 +1,4 @@
-"""Watch streams as the network may cut them and as a broken server may write them."""
+"""Watch streams in chunks of any size, and with invalid content."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ def a_pod(version: object, **more: object) -> dict[str, object]:
 
 
 def line(type_: str, body: object) -> bytes:
-    """As the API server writes it: no spaces, type first."""
+    """An event as the API server writes it: no spaces, type first."""
     return json.dumps({"type": type_, "object": body}, separators=(",", ":")).encode() + b"\n"
 
 
@@ -99,7 +99,7 @@ async def test_events_arrive_whole_however_they_are_cut():
         line("ADDED", a_pod(1, labels=TRICKY, annotations={"a": json.dumps(TRICKY)})).rstrip(),
     ],
 )
-async def test_other_spellings_of_an_event_are_read_alike(text):
+async def test_json_of_another_spelling_is_decoded_alike(text):
     async with talk(stream(text + b"\n")) as (_, client):
         events = [event async for event in client.watch(PODS)]
 
@@ -122,7 +122,7 @@ async def test_a_bookmark_says_whether_the_initial_events_are_over():
     assert 300 <= int(sent["timeoutSeconds"][0]) <= 600
 
 
-async def test_a_watch_says_what_it_wants():
+async def test_a_watch_sends_its_parameters():
     async with talk(stream()) as (server, client):
         query = Query(namespace="a", label_selector="b=c")
         await seen(client, query=query, resource_version="9", timeout_seconds=5)
@@ -176,7 +176,7 @@ async def test_an_error_in_the_stream_is_raised_after_the_events_before_it(statu
         b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":[]}}}\n',
     ],
 )
-async def test_what_is_no_change_of_an_object_does_not_pass_for_one(text):
+async def test_a_line_that_is_not_an_event_is_an_error(text):
     async with talk(stream(text)) as (_, client):
         with pytest.raises(UnavailableError) as caught:
             await seen(client)
@@ -184,7 +184,7 @@ async def test_what_is_no_change_of_an_object_does_not_pass_for_one(text):
     assert "hunter2" not in str(caught.value)
 
 
-async def test_an_expired_moment_before_the_stream_is_the_same_error():
+async def test_a_410_before_the_stream_is_the_same_error():
     async with talk(failure(410, "Expired", "too old")) as (_, client):
         with pytest.raises(ExpiredError, match="too old"):
             await seen(client, resource_version="1")
@@ -224,7 +224,7 @@ async def test_a_stream_that_ends_inside_an_event_means_unavailable():
             await seen(client)
 
 
-async def test_a_page_instead_of_a_stream_means_unavailable():
+async def test_a_response_that_is_not_json_means_unavailable():
     async with talk(answer(200, "<html>")) as (_, client):
         with pytest.raises(UnavailableError, match="not JSON"):
             await seen(client)
@@ -243,7 +243,7 @@ async def test_an_event_of_several_megabytes_passes():
         assert await seen(client) == [("ADDED", "1")]
 
 
-async def test_silence_is_noticed():
+async def test_a_silent_watch_times_out():
     async with talk(stream(ADDED, then=silence)) as (_, client):
         watch = client.watch(PODS, idle_seconds=0.05)
         await anext(watch)
@@ -251,7 +251,7 @@ async def test_silence_is_noticed():
             await anext(watch)
 
 
-async def test_a_server_that_never_begins_is_noticed():
+async def test_a_watch_without_a_response_times_out():
     async with talk(silence, limits=Limits(request_seconds=0.05)) as (_, client):
         with pytest.raises(UnavailableError, match="no answer"):
             await seen(client)
@@ -261,7 +261,7 @@ async def test_a_server_that_never_begins_is_noticed():
 
 
 async def test_a_slow_consumer_slows_the_server_down():
-    """What is under way between the two is bounded by buffers, not by the length of the stream."""
+    """The bytes in transit are bounded by buffers, not by the length of the stream."""
     written = 0
     event = line("MODIFIED", a_pod(1, annotations={"a": "x" * 100_000}))
 
@@ -306,7 +306,7 @@ async def test_a_watch_cancelled_while_it_waits_closes_its_connection():
         assert client._transport._http._open == set()
 
 
-async def test_a_watch_that_is_dropped_leaves_no_warning():
+async def test_a_watch_that_is_not_closed_leaves_no_warning():
     async with talk(stream(ADDED, ADDED, then=silence)) as (_, client):
         async for _ in client.watch(PODS):
             break

@@ -1,4 +1,4 @@
-"""Watches on a real API server, and what they see when it is hurt."""
+"""Watches on a real API server that is restarted, paused or killed."""
 
 import asyncio
 import contextlib
@@ -58,7 +58,7 @@ async def create(client: KubeClient, namespace: str, name: str) -> None:
 
 
 def ours(namespace: str) -> Query:
-    """Not the one that the controller manager puts into every namespace."""
+    """Ignore the ConfigMap that the controller manager creates in every namespace."""
     return Query(namespace=namespace, label_selector="by=test")
 
 
@@ -71,7 +71,7 @@ async def take(watch: AsyncIterator[WatchEvent], count: int) -> list[tuple[str, 
         return [told(await anext(watch)) for _ in range(count)]
 
 
-async def test_a_watch_tells_what_happens_after_a_list(client, namespace):
+async def test_a_watch_shows_changes_after_a_list(client, namespace):
     await create(client, namespace, "before")
     moment = (await client.list(CONFIG_MAPS, ours(namespace))).resource_version
     await create(client, namespace, "a")
@@ -119,7 +119,7 @@ async def test_initial_objects_come_first_and_a_bookmark_ends_them(client, names
 
 
 async def test_the_server_ends_a_watch_in_time_and_with_a_bookmark(client, namespace):
-    """Changes to objects not selected arrive only as the bookmark shortly before the end."""
+    """Changes of other objects show only in the bookmark shortly before the end."""
 
     async def change_another() -> None:
         await asyncio.sleep(0.5)
@@ -136,8 +136,8 @@ async def test_the_server_ends_a_watch_in_time_and_with_a_bookmark(client, names
     assert int(events[-1].resource_version) > int(moment)
 
 
-async def test_a_moment_that_etcd_forgot_has_expired(control_plane, client, namespace):
-    """Events have no watch cache: their watches are etcd's own."""
+async def test_a_compacted_resource_version_has_expired(control_plane, client, namespace):
+    """Events have no watch cache: their watches are served by etcd."""
     moment = (await client.list(EVENTS, Query(namespace=namespace))).resource_version
     for name in ("a", "b"):
         await create(client, namespace, name)
@@ -160,7 +160,7 @@ async def test_a_user_without_rights_may_not_watch(control_plane):
 
 
 async def again(client: KubeClient, namespace: str) -> None:
-    """Until the server answers, as a caller with patience would."""
+    """Call until the server answers."""
     for _ in range(100):
         try:
             await client.list(CONFIG_MAPS, ours(namespace))
@@ -191,7 +191,7 @@ async def test_a_killed_server_means_unavailable_and_a_new_one_is_found(
             with pytest.raises(UnavailableError, match="no connection: connection refused"):
                 await client.list(CONFIG_MAPS, ours(namespace))
         finally:
-            # Not in another thread: a program dies with the thread that started it.
+            # Not in another thread: the program is killed when the thread that started it ends.
             control_plane.apiserver.restart()
 
     assert [type(fault) for fault in faults] == [UnavailableError] * 4
@@ -200,13 +200,13 @@ async def test_a_killed_server_means_unavailable_and_a_new_one_is_found(
     fresh = client.watch(CONFIG_MAPS, ours(namespace), send_initial=True)
     async with contextlib.aclosing(fresh):
         assert await take(fresh, 1) == [("ADDED", "before")]
-    # A new server remembers nothing of what was before it.
+    # The watch cache of a new server starts empty.
     with pytest.raises(ExpiredError) as caught:
         await take(client.watch(CONFIG_MAPS, resource_version=moment), 1)
     assert caught.value.code == 410
 
 
-async def test_a_paused_server_is_noticed_by_requests_and_watches(control_plane, namespace):
+async def test_requests_and_watches_time_out_on_a_paused_server(control_plane, namespace):
     async with a_client(access_of(control_plane), limits=HASTY) as client:
         watch = client.watch(CONFIG_MAPS, ours(namespace), send_initial=True, idle_seconds=0.5)
         async with contextlib.aclosing(watch):

@@ -1,4 +1,4 @@
-"""POST /v1/resizes: the webhook asks whether a running pod may grow.
+"""The leader's resize service: the webhook asks whether a running pod may grow.
 
 Only the webhook's service account may ask, because an answer reserves quota. A replica that
 does not lead answers 421, and the webhook reads the Lease again. No response contains any part
@@ -14,12 +14,11 @@ import msgspec
 
 from bursar.adapters.serving.message import JSON, Request, Response, refusal
 from bursar.app.cluster.ports import ClusterError, UnavailableError
+from bursar.app.names import WEBHOOK
 from bursar.app.quota.resize import ResizeService
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.refusal import explanation
 
-WEBHOOK: Final = "aaq-server"
-"""The service account of the process that answers admission reviews."""
 SCHEME: Final = "bearer"
 ID_LENGTH_MAX: Final = 256
 

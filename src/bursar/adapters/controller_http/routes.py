@@ -5,9 +5,9 @@ from typing import Final
 
 from bursar.adapters.serving.message import JSON, Handler, Request, Response, Route, Routes
 from bursar.adapters.serving.probes import probe_routes, readiness
+from bursar.app.names import RESIZES_PATH
 
 LEADER_PATH: Final = "/leader"
-RESIZES_PATH: Final = "/v1/resizes"
 RESIZE_BODY_BYTES_MAX: Final = 3 * 2**20
 """A resize request holds one pod. An API server stores no object above 1.5 MiB by default."""
 

@@ -1,1 +1,1 @@
-"""HTTP/1.1 as a client: connections that are kept, and answers that come bit by bit."""
+"""An HTTP/1.1 client: connections that are kept alive, and responses that are streamed."""

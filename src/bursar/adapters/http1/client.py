@@ -1,24 +1,23 @@
-"""Requests over connections that are kept for the next one."""
+"""Requests over connections that are kept alive for the next request."""
 
 import asyncio
 from typing import Final, Self
 
-from bursar.adapters.http1.answer import Answer
-from bursar.adapters.http1.connecting import connect
+from bursar.adapters.http1.connect import connect
 from bursar.adapters.http1.connection import Connection
 from bursar.adapters.http1.errors import ConnectTimeoutError, DisconnectedError, HttpError
 from bursar.adapters.http1.request import HttpRequest, request_bytes
+from bursar.adapters.http1.response import Response
 from bursar.adapters.http1.route import Route
 
 KEEPALIVE_SECONDS: Final = 60
-"""The API server closes a connection after 90 idle seconds; we must be first."""
-TURNS_TO_DROP: Final = 3
+"""How long an idle connection is kept. The API server closes it after 90 s; we must be first."""
 
 
 class HttpClient:
-    """Use it as a context manager, or `close` it: its connections end, whatever they are at.
+    """Use it as a context manager, or call `close`, which aborts every connection.
 
-    How many requests are under way at once is for its user to bound.
+    The number of requests in flight is not bounded here; the caller bounds it.
     """
 
     def __init__(
@@ -36,24 +35,25 @@ class HttpClient:
         await self.close()
 
     async def close(self) -> None:
-        for connection in list(self._open):
+        """Abort every connection, and wait until the event loop has closed its socket."""
+        connections = list(self._open)
+        for connection in connections:
             connection.abort()
-        # What was dropped is gone once the loop has had a turn for it.
-        for _ in range(TURNS_TO_DROP):
-            await asyncio.sleep(0)
+        for connection in connections:
+            await connection.closed.wait()
 
-    async def send(self, route: Route, request: HttpRequest) -> Answer:
-        """The answer, with its head; read it or `drop` it. Raises `HttpError`."""
-        written = request_bytes(request, route)
+    async def send(self, route: Route, request: HttpRequest) -> Response:
+        """Return the response once its head is there. Close it after use. Raises `HttpError`."""
+        data = request_bytes(request, route)
         connection = self._take_idle(route)
         if connection is not None:
             try:
-                return await _exchange(connection, request, written)
+                return await _exchange(connection, request, data)
             except DisconnectedError:
-                # The server had closed it while nobody looked.
-                if not request.is_repeatable:
+                # The server closed the idle connection before the request reached it.
+                if not request.is_idempotent:
                     raise
-        return await _exchange(await self._connect(route), request, written)
+        return await _exchange(await self._connect(route), request, data)
 
     async def _connect(self, route: Route) -> Connection:
         try:
@@ -71,7 +71,7 @@ class HttpClient:
     # -------------------------------------------------------------- kept connections
 
     def _take_idle(self, route: Route) -> Connection | None:
-        """The one that was used last: the others may then end of old age."""
+        """The most recently used connection, so that the others can expire."""
         idle = self._idle.get(route)
         while idle:
             connection, timer = idle.popitem()
@@ -87,25 +87,25 @@ class HttpClient:
 
     def _forget(self, route: Route, connection: Connection) -> None:
         self._open.discard(connection)
-        # The two hold each other through these.
+        # Break the reference cycle between the connection and these callbacks.
         connection.on_idle = connection.on_lost = None
         idle = self._idle.get(route, {})
         timer = idle.pop(connection, None)
         if timer is not None:
             timer.cancel()
         if not idle:
-            # A route goes with its certificate, and certificates are renewed.
+            # A route holds a TLS context, which is replaced when a certificate is renewed.
             self._idle.pop(route, None)
 
 
-async def _exchange(connection: Connection, request: HttpRequest, written: bytes) -> Answer:
+async def _exchange(connection: Connection, request: HttpRequest, data: bytes) -> Response:
     if request.is_late():
         connection.abort()
         raise HttpError("too late to be sent")
-    answer = connection.send(written)
+    response = connection.send(data)
     try:
-        await answer.head()
+        await response.wait_for_head()
     except BaseException:
-        answer.drop()
+        response.close()
         raise
-    return answer
+    return response

@@ -1,8 +1,7 @@
-"""One connection: a request goes out in one piece, and its answer is read as it comes.
+"""One connection: a request is written at once, and its response is parsed as it arrives.
 
-The framing of answers, where mistakes are dangerous, is llhttp's. What is left is who waits
-for what: an answer is complete, or cut short, or nobody asked for it; and a reader who is
-slow makes the socket wait, and with it the server.
+llhttp parses the framing of responses, where mistakes are dangerous. This module decides whether
+a response is complete, cut short or unrequested, and pauses the socket while the reader is slow.
 """
 
 import asyncio
@@ -12,32 +11,34 @@ from typing import Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from bursar.adapters.http1.answer import Answer
 from bursar.adapters.http1.errors import DisconnectedError, HttpError, system_reason
+from bursar.adapters.http1.response import Response
 
 UNREAD_BYTES_MAX: Final = 2**19
-"""Beyond this nothing more is taken from the socket until somebody reads."""
+"""With more unread bytes than this, the socket is paused until the response is read."""
 HEAD_BYTES_MAX: Final = 2**16
-"""Also for what comes after a body, which is as good as a head."""
+"""Largest head. The bound also holds for trailers and for chunks without data."""
 SMALL_REQUEST_BYTES: Final = 2**16
 
 _VERSIONS: Final = ("1.0", "1.1")
-_NOT_HTTP: Final = "the answer is not HTTP as it should be"
+_NOT_HTTP: Final = "the answer is not valid HTTP"
 _CUT_SHORT: Final = "the connection was closed inside the answer"
 _NEVER_BEGUN: Final = "the connection was closed before the answer"
 
 
 class Connection(asyncio.Protocol):
-    """Made by `connecting`. One request at a time is under way on it."""
+    """Made by `connect`. At most one request is in flight on it."""
 
     on_idle: Callable[[], None] | None = None
-    """Called when an answer is complete and the next request may go out."""
+    """Called when a response is complete and the next request may be sent."""
     on_lost: Callable[[], None] | None = None
+    """Called when the connection is closed."""
 
     def __init__(self) -> None:
+        self.closed = asyncio.Event()
         self._transport: asyncio.Transport | None = None
         self._parser: HttpResponseParser | None = None
-        self._answer: Answer | None = None
+        self._response: Response | None = None
         self._request_bytes = 0
         self._head_bytes = 0
         self._header_bytes = 0
@@ -59,21 +60,21 @@ class Connection(asyncio.Protocol):
             self._transport is not None and not self._is_done and not self._transport.is_closing()
         )
 
-    def send(self, request: bytes) -> Answer:
-        assert self._answer is None, "one request at a time"
+    def send(self, request: bytes) -> Response:
+        assert self._response is None, "one request at a time"
         if self._parser is None:
             self._parser = HttpResponseParser(self)
-        self._answer = answer = Answer(self._resume, self.abort)
+        self._response = response = Response(self._resume, self.abort)
         self._request_bytes = len(request)
         self._head_bytes = self._header_bytes = self._bodiless_bytes = 0
         if self.is_open:
             self.transport.write(request)
         else:
             self._lose(None)
-        return answer
+        return response
 
-    def send_connect(self, request: bytes) -> Answer:
-        """Ask for a tunnel. If the answer is good, what follows its head is somebody else's."""
+    def send_connect(self, request: bytes) -> Response:
+        """Ask a proxy for a tunnel. After a 2xx head, the bytes belong to the tunnel."""
         self._is_tunnel = True
         return self.send(request)
 
@@ -88,105 +89,106 @@ class Connection(asyncio.Protocol):
             if self.is_open:
                 self.transport.resume_reading()
 
-    def _end_soon(self) -> None:
-        """Not at once: TLS does not take it well to be ended while it hands out data."""
+    def _abort_soon(self) -> None:
+        """Abort in the next loop iteration: asyncio's TLS fails if aborted inside a callback."""
         self._is_done = True
         self._parser = None
         asyncio.get_running_loop().call_soon(self.abort)
 
-    # -------------------------------------------------------------- told by the loop
+    # -------------------------------------------------------------- called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        answer, parser = self._answer, self._parser
+        response, parser = self._response, self._parser
         if self._is_done:
             return
-        if answer is None or parser is None:
-            # An answer that nobody asked for would be taken for that to the next request.
-            self._end_soon()
+        if response is None or parser is None:
+            # Unrequested data would be taken for the response to the next request.
+            self._abort_soon()
             return
-        before = answer.unread_cost
+        before = response.unread_cost
         try:
             parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
             self._is_unsound = True
-        if not answer.is_headed:
+        if not response.has_head:
             self._head_bytes += len(data)
         self._bodiless_bytes = (
-            self._bodiless_bytes + len(data) if answer.unread_cost == before else 0
+            self._bodiless_bytes + len(data) if response.unread_cost == before else 0
         )
         if self._is_unsound or max(self._head_bytes, self._bodiless_bytes) > HEAD_BYTES_MAX:
             self._break()
-        elif self._answer is not None and answer.unread_cost > UNREAD_BYTES_MAX:
+        elif self._response is not None and response.unread_cost > UNREAD_BYTES_MAX:
             self._is_paused = True
             self.transport.pause_reading()
-        answer.tell()
+        response.wake()
 
     def eof_received(self) -> None:
-        """Without waiting for what we may still have to send: nobody would answer that."""
+        """Close at once, even with data left to send: no response to it could arrive."""
         self._lose(None)
-        self._end_soon()
+        self._abort_soon()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lose(error)
-        # They hold each other.
+        # Break the reference cycles with the parser and the transport.
         self._parser = self._transport = None
         self._is_done = True
+        self.closed.set()
         if self.on_lost is not None:
             self.on_lost()
 
     def _break(self) -> None:
-        """What came is of no use, and what comes would not be either."""
-        if self._answer is not None:
-            self._answer.fail(HttpError, _NOT_HTTP)
-            self._answer = None
-        self._end_soon()
+        """Fail the response and close: the stream can no longer be parsed."""
+        if self._response is not None:
+            self._response.fail(HttpError, _NOT_HTTP)
+            self._response = None
+        self._abort_soon()
 
     def _lose(self, error: Exception | None) -> None:
-        answer, self._answer = self._answer, None
-        if answer is None:
+        response, self._response = self._response, None
+        if response is None:
             return
-        is_whole = answer.is_headed and answer.ends_with_connection
+        is_whole = response.has_head and response.ends_with_connection
         if is_whole and error is None and not self._is_done:
-            answer.is_complete = True
+            response.is_complete = True
         else:
-            answer.fail(*self._fault_of_loss(answer, error))
-        answer.tell()
+            response.fail(*self._fault_of_loss(response, error))
+        response.wake()
 
     def _fault_of_loss(
-        self, answer: Answer, error: Exception | None
+        self, response: Response, error: Exception | None
     ) -> tuple[type[HttpError], str]:
         if isinstance(error, ssl.SSLError):
-            # What a server thinks of our certificate comes after the handshake.
+            # In TLS 1.3 the server rejects a client certificate after the handshake.
             return HttpError, f"the connection failed: {system_reason(error)}"
-        if answer.is_headed:
+        if response.has_head:
             return HttpError, _CUT_SHORT
         if isinstance(error, OSError) and not isinstance(error, ConnectionError):
             return HttpError, f"the connection failed: {system_reason(error)}"
         return (HttpError if self._head_bytes else DisconnectedError), _NEVER_BEGUN
 
-    # -------------------------------------------------------------- told by the parser
+    # -------------------------------------------------------------- called by the parser
 
     def on_message_begin(self) -> None:
-        # One more behind the answer that was asked for.
-        self._is_unsound = self._is_unsound or self._answer is None
+        # A second response behind the one that was requested.
+        self._is_unsound = self._is_unsound or self._response is None
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        answer = self._answer
-        if answer is None or answer.is_headed:
+        response = self._response
+        if response is None or response.has_head:
             return
-        # A head that comes all at once is not counted with those that do not end.
+        # `_head_bytes` counts only heads that are still incomplete; this counts all of them.
         self._header_bytes += len(name) + len(value)
         key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
-        before = answer.headers.get(key)
-        answer.headers[key] = text if before is None else f"{before}, {text}"
+        before = response.headers.get(key)
+        response.headers[key] = text if before is None else f"{before}, {text}"
 
     def on_headers_complete(self) -> None:
-        answer, parser = self._answer, self._parser
-        if answer is None or parser is None:
+        response, parser = self._response, self._parser
+        if response is None or parser is None:
             return
         status = parser.get_status_code()
         is_strange = status < 100 or parser.get_http_version() not in _VERSIONS
@@ -195,32 +197,32 @@ class Connection(asyncio.Protocol):
             return
         self._is_interim = status < 200
         if self._is_interim:
-            answer.headers.clear()
+            response.headers.clear()
             return
-        answer.status = status
-        answer.is_headed = True
+        response.status = status
+        response.has_head = True
         if self._is_tunnel and status < 300:
-            # Whatever it says of a length is to be ignored.
-            self._answer = None
+            # RFC 9110: Content-Length in the response to CONNECT is ignored.
+            self._response = None
 
     def on_body(self, body: bytes) -> None:
-        if self._answer is not None and self._answer.is_headed:
-            self._answer.add(body)
+        if self._response is not None and self._response.has_head:
+            self._response.add(body)
 
     def on_message_complete(self) -> None:
-        answer, parser = self._answer, self._parser
-        if answer is None or parser is None or self._is_interim or self._is_unsound:
+        response, parser = self._response, self._parser
+        if response is None or parser is None or self._is_interim or self._is_unsound:
             return
-        answer.is_complete = True
-        self._answer = None
-        is_kept = parser.should_keep_alive() and self._is_all_sent(answer)
+        response.is_complete = True
+        self._response = None
+        is_kept = parser.should_keep_alive() and self._is_all_sent(response)
         self._resume()
         if is_kept and self.on_idle is not None:
             self.on_idle()
         else:
-            self._end_soon()
+            self._abort_soon()
 
-    def _is_all_sent(self, answer: Answer) -> bool:
-        """Whether the next request would not wait behind a body that nobody reads any more."""
-        is_refused_early = answer.status >= 400 and self._request_bytes > SMALL_REQUEST_BYTES
+    def _is_all_sent(self, response: Response) -> bool:
+        """Whether the next request would not wait behind a body that the server does not read."""
+        is_refused_early = response.status >= 400 and self._request_bytes > SMALL_REQUEST_BYTES
         return not is_refused_early and self.transport.get_write_buffer_size() == 0

@@ -1,4 +1,4 @@
-"""Why no answer came, in plain words and without anything that the other side sent."""
+"""Errors of the HTTP client. Their texts hold nothing that the other side sent."""
 
 import os
 import re
@@ -9,11 +9,11 @@ _NUMBER: Final = re.compile(r"\[Errno (\d+)\]")
 
 
 class HttpError(Exception):
-    """No answer, or none that can be used. Its text may be shown to anybody."""
+    """No response, or an unusable one. The text holds no secret."""
 
 
 class UntrustedError(HttpError):
-    """Whoever answers could not prove to be the one we look for."""
+    """The server's certificate could not be verified."""
 
 
 class ConnectTimeoutError(HttpError):
@@ -21,10 +21,10 @@ class ConnectTimeoutError(HttpError):
 
 
 class DisconnectedError(HttpError):
-    """The connection was closed before anything of an answer came."""
+    """The connection was closed before any byte of the response arrived."""
 
 
-def connecting_error(error: OSError) -> HttpError:
+def connect_error(error: OSError) -> HttpError:
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = error.verify_message.lower()
         return UntrustedError(f"the server's certificate is not trusted: {reason}")
@@ -32,19 +32,19 @@ def connecting_error(error: OSError) -> HttpError:
 
 
 def system_reason(error: OSError) -> str:
-    """The reason in the words of the system or of TLS.
+    """The reason in the words of the operating system or of OpenSSL.
 
-    Not the error's own text: asyncio puts the address there and leaves the reason out.
+    Not `str(error)`: asyncio puts the address there and leaves the reason out.
 
     >>> system_reason(ConnectionRefusedError(111, "Connect call failed ('10.0.0.1', 443)"))
     'connection refused'
     """
     if isinstance(error, ssl.SSLError):
-        # One that was made by Python itself has none.
+        # An SSLError that Python itself raises has no reason.
         return (getattr(error, "reason", None) or "tls failed").replace("_", " ").lower()
     number = error.errno
     if not number and (found := _NUMBER.search(str(error))):
-        # Of several addresses, each of which failed in its own way, the first is told.
+        # asyncio joins the errors of several addresses into one text; take the first.
         number = int(found[1])
     if number:
         return os.strerror(number).lower()

@@ -1,4 +1,4 @@
-"""To whom a connection leads, and by which way. Connections of one route are alike."""
+"""Where a connection leads: server, TLS context, proxy. Connections of one route are equal."""
 
 import base64
 import ssl
@@ -31,7 +31,7 @@ class Origin:
 
     @property
     def authority(self) -> str:
-        """As a request names it: without the port that goes without saying."""
+        """The value of the Host header: without the port if it is the scheme's default."""
         return _bracketed(self.host) if self.port == _PORTS[self.scheme] else self.address
 
 
@@ -39,9 +39,9 @@ class Origin:
 class Route:
     origin: Origin
     context: ssl.SSLContext | None = None
-    """None for `http`, and for `https` where everything is as usual on this machine."""
+    """None for `http`, and for `https` with Python's default context."""
     server_name: str = ""
-    """What the server's certificate must be for, if not for the host of its address."""
+    """Name that the server's certificate must have. Default: the host of the origin."""
     proxy_url: str = ""
 
     @property
@@ -49,13 +49,13 @@ class Route:
         return bool(self.proxy_url) and self.origin.is_secure
 
     @property
-    def names_whole_urls(self) -> bool:
-        """A proxy that reads along needs to be told the server in each request."""
+    def uses_absolute_form(self) -> bool:
+        """Whether requests name the whole URL, as RFC 9112 demands for plain HTTP by a proxy."""
         return bool(self.proxy_url) and not self.origin.is_secure
 
 
 def parse_origin(url: str) -> tuple[Origin, str]:
-    """A server and the path below which everything is. Raises `ValueError`.
+    """Split a URL into its origin and its path. Raises `ValueError`.
 
     >>> parse_origin("https://example.com:6443/k8s/")
     (Origin(scheme='https', host='example.com', port=6443), '/k8s')
@@ -68,7 +68,7 @@ def parse_origin(url: str) -> tuple[Origin, str]:
 
 
 def ascii_host(host: str) -> str:
-    """As servers are told it; what is no name leads nowhere, and is found out there."""
+    """The host in its ASCII (IDNA) form. An invalid name is returned as it is: connecting fails."""
     try:
         return host if host.isascii() else host.encode("idna").decode()
     except UnicodeError:
@@ -76,7 +76,7 @@ def ascii_host(host: str) -> str:
 
 
 def proxy_headers(proxy_url: str) -> list[tuple[str, str]]:
-    """Who we are to a proxy, if its address says so.
+    """The credentials in a proxy's URL, if there are any.
 
     >>> proxy_headers("http://me:s%40cret@proxy")
     [('Proxy-Authorization', 'Basic bWU6c0BjcmV0')]

@@ -1,17 +1,17 @@
-"""Addresses of API servers and proxies, as kubeconfigs write them."""
+"""URLs of API servers and proxies, as kubeconfig files give them."""
 
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from bursar.adapters.kube.config_error import ConfigError
+from bursar.adapters.client_auth.config_error import ConfigError
 
 _NAMED: Final = "holds a name or password; use the fields `username` and `password` of the user"
 
 
 def parse_server(text: str, place: str) -> str:
-    """An address without query and trailing slash. Without a scheme it is HTTP, as upstream has it.
+    """The URL without query and trailing slash. Without a scheme it is HTTP, as in client-go.
 
-    Raises `ConfigError`, which does not show the address, for it may hold a password.
+    Raises `ConfigError`, which does not show the URL: it may hold a password.
     """
     parts = _split(text if "://" in text else f"http://{text}", place)
     if parts.scheme not in {"http", "https"}:

@@ -1,7 +1,7 @@
-"""The ports `Reader`, `Writer` and `Watcher` on a real API server.
+"""The ports `Reader`, `Writer` and `Watcher` for a real API server.
 
-Not a general Kubernetes client: it knows no kinds, keeps no state besides connections,
-and hands objects over as the bytes it received.
+Not a general Kubernetes client: it knows no kinds, keeps no state besides connections, and
+returns objects as the bytes that it received.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -10,11 +10,11 @@ from typing import Final, Self
 
 import msgspec
 
-from bursar import __version__
+from bursar.adapters.http1.request import JSON
 from bursar.adapters.kube import paths
 from bursar.adapters.kube.errors import Subject
 from bursar.adapters.kube.limiter import Limiter
-from bursar.adapters.kube.transport import JSON, Access, Limits, Request, Transport
+from bursar.adapters.kube.transport import Access, Limits, Request, Transport
 from bursar.adapters.kube.watch_stream import (
     LineSplitter,
     LineTooLongError,
@@ -36,16 +36,15 @@ from bursar.app.cluster.ports import (
 )
 from bursar.wire.cluster.status import EnvelopeError, decode_list
 
-USER_AGENT: Final = f"bursar/{__version__}"
 DEFAULT_LIMITS: Final = Limits()
 IDLE_SECONDS: Final = 90.0
-"""Bookmarks come about every minute, so a longer silence is a dead connection."""
+"""Longest silence of a watch. Bookmarks arrive about every minute, so it is dead after this."""
 WATCH_SECONDS_MIN: Final = 300
 WATCH_SECONDS_MAX: Final = 600
 
 
 class KubeClient:
-    """One cluster, as one user. Use it as a context manager; it is not to be entered twice."""
+    """One cluster, as one user. Use it as a context manager; enter it once."""
 
     def __init__(
         self,
@@ -53,14 +52,11 @@ class KubeClient:
         *,
         clock: Clock,
         rng: Random,
-        user_agent: str = USER_AGENT,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._limits = limits
         self._rng = rng
-        self._transport = Transport(
-            access, clock=clock, rng=rng, user_agent=user_agent, limits=limits
-        )
+        self._transport = Transport(access, clock=clock, rng=rng, limits=limits)
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
@@ -71,13 +67,13 @@ class KubeClient:
 
     @property
     def limiter(self) -> Limiter:
-        """How many requests are and may be under way; for metrics."""
+        """The number of requests in flight and its limit, for metrics."""
         return self._transport.limiter
 
     # -------------------------------------------------------------- reading
 
     async def get(self, resource: Resource, key: Key) -> bytes:
-        """One object. Raises `NotFoundError`."""
+        """Return one object. Raises `NotFoundError`."""
         return await self._transport.exchange(
             Request(
                 method="GET",
@@ -91,12 +87,12 @@ class KubeClient:
     async def list(
         self, resource: Resource, query: Query = EVERYTHING, *, limit: int = 0, page: str = ""
     ) -> Page:
-        """Objects as of one moment, which is not older than the request for the first page.
+        """List objects at one resourceVersion, not older than the request for the first page.
 
-        Raises `ExpiredError` if the moment of a later page is no longer known.
+        Raises `ExpiredError` if the resourceVersion of a later page is compacted.
         """
-        # No resourceVersion: the API server then answers with its newest state, and a
-        # continue token brings its moment with it.
+        # Without a resourceVersion the API server answers with its newest state; a continue
+        # token holds its resourceVersion.
         parameters = {
             **paths.selectors(query),
             "limit": str(limit) if limit else "",
@@ -134,11 +130,11 @@ class KubeClient:
         timeout_seconds: int | None = None,
         idle_seconds: float = IDLE_SECONDS,
     ) -> AsyncIterator[WatchEvent]:
-        """Changes after a moment, until the server ends the stream.
+        """Yield changes after `resource_version` until the server ends the stream.
 
-        It is asked to do so after `timeout_seconds`, by default five to ten minutes at random.
-        Leaving the loop early leaves the connection open until the generator is closed:
-        use `contextlib.aclosing`.
+        The server is asked to end it after `timeout_seconds`, by default a random time of five to
+        ten minutes. If the caller leaves the loop early, the connection stays open until the
+        generator is closed: use `contextlib.aclosing`.
         """
         seconds = timeout_seconds or self._rng.randint(WATCH_SECONDS_MIN, WATCH_SECONDS_MAX)
         parameters = {
@@ -160,8 +156,8 @@ class KubeClient:
             is_idempotent=True,
         )
         splitter = LineSplitter(self._limits.line_bytes_max)
-        async with self._transport.stream(request) as answer:
-            while chunk := await next_chunk(answer, subject, idle_seconds=idle_seconds):
+        async with self._transport.stream(request) as response:
+            while chunk := await next_chunk(response, subject, idle_seconds=idle_seconds):
                 try:
                     lines = splitter.feed(chunk)
                 except LineTooLongError:
@@ -179,14 +175,14 @@ class KubeClient:
         return {
             "fieldValidation": "Ignore",
             "dryRun": "All" if is_dry_run else "",
-            # The server gives up when we do, so that nothing is carried out much later.
+            # The server stops when this client does, so that no write happens much later.
             "timeout": f"{self._limits.request_seconds:g}s",
         }
 
     async def create(
         self, resource: Resource, body: Json, *, namespace: str = "", is_dry_run: bool = False
     ) -> bytes:
-        """The object as stored. Raises `AlreadyExistsError`, `InvalidError`, `ForbiddenError`."""
+        """Return the object as stored. Raises `AlreadyExistsError`, `InvalidError`."""
         path = paths.collection_path(resource, namespace)
         return await self._transport.exchange(
             Request(
@@ -208,7 +204,7 @@ class KubeClient:
         subresource: str = "",
         is_dry_run: bool = False,
     ) -> bytes:
-        """The object as stored. Raises `NotFoundError`, `ConflictError`, `InvalidError`.
+        """Return the object as stored. Raises `NotFoundError`, `ConflictError`, `InvalidError`.
 
         A JSON patch whose `test` fails is a `ConflictError`.
         """
@@ -224,7 +220,7 @@ class KubeClient:
                 seconds=self._limits.request_seconds,
                 body=msgspec.json.encode(patch.body),
                 content_type=patch.kind.value,
-                # A JSON patch may append, and its own `test` may fail the second time.
+                # A JSON patch may append, and its `test` may fail the second time.
                 is_idempotent=patch.kind is not PatchKind.JSON,
                 send_by=patch.send_by,
             )
@@ -238,7 +234,7 @@ class KubeClient:
         preconditions: Preconditions | None = None,
         grace_seconds: int | None = None,
     ) -> None:
-        """Begin the end of an object, and in the background of what it owns."""
+        """Delete an object; the garbage collector deletes its dependents in the background."""
         await self._transport.exchange(
             Request(
                 method="DELETE",
@@ -266,7 +262,7 @@ def _delete_options(preconditions: Preconditions | None, grace_seconds: int | No
 
 
 def _key_of(body: Json, namespace: str) -> Key | None:
-    """Which object a manifest describes, for error messages; None if the server is to name it."""
+    """The object of a manifest, for errors; None if the server generates its name."""
     metadata = body.get("metadata") if isinstance(body, Mapping) else None
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     return Key(namespace, name) if isinstance(name, str) and name else None

@@ -1,4 +1,4 @@
-"""How to reach a cluster and as whom: from kubeconfig files, or from inside a pod."""
+"""The access that kubeconfig files describe."""
 
 import base64
 import os
@@ -6,30 +6,30 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.kube.access import ClusterAccess, read_first
-from bursar.adapters.kube.address import parse_proxy, parse_server
-from bursar.adapters.kube.config_error import ConfigError
-from bursar.adapters.kube.credentials import (
+from bursar.adapters.client_auth.config_error import ConfigError
+from bursar.adapters.client_auth.credentials import (
     AccessCredentials,
     Credentials,
     FixedCredentials,
-    Impersonation,
     TokenFile,
     basic,
     bearer,
     is_sendable,
+    read_at_start,
 )
+from bursar.adapters.client_auth.tls import ClientTls, Pem, TlsSettings
+from bursar.adapters.kube.access import ClusterAccess
+from bursar.adapters.kube.address import parse_proxy, parse_server
 from bursar.adapters.kube.exec_plugin import IF_AVAILABLE, MODES, ExecCredentials, Plugin
+from bursar.adapters.kube.impersonation import impersonation_headers
 from bursar.adapters.kube.merge import Choice, Located, choose
 from bursar.adapters.kube.proxy import find_proxy
-from bursar.adapters.kube.tls import ClusterTls, Pem, TlsSettings
 from bursar.app.cluster.ports import Clock
 from bursar.wire.cluster.exec_credential import API_VERSIONS
 from bursar.wire.cluster.kubeconfig import Cluster, Exec, Plain, User, decode_data
 from bursar.wire.structs.fields import FieldError
 
-NOBODY: Final[Credentials] = FixedCredentials()
+ANONYMOUS: Final[Credentials] = FixedCredentials()
 _MISSING: Final = "required, but missing"
 _NAMESPACE_SHAPE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -38,13 +38,13 @@ def load_kubeconfig(
     paths: Sequence[str],
     *,
     context: str = "",
-    environment: Mapping[str, str] = os.environ,
-    clock: Clock = SYSTEM_CLOCK,
+    environment: Mapping[str, str],
+    clock: Clock,
 ) -> ClusterAccess:
-    """Follow a context of one or several kubeconfig files, the current one unless named.
+    """Follow a context of one or several kubeconfig files; empty means the current one.
 
-    Of several files any may be missing. `environment` is what exec plugins are run in, and
-    names a proxy where the file does not. Raises `ConfigError`.
+    Any of several files may be missing. `environment` is passed to exec plugins, and names a proxy
+    if the file does not. Raises `ConfigError`.
     """
     choice = choose(paths, context)
     cluster = choice.cluster
@@ -55,10 +55,10 @@ def load_kubeconfig(
         if stated
         else find_proxy(environment, server)
     )
-    impersonation = _impersonation(choice.user)
+    impersonation = impersonation_headers(choice.user)
     if not server.startswith("https://"):
-        # As upstream does: who we are is told only to those whom TLS has shown to be who they are.
-        tls, inner = None, NOBODY
+        # As in client-go: credentials are sent only to a server that TLS has authenticated.
+        tls, inner = None, ANONYMOUS
     else:
         tls, inner = _identity(choice, server, environment, clock)
     return ClusterAccess(
@@ -68,7 +68,7 @@ def load_kubeconfig(
         proxy_url=proxy,
         namespace=_namespace(choice),
         context=choice.name,
-        credentials=AccessCredentials(inner, impersonation=impersonation, tls=tls),
+        credentials=AccessCredentials(inner, added=impersonation, tls=tls),
     )
 
 
@@ -101,7 +101,7 @@ def _authority(cluster: Located[Cluster]) -> Pem:
 def _pem(
     entry: Located[Cluster] | Located[User], key: str, data: str | None, path: str | None
 ) -> Pem:
-    """Text and file of one thing. The text goes before the file, as the format says."""
+    """The `-data` field and the path field of one setting; the data wins, as the format says."""
     if not data:
         return Pem(place=entry.place(key), path=entry.path(path))
     place = entry.place(f"{key}-data")
@@ -116,7 +116,7 @@ def _pem(
 
 def _identity(
     choice: Choice, server: str, environment: Mapping[str, str], clock: Clock
-) -> tuple[ClusterTls, Credentials]:
+) -> tuple[ClientTls, Credentials]:
     cluster, user = choice.cluster, choice.user or Located(User(), "", "")
     settings = _tls_settings(cluster, user)
     plugin = None
@@ -133,8 +133,8 @@ def _identity(
     credentials = _fixed(user, clock)
     if credentials is None and plugin is not None and not settings.certificate.is_given:
         given = ExecCredentials(plugin, clock=clock)
-        return ClusterTls(settings, clock=clock, pair_source=given.pair), given
-    return ClusterTls(settings, clock=clock), credentials or NOBODY
+        return ClientTls(settings, clock=clock, source=given.client_certificate), given
+    return ClientTls(settings, clock=clock), credentials or ANONYMOUS
 
 
 def _tls_settings(cluster: Located[Cluster], user: Located[User]) -> TlsSettings:
@@ -156,7 +156,7 @@ def _tls_settings(cluster: Located[Cluster], user: Located[User]) -> TlsSettings
 
 
 def _fixed(user: Located[User], clock: Clock) -> Credentials | None:
-    """Token, token file, or name and password; they go before a plugin."""
+    """Token, token file, or user name and password. Each of them wins over an exec plugin."""
     entry = user.entry
     if (entry.token or entry.token_file) and (entry.username or entry.password):
         raise ConfigError(user.place("username"), "either a token or a name with a password")
@@ -165,35 +165,12 @@ def _fixed(user: Located[User], clock: Clock) -> Credentials | None:
             raise ConfigError(user.place(key), "cannot be sent: it has control characters")
     if entry.token_file:
         file = TokenFile(user.path(entry.token_file), clock=clock, token=entry.token or "")
-        if not entry.token:
-            read_first(file, user.place("tokenFile"))
-        return file
+        return file if entry.token else read_at_start(file, user.place("tokenFile"))
     if entry.token:
         return FixedCredentials(bearer(entry.token))
     if entry.username or entry.password:
         return FixedCredentials(basic(entry.username or "", entry.password or ""))
     return None
-
-
-def _impersonation(user: Located[User] | None) -> Impersonation | None:
-    if user is None:
-        return None
-    entry = user.entry
-    extra = {
-        key: [value or "" for value in values or ()]
-        for key, values in (entry.impersonate_extra or {}).items()
-    }
-    groups = [group or "" for group in entry.impersonate_groups or ()]
-    if not entry.impersonate:
-        if entry.impersonate_uid or groups or extra:
-            raise ConfigError(user.place("as"), "required beside as-uid, as-groups, as-user-extra")
-        return None
-    texts = [entry.impersonate, entry.impersonate_uid or "", *groups]
-    if not all(map(is_sendable, [*texts, *(value for each in extra.values() for value in each)])):
-        raise ConfigError(user.place("as"), "cannot be sent: it has control characters")
-    return Impersonation(
-        user=entry.impersonate, uid=entry.impersonate_uid or "", groups=groups, extra=extra
-    )
 
 
 # ------------------------------------------------------------------ exec plugins
@@ -240,7 +217,7 @@ def _mode(user: Located[User], raw: Exec) -> str:
 
 
 def _about_cluster(choice: Choice, server: str, settings: TlsSettings) -> Mapping[str, Plain]:
-    """What a plugin is told about the cluster, in the words of the ExecCredential."""
+    """`spec.cluster` of the ExecCredential that is passed to the plugin."""
     entry = choice.cluster.entry
     authority = settings.authority.read()
     told: dict[str, Plain] = {

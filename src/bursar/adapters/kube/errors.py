@@ -1,7 +1,7 @@
-"""Every way a request can fail, as one of the typed errors of the ports.
+"""Translation of every failed request into one of the typed errors of the ports.
 
-What the API server says is passed on. What anybody else says is not: the body of a
-proxy's error page, or of a half-read answer, may hold anything, so only its code is told.
+The message of a Kubernetes `Status` is passed on. Any other body, such as a proxy's error page,
+may hold anything, so only its status code is shown.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ _BY_REASON: Final[Mapping[str, type[ClusterError]]] = {
     "Expired": ExpiredError,
     "Gone": ExpiredError,
 }
-"""Reasons that say more than their code, or that may come without one."""
+"""Reasons that are more specific than their code, or that may come without a code."""
 
 _BY_CODE: Final[Mapping[int, type[ClusterError]]] = {
     400: InvalidError,
@@ -50,7 +50,7 @@ _BY_CODE: Final[Mapping[int, type[ClusterError]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a request is about; every error says so."""
+    """The resource and object of a request, for its errors."""
 
     resource: Resource
     key: Key | None = None
@@ -62,28 +62,18 @@ class Subject:
         return self.fault(UnavailableError, message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """An answer that is not a success."""
-
-    code: int
-    body: bytes = b""
-    retry_after: float | None = None
-
-
-def error_of_refusal(
-    subject: Subject, refusal: Refusal, *, is_json_patch: bool = False
+def error_of_response(
+    subject: Subject, code: int, body: bytes, *, retry_after: float | None, is_json_patch: bool
 ) -> ClusterError:
-    status = find_status(refusal.body)
+    """The error for a response that is not a success."""
+    status = find_status(body)
     if status is None:
-        error = subject.fault(
-            _kind("", refusal.code), _plain_message(refusal.code), code=refusal.code
-        )
-        error.retry_after = refusal.retry_after
+        error = subject.fault(_kind("", code), _default_message(code), code=code)
+        error.retry_after = retry_after
         return error
-    error = error_of_status(subject, status, code=refusal.code)
-    if refusal.retry_after is not None:
-        error.retry_after = refusal.retry_after
+    error = error_of_status(subject, status, code=code)
+    if retry_after is not None:
+        error.retry_after = retry_after
     if is_json_patch and _is_unappliable(status):
         message = "the patch does not apply to the object as it is now"
         return ConflictError(
@@ -93,10 +83,10 @@ def error_of_refusal(
 
 
 def error_of_status(subject: Subject, status: Status, *, code: int = 0) -> ClusterError:
-    """An error from a Status, which may come without an HTTP answer of its own."""
+    """The error for a `Status`, which in a watch comes without an HTTP response of its own."""
     code = code or status.code
     return _kind(status.reason, code)(
-        status.message or _plain_message(code),
+        status.message or _default_message(code),
         code=code,
         reason=status.reason,
         resource=str(subject.resource),
@@ -107,10 +97,10 @@ def error_of_status(subject: Subject, status: Status, *, code: int = 0) -> Clust
 
 
 def _is_unappliable(status: Status) -> bool:
-    """Whether a JSON patch could not be applied, most often because a `test` in it failed.
+    """Whether a JSON patch could not be applied, most often because its `test` failed.
 
-    The API server answers 422 Invalid and keeps the cause to itself. An object that the
-    patch would make invalid gives 422 too, but that answer names the kind and the fields.
+    The API server then answers 422 Invalid without a cause. A patch that would make the object
+    invalid is also answered with 422, but that response names the kind and the fields.
     """
     return status.code == HTTPStatus.UNPROCESSABLE_ENTITY and not status.kind and not status.causes
 
@@ -123,18 +113,15 @@ def _kind(reason: str, code: int) -> type[ClusterError]:
     return _BY_REASON.get(reason, by_code)
 
 
-def _plain_message(code: int) -> str:
+def _default_message(code: int) -> str:
     try:
         return f"the answer was {code} {HTTPStatus(code).phrase}, without an explanation"
     except ValueError:
         return f"the answer was {code}, without an explanation"
 
 
-# ------------------------------------------------------------------ no answer
-
-
 def retry_after_seconds(header: str | None, now: datetime) -> float | None:
-    """Seconds to wait according to a `Retry-After` header: a number or a date.
+    """Seconds to wait according to a `Retry-After` header, which is a number or a date.
 
     >>> retry_after_seconds("5", datetime(2026, 1, 1))
     5.0
@@ -144,7 +131,7 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
     if header.strip().isdecimal():
         return float(header)
     try:
-        moment = parsedate_to_datetime(header)
+        time = parsedate_to_datetime(header)
     except (ValueError, OverflowError):
         return None
-    return max((moment - now).total_seconds(), 0.0) if moment.tzinfo else None
+    return max((time - now).total_seconds(), 0.0) if time.tzinfo else None

@@ -1,8 +1,8 @@
 """Credentials from a program: the exec plugins of a kubeconfig.
 
-The program is started without a shell and may use the terminal only if its mode
-says so and there is one. What it prints for people goes to our standard error as
-it is; what it prints for us is bounded, and no error of ours shows any of it.
+The program is started without a shell. It may use the terminal only if its interactive mode
+allows it and standard input is a terminal. Its standard error is passed through. Its standard
+output is bounded, and no error shows any of it.
 """
 
 import asyncio
@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from multidict import CIMultiDict, CIMultiDictProxy
-
-from bursar.adapters.kube.credentials import REJECT_SECONDS, bearer, is_sendable
-from bursar.adapters.kube.tls import Pair
+from bursar.adapters.client_auth.credentials import REJECT_SECONDS, bearer, is_sendable
+from bursar.adapters.client_auth.tls import ClientCertificate
+from bursar.adapters.http1.request import Headers
 from bursar.app.cluster.ports import Clock, UnauthorizedError
 from bursar.wire.cluster.exec_credential import Answer, AnswerError, decode_answer, encode_question
 from bursar.wire.cluster.kubeconfig import Plain
@@ -27,11 +26,12 @@ from bursar.wire.structs.fields import printable
 
 RUN_SECONDS_MAX: Final = 60
 INTERACTIVE_SECONDS_MAX: Final = 300
-"""A person may have to log in."""
+"""A user may have to log in."""
 OUTPUT_BYTES_MAX: Final = 2**20
-EARLY: Final = timedelta(seconds=10)
-"""How long before their end credentials are renewed, or a tenth of their life if that is less."""
+RENEW_BEFORE: Final = timedelta(seconds=10)
+"""How long before they expire credentials are renewed, or a tenth of their life if that is less."""
 LIFE_MIN: Final = timedelta(seconds=1)
+"""How long credentials are used, even if they come expired: not every request runs the plugin."""
 _END_SECONDS: Final = 5
 _HINT_LENGTH_MAX: Final = 500
 
@@ -46,20 +46,20 @@ class Plugin:
     """How to run a program that prints credentials."""
 
     place: str
-    """Where it is configured, for errors."""
+    """The configuration key, for errors."""
     command: str
-    """A path, or a name to be looked up in PATH."""
+    """A path, or a name to look up in PATH."""
     arguments: Sequence[str] = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
     variables: Mapping[str, str] = field(repr=False)
-    """What is added to the environment."""
+    """Variables added to `environment`."""
     api_version: str
     mode: str
     install_hint: str = ""
     cluster: Mapping[str, Plain] | None = field(repr=False, default=None)
-    """What to tell it about the cluster, if anything."""
+    """`spec.cluster` of the ExecCredential; None to leave it out."""
     seconds_max: float = RUN_SECONDS_MAX
-    """How long it may take, unless a person can talk to it."""
+    """Timeout of a run that is not interactive."""
 
     async def run(self) -> Answer:
         """Run it once. Raises `UnauthorizedError`."""
@@ -76,7 +76,7 @@ class Plugin:
                 env={**self.environment, **self.variables, "KUBERNETES_EXEC_INFO": question},
                 stdin=None if is_interactive else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
-                # A group of its own can be ended as a whole, but may not use the terminal.
+                # A process group can be killed as a whole, but may not use the terminal.
                 start_new_session=not is_interactive,
             )
         except (OSError, ValueError) as error:
@@ -100,7 +100,7 @@ class Plugin:
         return self.mode != NEVER and is_terminal
 
     def _program(self) -> str:
-        """The program's path, looked up in our own PATH and never in the current folder."""
+        """The program's path, looked up in PATH and never in the current folder."""
         if os.sep in self.command:
             found = self.command if os.path.lexists(self.command) else None
         else:
@@ -135,7 +135,7 @@ class Plugin:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Leave nothing behind: not the program, and not what it started if the group is its own."""
+    """Kill the program and, if it has its own process group, its children."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
@@ -146,60 +146,62 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 class ExecCredentials:
-    """What a plugin gave, until it ends or is rejected. Many may ask; one run answers all."""
+    """Credentials of a plugin, cached until they expire or are rejected.
+
+    Concurrent callers share one run of the plugin.
+    """
 
     def __init__(self, plugin: Plugin, *, clock: Clock) -> None:
         self._plugin = plugin
         self._clock = clock
-        self._turn = asyncio.Lock()
-        self._given: _Given | None = None
+        self._running = asyncio.Lock()
+        self._issued: _Issued | None = None
         self._failures = 0
         self._failure: UnauthorizedError | None = None
         self._rejected_at: float | None = None
 
-    async def headers(self) -> Mapping[str, str]:
+    async def headers(self) -> Headers:
         return (await self._current()).headers
 
-    async def pair(self) -> Pair | None:
-        """The client certificate, if it gives one."""
-        return (await self._current()).pair
+    async def client_certificate(self) -> ClientCertificate | None:
+        """The client certificate, if the plugin returns one."""
+        return (await self._current()).certificate
 
     def reject(self) -> None:
         now = self._clock.monotonic()
         if self._rejected_at is None or now - self._rejected_at >= REJECT_SECONDS:
             self._rejected_at = now
-            self._given = None
+            self._issued = None
 
-    async def _current(self) -> "_Given":
-        if self._given is not None and self._is_fresh(self._given):
-            return self._given
+    async def _current(self) -> "_Issued":
+        if self._issued is not None and self._is_fresh(self._issued):
+            return self._issued
         failures = self._failures
-        async with self._turn:
-            if self._given is not None and self._is_fresh(self._given):
-                return self._given
+        async with self._running:
+            if self._issued is not None and self._is_fresh(self._issued):
+                return self._issued
             if self._failure is not None and self._failures != failures:
-                # The run that we waited for failed. It would not go better right now.
+                # The run that this caller waited for has just failed; another would fail too.
                 raise UnauthorizedError(self._failure.message)
             try:
                 answer = await self._plugin.run()
-                self._given = self._accept(answer)
+                self._issued = self._accept(answer)
             except UnauthorizedError as error:
                 self._failures += 1
                 self._failure = error
                 raise
-            return self._given
+            return self._issued
 
-    def _is_fresh(self, given: "_Given") -> bool:
-        return given.renew_at is None or self._clock.now() < given.renew_at
+    def _is_fresh(self, issued: "_Issued") -> bool:
+        return issued.renew_at is None or self._clock.now() < issued.renew_at
 
-    def _accept(self, answer: Answer) -> "_Given":
+    def _accept(self, answer: Answer) -> "_Issued":
         if not is_sendable(answer.token):
             raise self._plugin.error("status.token cannot be sent: it has control characters")
-        headers = CIMultiDictProxy(CIMultiDict(bearer(answer.token) if answer.token else {}))
-        pair = None
+        certificate = None
         if answer.certificate:
             place = f"{self._plugin.place}: exec plugin {printable(self._plugin.command, 256)}"
-            pair = Pair(
+            certificate = ClientCertificate(
                 certificate=answer.certificate.encode(),
                 key=answer.key.encode(),
                 certificate_place=f"{place}: status.clientCertificateData",
@@ -208,14 +210,14 @@ class ExecCredentials:
         renew_at = None
         if answer.expires is not None:
             now = self._clock.now()
-            early = min(EARLY, max(answer.expires - now, timedelta()) / 10)
-            # Credentials that are over already must not start a program for every request.
+            early = min(RENEW_BEFORE, max(answer.expires - now, timedelta()) / 10)
             renew_at = max(answer.expires - early, now + LIFE_MIN)
-        return _Given(headers=headers, pair=pair, renew_at=renew_at)
+        headers = bearer(answer.token) if answer.token else ()
+        return _Issued(headers=headers, certificate=certificate, renew_at=renew_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Given:
-    headers: Mapping[str, str] = field(repr=False)
-    pair: Pair | None
+class _Issued:
+    headers: Headers = field(repr=False)
+    certificate: ClientCertificate | None
     renew_at: datetime | None

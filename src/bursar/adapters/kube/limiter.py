@@ -1,19 +1,18 @@
-"""How many requests may be under way at once: as many as the server bears.
+"""The number of requests in flight, adapted to what the API server accepts.
 
-The number grows by one after a run of successes and halves when the server says that
-it is too much, as TCP does. Requests that started before a halving do not halve again:
-their complaints are about the old number. Who waits gets a turn in the order of coming.
+The limit grows by one after a run of successes and halves when the server throttles, as in TCP.
+A request that started before a halving does not halve the limit again: its failure is about the
+old limit. Waiting requests are served in the order in which they came.
 """
 
 import asyncio
 import contextlib
 from collections import deque
-from types import TracebackType
 from typing import Self
 
 
-class Turn:
-    """One request's permission to be under way; it says how the request ended, and ends itself."""
+class Slot:
+    """The permission for one request in flight. Leaving the context manager returns it."""
 
     def __init__(self, limiter: "Limiter", halvings: int) -> None:
         self._limiter = limiter
@@ -22,23 +21,18 @@ class Turn:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._limiter._release()  # noqa: SLF001 - a turn is the limiter's other half
+    def __exit__(self, *_: object) -> None:
+        self._limiter._release()  # noqa: SLF001 - a slot is the limiter's other half
 
     def succeeded(self) -> None:
-        self._limiter._grow()  # noqa: SLF001 - likewise
+        self._limiter._grow()  # noqa: SLF001 - a slot is the limiter's other half
 
     def throttled(self) -> None:
-        self._limiter._shrink(self._halvings)  # noqa: SLF001 - likewise
+        self._limiter._shrink(self._halvings)  # noqa: SLF001 - a slot is the limiter's other half
 
 
 class Limiter:
-    """Bounded, adaptive, fair. The public attributes are for metrics."""
+    """A bounded, adaptive and fair limit. The public attributes are for metrics."""
 
     def __init__(self, *, floor: int, ceiling: int, growth_after: int) -> None:
         assert 1 <= floor <= ceiling
@@ -54,13 +48,13 @@ class Limiter:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    async def turn(self, *, seconds_max: float) -> Turn:
-        """A turn, to be used as a context manager. Raises `TimeoutError` if none comes in time."""
+    async def acquire(self, *, seconds_max: float) -> Slot:
+        """Return a slot, to be used as a context manager. Raises `TimeoutError`."""
         if self._waiting or self.in_flight >= self.limit:
             await self._wait(seconds_max)
         else:
             self.in_flight += 1
-        return Turn(self, self._halvings)
+        return Slot(self, self._halvings)
 
     async def _wait(self, seconds_max: float) -> None:
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -70,7 +64,7 @@ class Limiter:
                 await granted
         except (TimeoutError, asyncio.CancelledError):
             if granted.done() and not granted.cancelled():
-                self._release()  # The turn came in the very moment we gave up.
+                self._release()  # The slot was granted in the same loop iteration.
             else:
                 granted.cancel()
                 with contextlib.suppress(ValueError):

@@ -1,12 +1,12 @@
-"""Several kubeconfig files as one, by upstream's rules: of each name the first counts, whole."""
+"""Merging kubeconfig files by kubectl's rules: the first entry of a name wins as a whole."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from bursar.adapters.kube.config_error import ConfigError
-from bursar.adapters.kube.small_file import SmallFileError, read_small
+from bursar.adapters.client_auth.config_error import ConfigError
+from bursar.adapters.client_auth.small_file import SmallFileError, read_small
 from bursar.wire.cluster.kubeconfig import (
     Cluster,
     Context,
@@ -23,27 +23,27 @@ Entry = TypeVar("Entry", Cluster, User, Context)
 
 @dataclass(frozen=True, slots=True)
 class Located(Generic[Entry]):
-    """An entry, and where it stands: paths in it start from the folder of its file."""
+    """An entry and its place. Relative paths in it start at the folder of its file."""
 
     entry: Entry
     file: str
     field: str
-    """Such as `users[2].user`."""
+    """The place in the file, such as `users[2].user`."""
 
     def place(self, key: str) -> str:
-        """A key of this entry, as errors name it."""
+        """File and key, for errors."""
         return f"{self.file}: {self.field}.{key}"
 
     def path(self, path: str | None) -> str:
         if not path or path.startswith(os.sep):
             return path or ""
         folder = os.path.abspath(os.path.dirname(self.file))  # noqa: PTH100, PTH120 - as Go cleans paths, without following links
-        return os.path.normpath(os.path.join(folder, path))  # noqa: PTH118 - likewise
+        return os.path.normpath(os.path.join(folder, path))  # noqa: PTH118 - as Go cleans paths
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What one context leads to. A context without a user is anonymous."""
+    """A context with its cluster and its user. Without a user, requests are anonymous."""
 
     name: str
     context: Located[Context]
@@ -53,7 +53,7 @@ class Choice:
 
 
 def choose(paths: Sequence[str], context: str) -> Choice:
-    """Read the files and follow a context, the current one unless named. Raises `ConfigError`."""
+    """Read the files and follow a context; empty means the current one. Raises `ConfigError`."""
     files = list(_read(paths))
     names = ", ".join(name for name, _ in files)
     wanted = context or next(
@@ -64,26 +64,22 @@ def choose(paths: Sequence[str], context: str) -> Choice:
     found = _find(files, "context", wanted, lambda file: file.contexts)
     if found is None:
         raise ConfigError("", f"context {quoted(wanted)} does not exist in {names}")
-    cluster = _find(files, "cluster", _named(found, "cluster"), lambda file: file.clusters)
+    if not found.entry.cluster:
+        raise ConfigError(found.place("cluster"), "required, but missing")
+    cluster = _find(files, "cluster", found.entry.cluster, lambda file: file.clusters)
     if cluster is None:
-        raise _dangling(found, "cluster", found.entry.cluster or "", names)
+        raise _missing_entry(found, "cluster", found.entry.cluster, names)
     user = None
     if found.entry.user:
         user = _find(files, "user", found.entry.user, lambda file: file.users)
         if user is None:
-            raise _dangling(found, "user", found.entry.user, names)
+            raise _missing_entry(found, "user", found.entry.user, names)
     origin = next(file for name, file in files if name == cluster.file)
-    extension = origin.exec_extensions.get(found.entry.cluster or "")
+    extension = origin.exec_extensions.get(found.entry.cluster)
     return Choice(wanted, found, cluster, user, extension)
 
 
-def _named(context: Located[Context], key: str) -> str:
-    if not context.entry.cluster:
-        raise ConfigError(context.place(key), "required, but missing")
-    return context.entry.cluster
-
-
-def _dangling(context: Located[Context], kind: str, name: str, files: str) -> ConfigError:
+def _missing_entry(context: Located[Context], kind: str, name: str, files: str) -> ConfigError:
     return ConfigError(context.place(kind), f"{kind} {quoted(name)} does not exist in {files}")
 
 
@@ -104,7 +100,7 @@ def _find(
 
 
 def _read(paths: Sequence[str]) -> Iterator[tuple[str, KubeConfig]]:
-    """The files there are; of several, any may be missing, but not all."""
+    """The files that exist. Any of several may be missing, but not all."""
     given = list(dict.fromkeys(path for path in paths if path))
     if not given:
         raise ConfigError("kubeconfig", "no file is named")

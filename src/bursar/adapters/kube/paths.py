@@ -1,7 +1,7 @@
-"""Where the API server keeps things: paths and query strings.
+"""Paths and query strings of the Kubernetes API.
 
-Names come from manifests and command lines. One that could change the meaning of a
-path is refused here, whatever the server would make of it.
+Names come from manifests and command lines. A name that could change the meaning of a path is
+refused here, before any server sees it.
 """
 
 from collections.abc import Mapping
@@ -27,10 +27,10 @@ def collection_path(resource: Resource, namespace: str = "") -> str:
 
 
 def object_path(resource: Resource, key: Key, subresource: str = "") -> str:
-    """One object, or a part of it such as `status`. Raises `InvalidError` if there can be none."""
+    """One object, or a subresource such as `status`. Raises `InvalidError` for impossible names."""
     if resource.is_namespaced and not key.namespace:
         raise InvalidError(
-            "it lives in a namespace, and none is given", resource=str(resource), key=key
+            "it needs a namespace, and none is given", resource=str(resource), key=key
         )
     name = _segment(key.name, resource, key)
     part = f"/{_segment(subresource, resource, key)}" if subresource else ""
@@ -38,7 +38,7 @@ def object_path(resource: Resource, key: Key, subresource: str = "") -> str:
 
 
 def with_parameters(path: str, parameters: Mapping[str, str]) -> str:
-    """The path with those parameters that are not empty."""
+    """The path with the parameters that are not empty."""
     given = {name: text for name, text in parameters.items() if text}
     return f"{path}?{urlencode(given)}" if given else path
 

@@ -1,8 +1,8 @@
-"""The proxy that the environment names, chosen as Go's `http.ProxyFromEnvironment` chooses it.
+"""The proxy of the environment, chosen as Go's `http.ProxyFromEnvironment` chooses it.
 
-kubectl and every other client of Kubernetes follow these variables unless the kubeconfig
-names a proxy itself. This host and loopback addresses are always reached directly. The
-one difference: an address that makes no sense is refused here, and there as good as absent.
+kubectl and every other Kubernetes client follow these variables unless the kubeconfig names a
+proxy. `localhost` and loopback addresses are always reached directly. One difference: an invalid
+proxy URL is an error here, and Go ignores it.
 """
 
 import re
@@ -12,9 +12,9 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_netw
 from typing import Final
 from urllib.parse import urlsplit
 
+from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.http1.route import ascii_host
 from bursar.adapters.kube.address import parse_proxy
-from bursar.adapters.kube.config_error import ConfigError
 
 _PORTS: Final = {"http": "80", "https": "443"}
 _EVERYTHING: Final = "*"
@@ -32,9 +32,9 @@ class _Target:
 
 
 def find_proxy(environment: Mapping[str, str], server: str) -> str:
-    """The proxy for a server that `parse_server` has accepted; "" is the direct way.
+    """The proxy for a URL that `parse_server` returned; empty for a direct connection.
 
-    Raises `ConfigError`, which does not show the proxy's address, for it may hold a password.
+    Raises `ConfigError`, which does not show the proxy's URL: it may hold a password.
     """
     parts = urlsplit(server)
     place, text = _first(environment, f"{parts.scheme}_proxy", f"{parts.scheme}_proxy".upper())
@@ -45,13 +45,13 @@ def find_proxy(environment: Mapping[str, str], server: str) -> str:
     if _is_reached_directly(environment, _Target(host, port, _parsed_ip(host))):
         return ""
     if parts.scheme == "http" and environment.get("REQUEST_METHOD"):
-        # In a CGI process the variable is a header of whoever sent the request.
-        raise ConfigError(place, "not to be trusted in a CGI process")
+        # In a CGI process, HTTP_PROXY is the header `Proxy` of the incoming request.
+        raise ConfigError(place, "not trusted in a CGI process, where a client sets it")
     return parse_proxy(text if _has_scheme(text) else f"http://{text}", place)
 
 
 def _first(environment: Mapping[str, str], *names: str) -> tuple[str, str]:
-    """The first of the variables that has a value, and the value."""
+    """Name and value of the first variable that is not empty."""
     found = ((name, environment.get(name, "")) for name in names)
     return next((pair for pair in found if pair[1]), ("", ""))
 
@@ -76,7 +76,7 @@ def _is_reached_directly(environment: Mapping[str, str], target: _Target) -> boo
     if target.host == "localhost" or (target.ip is not None and target.ip.is_loopback):
         return True
     _, listed = _first(environment, "no_proxy", "NO_PROXY")
-    # Kubernetes looks for prefixes itself as well, and there the capitals go first.
+    # client-go also checks CIDR prefixes itself, and there the upper-case name comes first.
     _, prefixes = _first(environment, "NO_PROXY", "no_proxy")
     return any(_excepts(entry, target) for entry in _entries(listed)) or any(
         _is_in_prefix(entry, target.ip) for entry in _entries(prefixes)
@@ -117,7 +117,7 @@ def _is_in_prefix(entry: str, ip: _Ip | None) -> bool:
 
 
 def _is_domain_of(entry: str, host: str) -> bool:
-    """`a.b` is itself and all below, `.a.b` and `*.a.b` are only what is below.
+    """Whether the entry covers the host: `a.b` with subdomains, `.a.b` and `*.a.b` only those.
 
     >>> [_is_domain_of("a.b", "a.b"), _is_domain_of(".a.b", "a.b"), _is_domain_of("a.b", "x.a.b")]
     [True, False, True]

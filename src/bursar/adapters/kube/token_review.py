@@ -1,8 +1,8 @@
-"""Who is asking: a bearer token, shown to the API server that issued it.
+"""Authentication of callers by bearer token, with TokenReviews of the API server.
 
-Answers are remembered for a short while, under a hash, so that a token is neither kept
-nor asked about at every request. Strangers can make us ask, so few questions are under
-way at once, and what is remembered is bounded.
+Results are cached for a short time under a hash, so tokens are not stored and not every request
+needs a review. Unauthenticated callers can cause reviews, so the reviews in flight and the cache
+are bounded.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ TOKEN_REVIEWS: Final = Resource(
 )
 KNOWN_SECONDS: Final = 60.0
 UNKNOWN_SECONDS: Final = 5.0
-"""A token that is refused may be one that is not valid yet."""
+"""Shorter than `KNOWN_SECONDS`: a refused token may become valid."""
 REVIEW_SECONDS: Final = 3.0
 REVIEWS_MAX: Final = 4
-ANSWERS_MAX: Final = 1024
+RESULTS_MAX: Final = 1024
 TOKEN_LENGTH_MAX: Final = 16 * 1024
 
 
@@ -39,7 +39,7 @@ class _TokenReview(msgspec.Struct):
     status: _Status | None = None
 
 
-class _Answer(NamedTuple):
+class _Result(NamedTuple):
     username: str | None
     until: float
 
@@ -50,19 +50,19 @@ _REVIEWS: Final = msgspec.json.Decoder(_TokenReview)
 class TokenReviewer:
     def __init__(self, writer: Writer, clock: Clock) -> None:
         self._writer, self._clock = writer, clock
-        # Apart, so that strangers with many tokens do not make us forget those we know.
-        self._known: dict[bytes, _Answer] = {}
-        self._refused: dict[bytes, _Answer] = {}
-        self._turns = asyncio.Semaphore(REVIEWS_MAX)
+        # Separate, so that callers with many invalid tokens cannot evict the valid ones.
+        self._known: dict[bytes, _Result] = {}
+        self._refused: dict[bytes, _Result] = {}
+        self._reviews_in_flight = asyncio.Semaphore(REVIEWS_MAX)
 
     async def find_username(self, token: str) -> str | None:
-        """Whose token it is; None if nobody's. Raises `ClusterError` if that cannot be told."""
+        """The user of a token; None for an invalid token. Raises `ClusterError`."""
         if not token or len(token) > TOKEN_LENGTH_MAX:
             return None
         digest = hashlib.sha256(token.encode()).digest()
-        answer = self._known.get(digest) or self._refused.get(digest)
-        if answer is not None and answer.until > self._clock.monotonic():
-            return answer.username
+        result = self._known.get(digest) or self._refused.get(digest)
+        if result is not None and result.until > self._clock.monotonic():
+            return result.username
         try:
             username = await within(self._clock, REVIEW_SECONDS, self._review(token))
         except TimeoutError:
@@ -73,7 +73,7 @@ class TokenReviewer:
         return username
 
     async def _review(self, token: str) -> str | None:
-        async with self._turns:
+        async with self._reviews_in_flight:
             answer = await self._writer.create(
                 TOKEN_REVIEWS,
                 {
@@ -85,7 +85,7 @@ class TokenReviewer:
         try:
             status = _REVIEWS.decode(answer).status
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            # Without its text, which may repeat what was sent.
+            # The decoder's text is left out: it may repeat the token.
             raise UnavailableError("the answer to a token review cannot be read") from None
         if status is None or not status.authenticated or status.user is None:
             return None
@@ -98,6 +98,6 @@ class TokenReviewer:
             table, seconds = self._refused, UNKNOWN_SECONDS
         else:
             table, seconds = self._known, KNOWN_SECONDS
-        if len(table) >= ANSWERS_MAX:
+        if len(table) >= RESULTS_MAX:
             del table[next(iter(table))]
-        table[digest] = _Answer(username, self._clock.monotonic() + seconds)
+        table[digest] = _Result(username, self._clock.monotonic() + seconds)

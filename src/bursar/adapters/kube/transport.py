@@ -1,34 +1,29 @@
-"""Requests to one API server: connections, deadlines, turns and retries.
+"""Requests to one API server: connections, timeouts, request slots and retries.
 
-Watches have connections of their own, for they hold them for minutes and must not
-starve anything else. A request is repeated only where a repetition cannot do harm:
-when the server says that it did not take it (429), or when doing it twice is the same
-as doing it once and the server names the time to come back.
+Watches do not occupy request slots: they last for minutes and must not starve other requests. A
+request is retried only if that is safe: the server did not process it (429), or it is idempotent
+and the server names the time of the retry (503 with Retry-After).
 """
 
 import asyncio
 import contextlib
 import math
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from random import Random
 from typing import Final, Protocol, Self, TypeVar
 
-from bursar.adapters.http1.answer import Answer
+from bursar.adapters.client_auth.credentials import Credentials
+from bursar.adapters.http1.body import read_body
 from bursar.adapters.http1.client import HttpClient
 from bursar.adapters.http1.errors import ConnectTimeoutError, HttpError
-from bursar.adapters.http1.gzip import plain_body
-from bursar.adapters.http1.request import Header, HttpRequest
+from bursar.adapters.http1.request import JSON, USER_AGENT, Headers, HttpRequest
+from bursar.adapters.http1.response import Response
 from bursar.adapters.http1.route import Route, parse_origin
-from bursar.adapters.kube.errors import (
-    Refusal,
-    Subject,
-    error_of_refusal,
-    retry_after_seconds,
-)
-from bursar.adapters.kube.limiter import Limiter, Turn
+from bursar.adapters.kube.errors import Subject, error_of_response, retry_after_seconds
+from bursar.adapters.kube.limiter import Limiter, Slot
 from bursar.app.cluster.ports import (
     BusyError,
     Clock,
@@ -39,21 +34,12 @@ from bursar.app.cluster.ports import (
 
 T = TypeVar("T")
 
-JSON: Final = "application/json"
 JSON_PATCH: Final = "application/json-patch+json"
 ERROR_BYTES_MAX: Final = 2**20
 
 
-class Credentials(Protocol):
-    async def headers(self) -> Mapping[str, str]:
-        """What to send with a request so that the server knows us."""
-
-    def reject(self) -> None:
-        """The server did not accept the last headers: make new ones."""
-
-
 class Access(Protocol):
-    """How to reach a cluster and who we are there."""
+    """How to reach an API server and as which user. See `ClusterAccess`."""
 
     @property
     def server(self) -> str: ...
@@ -69,35 +55,35 @@ class Access(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much we ask of a server, and how long we wait for it."""
+    """Limits on requests, response sizes and waiting times."""
 
     in_flight_min: int = 2
-    """Requests under way however busy the server says it is; a controller must not stand still."""
+    """Requests in flight even if the server throttles; a controller must not stop."""
     in_flight_max: int = 32
-    """Also the number of connections for requests; watches have theirs besides."""
+    """Maximum requests in flight. Each uses one connection; watches come on top."""
     growth_after: int = 20
-    """Successes after which one more request may be under way."""
+    """Successes in a row after which one more request may be in flight."""
     connect_seconds: float = 10
     request_seconds: float = 30
     list_seconds: float = 60
-    turn_seconds: float = 60
-    """Longest wait for a turn while others are under way."""
+    slot_seconds: float = 60
+    """Longest wait for a request slot."""
     attempts_max: int = 6
     retry_seconds_max: float = 60
-    """No retry begins later than this after the first attempt."""
+    """No retry starts later than this after the first attempt."""
     send_seconds_max: float = math.inf
-    """No body leaves us later than this after it was asked for, even if we were stopped meanwhile.
+    """No request with a body is sent later than this after the call, even after a suspension.
 
-    For whoever may write only for a while, such as the holder of a Lease.
+    It protects writes that are allowed only for a while, such as those of a leader.
     """
     backoff_seconds: float = 0.25
-    """Upper end of the first random pause; it doubles with each attempt."""
+    """Upper end of the first random back-off; it doubles with each attempt."""
     answer_bytes_max: int = 512 * 2**20
-    """Largest answer taken. A list of 50,000 pods without pages is about that."""
+    """Largest response accepted. A list of 50,000 pods without pages is about that."""
     line_bytes_max: int = 8 * 2**20
-    """Longest watch event taken. The API server stores no object larger than 1.5 MiB by default."""
+    """Longest watch event accepted. By default the API server stores objects up to 1.5 MiB."""
     is_gzip_accepted: bool = False
-    """Ask for compressed lists: a seventh of the bytes, but no faster on loopback."""
+    """Request compressed lists: a seventh of the bytes, but no faster on loopback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,19 +98,16 @@ class Request:
     is_idempotent: bool = False
     accepts_gzip: bool = False
     send_by: float | None = None
-    """Of our clock: not to be sent after this, besides what holds for all requests."""
+    """Latest time to send it, on the monotonic clock; `Limits.send_seconds_max` holds as well."""
 
 
 class Transport:
-    """Sends requests; use it as a context manager."""
+    """Sends requests. Use it as a context manager."""
 
-    def __init__(
-        self, access: Access, *, clock: Clock, rng: Random, user_agent: str, limits: Limits
-    ) -> None:
+    def __init__(self, access: Access, *, clock: Clock, rng: Random, limits: Limits) -> None:
         self._access = access
         self._clock = clock
         self._rng = rng
-        self._user_agent = user_agent
         self._limits = limits
         self._origin, self._base_path = parse_origin(access.server)
         self._http = HttpClient(connect_seconds=limits.connect_seconds)
@@ -146,22 +129,22 @@ class Transport:
     # -------------------------------------------------------------- sending
 
     async def exchange(self, request: Request) -> bytes:
-        """The body of a successful answer."""
-        return await self._persist(request, self._attempt)
+        """Return the body of a successful response. Raises `ClusterError`."""
+        return await self._retry(request, self._attempt)
 
     @contextlib.asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Answer]:
-        """An answer whose body comes bit by bit; its connection is closed with the block."""
-        answer = await self._persist(request, self._open)
+    async def stream(self, request: Request) -> AsyncIterator[Response]:
+        """A response to be read while it arrives; the end of the block closes its connection."""
+        response = await self._retry(request, self._open)
         try:
-            yield answer
+            yield response
         finally:
-            answer.drop()
+            response.close()
 
-    async def _persist(
+    async def _retry(
         self, request: Request, attempt: Callable[[Request, float], Awaitable[T]]
     ) -> T:
-        """Attempt a request until it succeeds, fails for good, or time is up."""
+        """Attempt a request until it succeeds, cannot be retried, or time is up."""
         started = self._clock.monotonic()
         may_renew = True
         number = 0
@@ -182,84 +165,83 @@ class Transport:
                 await self._clock.sleep(pause)
 
     def _pause(self, request: Request, error: ClusterError, number: int) -> float | None:
-        """Seconds until the next attempt; None if there should be none."""
-        is_untaken = isinstance(error, BusyError)
+        """Seconds until the next attempt; None if the request must not be retried."""
+        is_unprocessed = isinstance(error, BusyError)
         is_invited = (
             error.code == HTTPStatus.SERVICE_UNAVAILABLE
             and error.retry_after is not None
             and request.is_idempotent
         )
-        if number >= self._limits.attempts_max or not (is_untaken or is_invited):
+        if number >= self._limits.attempts_max or not (is_unprocessed or is_invited):
             return None
         spread = self._limits.backoff_seconds * 2 ** (number - 1)
-        # Those who were told the same time must not all come back at it.
+        # Clients with the same Retry-After must not all retry at the same time.
         return (error.retry_after or 0.0) + self._rng.uniform(0, spread)
 
     async def _attempt(self, request: Request, asked_at: float) -> bytes:
         headers = await self._headers(request)
-        with await self._turn(request) as turn:
-            async with self._deadline(request, turn):
-                answer = await self._send(request, headers, asked_at)
+        with await self._slot(request) as slot:
+            async with self._deadline(request, slot):
+                response = await self._send(request, headers, asked_at)
                 try:
-                    await self._require_success(answer, request, turn)
-                    body = await self._body(answer, request.subject)
+                    await self._require_success(response, request, slot)
+                    body = await self._body(response, request.subject)
                 finally:
-                    # A complete answer has given its connection back; anything else ends it.
-                    answer.drop()
-                turn.succeeded()
+                    # The connection of a complete response is kept; any other is closed.
+                    response.close()
+                slot.succeeded()
                 return body
 
-    async def _open(self, request: Request, asked_at: float) -> Answer:
+    async def _open(self, request: Request, asked_at: float) -> Response:
         headers = await self._headers(request)
-        with await self._turn(request) as turn:
-            async with self._deadline(request, turn):
-                answer = await self._send(request, headers, asked_at)
+        with await self._slot(request) as slot:
+            async with self._deadline(request, slot):
+                response = await self._send(request, headers, asked_at)
                 try:
-                    await self._require_success(answer, request, turn)
+                    await self._require_success(response, request, slot)
                 except BaseException:
-                    answer.drop()
+                    response.close()
                     raise
-                turn.succeeded()
-                return answer
+                slot.succeeded()
+                return response
 
-    async def _turn(self, request: Request) -> Turn:
-        seconds = self._limits.turn_seconds
+    async def _slot(self, request: Request) -> Slot:
+        seconds = self._limits.slot_seconds
         try:
-            return await self.limiter.turn(seconds_max=seconds)
+            return await self.limiter.acquire(seconds_max=seconds)
         except TimeoutError:
-            problem = f"no turn within {seconds:g} s, {self.limiter.in_flight} requests under way"
+            problem = f"not sent within {seconds:g} s, {self.limiter.in_flight} requests in flight"
             raise request.subject.unavailable(problem) from None
 
     @contextlib.asynccontextmanager
-    async def _deadline(self, request: Request, turn: Turn) -> AsyncIterator[None]:
-        """Bound an attempt in time, and translate what goes wrong below HTTP."""
+    async def _deadline(self, request: Request, slot: Slot) -> AsyncIterator[None]:
+        """Apply the timeout of an attempt, and translate errors of the HTTP client."""
         try:
             async with asyncio.timeout(request.seconds):
                 yield
         except TimeoutError:
-            turn.throttled()
+            slot.throttled()
             problem = f"no answer within {request.seconds:g} s"
             raise request.subject.unavailable(problem) from None
         except HttpError as error:
             if isinstance(error, ConnectTimeoutError):
-                turn.throttled()
+                slot.throttled()
             raise request.subject.unavailable(str(error)) from None
 
-    async def _headers(self, request: Request) -> Sequence[Header]:
+    async def _headers(self, request: Request) -> Headers:
         headers = [
             ("Accept", JSON),
             ("Accept-Encoding", "gzip" if request.accepts_gzip else "identity"),
-            ("User-Agent", self._user_agent),
+            ("User-Agent", USER_AGENT),
         ]
-        # A name may be there twice: who impersonates names each group in a header of its own.
-        headers += (await self._access.credentials.headers()).items()
+        headers += await self._access.credentials.headers()
         if request.body is not None:
             headers.append(("Content-Type", request.content_type))
         return headers
 
-    async def _send(self, request: Request, headers: Sequence[Header], asked_at: float) -> Answer:
+    async def _send(self, request: Request, headers: Headers, asked_at: float) -> Response:
         assert self._is_entered, "a client is used inside `async with`"
-        # Read after the credentials were asked, who may have renewed a certificate.
+        # Read after `credentials.headers()`, which may have renewed the client certificate.
         route = Route(
             origin=self._origin,
             context=self._access.ssl_context,
@@ -274,37 +256,36 @@ class Transport:
             target=self._base_path + request.target,
             headers=headers,
             body=request.body,
-            is_repeatable=request.is_idempotent,
+            is_idempotent=request.is_idempotent,
             is_late=lambda: request.body is not None and self._clock.monotonic() > send_by,
         )
         return await self._http.send(route, sent)
 
-    async def _require_success(self, answer: Answer, request: Request, turn: Turn) -> None:
-        if 200 <= answer.status < 300:
-            _require_json(answer, request.subject)
+    async def _require_success(self, response: Response, request: Request, slot: Slot) -> None:
+        if 200 <= response.status < 300:
+            _require_json(response, request.subject)
             return
-        if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-            turn.throttled()
-        elif answer.status < 500:
-            turn.succeeded()
-        refusal = Refusal(
-            code=answer.status,
-            body=await plain_body(answer, ERROR_BYTES_MAX),
-            retry_after=retry_after_seconds(answer.headers.get("retry-after"), self._clock.now()),
-        )
-        raise error_of_refusal(
-            request.subject, refusal, is_json_patch=request.content_type == JSON_PATCH
+        if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+            slot.throttled()
+        elif response.status < 500:
+            slot.succeeded()
+        raise error_of_response(
+            request.subject,
+            response.status,
+            await read_body(response, ERROR_BYTES_MAX),
+            retry_after=retry_after_seconds(response.headers.get("retry-after"), self._clock.now()),
+            is_json_patch=request.content_type == JSON_PATCH,
         )
 
-    async def _body(self, answer: Answer, subject: Subject) -> bytes:
+    async def _body(self, response: Response, subject: Subject) -> bytes:
         bytes_max = self._limits.answer_bytes_max
-        body = await plain_body(answer, bytes_max)
+        body = await read_body(response, bytes_max)
         if len(body) > bytes_max:
             raise subject.unavailable(f"the answer is larger than {bytes_max} bytes")
         return body
 
 
-def _require_json(answer: Answer, subject: Subject) -> None:
-    """A page of somebody in between may come with a code of success too."""
-    if answer.media_type != JSON:
-        raise subject.unavailable("not JSON: something else than an API server answered")
+def _require_json(response: Response, subject: Subject) -> None:
+    """Refuse other content: a proxy's page may come with a status of success, too."""
+    if response.media_type != JSON:
+        raise subject.unavailable("not JSON: the answer is not an API server's")

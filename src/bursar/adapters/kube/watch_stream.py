@@ -1,14 +1,14 @@
-"""A watch on the wire: one JSON object per line, however the network cuts them.
+"""A watch on the wire: one JSON object per line, in chunks of any size.
 
-Little is read ahead. While the consumer thinks, the socket fills up, and then the
-server waits: that is all the backpressure there is, and it is enough.
+Little is read ahead. While the consumer is busy, the socket's buffers fill up and the server
+waits: there is no other backpressure.
 """
 
 import asyncio
 from typing import Final
 
-from bursar.adapters.http1.answer import Answer
 from bursar.adapters.http1.errors import HttpError
+from bursar.adapters.http1.response import Response
 from bursar.adapters.kube.errors import Subject, error_of_status
 from bursar.app.cluster.ports import EventKind, WatchEvent
 from bursar.wire.cluster.status import (
@@ -23,11 +23,11 @@ _KINDS: Final = {kind.value: kind for kind in EventKind}
 
 
 class LineTooLongError(ValueError):
-    """A line that goes on after as many bytes as a line may have."""
+    """A line that is longer than the limit."""
 
 
 class LineSplitter:
-    """Cuts chunks into lines; keeps the end of a chunk until the rest of its line comes."""
+    """Cuts chunks into lines; keeps an incomplete line until its rest arrives."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -36,7 +36,7 @@ class LineSplitter:
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes of a line whose end has not come yet."""
+        """Bytes of the incomplete line."""
         return self._pending_bytes
 
     def feed(self, chunk: bytes) -> list[bytes]:
@@ -57,14 +57,14 @@ class LineSplitter:
             raise LineTooLongError
 
 
-async def next_chunk(answer: Answer, subject: Subject, *, idle_seconds: float) -> bytes:
-    """What the server sent meanwhile, or sends next; empty at the end of the stream.
+async def next_chunk(response: Response, subject: Subject, *, idle_seconds: float) -> bytes:
+    """Return the bytes since the last call; empty at the end of the stream.
 
-    Raises `UnavailableError` if nothing comes for too long.
+    Raises `UnavailableError` if none arrive for `idle_seconds`.
     """
     try:
         async with asyncio.timeout(idle_seconds):
-            return await answer.next_piece()
+            return await response.next_piece()
     except TimeoutError:
         raise subject.unavailable(f"the watch was silent for {idle_seconds:g} s") from None
     except HttpError as error:
@@ -72,10 +72,10 @@ async def next_chunk(answer: Answer, subject: Subject, *, idle_seconds: float) -
 
 
 def event_of_line(line: bytes, subject: Subject) -> WatchEvent:
-    """Read one event. An error in the stream is raised as what it says."""
+    """Decode one event. An ERROR event is raised as the error that its `Status` describes."""
     try:
         type_, body, version = decode_event(line)
-        # The type comes first: an error's Status would pass for an object that lacks its fields.
+        # Check the type first: the Status of an ERROR event decodes as an object without fields.
         if type_ == ERROR:
             raise _error_of_event(body, subject)
         kind = _KINDS.get(type_)

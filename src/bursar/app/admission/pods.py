@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import Final, Protocol, TypeAlias
 
 from bursar.app.cluster.ports import Json
+from bursar.app.names import CONTROLLER
 from bursar.core.model.pod import Pod
 from bursar.core.model.pod_row import PodDemand
 from bursar.core.model.quantity import ZERO
@@ -20,8 +21,6 @@ from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import is_spared
 
 DEFAULT_NAMESPACE: Final = "aaq"
-CONTROLLER: Final = "aaq-controller"
-"""Service account of the process that lifts gates, and the Lease by which one of them leads."""
 
 
 @dataclass(frozen=True, slots=True)

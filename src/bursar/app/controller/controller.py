@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from random import Random
-from typing import Final, Protocol
+from typing import Protocol
 
 from bursar.app.capacity.events import CapacityReason, record_event
 from bursar.app.cluster.election.election import Candidacy, Election
@@ -16,15 +16,11 @@ from bursar.app.cluster.failures import report_nothing
 from bursar.app.cluster.ports import Clock, ClusterError, Key, Patch, PatchKind, Reader, Writer
 from bursar.app.controller.sources import TermSources
 from bursar.app.controller.term import Term, TermContext
-from bursar.app.quota.events import COMPONENT, record_wait
+from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER
+from bursar.app.quota.events import record_wait
 from bursar.app.quota.resize import ResizeService
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.refusal import Reason
-
-LEASE_NAME: Final = "aaq-controller"
-"""The Lease of AAQ's own controller, so that the two never act at the same time."""
-ADDRESS_ANNOTATION: Final = "bursar.io/address"
-"""Annotation on the Lease: the URL at which the leader answers questions about resizes."""
 
 
 class Cluster(Reader, Writer, Protocol):
@@ -65,7 +61,7 @@ class Controller:
 
     def __post_init__(self) -> None:
         cluster, clock, settings = self.cluster, self.clock, self.settings
-        self._lease = Key(settings.namespace, LEASE_NAME)
+        self._lease = Key(settings.namespace, CONTROLLER)
         self.election = Election(
             cluster,
             cluster,
@@ -76,10 +72,10 @@ class Controller:
             random=self.random.random,
         )
         self.recorder = EventRecorder(
-            cluster, clock, reasons=Reason, component=COMPONENT, instance=settings.identity
+            cluster, clock, reasons=Reason, component=CONTROLLER, instance=settings.identity
         )
         self.capacity_recorder = EventRecorder(
-            cluster, clock, reasons=CapacityReason, component=COMPONENT, instance=settings.identity
+            cluster, clock, reasons=CapacityReason, component=CONTROLLER, instance=settings.identity
         )
         self._term_context = TermContext(
             writer=cluster,

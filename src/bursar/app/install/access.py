@@ -7,12 +7,12 @@ the capacity of nodes, is granted only where it is asked for.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from bursar.app.admission.pods import CONTROLLER
 from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG
-from bursar.app.install.admission import RBAC, SERVER, Document, GatingSettings, document
+from bursar.app.install.admission import RBAC, Document, GatingSettings, document
+from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.app.quota.kinds import GROUP
 
-CAPACITY: Final = "aaq-controller-capacity"
+CAPACITY: Final = f"{CONTROLLER}-capacity"
 READ: Final = ("get", "list", "watch")
 WRITE: Final = ("create", "update", "patch", "delete")
 
@@ -33,7 +33,7 @@ def access_documents(settings: GatingSettings) -> tuple[Document, ...]:
     return (
         namespace,
         *_account(settings, CONTROLLER, _controller_rules(settings), election),
-        *_account(settings, SERVER, trial, leader),
+        *_account(settings, WEBHOOK, trial, leader),
         *_tenant_roles(settings),
     )
 

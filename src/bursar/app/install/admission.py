@@ -20,13 +20,12 @@ from typing import Final
 
 from bursar.app.admission.pods import DEFAULT_NAMESPACE, MAY_NOT_REMOVE, ONLY_ONE_AAQ, Installation
 from bursar.app.cluster.ports import Json
+from bursar.app.names import WEBHOOK
 from bursar.app.quota.kinds import AAQS, GROUP
 from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, KUBE_SYSTEM
 
-SERVER: Final = "aaq-server"
-"""The admission server's service account, and its Service."""
 """Namespaces with this label, whatever its value, are gated where no selector was given."""
 
 MAY_NOT_NAME_A_NODE: Final = (
@@ -284,7 +283,7 @@ class Endpoint:
             return {"url": f"{self.url.rstrip('/')}{SERVE_PATH}", **bundle}
         service: Document = {
             "namespace": namespace,
-            "name": SERVER,
+            "name": WEBHOOK,
             "path": SERVE_PATH,
             "port": 443,
         }
@@ -300,7 +299,7 @@ def webhook_documents(
     leave it alone, and all that the controller itself does.
     """
     client = (endpoint or Endpoint()).client_config(settings.namespace)
-    labels = {GROUP: SERVER}
+    labels = {GROUP: WEBHOOK}
     mutating = document(ADMISSION, "MutatingWebhookConfiguration", "gating-mutator", labels=labels)
     mutating["webhooks"] = [_gater(settings, client)]
     validating = document(

@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from bursar.app import names
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
-from bursar.app.install.admission import ADMISSION, SERVER, Document, Endpoint
+from bursar.app.install.admission import ADMISSION, Document, Endpoint
 from bursar.app.install.peerpod_protection import (
     LABELS,
     has_class,
@@ -198,7 +199,7 @@ def _client_config(installation: PeerPodInstallation, endpoint: Endpoint) -> Doc
         return {"url": f"{endpoint.url.rstrip('/')}{PATH}", **bundle}
     service: Document = {
         "namespace": installation.namespace,
-        "name": SERVER,
+        "name": names.WEBHOOK,
         "path": PATH,
         "port": 443,
     }

@@ -7,7 +7,6 @@ from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.core.quota.refusal import Reason, explanation
 from bursar.core.quota.releases import Wait
 
-COMPONENT: Final = "aaq-controller"
 ACTION: Final = "HoldBack"
 
 

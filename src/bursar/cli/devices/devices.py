@@ -1,6 +1,7 @@
 """`bursar devices`: who has which device, who says so, and where those who speak disagree."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.device_reading import SourcesFileError, read_sources
 from bursar.app.cluster.ports import ClusterError
 from bursar.app.devices.report import Evidence, device_lines, idle_devices, node_of_report
@@ -143,11 +145,13 @@ def _sources(path: str) -> dict[str, Source]:
 
 
 def _current_namespace(kubeconfig: str | None, context: str) -> str:
+    from bursar.adapters.client_auth.config_error import ConfigError  # noqa: PLC0415 - slow
     from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415 - slow
-    from bursar.adapters.kube.config_error import ConfigError  # noqa: PLC0415 - slow
 
     try:
-        return load_kubeconfig(kubeconfigs(kubeconfig), context=context).namespace
+        return load_kubeconfig(
+            kubeconfigs(kubeconfig), context=context, environment=os.environ, clock=SYSTEM_CLOCK
+        ).namespace
     except ConfigError as error:
         raise BadInputError(str(error)) from None
 

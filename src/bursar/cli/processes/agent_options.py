@@ -11,8 +11,8 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from bursar.adapters.kube.kubelet_access import KubeletTrust
-from bursar.adapters.kube.kubelet_endpoint import READ_ONLY_PORT
+from bursar.adapters.kubelet.access import KubeletTrust
+from bursar.adapters.kubelet.endpoint import READ_ONLY_PORT
 from bursar.adapters.node.kubelet_socket import KubeletLimits
 from bursar.adapters.node.socket_file import (
     SocketFileError,

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import click
 
-from bursar.adapters.admission.desk_client import DeskSettings
+from bursar.adapters.admission.leader_client import LeaderClientSettings
 from bursar.adapters.admission.routes import BODY_BYTES_MAX
 from bursar.adapters.serving.tls_profile import TlsProfile, tls_profile
-from bursar.app.admission.pods import CONTROLLER, Installation, WhenUnreachable
+from bursar.app.admission.pods import Installation, WhenUnreachable
+from bursar.app.names import CONTROLLER
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.peerpods.options import (
     catalogue_options,
@@ -48,7 +49,7 @@ class WebhookProcess:
     installation: Installation
     when_unreachable: WhenUnreachable
     body_bytes_max: int
-    desk: DeskSettings
+    leader: LeaderClientSettings
     peer_pods: PeerPodSettings
     tls: TlsProfile
     log: LogSettings
@@ -148,7 +149,7 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
         installation=home,
         when_unreachable=WhenUnreachable(when_unreachable),
         body_bytes_max=body_bytes_max,
-        desk=DeskSettings(
+        leader=LeaderClientSettings(
             namespace=home.namespace,
             token_file=token_file or str(Path(SERVICE_ACCOUNT_FOLDER, "token")),
             authority_file=leader_ca or str(Path(tls_folder, "ca.crt")),

@@ -1,4 +1,4 @@
-"""What is made of the bytes of an answer, however they are cut and whoever sent them."""
+"""Parsing of responses: framing, bounds, and arbitrary bytes."""
 
 import asyncio
 import contextlib
@@ -70,9 +70,9 @@ async def test_a_body_ends_where_it_says(sent, body):
         b"HTTP/1.1 100 Continue\r\n\r\n" * (HEAD_BYTES_MAX // 20),
     ],
 )
-async def test_what_is_not_http_is_refused_without_repeating_it(sent):
+async def test_invalid_http_is_an_error_that_does_not_repeat_it(sent):
     async with asking(verbatim(sent)) as (server, client, route):
-        with pytest.raises(HttpError, match="the answer is not HTTP as it should be"):
+        with pytest.raises(HttpError, match="the answer is not valid HTTP"):
             await body_of(await ask(client, route))
 
         await server.is_left.wait()
@@ -89,20 +89,20 @@ async def test_what_is_not_http_is_refused_without_repeating_it(sent):
         (OK + b"Transfer-Encoding: chunked \r\n\r\n1\r\n{\r\n", "closed inside the answer"),
     ],
 )
-async def test_an_answer_that_is_cut_short_is_none(sent, words):
+async def test_a_response_that_is_cut_short_is_an_error(sent, words):
     async with asking(hang_up(sent)) as (_, client, route):
         with pytest.raises(HttpError, match=words):
             await body_of(await ask(client, route))
 
 
-async def test_only_who_heard_nothing_at_all_may_ask_again():
+async def test_disconnected_means_that_no_byte_arrived():
     async with asking(hang_up(b"H")) as (_, client, route):
         with pytest.raises(HttpError) as caught:
             await ask(client, route)
     assert not isinstance(caught.value, DisconnectedError)
 
 
-async def test_headers_are_found_by_small_letters_and_those_sent_twice_are_joined():
+async def test_header_names_are_lower_case_and_repeated_headers_are_joined():
     step = answer(200, {}, RETRY_After="3", X_One="a", x_ONE="b")
     async with asking(step) as (_, client, route):
         found = await ask(client, route)
@@ -111,7 +111,7 @@ async def test_headers_are_found_by_small_letters_and_those_sent_twice_are_joine
     assert found.media_type == "application/json"
 
 
-async def test_a_trailer_is_no_header():
+async def test_trailers_are_not_added_to_the_headers():
     sent = OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\nContent-Type: text/html\r\n\r\n"
     async with asking(verbatim(sent)) as (_, client, route):
         found = await ask(client, route)
@@ -120,7 +120,7 @@ async def test_a_trailer_is_no_header():
     assert found.media_type == ""
 
 
-async def test_pieces_are_given_as_they_come_and_nothing_follows_the_last():
+async def test_pieces_are_returned_as_they_arrive_and_then_an_empty_one():
     async with asking(stream(b"one", b"two")) as (_, client, route):
         found = await ask(client, route)
         pieces = b""
@@ -131,17 +131,17 @@ async def test_pieces_are_given_as_they_come_and_nothing_follows_the_last():
         assert await found.next_piece() == b""
 
 
-async def test_of_a_body_that_is_too_large_only_a_little_more_than_allowed_is_read():
+async def test_a_body_over_the_bound_is_not_read_to_its_end():
     async with asking(stream(*[b"x" * 1000] * 100)) as (server, client, route):
         found = await ask(client, route)
         body = await found.read(5000)
-        found.drop()
+        found.close()
         await server.is_left.wait()
 
     assert 5000 < len(body) <= 100_000
 
 
-async def test_whoever_does_not_read_makes_the_server_wait():
+async def test_a_slow_reader_makes_the_server_wait():
     sent = 0
 
     async def endless(writer):
@@ -160,7 +160,7 @@ async def test_whoever_does_not_read_makes_the_server_wait():
             before = sent
             await asyncio.sleep(0.2)
 
-        # What is in the sockets is the system's, and no more than a few MiB.
+        # The rest is in the socket buffers of the system, which hold a few MiB.
         assert UNREAD_BYTES_MAX < sent < 20 * 2**20
         assert UNREAD_BYTES_MAX <= found.unread_cost < 2 * UNREAD_BYTES_MAX + 2**18
         taken, wanted = 0, sent + 2**20
@@ -168,7 +168,7 @@ async def test_whoever_does_not_read_makes_the_server_wait():
             taken += len(await found.next_piece())
 
 
-async def test_a_reader_who_is_cancelled_can_be_followed_by_another():
+async def test_a_cancelled_read_can_be_followed_by_another():
     async with asking(stream(b"one", then=silence)) as (_, client, route):
         found = await ask(client, route)
         assert await found.next_piece() == b"one"
@@ -177,16 +177,16 @@ async def test_a_reader_who_is_cancelled_can_be_followed_by_another():
                 await found.next_piece()
         waiting = asyncio.ensure_future(found.next_piece())
         await asyncio.sleep(0)
-        found.drop()
+        found.close()
         with pytest.raises(HttpError, match="closed inside the answer"):
             await waiting
 
 
-async def test_what_ends_with_the_connection_is_not_whole_if_we_end_it():
+async def test_a_body_without_length_is_incomplete_if_the_client_closes_the_connection():
     async with asking(then_silent(OK + b"\r\nhalf")) as (_, client, route):
         found = await ask(client, route)
         assert await found.next_piece() == b"half"
-        found.drop()
+        found.close()
         with pytest.raises(HttpError, match="closed inside the answer"):
             await found.next_piece()
 
@@ -212,7 +212,7 @@ async def test_tiny_chunks_do_not_pile_up():
     assert peak < 10 * 2**20
 
 
-async def test_an_answer_that_failed_holds_nothing_in_a_circle():
+async def test_a_failed_response_is_freed_without_the_garbage_collector():
     gc.collect()
     gc.disable()
     try:
@@ -246,20 +246,20 @@ def as_the_standard_library_reads(data):
 
 
 async def as_we_read(data, cuts):
-    """Through a pair of sockets, cut into pieces."""
+    """The result of bytes that arrive in pieces through a pair of sockets."""
     ours, theirs = socket.socketpair()
     _, connection = await asyncio.get_running_loop().create_connection(Connection, sock=ours)
     try:
         found = connection.send(b"GET / HTTP/1.1\r\n\r\n")
         theirs.recv(100)
         for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
-            # Who has been hung up on cannot send any more.
+            # After the client has closed the connection, writing fails.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 theirs.sendall(data[start:end])
             await asyncio.sleep(0)
         theirs.close()
         async with asyncio.timeout(20):
-            await found.head()
+            await found.wait_for_head()
             return found.status, await found.read(2**20)
     finally:
         theirs.close()
@@ -295,7 +295,7 @@ def cut(draw, whole):
 
 @given(cut(answers()))
 @settings(max_examples=150)
-def test_answers_are_read_as_the_standard_library_reads_them(sent):
+def test_responses_are_parsed_as_the_standard_library_parses_them(sent):
     data, cuts = sent
 
     assert asyncio.run(as_we_read(data, cuts)) == as_the_standard_library_reads(data)
@@ -312,7 +312,7 @@ def spoiled(draw):
 
 @given(cut(spoiled() | st.binary(max_size=200)))
 @settings(max_examples=200)
-def test_whatever_comes_it_is_an_answer_or_an_error(sent):
+def test_any_bytes_give_a_response_or_an_http_error(sent):
     data, cuts = sent
     status = 0
     with contextlib.suppress(HttpError):

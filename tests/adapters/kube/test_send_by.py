@@ -1,4 +1,4 @@
-"""A request that was asked for in time is not sent late, whatever held us up in between."""
+"""The latest time to send a write, even if the process was suspended in between."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ IN_A_SECOND = Limits(send_seconds_max=1)
 
 
 class SleepyCredentials:
-    """Stands for whatever takes time between asking and sending, such as being stopped."""
+    """Time passes between the call and the sending, as if the process was suspended."""
 
     def __init__(self, clock: HastyClock, seconds: float) -> None:
         self._clock, self._seconds = clock, seconds
@@ -29,7 +29,7 @@ class SleepyCredentials:
 
 
 @pytest.mark.parametrize(("slept", "is_sent"), [(0.9, True), (1.1, False)])
-async def test_a_body_leaves_us_in_time_or_not_at_all(slept, is_sent):
+async def test_a_body_is_sent_in_time_or_not_at_all(slept, is_sent):
     clock = HastyClock()
     async with scripted(answer(200, {})) as server:
         access = PlainAccess(server.url, credentials=SleepyCredentials(clock, slept))
@@ -44,8 +44,8 @@ async def test_a_body_leaves_us_in_time_or_not_at_all(slept, is_sent):
 
 
 @pytest.mark.parametrize(("slept", "is_sent"), [(0.9, True), (1.1, False)])
-async def test_a_patch_may_bring_a_moment_of_its_own(slept, is_sent):
-    """Whoever was stopped before they even began to ask is as late as who was stopped later."""
+async def test_a_patch_can_have_its_own_send_by(slept, is_sent):
+    """A suspension before the call makes the patch as late as one after it."""
     clock = HastyClock()
     change = replace(CHANGE, send_by=clock.monotonic() + 1)
     await clock.sleep(slept)
@@ -60,7 +60,7 @@ async def test_a_patch_may_bring_a_moment_of_its_own(slept, is_sent):
         assert len(server.received) == is_sent
 
 
-async def test_time_counts_from_the_first_attempt():
+async def test_the_time_to_send_counts_from_the_first_attempt():
     clock = HastyClock()
     busy = failure(429, "TooManyRequests", Retry_After="2")
     async with scripted(busy, answer(200, {})) as server:
@@ -71,7 +71,7 @@ async def test_time_counts_from_the_first_attempt():
         assert len(server.received) == 1
 
 
-async def test_who_only_reads_is_never_too_late():
+async def test_reads_have_no_latest_time_to_send():
     clock = HastyClock()
     async with scripted(answer(200, {})) as server:
         access = PlainAccess(server.url, credentials=SleepyCredentials(clock, 9))

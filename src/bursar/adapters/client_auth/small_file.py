@@ -1,4 +1,4 @@
-"""Files that are small by nature, such as tokens and certificates, read within bounds."""
+"""Bounded reads of files that should be small: tokens, certificates, kubeconfigs."""
 
 import os
 from pathlib import Path
@@ -7,15 +7,15 @@ from typing import Final, TypeAlias
 FILE_BYTES_MAX: Final = 16 * 2**20
 """Largest file accepted. A kubeconfig of a thousand clusters with their certificates has 5 MiB."""
 
-Stamp: TypeAlias = tuple[int, int, int]
+Fingerprint: TypeAlias = tuple[int, int, int]
 
 
 class SmallFileError(Exception):
-    """A file that cannot be read, and why; the caller knows which."""
+    """The reason why a file cannot be read. It does not name the file; the caller adds that."""
 
 
 def read_small(path: str) -> bytes:
-    """The whole file. Raises `FileNotFoundError`, and `SmallFileError` for all else."""
+    """Return the content. Raises `FileNotFoundError`; every other failure is a `SmallFileError`."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
@@ -29,8 +29,8 @@ def read_small(path: str) -> bytes:
     return data
 
 
-def stamp(path: str) -> Stamp | None:
-    """What changes when the file does; None while there is none."""
+def fingerprint(path: str) -> Fingerprint | None:
+    """Modification time, size and inode, which differ after a change; None without a file."""
     try:
         status = os.stat(path)  # noqa: PTH116 - a Path would cost more than the call
     except (OSError, ValueError):

@@ -1,52 +1,59 @@
-"""How to reach a kubelet, and who we are there.
+"""Authentication between this process and a kubelet.
 
-Unless something else is given, it is the cluster's own authority that has to vouch for
-kubelet, and we are to it who we are to the API server. A token goes only to a server whose
-certificate was checked, or whose checking somebody has switched off by name; to the read-only
-port, which is plain HTTP, nothing goes at all.
+By default the kubelet's certificate must be signed by the cluster's CA, and this process
+authenticates as it does to the API server. A token is sent only to a kubelet whose certificate was
+verified, unless verification is switched off explicitly. The read-only port is plain HTTP and
+receives no credentials.
 """
 
 import ssl
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
-from bursar.adapters.kube.access import ClusterAccess
-from bursar.adapters.kube.config_error import ConfigError
-from bursar.adapters.kube.credentials import (
+from bursar.adapters.client_auth.config_error import ConfigError
+from bursar.adapters.client_auth.credentials import (
     AccessCredentials,
     Credentials,
     FixedCredentials,
     TokenFile,
+    read_at_start,
 )
-from bursar.adapters.kube.small_file import SmallFileError
-from bursar.adapters.kube.tls import ClusterTls, Pem, TlsSettings
+from bursar.adapters.client_auth.tls import NOT_GIVEN, ClientTls, Pem, TlsSettings
 from bursar.app.cluster.ports import Clock
 
 _CERTIFICATE: Final = "--kubelet-client-cert"
 _KEY: Final = "--kubelet-client-key"
-_NOTHING: Final = Pem(place="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletTrust:
-    """What was said about kubelet's certificate and about ours. Empty means: as for the cluster."""
+    """Settings for TLS and credentials. An empty setting means: as for the API server."""
 
     authority_file: str = ""
-    """Who vouches for kubelet's certificate."""
+    """CA certificates (PEM) that sign the kubelet's certificate."""
     server_name: str = ""
-    """What kubelet's certificate must be for, if not for its address."""
+    """Name that the kubelet's certificate must have. Default: its address."""
     token_file: str = ""
     certificate_file: str = ""
     key_file: str = ""
     is_insecure: bool = False
-    """Take any certificate, and send our token to whoever shows it."""
+    """Accept any certificate, and send the token to any server."""
+
+
+class ClusterIdentity(Protocol):
+    """How this process authenticates to the API server."""
+
+    @property
+    def tls(self) -> ClientTls | None: ...
+    @property
+    def credentials(self) -> Credentials: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class KubeletAccess:
     """For each request await `credentials.headers()` first and read `ssl_context` after it."""
 
-    tls: ClusterTls | None = field(repr=False)
+    tls: ClientTls | None = field(repr=False)
     """None for plain HTTP."""
     credentials: Credentials = field(repr=False)
     tls_server_name: str = ""
@@ -61,15 +68,18 @@ class KubeletAccess:
 
 
 READ_ONLY: Final = KubeletAccess(tls=None, credentials=FixedCredentials())
-"""The read-only port: nobody proves anything to anybody."""
+"""The read-only port: plain HTTP without authentication."""
 
 
 def kubelet_access(
-    trust: KubeletTrust, *, cluster: ClusterAccess | None, clock: Clock
+    trust: KubeletTrust, *, cluster: ClusterIdentity | None, clock: Clock
 ) -> KubeletAccess:
-    """Raises `ConfigError`."""
+    """The access to a kubelet; `cluster` supplies the defaults. Raises `ConfigError`."""
     if trust.is_insecure and trust.authority_file:
-        raise ConfigError("--kubelet-ca, --kubelet-insecure", "either it is checked or it is not")
+        raise ConfigError(
+            "--kubelet-ca, --kubelet-insecure",
+            "contradict each other: either verify the certificate or do not",
+        )
     if bool(trust.certificate_file) != bool(trust.key_file):
         raise ConfigError(f"{_CERTIFICATE}, {_KEY}", "certificate and key go together")
     tls = _tls(trust, None if cluster is None else cluster.tls, clock)
@@ -80,33 +90,28 @@ def kubelet_access(
     )
 
 
-def _tls(trust: KubeletTrust, known: ClusterTls | None, clock: Clock) -> ClusterTls:
+def _tls(trust: KubeletTrust, known: ClientTls | None, clock: Clock) -> ClientTls:
     if trust.authority_file:
         authority = Pem(place=f"--kubelet-ca {trust.authority_file}", path=trust.authority_file)
     elif trust.is_insecure or known is None:
-        authority = _NOTHING
+        authority = NOT_GIVEN
     else:
         authority = known.authority
     if known is not None and not (trust.certificate_file or trust.token_file):
-        return known.trusting(authority, is_insecure=trust.is_insecure)
+        return known.with_authority(authority, is_insecure=trust.is_insecure)
     settings = TlsSettings(
         authority=authority,
         certificate=Pem(place=_CERTIFICATE, path=trust.certificate_file),
         key=Pem(place=_KEY, path=trust.key_file),
         is_insecure=trust.is_insecure,
     )
-    return ClusterTls(settings, clock=clock)
+    return ClientTls(settings, clock=clock)
 
 
-def _credentials(trust: KubeletTrust, cluster: ClusterAccess | None, clock: Clock) -> Credentials:
+def _credentials(trust: KubeletTrust, cluster: ClusterIdentity | None, clock: Clock) -> Credentials:
     if trust.token_file:
-        token = TokenFile(trust.token_file, clock=clock)
-        try:
-            token.read()
-        except SmallFileError as error:
-            raise ConfigError(trust.token_file, str(error)) from None
-        return token
+        return read_at_start(TokenFile(trust.token_file, clock=clock), trust.token_file)
     if trust.certificate_file or cluster is None:
-        # Whoever names a certificate wants to be known by it, and not by a token beside it.
+        # A configured client certificate replaces the cluster's token.
         return FixedCredentials()
     return cluster.credentials

@@ -1,8 +1,8 @@
-"""Where a node's kubelet listens: as somebody says, or as the Node object does.
+"""Where a node's kubelet listens: as configured, or as the Node object says.
 
-A node may come back with another address, and kubelet with another port. So what the Node
-object said is doubted as soon as kubelet cannot be asked there; but while the API server
-cannot be asked either, the last answer is the best there is.
+A node may restart with another address, and the kubelet with another port. So the Node object is
+read again after a request to the kubelet failed. If the API server cannot be reached either, the
+last known endpoint stays in use.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from bursar.wire.structs.fields import printable
 SECURE_PORT: Final = 10250
 READ_ONLY_PORT: Final = 10255
 ADDRESS_TYPES: Final = ("InternalIP", "Hostname", "InternalDNS", "ExternalIP", "ExternalDNS")
-"""Which address of a node is taken, the first that it has."""
-DOUBT_SECONDS: Final = 10.0
-"""How often a Node is read again, at most, for a kubelet that cannot be asked."""
+"""Preferred address types of a node, best first."""
+REREAD_SECONDS: Final = 10.0
+"""Shortest time between two reads of the Node object."""
 READ_SECONDS: Final = 3.0
 _LINE_LENGTH_MAX: Final = 512
 
@@ -34,27 +34,27 @@ class Endpoint(NamedTuple):
 
 class EndpointSource(Protocol):
     async def find(self) -> Endpoint:
-        """Where to ask kubelet. Raises `SourceError`."""
+        """Return the kubelet's endpoint. Raises `SourceError`."""
 
-    def doubt(self) -> None:
-        """Kubelet could not be asked there: find out again."""
+    def invalidate(self) -> None:
+        """A request to the endpoint failed: look it up again."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedEndpoint:
-    """Where somebody said that it is."""
+    """The configured endpoint."""
 
     endpoint: Endpoint
 
     async def find(self) -> Endpoint:
         return self.endpoint
 
-    def doubt(self) -> None:
-        """There is nobody else to ask."""
+    def invalidate(self) -> None:
+        """Do nothing: there is no other endpoint."""
 
 
 class NodeEndpoint:
-    """Where the Node object says that its kubelet is; a port that is given goes first."""
+    """The endpoint in the status of the Node object; a configured port wins."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class NodeEndpoint:
         self._port = port
         self._last: Endpoint | None = None
         self._read_at = float("-inf")
-        self._is_doubted = False
+        self._is_stale = False
 
     async def find(self) -> Endpoint:
         if self._last is not None and not self._is_due():
@@ -83,14 +83,14 @@ class NodeEndpoint:
             if self._last is None:
                 raise
             return self._last
-        self._last, self._is_doubted = found, False
+        self._last, self._is_stale = found, False
         return found
 
-    def doubt(self) -> None:
-        self._is_doubted = True
+    def invalidate(self) -> None:
+        self._is_stale = True
 
     def _is_due(self) -> bool:
-        return self._is_doubted and self._clock.monotonic() - self._read_at >= DOUBT_SECONDS
+        return self._is_stale and self._clock.monotonic() - self._read_at >= REREAD_SECONDS
 
     async def _read(self) -> Endpoint:
         self._read_at = self._clock.monotonic()
@@ -98,7 +98,7 @@ class NodeEndpoint:
             async with asyncio.timeout(READ_SECONDS):
                 body = await self._reader.get(NODES, Key("", self._node))
         except TimeoutError:
-            raise self._fault(f"not told within {READ_SECONDS:g} s") from None
+            raise self._fault(f"no answer within {READ_SECONDS:g} s") from None
         except ClusterError as error:
             raise self._fault(str(error)) from None
         try:
@@ -112,7 +112,7 @@ class NodeEndpoint:
         return Endpoint(host, self._port or _port(status))
 
     def _fault(self, problem: str) -> SourceError:
-        line = f"where kubelet of node {self._node} listens is not known: {problem}"
+        line = f"the address of the kubelet of node {self._node} is not known: {problem}"
         return SourceError(printable(line, _LINE_LENGTH_MAX))
 
 

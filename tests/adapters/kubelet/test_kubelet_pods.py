@@ -1,4 +1,4 @@
-"""Asking kubelet for its pods, and everything that can go wrong on the way."""
+"""Reading pods from the kubelet: responses, errors, endpoints and authentication."""
 
 import asyncio
 import contextlib
@@ -8,24 +8,24 @@ import os
 
 import pytest
 
+from bursar.adapters.client_auth.config_error import ConfigError
+from bursar.adapters.client_auth.credentials import FixedCredentials, TokenFile, bearer
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.kube.config_error import ConfigError
-from bursar.adapters.kube.credentials import FixedCredentials, TokenFile, bearer
-from bursar.adapters.kube.kubelet_access import (
+from bursar.adapters.kubelet.access import (
     READ_ONLY,
     KubeletAccess,
     KubeletTrust,
     kubelet_access,
 )
-from bursar.adapters.kube.kubelet_endpoint import (
-    DOUBT_SECONDS,
+from bursar.adapters.kubelet.endpoint import (
     READ_ONLY_PORT,
+    REREAD_SECONDS,
     SECURE_PORT,
     Endpoint,
     FixedEndpoint,
     NodeEndpoint,
 )
-from bursar.adapters.kube.kubelet_pods import KubeletLimits, KubeletPods
+from bursar.adapters.kubelet.pods import KubeletLimits, KubeletPods
 from bursar.app.cluster.ports import Key, NotFoundError, UnauthorizedError, UnavailableError
 from bursar.app.devices.ports import SourceError
 from bursar.core.devices.pod import DevicePod
@@ -64,7 +64,7 @@ def a_source(endpoint, access=READ_ONLY, limits=BRIEF):
 
 @contextlib.asynccontextmanager
 async def asking(*script, credentials=None, limits=BRIEF):
-    """A kubelet that answers by a script, and whoever asks it."""
+    """A kubelet with scripted responses, and a source that reads it."""
     access = READ_ONLY
     if credentials is not None:
         access = KubeletAccess(tls=None, credentials=credentials)
@@ -75,7 +75,7 @@ async def asking(*script, credentials=None, limits=BRIEF):
 
 
 def dribble(piece):
-    """An answer that goes on for ever."""
+    """A response that never ends."""
     return stream(then=chatter(piece))
 
 
@@ -88,10 +88,10 @@ async def complaint(source):
     return text.partition(": ")[2]
 
 
-# ------------------------------------------------------------------ an answer
+# ------------------------------------------------------------------ responses
 
 
-async def test_the_pods_are_those_of_kubelets_answer():
+async def test_the_pods_are_those_of_the_kubelets_response():
     async with asking(answer(200, PODS)) as (server, source):
         assert await source.read() == [DevicePod(namespace="web", name="a")]
 
@@ -112,14 +112,14 @@ async def test_one_connection_serves_all_reads():
     assert len(server.received) == 6
 
 
-async def test_the_read_only_port_is_told_nothing_about_us():
+async def test_the_read_only_port_receives_no_credentials():
     async with asking(answer(200, PODS)) as (server, source):
         await source.read()
 
     assert "authorization" not in server.received[0].headers
 
 
-async def test_nothing_compressed_is_asked_for_or_unpacked():
+async def test_compression_is_neither_requested_nor_decoded():
     packed = gzip.compress(json.dumps(PODS).encode())
     head = f"{JSON_HEAD}Content-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
     async with asking(verbatim(head.encode() + packed)) as (server, source):
@@ -140,47 +140,47 @@ async def test_a_proxy_of_the_environment_is_not_used():
             os.environ["http_proxy"] = before
 
 
-# ------------------------------------------------------------------ no answer
+# ------------------------------------------------------------------ invalid or missing responses
 
 
-async def test_an_answer_that_never_comes_is_not_waited_for():
+async def test_a_missing_response_times_out():
     async with asking(silence) as (_, source):
         assert await complaint(source) == "no answer within 0.3 s"
 
 
-async def test_an_answer_that_dribbles_in_is_not_waited_for():
+async def test_a_response_that_never_ends_times_out():
     async with asking(dribble(b" ")) as (_, source):
         assert await complaint(source) == "no answer within 0.3 s"
 
 
-async def test_a_read_after_a_late_one_gets_its_own_answer():
+async def test_a_read_after_a_timeout_gets_its_own_response():
     async with asking(silence, answer(200, PODS)) as (_, source):
         await complaint(source)
 
         assert len(await source.read()) == 1
 
 
-async def test_a_kubelet_that_is_down_is_said_to_be():
+async def test_a_kubelet_that_is_down_is_an_error():
     endpoint = FixedEndpoint(Endpoint("127.0.0.1", free_port()))
     async with a_source(endpoint) as source:
         assert await complaint(source) == "no connection: connection refused"
 
 
-async def test_a_cut_inside_the_answer_is_an_error():
+async def test_a_response_that_is_cut_short_is_a_source_error():
     half = STREAM_HEAD + http_chunk(b'{"items"')
     async with asking(hang_up(half)) as (_, source):
         assert await complaint(source) == "the connection was closed inside the answer"
 
 
 @pytest.mark.parametrize("garbage", [b"\xff\xfe", b" ", b"[]", b'{"items": [{}]}', b"<html>"])
-async def test_what_is_no_list_of_pods_is_said_to_be_none(garbage):
+async def test_a_body_that_is_not_a_list_of_pods_is_an_error(garbage):
     async with asking(stream(garbage)) as (_, source):
         assert await complaint(source) == "the answer is not a list of pods"
 
 
-async def test_a_page_of_somebody_else_is_not_taken_for_an_empty_node():
+async def test_a_response_that_is_not_json_is_an_error():
     async with asking(answer(200, "<html>")) as (_, source):
-        assert await complaint(source) == "not JSON: something else than kubelet answered"
+        assert await complaint(source) == "not JSON: the answer is not a kubelet's"
 
 
 async def test_a_body_that_is_too_large_is_not_read_to_its_end():
@@ -203,7 +203,7 @@ async def test_a_body_of_just_the_size_is_taken():
         assert len(await source.read()) == 1
 
 
-async def test_a_reader_who_is_cancelled_leaves_kubelet_alone():
+async def test_a_cancelled_read_closes_its_connection():
     async with asking(dribble(b" ")) as (server, source):
         read = asyncio.ensure_future(source.read())
         await server.is_asked.wait()
@@ -213,10 +213,10 @@ async def test_a_reader_who_is_cancelled_leaves_kubelet_alone():
         await server.is_left.wait()
 
 
-# ------------------------------------------------------------------ refusals
+# ------------------------------------------------------------------ error responses
 
 
-async def test_an_error_of_kubelet_is_told_by_its_number():
+async def test_an_error_of_the_kubelet_shows_its_status_code():
     async with asking(answer(500, "secret\x1b[2J")) as (_, source):
         assert await complaint(source) == "the answer was 500"
 
@@ -226,7 +226,7 @@ async def test_a_redirect_is_not_followed():
     async with asking(there, credentials=FixedCredentials(bearer("abc"))) as (server, source):
         text = await complaint(source)
 
-    assert text == "307: it sends us elsewhere, where we do not follow"
+    assert text == "307: redirects are not followed"
     assert len(server.received) == 1
 
 
@@ -239,11 +239,11 @@ async def test_a_refused_token_is_replaced_once():
     assert sent == ["Bearer token-0", "Bearer token-1"]
 
 
-async def test_tokens_that_stay_refused_are_not_tried_again_and_again():
+async def test_a_second_refused_token_is_an_error():
     async with asking(answer(401, "Unauthorized"), credentials=CountedTokens()) as (server, source):
         text = await complaint(source)
 
-    assert text.startswith("401: it does not know us; ")
+    assert text.startswith("401: the kubelet does not accept our credentials; ")
     assert len(server.received) == 2
 
 
@@ -261,15 +261,15 @@ async def test_a_token_file_that_was_renewed_is_read_after_a_refusal(tmp_path):
     assert sent == ["Bearer old", "Bearer old", "Bearer new"]
 
 
-async def test_who_has_no_credentials_to_send_says_why():
-    class Helpless:
+async def test_missing_credentials_are_an_error_with_the_reason():
+    class NoToken:
         async def headers(self):
             raise UnauthorizedError("the plugin\nfailed")
 
         def reject(self):
             pass
 
-    async with asking(answer(200, PODS), credentials=Helpless()) as (server, source):
+    async with asking(answer(200, PODS), credentials=NoToken()) as (server, source):
         assert await complaint(source) == "the plugin\\nfailed"
 
     assert server.received == []
@@ -286,19 +286,19 @@ async def test_who_has_no_credentials_to_send_says_why():
         ("", "this account"),
     ],
 )
-async def test_who_may_not_is_told_which_right_is_missing(body, who):
+async def test_a_403_names_the_missing_permission(body, who):
     async with asking(answer(403, body)) as (_, source):
         assert await complaint(source) == (
-            f"403: {who} may not read its pods; that takes `get` on `nodes/pods`, "
+            f"403: {who} may not read the kubelet's pods; it needs `get` on `nodes/pods`, "
             "or on `nodes/proxy` for a kubelet before 1.33"
         )
 
 
-# ------------------------------------------------------------------ where kubelet is
+# ------------------------------------------------------------------ endpoints
 
 
 class Nodes:
-    """A Reader of one Node, which changes or fails as a test says."""
+    """A Reader of one Node, which a test can change or make fail."""
 
     def __init__(self, status):
         self.status = status
@@ -333,7 +333,7 @@ async def test_the_node_object_says_where_its_kubelet_listens(status, found):
     assert await NodeEndpoint(Nodes(status), "n1", clock=HandClock()).find() == found
 
 
-async def test_of_two_addresses_of_a_type_the_first_is_taken():
+async def test_the_first_address_of_a_type_is_used():
     status = a_status()
     status["addresses"] = [
         {"type": "InternalIP", "address": "10.0.0.1"},
@@ -343,7 +343,7 @@ async def test_of_two_addresses_of_a_type_the_first_is_taken():
     assert (await NodeEndpoint(Nodes(status), "n1", clock=HandClock()).find()).host == "10.0.0.1"
 
 
-async def test_a_port_and_a_type_that_are_given_go_first():
+async def test_a_configured_port_and_address_type_win():
     nodes = Nodes(a_status(Hostname="n1", InternalIP="10.0.0.1"))
     endpoint = NodeEndpoint(
         nodes, "n1", clock=HandClock(), address_types=["Hostname"], port=READ_ONLY_PORT
@@ -360,54 +360,54 @@ async def test_a_port_and_a_type_that_are_given_go_first():
         ({"addresses": 7}, "cannot be read"),
     ],
 )
-async def test_a_node_object_that_does_not_say_is_an_error(status, problem):
+async def test_a_node_object_without_an_address_is_an_error(status, problem):
     with pytest.raises(SourceError, match=problem):
         await NodeEndpoint(Nodes(status), "n1", clock=HandClock()).find()
 
 
-async def test_a_node_that_is_not_there_is_an_error_of_one_line():
+async def test_a_missing_node_is_an_error_of_one_line():
     nodes = Nodes(None)
     nodes.error = NotFoundError("no\nnode", code=404)
     with pytest.raises(SourceError) as caught:
         await NodeEndpoint(nodes, "n1", clock=HandClock()).find()
 
-    assert str(caught.value) == "where kubelet of node n1 listens is not known: no\\nnode"
+    assert str(caught.value) == "the address of the kubelet of node n1 is not known: no\\nnode"
 
 
-async def test_the_node_is_read_again_once_kubelet_could_not_be_asked():
+async def test_the_node_is_read_again_after_a_failed_request():
     clock = HandClock()
     nodes = Nodes(a_status(InternalIP="10.0.0.1"))
     endpoint = NodeEndpoint(nodes, "n1", clock=clock)
     await endpoint.find()
     nodes.status = a_status(InternalIP="10.0.0.2")
-    clock.seconds += DOUBT_SECONDS
+    clock.seconds += REREAD_SECONDS
 
     assert (await endpoint.find()).host == "10.0.0.1"
-    endpoint.doubt()
+    endpoint.invalidate()
     assert (await endpoint.find()).host == "10.0.0.2"
     assert nodes.reads == 2
 
 
-async def test_a_kubelet_that_stays_down_does_not_make_us_read_its_node_all_the_time():
+async def test_the_node_is_not_read_more_often_than_the_limit():
     clock = HandClock()
     nodes = Nodes(a_status(InternalIP="10.0.0.1"))
     endpoint = NodeEndpoint(nodes, "n1", clock=clock)
-    for _ in range(int(DOUBT_SECONDS) + 1):
+    for _ in range(int(REREAD_SECONDS) + 1):
         await endpoint.find()
-        endpoint.doubt()
+        endpoint.invalidate()
         clock.seconds += 1
 
     assert nodes.reads == 2
 
 
-async def test_while_the_api_server_is_down_too_the_last_address_serves():
+async def test_the_last_endpoint_stays_in_use_while_the_api_server_is_down():
     clock = HandClock()
     nodes = Nodes(a_status(InternalIP="10.0.0.1"))
     endpoint = NodeEndpoint(nodes, "n1", clock=clock)
     await endpoint.find()
     nodes.error = UnavailableError("down")
-    endpoint.doubt()
-    clock.seconds += DOUBT_SECONDS
+    endpoint.invalidate()
+    clock.seconds += REREAD_SECONDS
 
     assert (await endpoint.find()).host == "10.0.0.1"
 
@@ -421,21 +421,21 @@ async def test_a_node_that_moved_is_found_after_one_failure():
     ):
         await complaint(source)
         nodes.status = a_status(server.port, InternalIP="127.0.0.1")
-        clock.seconds += DOUBT_SECONDS
+        clock.seconds += REREAD_SECONDS
 
         assert len(await source.read()) == 1
 
 
 @pytest.mark.parametrize("endpoint", [Endpoint("no/host", 1), Endpoint("127.0.0.1", 70_000)])
-async def test_an_address_that_is_none_is_said_to_be(endpoint):
+async def test_an_invalid_endpoint_is_an_error(endpoint):
     async with a_source(FixedEndpoint(endpoint)) as source:
         assert await complaint(source) == "not an address"
 
 
-# ------------------------------------------------------------------ how it is reached
+# ------------------------------------------------------------------ authentication
 
 
-def test_what_contradicts_itself_is_refused(tmp_path):
+def test_contradicting_settings_are_refused(tmp_path):
     cases = [
         KubeletTrust(is_insecure=True, authority_file="/ca"),
         KubeletTrust(certificate_file="/crt"),
@@ -447,7 +447,7 @@ def test_what_contradicts_itself_is_refused(tmp_path):
             kubelet_access(trust, cluster=None, clock=SYSTEM_CLOCK)
 
 
-def test_certificates_are_checked_unless_that_is_switched_off_by_name(tmp_path):
+def test_certificates_are_verified_unless_that_is_switched_off(tmp_path):
     authority = str(Authority(tmp_path).certificate)
     checked = kubelet_access(
         KubeletTrust(authority_file=authority), cluster=None, clock=SYSTEM_CLOCK

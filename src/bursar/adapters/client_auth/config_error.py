@@ -1,4 +1,4 @@
-"""The one error of everything that is wrong with how a cluster is to be reached."""
+"""The error for settings of a connection that cannot be used."""
 
 from typing import Final
 
@@ -8,9 +8,9 @@ _LENGTH_MAX: Final = 2048
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used: one line that names the file, the key and the reason.
+    """A setting that cannot be used: one line that names the file, the key and the reason.
 
-    It never holds a token, a password, a key or an argument of a plugin.
+    The line never holds a token, a password, a private key or an argument of an exec plugin.
     """
 
     def __init__(self, place: str, problem: str) -> None:

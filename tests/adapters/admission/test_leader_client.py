@@ -1,4 +1,4 @@
-"""Asking whoever leads for room: found by its Lease, asked over HTTPS, once more if that fails."""
+"""Requests to the leader's resize service. The Lease holds its address; failures are retried."""
 
 import asyncio
 import contextlib
@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from bursar.adapters.admission import desk_client
-from bursar.adapters.admission.desk_client import DeskClient, DeskSettings
+from bursar.adapters.admission import leader_client
+from bursar.adapters.admission.leader_client import LeaderClient, LeaderClientSettings
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.serving.limits import ServerLimits
@@ -34,8 +34,8 @@ REQUEST = ResizeRequest(
 )
 
 
-class Desk:
-    """The other side: answers by a script, the last answer for all further questions."""
+class Leader:
+    """A leader that answers by a script; the last answer repeats."""
 
     def __init__(self, *script: object) -> None:
         self.script = list(script)
@@ -50,7 +50,7 @@ class Desk:
 
 
 class World:
-    """A cluster with a Lease, a desk, and the files of a service account."""
+    """A cluster with a Lease, a leader, and the files of a service account."""
 
     def __init__(self, folder: Path, server: RunningServer) -> None:
         self.folder, self.server = folder, server
@@ -64,20 +64,22 @@ class World:
         patch = Patch(kind=PatchKind.APPLY, body=lease, field_manager="test", is_forced=True)
         await self.cluster.patch(LEASES, KEY, patch)
 
-    def client(self, **settings: str) -> DeskClient:
+    def client(self, **settings: str) -> LeaderClient:
         known = {"token_file": str(self.token), "authority_file": str(self.folder / "ca.crt")}
-        return DeskClient(self.cluster, DeskSettings(namespace="aaq", **{**known, **settings}))
+        return LeaderClient(
+            self.cluster, LeaderClientSettings(namespace="aaq", **{**known, **settings})
+        )
 
 
-Start = Callable[[Desk], contextlib.AbstractAsyncContextManager[World]]
+Start = Callable[[Leader], contextlib.AbstractAsyncContextManager[World]]
 
 
 @pytest.fixture
 def world(tmp_path) -> Start:
     @contextlib.asynccontextmanager
-    async def start(desk: Desk) -> AsyncIterator[World]:
+    async def start(leader: Leader) -> AsyncIterator[World]:
         limits = ServerLimits(linger_seconds=0.01, finish_seconds=0.1)
-        async with running(tmp_path, posting("/v1/resizes", desk), limits) as server:
+        async with running(tmp_path, posting("/v1/resizes", leader), limits) as server:
             made = World(tmp_path, server)
             home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KEY.namespace}}
             await made.cluster.create(NAMESPACES, home)
@@ -87,17 +89,17 @@ def world(tmp_path) -> Start:
     return start
 
 
-async def asked(client: DeskClient) -> Reply:
-    async with client as desk:
-        return await desk.reserve_resize(REQUEST)
+async def asked(client: LeaderClient) -> Reply:
+    async with client:
+        return await client.reserve_resize(REQUEST)
 
 
 async def test_the_leader_is_asked_and_grants(world):
-    desk = Desk({"allowed": True})
-    async with world(desk) as made:
+    leader = Leader({"allowed": True})
+    async with world(leader) as made:
         assert await asked(made.client()) == Granted()
 
-    [received] = desk.received
+    [received] = leader.received
     assert (received.method, received.content_type) == ("POST", "application/json")
     assert received.authorization == "Bearer first"
     assert json.loads(received.body) == {
@@ -111,26 +113,26 @@ async def test_the_leader_is_asked_and_grants(world):
     assert b"1.50" in received.body
 
 
-async def test_the_leader_denies_in_its_own_words(world):
-    async with world(Desk({"allowed": False, "message": "exceeded quota: a"})) as made:
+async def test_a_denial_has_the_words_of_the_leader(world):
+    async with world(Leader({"allowed": False, "message": "exceeded quota: a"})) as made:
         assert await asked(made.client()) == Denied("exceeded quota: a")
 
 
 async def test_the_address_is_kept_and_the_token_is_read_again(world):
-    desk = Desk({"allowed": True})
-    async with world(desk) as made, made.client() as client:
+    leader = Leader({"allowed": True})
+    async with world(leader) as made, made.client() as client:
         await client.reserve_resize(REQUEST)
         await made.cluster.delete(LEASES, KEY)
         made.token.write_text("second")
 
         assert await client.reserve_resize(REQUEST) == Granted()
 
-    assert [each.authorization for each in desk.received] == ["Bearer first", "Bearer second"]
+    assert [each.authorization for each in leader.received] == ["Bearer first", "Bearer second"]
 
 
 async def test_after_a_failure_the_new_leader_is_asked(world):
-    desk = Desk({"allowed": True})
-    async with world(desk) as made, made.client() as client:
+    leader = Leader({"allowed": True})
+    async with world(leader) as made, made.client() as client:
         await made.lead_at(f"https://127.0.0.1:{free_port()}")
         assert isinstance(await client.reserve_resize(REQUEST), Unreachable)
 
@@ -138,12 +140,12 @@ async def test_after_a_failure_the_new_leader_is_asked(world):
         assert await client.reserve_resize(REQUEST) == Granted()
 
 
-async def test_one_failure_is_forgiven_within_the_same_question(world):
-    desk = Desk(Response(b"", 503), {"allowed": True})
-    async with world(desk) as made:
+async def test_a_failed_request_is_sent_once_more(world):
+    leader = Leader(Response(b"", 503), {"allowed": True})
+    async with world(leader) as made:
         assert await asked(made.client()) == Granted()
 
-    assert [json.loads(each.body)["id"] for each in desk.received] == ["review-1"] * 2
+    assert [json.loads(each.body)["id"] for each in leader.received] == ["review-1"] * 2
 
 
 @pytest.mark.parametrize(
@@ -159,13 +161,13 @@ async def test_one_failure_is_forgiven_within_the_same_question(world):
         ),
     ],
 )
-async def test_an_answer_that_is_none_is_no_answer(world, answer, cause):
-    async with world(Desk(answer)) as made:
+async def test_an_invalid_answer_counts_as_unreachable(world, answer, cause):
+    async with world(Leader(answer)) as made:
         assert await asked(made.client()) == Unreachable(cause)
 
 
 async def test_a_leader_that_is_gone_is_unreachable(world):
-    async with world(Desk({"allowed": True})) as made:
+    async with world(Leader({"allowed": True})) as made:
         await made.lead_at(f"https://127.0.0.1:{free_port()}")
 
         reply = await asked(made.client())
@@ -174,8 +176,8 @@ async def test_a_leader_that_is_gone_is_unreachable(world):
     assert reply.cause.startswith("aaq-controller could not be asked: no connection")
 
 
-async def test_without_a_lease_nobody_leads(world):
-    async with world(Desk({"allowed": True})) as made:
+async def test_without_a_lease_there_is_no_leader(world):
+    async with world(Leader({"allowed": True})) as made:
         await made.cluster.delete(LEASES, KEY)
 
         reply = await asked(made.client())
@@ -186,35 +188,35 @@ async def test_without_a_lease_nobody_leads(world):
 
 @pytest.mark.parametrize("address", ["", "http://127.0.0.1:1", "https://", "https://[", "nonsense"])
 async def test_an_address_without_tls_is_not_used(world, address):
-    desk = Desk({"allowed": True})
-    async with world(desk) as made:
+    leader = Leader({"allowed": True})
+    async with world(leader) as made:
         await made.lead_at(address)
 
         reply = await asked(made.client())
 
     assert isinstance(reply, Unreachable)
     assert reply.cause.startswith("the lease aaq/aaq-controller names")
-    assert desk.received == []
+    assert leader.received == []
 
 
-async def test_a_leader_whom_nobody_vouches_for_gets_no_token(world):
-    desk = Desk({"allowed": True})
-    async with world(desk) as made:
+async def test_a_leader_with_an_untrusted_certificate_gets_no_token(world):
+    leader = Leader({"allowed": True})
+    async with world(leader) as made:
         reply = await asked(made.client(server_name="somebody-else.example.com"))
 
     assert isinstance(reply, Unreachable)
-    assert desk.received == []
+    assert leader.received == []
 
 
-async def test_a_leader_is_known_by_the_name_in_its_certificate(world):
-    async with world(Desk({"allowed": True})) as made:
+async def test_the_name_in_the_certificate_can_be_configured(world):
+    async with world(Leader({"allowed": True})) as made:
         assert await asked(made.client(server_name="kubernetes.default.svc")) == Granted()
 
 
 @pytest.mark.parametrize("content", [None, "", "two\nlines", "\xe9"])
 async def test_a_token_that_cannot_be_sent_is_not_sent(world, content):
-    desk = Desk({"allowed": True})
-    async with world(desk) as made:
+    leader = Leader({"allowed": True})
+    async with world(leader) as made:
         made.token.unlink()
         if content is not None:
             made.token.write_text(content)
@@ -223,18 +225,18 @@ async def test_a_token_that_cannot_be_sent_is_not_sent(world, content):
 
     assert isinstance(reply, Unreachable)
     assert reply.cause.startswith("the service account token cannot be")
-    assert desk.received == []
+    assert leader.received == []
 
 
-async def test_without_an_authority_nobody_is_trusted(world):
-    async with world(Desk({"allowed": True})) as made:
+async def test_without_an_authority_no_certificate_is_trusted(world):
+    async with world(Leader({"allowed": True})) as made:
         reply = await asked(made.client(authority_file=str(made.folder / "missing")))
 
     assert reply == Unreachable("the authority for aaq-controller cannot be read")
 
 
-async def test_a_question_can_be_cancelled(world):
-    class Silent(Desk):
+async def test_a_request_can_be_cancelled(world):
+    class Silent(Leader):
         async def __call__(self, request: Request) -> Response:
             self.received.append(request)
             is_asked.set()
@@ -252,4 +254,4 @@ async def test_a_question_can_be_cancelled(world):
 
 
 def test_the_answer_comes_before_the_api_server_gives_up():
-    assert desk_client.ASK_SECONDS_MAX < 10
+    assert leader_client.ASK_SECONDS_MAX < 10

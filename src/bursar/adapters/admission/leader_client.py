@@ -1,48 +1,47 @@
-"""The reservation desk of whoever leads: an HTTPS request to the address in its Lease.
+"""Requests to the leader's resize service, at the address that its Lease names.
 
-Everything that goes wrong ends as `Unreachable`, because the webhook has to answer in time in
-any case. One repetition goes to whoever leads then: a request has an id, so the desk
-reserves once however often it is asked.
+Every failure becomes `Unreachable`, because the webhook must answer the API server in time. A
+failed request is sent once more, to the leader at that time. This is safe: requests have an id,
+and the leader reserves once per id.
 """
 
 import asyncio
 import ssl
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Self
 
 import msgspec
 
-from bursar.adapters.http1.answer import Answer
+from bursar.adapters.client_auth.credentials import bearer, read_token
+from bursar.adapters.client_auth.small_file import SmallFileError
 from bursar.adapters.http1.client import HttpClient
 from bursar.adapters.http1.errors import HttpError
-from bursar.adapters.http1.request import HttpRequest
+from bursar.adapters.http1.request import JSON, HttpRequest
+from bursar.adapters.http1.response import Response
 from bursar.adapters.http1.route import Origin, Route, parse_origin
-from bursar.app.admission.pods import CONTROLLER, Denied, Granted, Reply, ResizeRequest, Unreachable
+from bursar.app.admission.pods import Denied, Granted, Reply, ResizeRequest, Unreachable
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.ports import ClusterError, Key, Reader
+from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER, RESIZES_PATH
 from bursar.wire.structs.fields import printable
 
-ADDRESS_ANNOTATION: Final = "bursar.io/address"
-PATH: Final = "/v1/resizes"
 REQUEST_SECONDS: Final = 3.0
 ASK_SECONDS_MAX: Final = 8.0
-"""An API server waits ten seconds for a webhook unless told otherwise."""
-ANSWER_BYTES_MAX: Final = 64 * 1024
-TOKEN_BYTES_MAX: Final = 64 * 1024
+"""Less than the ten seconds that an API server waits for a webhook by default."""
+RESPONSE_BYTES_MAX: Final = 64 * 1024
 MESSAGE_LENGTH_MAX: Final = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeskSettings:
+class LeaderClientSettings:
     namespace: str
-    """Of the Lease."""
+    """Namespace of the Lease."""
     token_file: str
-    """Who we are; read again for each request, as it is renewed every hour."""
+    """The service account token. It is read for each request: the kubelet renews it every hour."""
     authority_file: str
-    """Whose certificates are trusted."""
+    """CA certificates (PEM) that sign the leader's certificate."""
     server_name: str = ""
-    """What the leader's certificate must be for, if not for the host of its address."""
+    """Name that the leader's certificate must have. Default: the host of its address."""
 
 
 class _Meta(msgspec.Struct):
@@ -53,7 +52,7 @@ class _Lease(msgspec.Struct):
     metadata: _Meta | None = None
 
 
-class _Question(msgspec.Struct, rename="camel"):
+class _Request(msgspec.Struct, rename="camel"):
     id: str
     namespace: str
     name: str
@@ -68,11 +67,11 @@ class _Answer(msgspec.Struct):
 
 
 _LEASES: Final = msgspec.json.Decoder(_Lease)
-_ANSWERS: Final = msgspec.json.Decoder(_Answer)
+_RESPONSES: Final = msgspec.json.Decoder(_Answer)
 
 
-class _DeskError(Exception):
-    """The desk could not be asked; why, in words that hold nothing secret."""
+class _LeaderError(Exception):
+    """The request failed. The text holds no secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +80,10 @@ class _Leader:
     context: ssl.SSLContext
 
 
-class DeskClient:
-    """Use it as a context manager."""
+class LeaderClient:
+    """A `ReservationDesk`. Use it as a context manager."""
 
-    def __init__(self, reader: Reader, settings: DeskSettings) -> None:
+    def __init__(self, reader: Reader, settings: LeaderClientSettings) -> None:
         self._reader = reader
         self._settings = settings
         self._leader: _Leader | None = None
@@ -103,7 +102,7 @@ class DeskClient:
                 for _ in range(2):
                     try:
                         return await self._ask(request)
-                    except _DeskError as error:
+                    except _LeaderError as error:
                         self._leader, cause = None, str(error)
         except TimeoutError:
             cause = f"no answer within {ASK_SECONDS_MAX:g} s"
@@ -116,15 +115,15 @@ class DeskClient:
             async with asyncio.timeout(REQUEST_SECONDS):
                 answer = await self._exchange(self._leader, request)
         except TimeoutError:
-            raise _DeskError(f"{CONTROLLER} did not answer in {REQUEST_SECONDS:g} s") from None
+            raise _LeaderError(f"{CONTROLLER} did not answer in {REQUEST_SECONDS:g} s") from None
         except HttpError as error:
-            raise _DeskError(f"{CONTROLLER} could not be asked: {error}") from None
+            raise _LeaderError(f"{CONTROLLER} could not be asked: {error}") from None
         if answer.allowed:
             return Granted()
         return Denied(printable(answer.message, MESSAGE_LENGTH_MAX))
 
     async def _exchange(self, leader: _Leader, request: ResizeRequest) -> _Answer:
-        question = _Question(
+        document = _Request(
             id=request.id,
             namespace=request.namespace,
             name=request.name,
@@ -137,32 +136,28 @@ class DeskClient:
         )
         sent = HttpRequest(
             method="POST",
-            target=PATH,
-            headers=[
-                ("Content-Type", "application/json"),
-                ("Authorization", f"Bearer {self._token()}"),
-            ],
-            body=msgspec.json.encode(question),
-            # It has an id: whoever is asked twice reserves once.
-            is_repeatable=True,
+            target=RESIZES_PATH,
+            headers=[("Content-Type", JSON), *bearer(self._token())],
+            body=msgspec.json.encode(document),
+            # It has an id: the leader reserves once, even if it receives the request twice.
+            is_idempotent=True,
         )
-        answer = await self._http.send(route, sent)
+        response = await self._http.send(route, sent)
         try:
-            return await _read(answer)
+            return await _read(response)
         finally:
-            answer.drop()
+            response.close()
 
     def _token(self) -> str:
         try:
-            with Path(self._settings.token_file).open("rb") as file:
-                token = file.read(TOKEN_BYTES_MAX).decode("ascii").strip()
-        except (OSError, UnicodeDecodeError):
-            raise _DeskError("the service account token cannot be read") from None
-        if not token or not token.isprintable():
-            raise _DeskError("the service account token cannot be sent")
+            token = read_token(self._settings.token_file)
+        except SmallFileError as error:
+            raise _LeaderError(f"the service account token cannot be read: {error}") from None
+        if not token.isascii():
+            raise _LeaderError("the service account token cannot be sent")
         return token
 
-    # -------------------------------------------------------------- who leads
+    # -------------------------------------------------------------- finding the leader
 
     async def _find_leader(self) -> _Leader:
         key = Key(self._settings.namespace, CONTROLLER)
@@ -170,9 +165,9 @@ class DeskClient:
             async with asyncio.timeout(REQUEST_SECONDS):
                 body = await self._reader.get(LEASES, key)
         except TimeoutError:
-            raise _DeskError(f"the lease {key} was not answered in time") from None
+            raise _LeaderError(f"the lease {key} was not answered in time") from None
         except ClusterError as error:
-            raise _DeskError(f"the lease {key} could not be read: {error.message}") from None
+            raise _LeaderError(f"the lease {key} could not be read: {error.message}") from None
         return _Leader(_address(body, key), self._trust())
 
     def _trust(self) -> ssl.SSLContext:
@@ -181,7 +176,7 @@ class DeskClient:
         try:
             context.load_verify_locations(self._settings.authority_file)
         except OSError:
-            raise _DeskError(f"the authority for {CONTROLLER} cannot be read") from None
+            raise _LeaderError(f"the authority for {CONTROLLER} cannot be read") from None
         return context
 
 
@@ -189,26 +184,26 @@ def _address(body: bytes, key: Key) -> Origin:
     try:
         metadata = _LEASES.decode(body).metadata
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise _DeskError(f"the lease {key} cannot be read") from None
+        raise _LeaderError(f"the lease {key} cannot be read") from None
     text = ((metadata and metadata.annotations) or {}).get(ADDRESS_ANNOTATION, "")
     if not text:
-        raise _DeskError(f"the lease {key} names no address: nobody leads")
+        raise _LeaderError(f"the lease {key} names no address: nobody leads")
     try:
         origin, _ = parse_origin(text)
     except ValueError:
         origin = None
     if origin is None or not origin.is_secure:
-        raise _DeskError(f"the lease {key} names an address that is not https://host:port")
+        raise _LeaderError(f"the lease {key} names an address that is not https://host:port")
     return origin
 
 
-async def _read(answer: Answer) -> _Answer:
-    if answer.status != 200:
-        raise _DeskError(f"{CONTROLLER} answered {answer.status}")
-    body = await answer.read(ANSWER_BYTES_MAX)
-    if len(body) > ANSWER_BYTES_MAX:
-        raise _DeskError(f"{CONTROLLER} gave an answer that is too long")
+async def _read(response: Response) -> _Answer:
+    if response.status != 200:
+        raise _LeaderError(f"{CONTROLLER} answered {response.status}")
+    body = await response.read(RESPONSE_BYTES_MAX)
+    if len(body) > RESPONSE_BYTES_MAX:
+        raise _LeaderError(f"{CONTROLLER} gave an answer that is too long")
     try:
-        return _ANSWERS.decode(body)
+        return _RESPONSES.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise _DeskError(f"{CONTROLLER} gave an answer that cannot be read") from None
+        raise _LeaderError(f"{CONTROLLER} gave an answer that cannot be read") from None

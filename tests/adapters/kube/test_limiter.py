@@ -1,4 +1,4 @@
-"""How many requests may be under way."""
+"""The limit of requests in flight."""
 
 import asyncio
 import contextlib
@@ -14,14 +14,14 @@ def a_limiter(*, limit: int, growth_after: int = 2) -> Limiter:
     return Limiter(floor=1, ceiling=limit, growth_after=growth_after)
 
 
-async def test_no_more_than_the_limit_are_under_way_and_turns_come_in_order():
+async def test_the_limit_holds_and_slots_are_granted_in_order():
     limiter = a_limiter(limit=2)
     order: list[int] = []
     most = 0
 
     async def work(number: int) -> None:
         nonlocal most
-        with await limiter.turn(seconds_max=SOON):
+        with await limiter.acquire(seconds_max=SOON):
             order.append(number)
             most = max(most, limiter.in_flight)
             await asyncio.sleep(0)
@@ -33,24 +33,24 @@ async def test_no_more_than_the_limit_are_under_way_and_turns_come_in_order():
     assert (limiter.in_flight, limiter.waiting) == (0, 0)
 
 
-async def test_a_complaint_halves_and_successes_grow_again():
+async def test_throttling_halves_the_limit_and_successes_raise_it():
     limiter = a_limiter(limit=8)
-    with await limiter.turn(seconds_max=SOON) as turn:
-        turn.throttled()
+    with await limiter.acquire(seconds_max=SOON) as slot:
+        slot.throttled()
     halved = limiter.limit
     for _ in range(4):
-        with await limiter.turn(seconds_max=SOON) as turn:
-            turn.succeeded()
+        with await limiter.acquire(seconds_max=SOON) as slot:
+            slot.succeeded()
 
     assert (halved, limiter.limit) == (4, 6)
 
 
-async def test_complaints_about_the_old_limit_halve_it_only_once():
+async def test_throttling_of_requests_from_before_a_halving_halves_once():
     limiter = a_limiter(limit=8)
-    turns = [await limiter.turn(seconds_max=SOON) for _ in range(8)]
-    for turn in turns:
-        with turn:
-            turn.throttled()
+    slots = [await limiter.acquire(seconds_max=SOON) for _ in range(8)]
+    for slot in slots:
+        with slot:
+            slot.throttled()
 
     assert (limiter.limit, limiter.throttled_total, limiter.in_flight) == (4, 8, 0)
 
@@ -58,21 +58,21 @@ async def test_complaints_about_the_old_limit_halve_it_only_once():
 async def test_the_limit_stays_within_its_bounds():
     limiter = a_limiter(limit=3, growth_after=1)
     for _ in range(5):
-        with await limiter.turn(seconds_max=SOON) as turn:
-            turn.throttled()
+        with await limiter.acquire(seconds_max=SOON) as slot:
+            slot.throttled()
     lowest = limiter.limit
     for _ in range(9):
-        with await limiter.turn(seconds_max=SOON) as turn:
-            turn.succeeded()
+        with await limiter.acquire(seconds_max=SOON) as slot:
+            slot.succeeded()
 
     assert (lowest, limiter.limit) == (1, 3)
 
 
-async def test_who_gives_up_loses_no_turn_for_others():
+async def test_a_cancelled_waiter_takes_no_slot_from_others():
     limiter = a_limiter(limit=1)
-    holder = await limiter.turn(seconds_max=SOON)
-    impatient = asyncio.ensure_future(limiter.turn(seconds_max=SOON))
-    patient = asyncio.ensure_future(limiter.turn(seconds_max=SOON))
+    holder = await limiter.acquire(seconds_max=SOON)
+    impatient = asyncio.ensure_future(limiter.acquire(seconds_max=SOON))
+    patient = asyncio.ensure_future(limiter.acquire(seconds_max=SOON))
     await asyncio.sleep(0)
     impatient.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -85,11 +85,11 @@ async def test_who_gives_up_loses_no_turn_for_others():
     assert (limiter.in_flight, limiter.waiting) == (0, 0)
 
 
-async def test_a_turn_that_comes_while_its_owner_gives_up_goes_to_the_next():
+async def test_a_slot_granted_to_a_cancelled_waiter_goes_to_the_next():
     limiter = a_limiter(limit=1)
-    holder = await limiter.turn(seconds_max=SOON)
-    impatient = asyncio.ensure_future(limiter.turn(seconds_max=SOON))
-    patient = asyncio.ensure_future(limiter.turn(seconds_max=SOON))
+    holder = await limiter.acquire(seconds_max=SOON)
+    impatient = asyncio.ensure_future(limiter.acquire(seconds_max=SOON))
+    patient = asyncio.ensure_future(limiter.acquire(seconds_max=SOON))
     await asyncio.sleep(0)
     with holder:
         pass
@@ -102,11 +102,11 @@ async def test_a_turn_that_comes_while_its_owner_gives_up_goes_to_the_next():
     assert (limiter.in_flight, limiter.waiting) == (0, 0)
 
 
-async def test_the_wait_for_a_turn_is_bounded():
+async def test_the_wait_for_a_slot_is_bounded():
     limiter = a_limiter(limit=1)
-    with await limiter.turn(seconds_max=SOON):
+    with await limiter.acquire(seconds_max=SOON):
         with pytest.raises(TimeoutError):
-            await limiter.turn(seconds_max=0.01)
+            await limiter.acquire(seconds_max=0.01)
 
         assert limiter.waiting == 0
 

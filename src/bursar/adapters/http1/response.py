@@ -1,4 +1,4 @@
-"""What comes back for one request, for whoever waits for it."""
+"""The response to one request, read while it arrives."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,26 +7,27 @@ from typing import Final
 from bursar.adapters.http1.errors import HttpError
 
 PIECE_COST: Final = 64
-"""What a piece takes beside its bytes, about; chunks may be tiny."""
+"""Approximate memory of a piece of the body besides its bytes; pieces may be tiny."""
 SMALL_PIECE_BYTES: Final = 2**12
 
 
-class Answer:
-    """Await `head` before anything else is looked at."""
+class Response:
+    """Await `wait_for_head` before reading `status`, `headers` or the body."""
 
     def __init__(self, resume: Callable[[], None], abort: Callable[[], None]) -> None:
+        """`resume` continues reading from the socket; `abort` closes the connection."""
         self.status = 0
         self.headers: dict[str, str] = {}
-        """By names in small letters; what was sent twice is joined by a comma."""
-        self.is_headed = False
+        """Values by lower-case name; the values of a repeated name are joined by a comma."""
+        self.has_head = False
         self.is_complete = False
         self.unread_cost = 0
-        """Memory that is taken by what nobody has read yet."""
+        """Memory taken by pieces of the body that were received and not yet read."""
         self._resume = resume
         self._abort = abort
         self._pieces: list[bytes] = []
         self._fault: tuple[type[HttpError], str] | None = None
-        self._news: asyncio.Future[None] | None = None
+        self._change: asyncio.Future[None] | None = None
 
     @property
     def media_type(self) -> str:
@@ -34,22 +35,22 @@ class Answer:
 
     @property
     def ends_with_connection(self) -> bool:
-        """Whether nothing but the end of the connection says where the body ends."""
+        """Whether only the end of the connection marks the end of the body."""
         is_chunked = self.headers.get("transfer-encoding", "").lower().endswith("chunked")
         return not is_chunked and "content-length" not in self.headers
 
-    async def head(self) -> None:
+    async def wait_for_head(self) -> None:
         """Wait for status and headers. Raises `HttpError`."""
-        while not self.is_headed:
+        while not self.has_head:
             await self._wait()
 
     async def next_piece(self) -> bytes:
-        """What of the body came meanwhile, or comes next; empty at its end. Raises `HttpError`."""
+        """Return what was received since the last read; empty at the end. Raises `HttpError`."""
         pieces = await self._next_pieces()
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def read(self, bytes_max: int) -> bytes:
-        """The body; of one that is too large, a little more than may be taken."""
+        """Return the body. Of a body over `bytes_max`, return a part that is also over it."""
         pieces: list[bytes] = []
         size = 0
         while size <= bytes_max and (more := await self._next_pieces()):
@@ -57,14 +58,14 @@ class Answer:
             size += added
             if pieces and len(pieces[-1]) < SMALL_PIECE_BYTES:
                 more.insert(0, pieces.pop())
-            # A large body in few pieces is joined once, in the end; tiny ones must not pile up.
+            # Large pieces are joined once, at the end. Tiny ones are joined now: each costs memory.
             pieces += more if added > len(more) * SMALL_PIECE_BYTES else [b"".join(more)]
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def drop(self) -> None:
-        """Nobody reads on. The connection of an answer that is not complete ends with it.
+    def close(self) -> None:
+        """Stop reading. If the response is incomplete, its connection is aborted.
 
-        At once, and not by a farewell that would go on after everything else has ended.
+        Aborted, because a TLS shutdown would outlive the caller.
         """
         if not self.is_complete:
             self._abort()
@@ -81,25 +82,25 @@ class Answer:
 
     async def _wait(self) -> None:
         if self._fault is not None:
-            # Made here: one that is kept would hold, by its traceback, all that holds it.
-            kind, words = self._fault
-            raise kind(words)
-        self._news = asyncio.get_running_loop().create_future()
+            # The exception is made here: a stored one would keep its traceback's frames alive.
+            kind, text = self._fault
+            raise kind(text)
+        self._change = asyncio.get_running_loop().create_future()
         try:
-            await self._news
+            await self._change
         finally:
-            self._news = None
+            self._change = None
 
-    # -------------------------------------------------------------- told by the connection
+    # -------------------------------------------------------------- called by the connection
 
     def add(self, piece: bytes) -> None:
         self._pieces.append(piece)
         self.unread_cost += len(piece) + PIECE_COST
 
-    def fail(self, kind: type[HttpError], words: str) -> None:
-        self._fault = (kind, words)
+    def fail(self, kind: type[HttpError], text: str) -> None:
+        self._fault = (kind, text)
 
-    def tell(self) -> None:
-        """Wake who waits."""
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+    def wake(self) -> None:
+        """Wake the task that waits for this response."""
+        if self._change is not None and not self._change.done():
+            self._change.set_result(None)

@@ -1,0 +1,15 @@
+"""Names by which Bursar's processes find each other in a cluster; AAQ's names where it has them."""
+
+from typing import Final
+
+CONTROLLER: Final = "aaq-controller"
+"""The controller's service account, Lease, Service and event component.
+
+The Lease is that of AAQ's own controller, so that the two never act at the same time.
+"""
+WEBHOOK: Final = "aaq-server"
+"""The admission server's service account and Service."""
+ADDRESS_ANNOTATION: Final = "bursar.io/address"
+"""Annotation of the Lease: the URL at which the leader answers requests for resizes."""
+RESIZES_PATH: Final = "/v1/resizes"
+"""Path of the leader's resize service."""
