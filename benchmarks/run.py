@@ -6,7 +6,8 @@ from pathlib import Path
 
 NAMES = [
     *("quantity", "cold_start", "watch", "sync", "informer"),
-    *("ledger", "release", "admission", "admission_peerpods", "podresources", "http_client"),
+    *("ledger", "release", "admission", "admission_peerpods", "podresources"),
+    *("agent_memory", "http_client"),
 ]
 
 

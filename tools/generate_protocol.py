@@ -1,4 +1,4 @@
-"""Compile api/podresources/*.proto into src/bursar/wire/pod_resources.
+"""Compile api/podresources/*.proto into src/bursar/wire/devices/pod_resources.
 
 What comes out is kept in the repository: whoever installs Bursar needs no compiler.
 """
@@ -11,7 +11,7 @@ from grpc_tools import protoc
 
 ROOT: Final = Path(__file__).parents[1]
 PROTOCOLS: Final = ROOT / "api" / "podresources"
-PACKAGE: Final = "bursar/wire/pod_resources"
+PACKAGE: Final = "bursar/wire/devices/pod_resources"
 """Upstream calls both of its files `api.proto`; a process can know only one of that name."""
 
 

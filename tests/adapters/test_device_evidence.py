@@ -1,4 +1,4 @@
-"""Reading what a cluster says about devices, once and in pages."""
+"""Pods, inventories and ResourceClaims of a cluster, read once and in pages."""
 
 import json
 
@@ -14,7 +14,7 @@ from bursar.core.devices.source import KOORDINATOR
 from support.scripted_cluster import seeded
 
 SOURCES = (KOORDINATOR,)
-NO_INVENTORY = "no devices.scheduling.koordinator.sh in this cluster; ids are not compared with any"
+NO_INVENTORY = "no devices.scheduling.koordinator.sh in this cluster; ids are not checked"
 
 
 def a_pod(name, namespace="a", node="n1"):
@@ -149,7 +149,7 @@ async def test_whoever_may_see_one_namespace_gets_its_pods_and_claims():
 
     assert names(evidence) == ["a/one"]
     assert evidence.problems == (
-        "pods of other namespaces may not be seen; whether they hold the same is not known",
+        "pods of other namespaces may not be listed; conflicts with them are not found",
         NO_INVENTORY,
     )
 

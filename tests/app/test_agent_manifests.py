@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.app.devices.places import PodsFrom
+from bursar.app.devices.defaults import PodsFrom
 from bursar.app.install.agent import AgentInstallation, agent_documents
 
 IMAGE = "bursar:1"

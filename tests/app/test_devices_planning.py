@@ -1,11 +1,11 @@
-"""What is decided once is not decided again, and what has changed is."""
+"""Only pods that changed are resolved again."""
 
-from bursar.app.devices.freshness import PodsView
+from bursar.app.devices.node_pods import PodsView
 from bursar.app.devices.planning import CompatPlanning, HoldingPlanning
 from bursar.core.devices.allocation import ReportedContainer, ReportedPod
-from bursar.core.devices.choosing import live_pods
 from bursar.core.devices.inventory import Device, Inventory
-from bursar.core.devices.resolving import Rules
+from bursar.core.devices.pod import live_pods
+from bursar.core.devices.resolve import Rules
 from support.proxy_scene import SOURCES, gpu_pod
 
 

@@ -1,4 +1,4 @@
-"""The proxy: kubelet's answer, plus what others gave, and never less than kubelet's answer."""
+"""The proxy adds devices to kubelet's response, and never returns less than that response."""
 
 import asyncio
 from dataclasses import replace
@@ -12,7 +12,7 @@ from bursar.core.devices.allocation import ProblemKind
 from bursar.core.devices.claim import Claims
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.source import KOORDINATOR
-from bursar.wire.pod_resources import v1_pb2 as v1
+from bursar.wire.devices.pod_resources import v1_pb2 as v1
 from support.proxy_scene import GPU, devices, gpu_pod, on_scene
 
 ONE = (GPU, "GPU-1")

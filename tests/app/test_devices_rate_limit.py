@@ -1,4 +1,4 @@
-"""Kubelet's limit: a hundred calls a second, ten at once, whoever asks for what."""
+"""Kubelet's rate limit: a hundred calls per second and ten at once, over all clients."""
 
 from fractions import Fraction
 from random import Random

@@ -1,10 +1,10 @@
-"""Pods that follow each other under one name: nobody gets the device of a predecessor."""
+"""Pods that follow each other under one name do not get the device of a predecessor."""
 
-from bursar.app.devices.freshness import FreshnessRules, NodePods, Patience, named_twice
+from bursar.app.devices.node_pods import FreshnessRules, NodePods, ReadDeadline, named_twice
 from bursar.app.devices.planning import CompatPlanning
 from bursar.app.devices.ports import Version
 from bursar.app.devices.proxy import ProxyRules
-from bursar.wire.pod_resources import v1_pb2 as v1
+from bursar.wire.devices.pod_resources import v1_pb2 as v1
 from support.machine_time import MachineClock, run
 from support.proxy_scene import GPU, MadeUpPods, devices, gpu_pod, on_scene
 
@@ -62,7 +62,7 @@ async def test_koordinators_way_tells_them_twice(scene):
 def following(clock: MachineClock) -> tuple[NodePods, MadeUpPods, list[list]]:
     """A source that is followed; what was heard last stands in the list."""
     source, heard = MadeUpPods(clock), [[]]
-    return NodePods(source, clock, FreshnessRules(), hear=lambda: heard[0]), source, heard
+    return NodePods(source, clock, FreshnessRules(), watched=lambda: heard[0]), source, heard
 
 
 def test_whoever_is_followed_is_never_asked_and_always_up_to_date():
@@ -119,7 +119,7 @@ def test_who_is_followed_and_could_not_be_asked_is_asked_again_for_the_sake_of_a
         source.is_broken, source.takes_s = True, 1
         await pods.covering(pods.fresh(), [WEB])
         await clock.sleep(2)
-        await pods.covering(pods.fresh(), [WEB], Patience(clock.monotonic()))
+        await pods.covering(pods.fresh(), [WEB], ReadDeadline(clock.monotonic()))
         await clock.sleep(1.5)
         source.is_broken = False
         source.pods = [gpu_pod("web", "GPU-1")]

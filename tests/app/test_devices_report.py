@@ -1,4 +1,4 @@
-"""Who has which device, over many nodes: what is compared with what, and what is left out."""
+"""The report over many nodes: what is compared, and what is left out."""
 
 from dataclasses import replace
 
@@ -11,30 +11,20 @@ from bursar.app.devices.report import (
 from bursar.core.devices.allocation import Entry, ReportedContainer, ReportedPod
 from bursar.core.devices.claim import Claim, Claims
 from bursar.core.devices.inventory import Device, Function, Inventory
-from bursar.core.devices.pod import DeviceContainer, DevicePod, KnownDevice
-from bursar.core.devices.register import DynamicDevice
+from bursar.core.devices.pod import StatusDevice
+from bursar.core.devices.rows import ClaimDevice
 from bursar.core.devices.source import KOORDINATOR
+from support import device_notation
+from support.device_notation import a_container, a_gpu
 
 SOURCES = {KOORDINATOR.name: KOORDINATOR}
 GPU = "nvidia.com/gpu"
 RDMA = "koordinator.sh/rdma"
 
 
-def a_pod(name, *claims, node="n1", namespace="default", **facts):
-    said = (Claims(source=KOORDINATOR.name, claims=claims),) if claims else ()
-    asks = {GPU: 1, RDMA: 1}
-    return DevicePod(
-        namespace=namespace,
-        name=name,
-        node=node,
-        containers=(DeviceContainer(name="main", asks=asks),),
-        claims=said,
-        **facts,
-    )
-
-
-def gpu(device, **facts):
-    return Claim(kind="gpu", device=device, **facts)
+def a_pod(name, *claims, **facts):
+    usual = {"node": "n1", "containers": (a_container(gpu=1, rdma=1),)}
+    return device_notation.a_pod(*claims, name=name, **{**usual, **facts})
 
 
 def a_report(name, device, resource=GPU, namespace="default"):
@@ -55,7 +45,11 @@ def seen(lines):
 
 
 def test_devices_are_listed_by_node_and_pod():
-    pods = [a_pod("b", gpu("GPU-2")), a_pod("a", gpu("GPU-1")), a_pod("c", gpu("GPU-1"), node="n0")]
+    pods = [
+        a_pod("b", a_gpu("GPU-2")),
+        a_pod("a", a_gpu("GPU-1")),
+        a_pod("c", a_gpu("GPU-1"), node="n0"),
+    ]
 
     assert seen(device_lines(Evidence(pods=pods), SOURCES)) == [
         ("n0", "c", "GPU-1", ""),
@@ -65,20 +59,20 @@ def test_devices_are_listed_by_node_and_pod():
 
 
 def test_pods_of_other_namespaces_are_compared_but_not_shown():
-    pods = [a_pod("a", gpu("GPU-1")), a_pod("b", gpu("GPU-1"), namespace="other")]
+    pods = [a_pod("a", a_gpu("GPU-1")), a_pod("b", a_gpu("GPU-1"), namespace="other")]
     lines = device_lines(Evidence(pods=pods), SOURCES, namespace="default")
 
     assert seen(lines) == [("n1", "a", "GPU-1", "also held by other/b (100 %)")]
 
 
 def test_one_node_can_be_named():
-    pods = [a_pod("a", gpu("GPU-1")), a_pod("b", gpu("GPU-2"), node="n2")]
+    pods = [a_pod("a", a_gpu("GPU-1")), a_pod("b", a_gpu("GPU-2"), node="n2")]
 
     assert seen(device_lines(Evidence(pods=pods), SOURCES, node="n2")) == [("n2", "b", "GPU-2", "")]
 
 
 def test_pods_on_no_node_yet_have_nothing_in_common():
-    pods = [a_pod("a", gpu("GPU-1"), node=""), a_pod("b", gpu("GPU-1"), node="")]
+    pods = [a_pod("a", a_gpu("GPU-1"), node=""), a_pod("b", a_gpu("GPU-1"), node="")]
 
     assert seen(device_lines(Evidence(pods=pods), SOURCES)) == [
         ("", "a", "GPU-1", ""),
@@ -90,7 +84,7 @@ def test_words_that_lead_to_no_device_have_a_line_of_their_own():
     unreadable = replace(
         a_pod("bad"), claims=(Claims(source=KOORDINATOR.name, problem="not JSON"),)
     )
-    elsewhere = a_pod("moved", gpu("GPU-1"), gpu("GPU-9"))
+    elsewhere = a_pod("moved", a_gpu("GPU-1"), a_gpu("GPU-9"))
     inventory = Inventory((Device(kind="gpu", minor=0, id="GPU-1"),))
     evidence = Evidence(pods=[unreadable, elsewhere], inventories={"n1": inventory})
 
@@ -108,7 +102,7 @@ def test_the_inventory_is_told_beside_each_device():
     )
     function = Claim(kind="rdma", device="0000:1f:00.0", functions=("0000:1f:00.2",))
     evidence = Evidence(
-        pods=[a_pod("a", gpu("GPU-1"), function)], inventories={"n1": Inventory((card, port))}
+        pods=[a_pod("a", a_gpu("GPU-1"), function)], inventories={"n1": Inventory((card, port))}
     )
     lines = device_lines(evidence, SOURCES)
 
@@ -120,22 +114,22 @@ def test_the_inventory_is_told_beside_each_device():
 
 
 def test_what_an_ended_pod_had_is_nobodys():
-    ended = a_pod("a", gpu("GPU-1"), is_terminal=True)
-    pods = [ended, a_pod("b", gpu("GPU-1"))]
+    ended = a_pod("a", a_gpu("GPU-1"), is_terminal=True)
+    pods = [ended, a_pod("b", a_gpu("GPU-1"))]
 
     assert seen(device_lines(Evidence(pods=pods), SOURCES)) == [("n1", "b", "GPU-1", "")]
 
 
 def test_ended_pod_that_kubelet_still_reports_is_told():
-    ended = a_pod("a", gpu("GPU-1"), is_terminal=True)
+    ended = a_pod("a", a_gpu("GPU-1"), is_terminal=True)
     evidence = Evidence(pods=[ended], reported={"n1": [a_report("a", "GPU-1")]})
 
     assert seen(device_lines(evidence, SOURCES)) == [("n1", "a", "GPU-1", "the pod has ended")]
 
 
 def test_pod_born_again_speaks_for_its_name():
-    before = a_pod("web-0", gpu("GPU-1"), is_terminating=True, created="2026-01-01T00:00:00Z")
-    after = a_pod("web-0", gpu("GPU-2"), created="2026-01-02T00:00:00Z")
+    before = a_pod("web-0", a_gpu("GPU-1"), is_terminating=True, created="2026-01-01T00:00:00Z")
+    after = a_pod("web-0", a_gpu("GPU-2"), created="2026-01-02T00:00:00Z")
 
     assert seen(device_lines(Evidence(pods=[after, before]), SOURCES)) == [
         ("n1", "web-0", "GPU-2", "")
@@ -146,7 +140,9 @@ def test_pod_born_again_speaks_for_its_name():
 
 
 def test_kubelet_and_annotation_are_compared():
-    evidence = Evidence(pods=[a_pod("a", gpu("GPU-1"))], reported={"n1": [a_report("a", "GPU-2")]})
+    evidence = Evidence(
+        pods=[a_pod("a", a_gpu("GPU-1"))], reported={"n1": [a_report("a", "GPU-2")]}
+    )
 
     assert seen(device_lines(evidence, SOURCES)) == [
         ("n1", "a", "GPU-1", "kubelet says 'GPU-2'"),
@@ -155,16 +151,18 @@ def test_kubelet_and_annotation_are_compared():
 
 
 def test_both_who_agree_are_named():
-    evidence = Evidence(pods=[a_pod("a", gpu("GPU-1"))], reported={"n1": [a_report("a", "GPU-1")]})
+    evidence = Evidence(
+        pods=[a_pod("a", a_gpu("GPU-1"))], reported={"n1": [a_report("a", "GPU-1")]}
+    )
     (line,) = device_lines(evidence, SOURCES)
 
     assert (line.row.sources, line.row.disagreements) == (("kubelet", "koordinator"), ())
 
 
 def test_health_in_the_status_is_told():
-    stated = KnownDevice(container="main", resource=GPU, device="GPU-1", health="Unhealthy")
+    stated = StatusDevice(container="main", resource=GPU, device="GPU-1", health="Unhealthy")
     fine = replace(stated, device="GPU-2", health="Healthy")
-    pod = replace(a_pod("a"), stated=(stated, fine))
+    pod = replace(a_pod("a"), status_devices=(stated, fine))
 
     assert seen(device_lines(Evidence(pods=[pod]), SOURCES)) == [
         ("n1", "a", "GPU-1", "status says that it is not healthy"),
@@ -185,7 +183,7 @@ def test_node_of_an_answer_is_that_of_its_pods():
 
 
 def a_dynamic(pod, device="dev-0"):
-    return DynamicDevice(
+    return ClaimDevice(
         namespace="default", pod=pod, driver="gpu.example.com", pool="n1", device=device
     )
 
@@ -200,8 +198,10 @@ def test_claims_are_shown_on_the_node_of_their_pod():
 
 
 def test_status_tells_which_container_has_what_a_claim_gave():
-    stated = KnownDevice(container="main", resource="claim:mine", device="gpu.example.com/n1/dev-0")
-    pod = replace(a_pod("a"), stated=(stated,))
+    stated = StatusDevice(
+        container="main", resource="claim:mine", device="gpu.example.com/n1/dev-0"
+    )
+    pod = replace(a_pod("a"), status_devices=(stated,))
     (line,) = device_lines(Evidence(pods=[pod], dynamic=[a_dynamic("a")]), SOURCES)
     (alone,) = device_lines(Evidence(pods=[pod]), SOURCES)
 
@@ -251,7 +251,7 @@ def test_everything_is_idle_at_first_and_a_port_is_listed_by_its_functions():
 
 
 def test_what_anybody_has_is_not_idle():
-    share = gpu("GPU-1", amounts={"koordinator.sh/gpu-core": 20})
+    share = a_gpu("GPU-1", amounts={"koordinator.sh/gpu-core": 20})
     function = Claim(kind="rdma", device=PORT.id, functions=("0000:1f:00.2",))
 
     assert idle([a_pod("a", share, function)], [a_report("b", "GPU-2")]) == [

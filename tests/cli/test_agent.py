@@ -14,20 +14,20 @@ import grpc
 import pytest
 from click.testing import CliRunner
 
-from bursar.adapters.device_reading import read_sources
-from bursar.adapters.node.attendance import ADVICE
+from bursar.adapters.files.device_sources import read_sources
 from bursar.adapters.node.socket_file import identity
-from bursar.app.devices.places import PodsFrom
+from bursar.adapters.node.socket_keeper import ADVICE
+from bursar.app.devices.defaults import PodsFrom
 from bursar.app.install.agent import AgentInstallation, agent_documents
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.agent import agent
 from bursar.cli.processes.agent_options import agent_options, settings_from
-from bursar.core.devices.resolving import Trust
+from bursar.core.devices.resolve import Trust
 from bursar.entry.processes import ComposedProcesses
 from support.agent_process import AgentProcess, pods_port
 from support.command_line import run_bursar
 from support.log_lines import messages
-from support.node_sockets import until
+from support.waiting import until
 
 LIST = "/v1.PodResourcesLister/List"
 
@@ -359,13 +359,13 @@ async def test_another_program_on_the_same_socket_makes_the_agent_unready_until_
             another.listen(100)
             beside.rename(process.socket)
             theirs = identity(process.socket)
-            await until(lambda: process.health()["serving"] == told, 30)
+            await until(lambda: process.health()["serving"] == told)
             ready, _ = await asyncio.to_thread(process.page, "/readyz")
             serving = process.metrics()["bursar_pod_resources_serving"]
             left = identity(process.socket)
             said = process.log()
             os.unlink(process.socket)  # noqa: PTH108 - as koordlet does when it ends
-        await until(lambda: process.health()["serving"] == "OK", 30)
+        await until(lambda: process.health()["serving"] == "OK")
         again = process.metrics()["bursar_pod_resources_serving"]
         code, _ = await call(process.socket)
 
@@ -382,7 +382,7 @@ async def test_an_agent_that_follows_another_takes_its_place_without_a_word(tmp_
         await asyncio.to_thread(old.program._process.wait, 20)
         before = old.log()
         with AgentProcess(tmp_path, *port.options) as new:
-            await until(lambda: new.health()["serving"] == "OK", 30)
+            await until(lambda: new.health()["serving"] == "OK")
 
     assert ADVICE not in before + new.log()
 

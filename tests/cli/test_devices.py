@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.agent_process import annotated_pod
 from support.command_line import run_bursar
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "devices"
@@ -18,17 +19,10 @@ HEADS = (
 
 
 def a_pod(name, annotation, *, node="n1", asks="nvidia.com/gpu", phase="Running", key=ALLOCATED):
-    limits = {asks: "1"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "annotations": {key: annotation}},
-        "spec": {
-            "nodeName": node,
-            "containers": [{"name": "main", "image": "i", "resources": {"limits": limits}}],
-        },
-        "status": {"phase": phase},
-    }
+    pod = annotated_pod(name, annotation, asks={asks: "1"})
+    pod["metadata"]["annotations"] = {key: annotation}
+    pod["spec"]["nodeName"], pod["status"]["phase"] = node, phase
+    return {"apiVersion": "v1", "kind": "Pod", **pod}
 
 
 def a_gpu(device, minor=0):
@@ -194,7 +188,7 @@ def test_free_as_document_and_where_there_is_none():
 
     (idle,) = json.loads(found.out)
     assert (idle["device"], idle["inventory"]["kind"]) == ("GPU-1", "gpu")
-    assert none.err == "bursar: no inventory lists a device that nobody has on node n1\n"
+    assert none.err == "bursar: no inventory lists an idle device on node n1\n"
 
 
 # ------------------------------------------------------------------ documents
@@ -280,7 +274,7 @@ def test_more_devices_than_asked_for_are_not_shown():
 
     assert ran.code == 1
     assert [line[5] for line in stripped(ran)[1:]] == ["GPU-0", "-"]
-    assert "gpu: 'GPU-1' is beyond the 1 that the pod asks for, and 6 more" in ran.out
+    assert "gpu: 'GPU-1' is more than the 1 that the pod asks for, and 6 more" in ran.out
 
 
 def test_ended_pods_have_nothing_and_disagree_with_nobody():
@@ -454,7 +448,7 @@ def test_node_of_an_answer_must_be_certain():
     named = run_on(a_pod("a", a_gpu("GPU-1")), words=(*words, "--node", "n1"))
 
     assert lost.code == 2
-    assert lost.err == ("bursar: of which node kubelet's answer is, is not certain; give --node\n")
+    assert lost.err == ("bursar: the node of kubelet's answer is not certain; give --node\n")
     assert [line[2] for line in stripped(named)[1:]] == ["a", "trainer-0"]
 
 

@@ -1,46 +1,17 @@
-"""How many devices a pod is given, and to whom goes what only an init container asks for."""
+"""How many devices a pod gets, and which container gets those of an init container."""
 
 from dataclasses import replace
 
 import pytest
 
 from bursar.core.devices.allocation import ProblemKind
-from bursar.core.devices.claim import Claim, Claims
+from bursar.core.devices.claim import Claim
 from bursar.core.devices.inventory import Device, Inventory
-from bursar.core.devices.pod import DeviceContainer, DevicePod
-from bursar.core.devices.resolving import Rules, Trust, resolve
-from bursar.core.devices.source import KOORDINATOR, KindRule, Source
+from bursar.core.devices.resolve import Rules, Trust, resolve
+from support.device_notation import HAMI, SOURCES, a_container, a_gpu, a_pod
 
-GPU = KindRule(
-    resource="nvidia.com/gpu", percent=("nvidia.com/gpucores",), counted=("nvidia.com/gpu",)
-)
-HAMI = Source(name="hami", annotation="hami.io/vgpu-devices-allocated", kinds={"gpu": GPU})
-SOURCES = {"koordinator": KOORDINATOR, "hami": HAMI}
 ANY = Rules(trust=Trust.ANY)
 NODE = Inventory((Device(kind="gpu", minor=1, id="GPU-1", vendor="nvidia"),))
-NAMES = {
-    "gpu": "nvidia.com/gpu",
-    "core": "koordinator.sh/gpu-core",
-    "memory": "koordinator.sh/gpu-memory",
-    "rdma": "koordinator.sh/rdma",
-    "npu": "huawei.com/npu-core",
-    "percent": "koordinator.sh/gpu",
-    "ratio": "koordinator.sh/gpu-memory-ratio",
-    "shared": "koordinator.sh/gpu.shared",
-}
-
-
-def a_container(name="main", **asks) -> DeviceContainer:
-    return DeviceContainer(name=name, asks={NAMES[key]: amount for key, amount in asks.items()})
-
-
-def a_pod(*claims, containers, source="koordinator", **fields) -> DevicePod:
-    said = (Claims(source=source, claims=claims),)
-    return DevicePod(namespace="default", name="web", containers=containers, claims=said, **fields)
-
-
-def a_gpu(device="GPU-0", **fields) -> Claim:
-    return Claim(kind="gpu", device=device, **fields)
 
 
 def held(pod):
@@ -65,7 +36,7 @@ def test_a_pod_is_given_no_more_devices_than_it_asks_for():
     assert [(each.kind, each.text) for each in holdings.problems] == [
         (
             ProblemKind.MORE_THAN_ASKED,
-            "gpu: 'GPU-1' is beyond the 1 that the pod asks for, and 6 more",
+            "gpu: 'GPU-1' is more than the 1 that the pod asks for, and 6 more",
         )
     ]
     assert len(resolve(greedy, SOURCES, None, ANY).allocations) == 8
@@ -97,9 +68,9 @@ def test_the_most_that_a_pod_asks_for_at_any_one_time_is_the_bound():
     setup = replace(a_container("setup", gpu=2), sidecars_before=1)
     sidecars = (a_container("mesh", gpu=1), a_container("log", gpu=1))
 
-    assert bound_for(passing=(setup,)) == 2
-    assert bound_for(passing=(setup, setup), sidecars=sidecars) == 3
-    assert bound_for(a_container(gpu=3), passing=(setup,), sidecars=sidecars) == 5
+    assert bound_for(init_containers=(setup,)) == 2
+    assert bound_for(init_containers=(setup, setup), sidecars=sidecars) == 3
+    assert bound_for(a_container(gpu=3), init_containers=(setup,), sidecars=sidecars) == 5
 
 
 def test_nics_may_be_more_than_a_pod_asks_for():
@@ -141,13 +112,13 @@ def test_what_is_not_on_the_node_takes_nothing_away_from_what_is():
 
 def test_what_an_init_container_asks_for_goes_to_the_first_app_container():
     """It ends before the others begin, and kubelet's clients are never told of it."""
-    pod = a_pod(a_gpu(), containers=(a_container(),), passing=(a_container("prep", gpu=1),))
+    pod = a_pod(a_gpu(), containers=(a_container(),), init_containers=(a_container("prep", gpu=1),))
 
     assert held(pod) == [("main", "nvidia.com/gpu", "GPU-0")]
 
 
 def test_the_source_may_name_an_init_container():
     prep = (a_container("prep", gpu=1),)
-    pod = a_pod(a_gpu(container="prep"), containers=(a_container(),), passing=prep)
+    pod = a_pod(a_gpu(container="prep"), containers=(a_container(),), init_containers=prep)
 
     assert held(pod) == [("prep", "nvidia.com/gpu", "GPU-0")]

@@ -1,4 +1,4 @@
-"""Truths about devices that hold whatever annotations say."""
+"""Properties of devices that hold whatever annotations contain."""
 
 import operator
 from dataclasses import replace
@@ -6,17 +6,15 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bursar.core.devices.additions import additions, allocatable_entries
 from bursar.core.devices.allocation import Entry, ReportedContainer, ReportedPod, bare_id
-from bursar.core.devices.choosing import live_pods
 from bursar.core.devices.claim import Claim, Claims
 from bursar.core.devices.compat import compat_additions
 from bursar.core.devices.conflicts import claimed_twice
-from bursar.core.devices.filling import additions, allocatable_entries
 from bursar.core.devices.inventory import Device, Function, Inventory
-from bursar.core.devices.node import holdings_by_pod
-from bursar.core.devices.pod import DeviceContainer, DevicePod
-from bursar.core.devices.register import NodeFacts, register
-from bursar.core.devices.resolving import Rules, Trust
+from bursar.core.devices.pod import DeviceContainer, DevicePod, live_pods
+from bursar.core.devices.resolve import Rules, Trust, holdings_by_pod
+from bursar.core.devices.rows import NodeFacts, device_rows
 from bursar.core.devices.source import KOORDINATOR, KindRule, Source
 
 SOURCES = {
@@ -180,7 +178,7 @@ def test_what_is_held_and_healthy_is_allocatable_exactly_once(given_pods, invent
     assert all(all(key) for key in keys)
     for pod in holdings:
         for each in pod.allocations:
-            is_ours = each.source == "koordinator" and not pod.is_over
+            is_ours = each.source == "koordinator" and not pod.has_ended
             if is_ours and not {each.device, each.parent} & sick:
                 assert each.device in {device for _, device in keys}
 
@@ -199,7 +197,7 @@ def test_the_order_of_pods_does_not_matter(given_pods, random):
 def test_conflicts_and_the_register_speak_of_everybody_once(given_pods, told, inventory, rule):
     holdings = tuple(holdings_by_pod(given_pods, SOURCES, inventory, rule).values())
     reported = tuple({each.key: each for each in told}.values())
-    rows = register(
+    rows = device_rows(
         NodeFacts(
             node="n",
             pods=tuple(given_pods),

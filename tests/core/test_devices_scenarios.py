@@ -1,14 +1,15 @@
-"""What Koordinator's own tests ask of the filling, and what its filling gets wrong.
+"""Koordinator's own tests of its proxy, and the weaknesses of that proxy.
 
 The first part has the names of its tests, in both modes. The second has one test for each known
 weakness that is a matter of rules, showing what is answered instead.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import pytest
 
+from bursar.core.devices.additions import additions, allocatable_entries
 from bursar.core.devices.allocation import (
     Additions,
     Entry,
@@ -16,15 +17,14 @@ from bursar.core.devices.allocation import (
     ReportedContainer,
     ReportedPod,
 )
-from bursar.core.devices.choosing import live_pods
 from bursar.core.devices.claim import Claim, Claims
 from bursar.core.devices.compat import compat_additions
-from bursar.core.devices.filling import additions, allocatable_entries
 from bursar.core.devices.inventory import Device, Function, Inventory
-from bursar.core.devices.node import holdings_by_pod
-from bursar.core.devices.pod import DeviceContainer, DevicePod
-from bursar.core.devices.resolving import Rules, Trust, resolve
+from bursar.core.devices.pod import DeviceContainer, DevicePod, live_pods
+from bursar.core.devices.resolve import Rules, Trust, holdings_by_pod, resolve
 from bursar.core.devices.source import KOORDINATOR
+from support import device_notation
+from support.device_notation import a_container
 
 SOURCES = {"koordinator": KOORDINATOR}
 GPU, RDMA = "nvidia.com/gpu", "koordinator.sh/rdma"
@@ -33,14 +33,8 @@ OTHER_UUID = "GPU-befd76c3-8a36-7b8a-179c-eae75aa7d9f2"
 PF, VF = "0000:01:00.0", "0000:01:00.2"
 A_GPU = Claim(kind="gpu", minor=0, device=UUID, amounts={"koordinator.sh/gpu-core": 100})
 A_VF = Claim(kind="rdma", minor=0, device=PF, functions=(VF,), is_extended=True)
-ASKS = {GPU: 1, RDMA: 1, "koordinator.sh/fpga": 100}
-ASKS_TWO = DeviceContainer(name="main", asks={GPU: 2})
-
-
-def a_pod(*claims: Claim, name: str = "web", **fields: Any) -> DevicePod:
-    defaults = {"containers": (DeviceContainer(name="main", asks=ASKS),)}
-    said = (Claims(source="koordinator", claims=claims),) if claims else ()
-    return DevicePod(namespace="default", name=name, **{"claims": said, **defaults, **fields})
+ASKS_TWO = a_container(gpu=2)
+a_pod = partial(device_notation.a_pod, containers=(a_container(gpu=1, rdma=1, fpga=100),))
 
 
 def a_report(*containers: str, name: str = "web", entries: tuple[Entry, ...] = ()) -> ReportedPod:

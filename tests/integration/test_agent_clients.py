@@ -18,7 +18,7 @@ import pytest_asyncio
 from google.protobuf.message import Message
 
 from assets import ensure
-from bursar.wire.pod_resources import v1_pb2 as v1
+from bursar.wire.devices.pod_resources import v1_pb2 as v1
 from support.agent_process import AgentProcess
 from support.agent_scene import (
     GPU,
@@ -31,10 +31,10 @@ from support.agent_scene import (
     ports,
     secure_port,
     shared_gpu,
-    until,
 )
 from support.kubelet_server import Allocatable, Container, Contents, Device, Memory, Pod
 from support.podresources_client import ALLOCATABLE, ALPHA_LIST, GET, LIST, podresources_client
+from support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -129,22 +129,26 @@ async def test_check_06_while_it_restarts_again_and_again_the_socket_is_always_t
                     told.append(await client.multus(socket, "default", "vf"))
                     await asyncio.sleep(0.01)
 
+            async def one_more_is_answered() -> None:
+                before = len(told)
+                await until(lambda: "OK" in {each.code for each in told[before:]}, "an answer")
+
             asking = asyncio.create_task(ask())
             for end in [node.agent.program.stop, node.agent.program.kill] * 2:
+                await one_more_is_answered()
                 await asyncio.to_thread(end)
                 node.agent.program.start()
                 await asyncio.to_thread(node.agent.program.wait_ready)
+            await one_more_is_answered()
             is_over.set()
             await asking
             watcher.join()
-            after = await client.multus(socket, "default", "vf")
 
     assert misses == []
     assert {each.source for each in told} == {"socket"}
     # A call that arrives in the moment gRPC's server ends is cancelled by it. Kubelet tries again.
     assert {each.code for each in told} <= {"OK", "UNAVAILABLE", "CANCELLED"}
     assert {tuple(each.resources.get(RDMA, ())) for each in told if each.code == "OK"} == {(A,)}
-    assert (after.code, after.resources) == ("OK", {RDMA: [A]})
 
 
 async def test_check_07_after_a_restart_of_kubelet_calls_succeed_again(node, client):
@@ -154,13 +158,12 @@ async def test_check_07_after_a_restart_of_kubelet_calls_succeed_again(node, cli
     await node.kubelet.kill()
     during = await client.multus(node.socket, "default", "again")
     await node.kubelet.start()
-    # It tries again within half a second; a slow machine gets more.
-    async with asyncio.timeout(5):
-        while True:
-            after = await client.multus(node.socket, "default", "again")
-            if after.code == "OK":
-                break
-            await asyncio.sleep(0.05)
+
+    async def answered():
+        told = await client.multus(node.socket, "default", "again")
+        return told if told.code == "OK" else None
+
+    after = await until(answered, "kubelet is found again")
 
     assert (during.source, during.code) == ("socket", "UNAVAILABLE")
     assert before.resources == after.resources == {RDMA: [A]}

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from support.agent_fuzz import fuzz_agent
-from support.agent_scene import GPU, Tenant, gpus, node_with_agent, plain_port, until
+from support.agent_scene import GPU, Tenant, gpus, node_with_agent, plain_port
 from support.hostile_frames import (
     DATA,
     END_HEADERS,
@@ -17,13 +17,13 @@ from support.hostile_frames import (
     call_headers,
     frame,
 )
+from support.waiting import until
 
 pytestmark = pytest.mark.integration
 
 SECONDS = 20
 SEED = 6
-MEMORY_BYTES_MAX = 150_000_000
-LOG_BYTES_MAX = 100_000
+MEMORY_GROWTH_MAX = 6
 AGAIN = "answering again"
 
 
@@ -31,9 +31,8 @@ async def test_hostile_pods_and_clients_cost_nobody_else_an_answer(tmp_path):
     tally = await fuzz_agent(tmp_path, seconds=SECONDS, seed=SEED)
 
     assert tally.wrong == []
-    assert min(tally.generations, tally.conversations, tally.bad_calls, tally.checks) > 10
-    assert tally.memory_bytes_max < MEMORY_BYTES_MAX
-    assert tally.log_bytes < LOG_BYTES_MAX
+    assert tally.memory_bytes_max < MEMORY_GROWTH_MAX * tally.memory_bytes_first
+    assert tally.log_lines < tally.annotations + tally.conversations
 
 
 async def test_a_server_that_a_client_has_ended_is_back_at_once(tmp_path):

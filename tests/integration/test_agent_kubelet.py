@@ -10,9 +10,10 @@ import pytest
 import pytest_asyncio
 
 from support.agent_process import ANNOTATION, AgentProcess
-from support.agent_scene import GPU, RDMA, functions, gpus, until
+from support.agent_scene import GPU, RDMA, functions, gpus
 from support.hollow_kubelet import HollowKubelet, hollow_kubelet
 from support.podresources_client import Answer, PodResourcesClient, podresources_client
+from support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -50,12 +51,11 @@ class Beside:
     client: PodResourcesClient
 
     async def until_listed(self, *pods: str) -> Answer:
-        async with asyncio.timeout(60):
-            while True:
-                answer = await self.client.list(self.agent.socket)
-                if answer.code == "OK" and set(answer.devices) == set(pods):
-                    return answer
-                await asyncio.sleep(0.05)
+        async def listed() -> Answer | None:
+            answer = await self.client.list(self.agent.socket)
+            return answer if answer.code == "OK" and set(answer.devices) == set(pods) else None
+
+        return await until(listed, f"{pods} are listed")
 
 
 @pytest.fixture(scope="module")
@@ -120,11 +120,13 @@ async def test_a_manifest_that_changes_brings_the_new_device(beside):
     await beside.until_listed(TRAINER, PLAIN)
     beside.kubelet.place("trainer", trainer(OTHER_VF))
     seen: list[dict[str, dict[str, list[str]]]] = []
-    async with asyncio.timeout(60):
-        while not seen or seen[-1] != held_with(OTHER_VF):
-            answer = await beside.client.list(beside.agent.socket)
-            seen += [answer.devices[TRAINER]] if TRAINER in answer.devices else []
-            await asyncio.sleep(0.05)
+
+    async def is_new() -> bool:
+        answer = await beside.client.list(beside.agent.socket)
+        seen.extend([answer.devices[TRAINER]] if TRAINER in answer.devices else [])
+        return seen[-1:] == [held_with(OTHER_VF)]
+
+    await until(is_new, "the new device")
 
     # Once it is there, the old one does not come back.
     order = [VF if each == held_with(VF) else OTHER_VF for each in seen]

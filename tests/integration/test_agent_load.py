@@ -1,4 +1,4 @@
-"""Many clients at once, at a real `bursar agent`: all are answered, and kubelet hardly notices."""
+"""Many clients call a real `bursar agent` at once: all are answered with few calls to kubelet."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -22,8 +22,6 @@ pytestmark = pytest.mark.integration
 
 CLIENTS = 50
 CALLS = 10
-MEMORY_BYTES_MAX = 65_000_000
-"""Fifty answers are under way at once. Asked by few, it stays below 60 MB."""
 ONE = Tenant("one", {**gpus("GPU-0"), **functions("0000:01:00.2")})
 NIC = Allocatable(devices=[Device("example.com/nic", "nic-0")])
 HELD = {"main": {GPU: ["GPU-0"], RDMA: ["0000:01:00.2"]}}
@@ -99,7 +97,7 @@ async def test_all_methods_and_versions_at_once_do_not_get_in_each_others_way(tm
     assert under_way == 0
 
 
-async def test_a_full_node_asked_by_many_stays_small(client, tmp_path):
+async def test_a_full_node_is_told_to_many_while_pods_come_and_go(client, tmp_path):
     """250 pods with 10 devices each, pods that come and go, and fifty clients."""
     with plain_port() as pods:
         async with node_with_agent(tmp_path, pods, client=client) as node:
@@ -113,10 +111,8 @@ async def test_a_full_node_asked_by_many_stays_small(client, tmp_path):
                 listed = await client.list(node.socket)
                 assert all(len(each["main"][GPU]) == 10 for each in listed.devices.values())
                 assert len(listed.devices) == 250
-            memory = node.agent.memory()
 
     assert {each.code for each in answers} == {"OK"}
-    assert memory["VmRSS"] < MEMORY_BYTES_MAX
 
 
 def full(name: str, number: int) -> Tenant:

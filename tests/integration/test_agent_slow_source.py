@@ -11,14 +11,16 @@ from contextlib import asynccontextmanager
 import pytest
 
 from support.agent_process import LOOPBACK, AgentProcess, Raw, gpu_pod
-from support.agent_scene import GPU, until
+from support.agent_scene import GPU
 from support.kubelet_server import Pod, kubelet_server
 from support.log_lines import messages
 from support.podresources_client import PodResourcesClient, podresources_client
+from support.waiting import until
 
 pytestmark = pytest.mark.integration
 
-DEADLINE_MS = 2000
+DEADLINE_MS = 5000
+FAILURES = "bursar_pod_source_failures_total"
 HELD = {"main": {GPU: ["GPU-0"]}}
 AGED = 'bursar_pod_resources_degraded_total{how="aged"}'
 BARE = 'bursar_pod_resources_degraded_total{how="bare"}'
@@ -41,6 +43,8 @@ class HangingPort:
             "--pods-from=kubelet-read-only",
             f"--kubelet-address={LOOPBACK}",
             f"--kubelet-read-only-port={self.number}",
+            # Longer than clients wait.
+            "--kubelet-timeout=8s",
         )
 
     def hang(self) -> None:
@@ -94,9 +98,13 @@ async def test_pods_that_are_known_keep_their_devices_within_the_deadline_of_eve
         with AgentProcess(tmp_path, *port.options, kubelet_socket=kubelet.socket) as agent:
             answers = [await client.list(agent.socket)]
             port.hang()
-            for _ in range(12):
-                await asyncio.sleep(1)
+
+            async def is_noticed() -> bool:
                 answers.append(await client.list(agent.socket, timeout_ms=DEADLINE_MS))
+                found = await asyncio.to_thread(agent.metrics)
+                return found[FAILURES] >= 1 and found[AGED] >= 10
+
+            await until(is_noticed, "a read has failed, and clients were answered meanwhile")
             found = await asyncio.to_thread(agent.metrics)
             parts = await asyncio.to_thread(agent.health)
             port.answer()
@@ -104,13 +112,10 @@ async def test_pods_that_are_known_keep_their_devices_within_the_deadline_of_eve
             recovered = await asyncio.to_thread(agent.metrics)
             log = agent.log()
 
-    assert [(each.code, each.devices) for each in answers] == [
-        ("OK", {"default/trainer": HELD})
-    ] * 13
+    assert {each.code for each in answers} == {"OK"}
+    assert all(each.devices == {"default/trainer": HELD} for each in answers)
     assert LATE not in found
-    assert found[AGED] >= 10
     assert found[BARE] == 0
-    assert found["bursar_pod_source_failures_total"] >= 1
     assert found["bursar_pod_source_failing_seconds"] > 0
     assert "no answer" in parts["pods"]
     assert "cannot read the pods of this node" in messages(log)

@@ -202,7 +202,7 @@ def test_whoever_may_see_one_namespace_is_served_and_told_what_is_missing(town):
     assert [each["device"] for each in json.loads(ran.out)] == ["GPU-0"]
     first, second, third = ran.err.splitlines()
     assert first == (
-        "bursar: pods of other namespaces may not be seen; whether they hold the same is not known"
+        "bursar: pods of other namespaces may not be listed; conflicts with them are not found"
     )
     assert second.startswith(f"bursar: left out: devices.{GROUP}: ")
     assert third.startswith("bursar: left out: resourceclaims.resource.k8s.io: ")

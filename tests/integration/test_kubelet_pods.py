@@ -12,7 +12,7 @@ from bursar.adapters.kubelet.pods import KubeletLimits, KubeletPods
 from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.devices.ports import SourceError
-from bursar.wire.device_pod import DevicePodDecoder
+from bursar.wire.devices.pod import DevicePodDecoder
 from certificates import Authority
 from support.kube_access import a_client, access_of
 from support.kubeconfig_notation import HandClock, loaded

@@ -1,4 +1,4 @@
-"""`bursar agent` as a process of its own, and a read-only port of kubelet's for it to ask.
+"""`bursar agent` as a process, and a made-up read-only port of kubelet that it reads.
 
     with pods_port(gpu_pod("a", "GPU-1")) as port, AgentProcess(folder, *port.options) as agent:
         ...

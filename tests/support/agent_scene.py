@@ -1,4 +1,4 @@
-"""A node with an agent on it: kubelet's own servers before it, clients of upstream's making behind.
+"""A node with an agent: kubelet's own servers for it to read, and clients of upstream's code.
 
     async with node_with_agent(folder, pods) as node:
         await node.has(Tenant("trainer", gpus("GPU-1")))
@@ -10,14 +10,13 @@ give their pods names of their own.
 
 import asyncio
 import json
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from bursar.adapters.device_sources import DEVICES
+from bursar.app.devices.kinds import DEVICES
 from controlplane import ControlPlane
 from support.agent_process import ANNOTATION, AgentProcess, PodsPort, Raw
 from support.device_kind import DEFINITION
@@ -29,7 +28,6 @@ from support.podresources_client import PodResourcesClient, podresources_client
 GPU, RDMA, FPGA = "nvidia.com/gpu", "koordinator.sh/rdma", "koordinator.sh/fpga"
 ASKED_BY = {"gpu": GPU, "rdma": RDMA, "fpga": FPGA}
 CREATED = "2026-01-01T00:00:00Z"
-PATIENCE_S = 60
 MANY = 100_000
 """Calls a second that nobody makes, for kubelets whose limit is not what a test is about."""
 
@@ -202,7 +200,8 @@ def inventory(plane: ControlPlane, node: str, *devices: Raw) -> Iterator[None]:
         "metadata": {"name": node},
         "spec": {"devices": list(devices)},
     }
-    kubectl(plane, "apply", "-f", "-", stdin=json.dumps(listed))
+    # Not applied: that would also write all of it into an annotation.
+    kubectl(plane, "create", "-f", "-", stdin=json.dumps(listed))
     try:
         yield
     finally:
@@ -260,10 +259,3 @@ async def node_with_agent(
                 return
             async with podresources_client() as own:
                 yield Node(server, pods, agent, own)
-
-
-async def until(is_so: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not await asyncio.to_thread(is_so):
-        assert time.monotonic() < deadline, f"it never happened: {what}"
-        await asyncio.sleep(0.05)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bursar.adapters.device_sources import DEVICES
+from bursar.app.devices.kinds import DEVICES
 
 DEFINITION: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""Texts that somebody might write on a pod: broken, endless, of the wrong shape, or lies.
+"""Annotations of a hostile tenant: broken, endless, of the wrong shape, or lies.
 
 All of them come from one `Random`, so that a seed tells everything.
 """

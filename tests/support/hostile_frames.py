@@ -1,4 +1,4 @@
-"""What a broken or hostile client might send to a gRPC server: bytes, frames, calls half made.
+"""Bytes, frames and incomplete calls that a hostile client might send to a gRPC server.
 
 All of it comes from one `Random`, so that a seed tells everything.
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.node.server import PodResourcesServer, ServingLimits
-from bursar.adapters.node.socket_file import SocketPlace, held
+from bursar.adapters.node.socket_file import SocketPlace, lock_socket
 from bursar.app.devices.counters import CallCounts
 from bursar.app.devices.ports import CallError, Kubelet, Version
 
@@ -58,16 +58,9 @@ async def serving(
         kubelet, clock=SYSTEM_CLOCK, counts=counts or CallCounts(), limits=limits
     )
     place = SocketPlace(path=str(socket))
-    with held(place):
+    with lock_socket(place):
         await server.start(place)
         try:
             yield server
         finally:
             await server.stop()
-
-
-async def until(fact, seconds: float = 10.0) -> None:
-    """Wait for something that is bound to happen."""
-    async with asyncio.timeout(seconds):
-        while not fact():  # noqa: ASYNC110 - facts of the other side, which tells nobody
-            await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Those who read a PodResources socket: upstream's generated client, Multus' and DCGM's rules.
+"""Clients of a PodResources socket: upstream's generated client, Multus' and DCGM's rules.
 
     async with podresources_client() as client:
         answer = await client.list(socket)

@@ -5,18 +5,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bursar.adapters.pod_resources_codec import ProtobufCodec
-from bursar.app.devices.freshness import FreshnessRules, NodePods
+from bursar.app.devices.node_pods import FreshnessRules, NodePods
 from bursar.app.devices.planning import HoldingPlanning, Planning, latest_pods
 from bursar.app.devices.ports import CallError, SourceError, Version
 from bursar.app.devices.proxy import PodResourcesProxy, ProxyRules
 from bursar.core.devices.allocation import Problem
-from bursar.core.devices.choosing import live_pods
 from bursar.core.devices.claim import Claim, Claims
 from bursar.core.devices.inventory import Inventory
-from bursar.core.devices.pod import DeviceContainer, DevicePod
+from bursar.core.devices.pod import DeviceContainer, DevicePod, live_pods
 from bursar.core.devices.source import KOORDINATOR
-from bursar.wire.pod_resources import v1_pb2 as v1
+from bursar.wire.devices.pod_resources import v1_pb2 as v1
 from support.machine_time import MachineClock, run
 
 GPU = "nvidia.com/gpu"
@@ -124,7 +122,7 @@ class MadeUpInventory:
 class Told:
     news: list[tuple[str, Problem]] = field(default_factory=list)
 
-    def tell(self, pod: DevicePod, problem: Problem) -> None:
+    def report(self, pod: DevicePod, problem: Problem) -> None:
         self.news.append((pod.uid, problem))
 
 
@@ -135,11 +133,9 @@ class Scene:
         self.source = MadeUpPods(self.clock)
         self.inventory = MadeUpInventory()
         self.told = Told()
-        self.codec = ProtobufCodec()
         self.planning = planning or HoldingPlanning(SOURCES)
         self.proxy = PodResourcesProxy(
             kubelet=self.kubelet,
-            codec=self.codec,
             pods=NodePods(
                 self.source,
                 self.clock,

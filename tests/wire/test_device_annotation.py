@@ -1,4 +1,4 @@
-"""Annotations about devices: read as Go reads them, and nothing hostile gets any further."""
+"""Device annotations are decoded as Go decodes them, and hostile ones are rejected."""
 
 import json
 
@@ -16,14 +16,14 @@ from bursar.core.devices.source import (
     Shape,
     Source,
 )
-from bursar.wire.device_annotation import (
+from bursar.wire.devices.annotation import (
     AMOUNTS_MAX,
     CLAIMS_MAX,
     FUNCTIONS_MAX,
     TEXT_LENGTH_MAX,
     decode_claims,
 )
-from bursar.wire.device_values import WORD_LENGTH_MAX
+from bursar.wire.devices.values import WORD_LENGTH_MAX
 
 # How long an example takes says nothing on a machine with other things to do.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,4 +1,4 @@
-"""Koordinator's Device object: what is readable of it counts, the rest is told."""
+"""Koordinator's Device object: entries that cannot be decoded are left out and reported."""
 
 import json
 
@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bursar.core.devices.inventory import Device, Function, Inventory
-from bursar.wire.device_inventory import (
+from bursar.wire.devices.inventory import (
     DEVICES_MAX,
     FUNCTIONS_MAX,
     DeviceObject,

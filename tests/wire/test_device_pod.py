@@ -1,4 +1,4 @@
-"""Pods as far as their devices go: every field of theirs, and no pod lost for another's sake."""
+"""The fields of pods that matter for devices; one broken pod does not affect the others."""
 
 import json
 
@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bursar.core.devices.claim import Claim, Claims
-from bursar.core.devices.pod import DeviceContainer, DevicePod, KnownDevice
+from bursar.core.devices.pod import DeviceContainer, DevicePod, StatusDevice
 from bursar.core.devices.source import KOORDINATOR, Delimiters, KindRule, Layout, Shape, Source
-from bursar.wire.device_pod import ITEMS_MAX, STATED_MAX, DevicePodDecoder
+from bursar.wire.devices.pod import ITEMS_MAX, STATUS_DEVICES_MAX, DevicePodDecoder
 from support.raw_objects import pods
 
 # How long an example takes says nothing on a machine with other things to do.
@@ -108,7 +108,7 @@ def test_every_field_that_matters_is_read():
             ),
             DeviceContainer(name="log"),
         ),
-        passing=(
+        init_containers=(
             DeviceContainer(name="setup", asks={"nvidia.com/gpu": 1}),
             DeviceContainer(name="check", sidecars_before=1),
         ),
@@ -124,12 +124,12 @@ def test_every_field_that_matters_is_read():
                 claims=(Claim(kind="gpu", device="GPU-2", container_index=0),),
             ),
         ),
-        stated=(
-            KnownDevice(container="proxy", resource="claim:net/nic", device="n"),
-            KnownDevice(
+        status_devices=(
+            StatusDevice(container="proxy", resource="claim:net/nic", device="n"),
+            StatusDevice(
                 container="main", resource="nvidia.com/gpu", device="GPU-7", health="Healthy"
             ),
-            KnownDevice(container="main", resource="nvidia.com/gpu", device="GPU-8"),
+            StatusDevice(container="main", resource="nvidia.com/gpu", device="GPU-8"),
         ),
         is_terminating=True,
     )
@@ -200,14 +200,14 @@ def test_one_text_of_two_sources_is_not_mixed_up():
 
 
 def test_status_cannot_state_devices_without_end():
-    resources = [{"resourceID": str(number)} for number in range(STATED_MAX + 5)]
+    resources = [{"resourceID": str(number)} for number in range(STATUS_DEVICES_MAX + 5)]
     status = {
         "containerStatuses": [
             {"name": "c", "allocatedResourcesStatus": [{"name": "a/b", "resources": resources}]}
         ]
     }
 
-    assert len(DECODER.decode(body({"status": status})).stated) == STATED_MAX
+    assert len(DECODER.decode(body({"status": status})).status_devices) == STATUS_DEVICES_MAX
 
 
 @pytest.mark.parametrize("items", [None, [], "absent"])

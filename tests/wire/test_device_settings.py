@@ -1,4 +1,4 @@
-"""The file of sources: what it can say, and where a mistake in it is."""
+"""The settings file of sources, and where its errors are."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from bursar.core.devices.source import (
     Shape,
     Source,
 )
-from bursar.wire.device_settings import KINDS_MAX, NAMES_MAX, SOURCES_MAX, decode_sources
+from bursar.wire.devices.settings import KINDS_MAX, NAMES_MAX, SOURCES_MAX, decode_sources
 
 HAMI = """
 sources:
@@ -138,9 +138,9 @@ def test_koordinators_own_can_be_replaced_or_switched_off():
         (minimal(kinds="{gpu: {res: 1}}"), "sources[0].kinds[gpu].res: unknown; one of resource"),
         (minimal(name=""), "sources[0].name: required, but missing or empty"),
         (minimal(name="Other"), "sources[0].name: small letters, digits and dashes"),
-        (minimal(name="kubelet"), '1:18: sources[0].name: "kubelet" is taken'),
-        (minimal(name="status"), 'sources[0].name: "status" is taken'),
-        (minimal(name="dra"), 'sources[0].name: "dra" is taken'),
+        (minimal(name="kubelet"), '1:18: sources[0].name: "kubelet" is reserved'),
+        (minimal(name="status"), 'sources[0].name: "status" is reserved'),
+        (minimal(name="dra"), 'sources[0].name: "dra" is reserved'),
         (minimal(name="1"), "sources[0].name: a string is expected, found a number; quote it"),
         (minimal(annotation=""), "sources[0].annotation: required"),
         (minimal(annotation="a b"), "sources[0].annotation: no key of an annotation"),
@@ -160,9 +160,9 @@ def test_koordinators_own_can_be_replaced_or_switched_off():
         (minimal(layout="{kind: npu}"), 'sources[0].layout.kind: "npu" is none of the kinds'),
         (
             minimal(layout='{shape: list, fields: {kind: ""}}'),
-            "sources[0].layout.kind: required, for the devices do not say their kind",
+            "sources[0].layout.kind: required, because the devices do not name their kind",
         ),
-        (minimal(layout="{shape: delimited}"), "sources[0].layout.kind: required, for"),
+        (minimal(layout="{shape: delimited}"), "sources[0].layout.kind: required, because"),
         (
             minimal(layout="{shape: delimited, kind: gpu, fields: {}}"),
             "sources[0].layout.fields: only JSON has these",

@@ -1,4 +1,4 @@
-"""Kubelet's answers: nothing of them is lost, and what is added is written as kubelet writes."""
+"""Kubelet's responses: nothing is lost, and added lines are encoded as kubelet does."""
 
 import pytest
 from google.protobuf.message import Message
@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import generate_protocol
 from bursar.core.devices.allocation import Additions, Entry, ReportedContainer, ReportedPod
-from bursar.wire.pod_resources import v1_pb2 as v1
-from bursar.wire.pod_resources import v1alpha1_pb2 as v1alpha1
-from bursar.wire.pod_resources.answer import AllocatableMessage, PodsMessage, decode_request
-from bursar.wire.pod_resources.pods import POD_BYTES_MAX, Pods
+from bursar.wire.devices.pod_resources import v1_pb2 as v1
+from bursar.wire.devices.pod_resources import v1alpha1_pb2 as v1alpha1
+from bursar.wire.devices.pod_resources.pod_cache import POD_BYTES_MAX, PodCache
+from bursar.wire.devices.pod_resources.response import AllocatableResponse, PodsResponse
 
 # How long an example takes says nothing on a machine with other things to do.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,12 +37,12 @@ def node_answer() -> v1.ListPodResourcesResponse:
     return answer
 
 
-def opened(answer: Message | bytes, *, has_topology: bool = True) -> PodsMessage:
+def opened(answer: Message | bytes, *, has_topology: bool = True) -> PodsResponse:
     body = answer if isinstance(answer, bytes) else answer.SerializeToString()
-    return PodsMessage(body, Pods(has_topology=has_topology))
+    return PodsResponse(body, PodCache(has_topology=has_topology))
 
 
-def read(message: PodsMessage) -> v1.ListPodResourcesResponse:
+def read(message: PodsResponse) -> v1.ListPodResourcesResponse:
     return v1.ListPodResourcesResponse.FromString(message.encode())
 
 
@@ -75,7 +75,7 @@ def test_bytes_of_one_version_are_read_by_the_other():
 
 
 def test_answer_names_its_pods_in_kubelets_order():
-    assert opened(node_answer()).names() == [("ml", "train-0"), ("shop", "web")]
+    assert opened(node_answer()).keys == [("ml", "train-0"), ("shop", "web")]
 
 
 def test_pod_is_reported_with_sidecars_lines_and_topology():
@@ -106,7 +106,7 @@ def test_answer_to_which_nothing_is_added_is_the_same_bytes():
 
 def test_lines_are_added_after_kubelets_own_and_nothing_else_changes():
     message = opened(node_answer())
-    message.add(0, Additions(entries={"main": (GPU, ANY_GPU), "gone": (GPU,)}))
+    message.enlarge(0, Additions(entries={"main": (GPU, ANY_GPU), "gone": (GPU,)}))
 
     expected = node_answer()
     lines = expected.pod_resources[0].containers[1].devices
@@ -117,7 +117,7 @@ def test_lines_are_added_after_kubelets_own_and_nothing_else_changes():
 
 def test_numa_node_zero_is_not_the_same_as_no_topology():
     message = opened(node_answer())
-    message.add(1, Additions(entries={"web": (GPU, ANY_GPU)}))
+    message.enlarge(1, Additions(entries={"web": (GPU, ANY_GPU)}))
 
     known, unknown = read(message).pod_resources[1].containers[0].devices
     assert known.HasField("topology")
@@ -127,7 +127,7 @@ def test_numa_node_zero_is_not_the_same_as_no_topology():
 
 def test_older_version_is_told_no_topology():
     message = opened(node_answer(), has_topology=False)
-    message.add(1, Additions(entries={"web": (GPU,)}))
+    message.enlarge(1, Additions(entries={"web": (GPU,)}))
 
     (line,) = read(message).pod_resources[1].containers[0].devices
     assert not line.HasField("topology")
@@ -136,7 +136,7 @@ def test_older_version_is_told_no_topology():
 def test_lines_are_put_in_order_of_their_resource_only_where_that_is_wanted():
     message = opened(node_answer())
     early = Entry(resource="", devices=("", "x"))
-    message.add(0, Additions(entries={"main": (GPU, early)}, sorts=True))
+    message.enlarge(0, Additions(entries={"main": (GPU, early)}, sorts=True))
 
     main = read(message).pod_resources[0].containers[1]
     assert [(line.resource_name, list(line.device_ids)) for line in main.devices] == [
@@ -151,18 +151,18 @@ def test_lines_are_put_in_order_of_their_resource_only_where_that_is_wanted():
 def test_lines_of_one_resource_stay_in_their_order_when_sorted():
     message = opened(node_answer())
     twice = (ANY_GPU, GPU)
-    message.add(1, Additions(entries={"web": twice}, sorts=True))
+    message.enlarge(1, Additions(entries={"web": twice}, sorts=True))
 
     assert [entry.devices for entry in reported_again(message, 1)] == [("GPU-2",), ("GPU-1",)]
 
 
-def reported_again(message: PodsMessage, index: int) -> tuple[Entry, ...]:
+def reported_again(message: PodsResponse, index: int) -> tuple[Entry, ...]:
     return opened(message.encode()).reported(index).containers[0].entries
 
 
 def test_lines_are_sorted_even_if_none_is_added():
     message = opened(node_answer())
-    message.add(0, Additions(entries={"main": ()}, sorts=True))
+    message.enlarge(0, Additions(entries={"main": ()}, sorts=True))
 
     names = [line.resource_name for line in read(message).pod_resources[0].containers[1].devices]
     assert names == ["vendor.example/fuse", "vendor.example/nic"]
@@ -170,27 +170,42 @@ def test_lines_are_sorted_even_if_none_is_added():
 
 def test_line_without_ids_can_be_added():
     message = opened(node_answer())
-    message.add(1, Additions(entries={"web": (Entry(resource="nvidia.com/gpu", devices=()),)}))
+    message.enlarge(1, Additions(entries={"web": (Entry(resource="nvidia.com/gpu", devices=()),)}))
 
     assert reported_again(message, 1) == (Entry(resource="nvidia.com/gpu", devices=()),)
 
 
 def test_same_pod_in_the_next_answer_gets_what_is_due_then():
-    pods = Pods(has_topology=True)
+    pods = PodCache(has_topology=True)
     body = node_answer().SerializeToString()
     for entries in ((GPU,), (GPU,), (ANY_GPU,), ()):
-        message = PodsMessage(body, pods)
+        message = PodsResponse(body, pods)
         message.reported(1)
-        message.add(1, Additions(entries={"web": entries}))
+        message.enlarge(1, Additions(entries={"web": entries}))
 
         assert reported_again(message, 1) == entries
         assert message.reported(1).containers[0].entries == ()
 
 
+def test_pod_whose_lines_change_places_gets_the_same_additions():
+    cache, additions = PodCache(has_topology=True), Additions(entries={"main": (GPU,)})
+    turned = node_answer()
+    lines = turned.pod_resources[0].containers[1].devices
+    lines.reverse()
+    for answer in (node_answer(), turned):
+        message = PodsResponse(answer.SerializeToString(), cache)
+        message.enlarge(0, additions)
+        answer.pod_resources[0].containers[1].devices.add(
+            resource_name="nvidia.com/gpu", device_ids=["GPU-1"]
+        ).topology.nodes.add(ID=0)
+
+        assert read(message) == answer
+
+
 def test_pod_that_is_added_to_twice_has_only_the_last_addition():
     message = opened(node_answer())
-    message.add(1, Additions(entries={"web": (GPU,)}))
-    message.add(1, Additions(entries={"web": (ANY_GPU,)}))
+    message.enlarge(1, Additions(entries={"web": (GPU,)}))
+    message.enlarge(1, Additions(entries={"web": (ANY_GPU,)}))
 
     assert reported_again(message, 1) == (ANY_GPU,)
 
@@ -200,8 +215,8 @@ def test_pods_without_devices_can_be_left_out():
     answer.pod_resources.add(name="idle", namespace="shop").containers.add(name="idle")
     answer.pod_resources.add(name="bare", namespace="shop")
     message = opened(answer.SerializeToString() + UNKNOWN_FIELD)
-    message.add(1, Additions(entries={"web": (GPU,)}))
-    message.add(2, Additions(entries={"idle": ()}))
+    message.enlarge(1, Additions(entries={"web": (GPU,)}))
+    message.enlarge(2, Additions(entries={"idle": ()}))
     message.keep_only_with_devices()
 
     assert [pod.name for pod in read(message).pod_resources] == ["train-0", "web"]
@@ -221,7 +236,7 @@ def test_pod_with_a_claim_alone_has_devices():
 def test_answer_about_one_pod_is_read_alike():
     one = v1.GetPodResourcesResponse(pod_resources=node_answer().pod_resources[1])
     message = opened(one)
-    message.add(0, Additions(entries={"web": (GPU,)}))
+    message.enlarge(0, Additions(entries={"web": (GPU,)}))
 
     merged = v1.GetPodResourcesResponse.FromString(message.encode())
     assert [line.resource_name for line in merged.pod_resources.containers[0].devices] == [
@@ -230,18 +245,18 @@ def test_answer_about_one_pod_is_read_alike():
 
 
 def test_empty_answer_is_about_no_pods():
-    assert opened(b"").names() == []
+    assert opened(b"").keys == []
     assert opened(b"").encode() == b""
 
 
 def test_pods_and_lines_too_long_to_remember_are_read_all_the_same():
     long = Entry(resource="r" * 512, devices=("d" * POD_BYTES_MAX,))
-    pods = Pods(has_topology=True)
-    message = PodsMessage(node_answer().SerializeToString(), pods)
-    message.add(1, Additions(entries={"web": (long,)}))
+    pods = PodCache(has_topology=True)
+    message = PodsResponse(node_answer().SerializeToString(), pods)
+    message.enlarge(1, Additions(entries={"web": (long,)}))
 
     for _ in range(2):
-        assert PodsMessage(message.encode(), pods).reported(1).containers[0].entries == (long,)
+        assert PodsResponse(message.encode(), pods).reported(1).containers[0].entries == (long,)
 
 
 @pytest.mark.parametrize(
@@ -255,9 +270,58 @@ def test_bytes_that_are_no_answer_are_refused(body):
 def test_line_that_cannot_be_read_is_refused_only_when_somebody_looks():
     message = opened(b"\x0a\x0a\x0a\x01p\x1a\x05\x12\x03\x0a\x01\xff")
 
-    assert message.names() == [("", "p")]
+    assert message.keys == [("", "p")]
     with pytest.raises(ValueError, match=r"^not a line of devices$"):
         message.reported(0)
+
+
+# ------------------------------------------------------------------ planned additions
+
+
+def planned_for(asked: list[str], additions: Additions | None):
+    def plan(pod: ReportedPod) -> Additions | None:
+        asked.append(pod.name)
+        return additions
+
+    return plan
+
+
+@pytest.mark.parametrize("has_topology", [True, False])
+def test_only_wanted_pods_are_planned_for_and_added_to(has_topology):
+    message = opened(node_answer(), has_topology=has_topology)
+    asked: list[str] = []
+    message.add([("shop", "web")], planned_for(asked, Additions(entries={"web": (GPU,)})))
+
+    assert asked == ["web"]
+    assert read(message).pod_resources[0] == node_answer().pod_resources[0]
+    (line,) = read(message).pod_resources[1].containers[0].devices
+    assert line.HasField("topology") == has_topology
+
+
+def test_pod_that_the_plan_leaves_alone_stays_as_it_is():
+    body = node_answer().SerializeToString()
+    message = opened(body)
+    message.add(message.keys, planned_for([], None))
+
+    assert message.encode() is body
+
+
+def test_pod_with_unreadable_lines_stays_as_it_is_and_the_others_are_filled():
+    broken = b"\x0a\x0a\x0a\x01p\x1a\x05\x12\x03\x0a\x01\xff"
+    message = opened(broken + node_answer().SerializeToString())
+    message.add(message.keys, planned_for([], Additions(entries={"main": (GPU,), "web": (GPU,)})))
+
+    assert message.encode().startswith(broken)
+    assert message.encode().count(b"GPU-1") == 2
+
+
+def test_error_of_the_plan_is_not_hidden():
+    def plan(_: ReportedPod) -> Additions | None:
+        raise ValueError("a mistake of ours")
+
+    message = opened(node_answer())
+    with pytest.raises(ValueError, match="a mistake of ours"):
+        message.add(message.keys, plan)
 
 
 # ------------------------------------------------------------------ unknown fields
@@ -343,7 +407,7 @@ def test_fields_nobody_knows_survive_additions_at_every_level(answer, sorts):
     body = with_unknown(answer)
     message = opened(body)
     for index, pod in enumerate(answer.pod_resources):
-        message.add(
+        message.enlarge(
             index, Additions(entries={each.name: (GPU,) for each in pod.containers}, sorts=sorts)
         )
 
@@ -367,7 +431,7 @@ def test_nothing_added_to_lines_gives_equal_bytes_after_reading_and_writing(answ
     body = answer.SerializeToString()
     message = opened(body)
     for index, pod in enumerate(answer.pod_resources):
-        message.add(index, Additions(entries={each.name: () for each in pod.containers}))
+        message.enlarge(index, Additions(entries={each.name: () for each in pod.containers}))
 
     assert message.encode() == body
 
@@ -377,14 +441,14 @@ def test_nothing_added_to_lines_gives_equal_bytes_after_reading_and_writing(answ
 def test_random_bytes_are_read_or_refused(body):
     try:
         message = opened(body)
-        for index in range(len(message.names())):
+        for index in range(len(message.keys)):
             message.reported(index)
     except ValueError:
         return
     assert message.encode() == body
 
 
-# ------------------------------------------------------------------ allocatable, requests
+# ------------------------------------------------------------------ allocatable
 
 
 def test_allocatable_devices_are_read_and_added_to():
@@ -392,7 +456,7 @@ def test_allocatable_devices_are_read_and_added_to():
     answer.devices.add(resource_name="vendor.example/nic", device_ids=["a"])
     answer.memory.add(memory_type="memory", size=5)
     body = answer.SerializeToString() + UNKNOWN_FIELD
-    message = AllocatableMessage(body)
+    message = AllocatableResponse(body)
 
     assert message.entries() == [Entry(resource="vendor.example/nic", devices=("a",))]
     message.add([])
@@ -407,11 +471,6 @@ def test_allocatable_devices_are_read_and_added_to():
     assert UNKNOWN_FIELD in message.encode()
 
 
-def test_request_of_one_pod_names_it():
-    request = v1.GetPodResourcesRequest(pod_name="web", pod_namespace="shop")
-
-    assert decode_request(request.SerializeToString()) == ("shop", "web")
-    with pytest.raises(ValueError, match=r"^not a request"):
-        decode_request(b"\x0a")
+def test_bytes_that_are_no_allocatable_answer_are_refused():
     with pytest.raises(ValueError, match=r"^not an answer"):
-        AllocatableMessage(b"\x0a")
+        AllocatableResponse(b"\x0a")

@@ -1,30 +1,24 @@
-"""Reading once what a cluster says about devices: pods, inventories and claims.
+"""Read pods, inventories and ResourceClaims of a cluster once.
 
-Only pods are a must. A cluster without inventories is common, and many who may see pods
-may not see the rest: both are told, and the answer is given without.
+Only pods are required. Many clusters have no inventories, and many users may list pods but not the
+other kinds. Both are reported as problems, and the result is made without them.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
-from bursar.adapters.device_sources import DEVICES
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import ForbiddenError, NotFoundError, Query, Reader, Resource
+from bursar.app.devices.kinds import DEVICES, RESOURCE_CLAIMS
 from bursar.app.devices.report import Evidence
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import DevicePod
-from bursar.core.devices.register import DynamicDevice
+from bursar.core.devices.rows import ClaimDevice
 from bursar.core.devices.source import Source
-from bursar.wire.device_claims import decode_resource_claim
-from bursar.wire.device_inventory import decode_device_object
-from bursar.wire.device_pod import DevicePodDecoder
-
-RESOURCE_CLAIMS: Final = tuple(
-    Resource("resource.k8s.io", version, "resourceclaims", "ResourceClaim")
-    for version in ("v1", "v1beta2", "v1beta1")
-)
-"""Newest first. A cluster serves some of them, with the same claims in each."""
+from bursar.wire.devices.inventory import decode_device_object
+from bursar.wire.devices.pod import DevicePodDecoder
+from bursar.wire.devices.resource_claim import decode_resource_claim
 
 T = TypeVar("T")
 
@@ -32,10 +26,10 @@ T = TypeVar("T")
 async def read_evidence(
     reader: Reader, sources: Iterable[Source], *, namespace: str = "", node: str = ""
 ) -> Evidence:
-    """Everything, or what one node has. Raises `ClusterError`.
+    """Read everything, or what one node has. Raises `ClusterError`.
 
-    A namespace is for those who may see no other: two pods that hold one device may be
-    in different namespaces, so all are read where that is allowed.
+    All namespaces are read if that is allowed, because two pods that hold one device may be in
+    different namespaces. Otherwise only `namespace` is read.
     """
     reading = _Reading(reader)
     pods = await reading.pods(DevicePodDecoder(sources).decode, namespace, node)
@@ -62,7 +56,7 @@ class _Reading:
             if not namespace:
                 raise
         self.problems.append(
-            "pods of other namespaces may not be seen; whether they hold the same is not known"
+            "pods of other namespaces may not be listed; conflicts with them are not found"
         )
         query = Query(namespace=namespace, field_selector=selector)
         return await self._objects(PODS, query, decode)
@@ -72,7 +66,7 @@ class _Reading:
         try:
             found = await self._objects(DEVICES, query, decode_device_object)
         except NotFoundError:
-            self.problems.append(f"no {DEVICES} in this cluster; ids are not compared with any")
+            self.problems.append(f"no {DEVICES} in this cluster; ids are not checked")
             return {}
         except ForbiddenError as error:
             self.problems.append(f"left out: {DEVICES}: {error.message}")
@@ -81,7 +75,7 @@ class _Reading:
             self.problems.extend(f"{DEVICES} {each.node}: {line}" for line in each.problems)
         return {each.node: each.inventory for each in found}
 
-    async def dynamic(self, namespace: str) -> list[DynamicDevice]:
+    async def dynamic(self, namespace: str) -> list[ClaimDevice]:
         for version in RESOURCE_CLAIMS:
             try:
                 claims = await self._claims(version, namespace)
@@ -91,10 +85,10 @@ class _Reading:
                 self.problems.append(f"left out: {version}: {error.message}")
                 return []
             return [device for claim in claims for device in claim]
-        # An older cluster, where nobody could have such a claim.
+        # A cluster without DRA has no ResourceClaims.
         return []
 
-    async def _claims(self, version: Resource, namespace: str) -> list[tuple[DynamicDevice, ...]]:
+    async def _claims(self, version: Resource, namespace: str) -> list[tuple[ClaimDevice, ...]]:
         try:
             return await self._objects(version, Query(), decode_resource_claim)
         except ForbiddenError:

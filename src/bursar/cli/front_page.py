@@ -22,7 +22,7 @@ VERBS: Final = {
     ),
     "devices": (
         "bursar.cli.devices.devices:devices",
-        "List the devices each pod holds, and where reports conflict.",
+        "List which pod holds which device.",
     ),
     "manifests": (
         "bursar.cli.install.manifests:manifests",

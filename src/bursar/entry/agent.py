@@ -11,8 +11,8 @@ from typing import Final
 
 from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.device_reading import DeviceReading, SourcesFileError, read_sources
-from bursar.adapters.device_sources import ApiPods, WatchedInventory
+from bursar.adapters.device_watch import ApiPods, WatchedInventory
+from bursar.adapters.files.device_sources import SourcesFileError, read_sources
 from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kubelet.access import READ_ONLY, KubeletAccess, kubelet_access
@@ -24,11 +24,10 @@ from bursar.adapters.kubelet.endpoint import (
     NodeEndpoint,
 )
 from bursar.adapters.kubelet.pods import KubeletLimits, KubeletPods
-from bursar.adapters.node.attendance import ADVICE, Attendance, Found
 from bursar.adapters.node.kubelet_socket import KubeletSocket
 from bursar.adapters.node.server import PodResourcesServer
-from bursar.adapters.node.socket_file import SocketFileError, held
-from bursar.adapters.pod_resources_codec import ProtobufCodec
+from bursar.adapters.node.socket_file import SocketFileError
+from bursar.adapters.node.socket_keeper import ADVICE, SocketKeeper, SocketOwner
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.telemetry.agent_families import AgentView, agent_families
 from bursar.adapters.telemetry.agent_health import (
@@ -43,20 +42,20 @@ from bursar.adapters.telemetry.agent_metrics import agent_metrics
 from bursar.adapters.telemetry.agent_upstream import MeasuredKubelet
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.devices.counters import CallCounts
-from bursar.app.devices.freshness import NodePods
-from bursar.app.devices.places import PodsFrom
-from bursar.app.devices.planning import (
-    CompatPlanning,
-    HoldingPlanning,
-    Planning,
-    latest_pods,
-)
-from bursar.app.devices.pod_events import (
+from bursar.app.devices.defaults import PodsFrom
+from bursar.app.devices.events import (
     BUDGET,
     COMPONENT,
     DeviceReason,
     PodEvents,
     ProblemLog,
+)
+from bursar.app.devices.node_pods import NodePods
+from bursar.app.devices.planning import (
+    CompatPlanning,
+    HoldingPlanning,
+    Planning,
+    latest_pods,
 )
 from bursar.app.devices.ports import InventorySource, PodSource, Reporter
 from bursar.app.devices.proxy import PodResourcesProxy
@@ -65,9 +64,11 @@ from bursar.app.log import Log
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.live_cluster import kubeconfigs
 from bursar.cli.processes.agent_options import AgentSettings
-from bursar.core.devices.choosing import live_pods
 from bursar.core.devices.inventory import Inventory
+from bursar.core.devices.pod import live_pods
+from bursar.core.devices.source import Source
 from bursar.entry.lifetime import run_process
+from bursar.wire.devices.pod import DevicePodDecoder
 
 LOG: Final = Log("agent")
 LOOPBACK: Final = "127.0.0.1"
@@ -80,11 +81,11 @@ def run_agent(settings: AgentSettings) -> None:
     """Answer clients until SIGTERM or SIGINT. Raises `BadInputError`."""
     try:
         access = _find_cluster(settings)
-        reading = DeviceReading(read_sources(settings.sources_file))
+        sources = read_sources(settings.sources_file)
         run_process(
             LOG,
             settings.log,
-            _work(settings, access, reading),
+            _work(settings, access, sources),
             node=settings.node,
             server="none" if access is None else access.server,
             context="" if access is None else access.context,
@@ -142,7 +143,7 @@ class _Agent:
     proxy: PodResourcesProxy
     limited: RateLimited
     server: PodResourcesServer
-    attendance: Attendance
+    keeper: SocketKeeper
     calls: CallCounts
 
     @property
@@ -171,7 +172,7 @@ class _Agent:
 
     async def _serving(self) -> Part:
         path = self.settings.place.path
-        if self.attendance.found is Found.ANOTHER:
+        if self.keeper.owner is SocketOwner.ANOTHER:
             return Part("serving", f"{path}: {ADVICE}")
         return await socket_part("serving", path)
 
@@ -179,7 +180,7 @@ class _Agent:
         pods, now = self.proxy.pods, SYSTEM_CLOCK.monotonic()
         since = pods.counts.failing_since_s
         view = AgentView(
-            is_serving=self.attendance.found is Found.US,
+            is_serving=self.keeper.owner is SocketOwner.AGENT,
             calls=self.calls,
             rate_limited=self.limited.refused,
             upstream=self.kubelet.counts,
@@ -192,28 +193,24 @@ class _Agent:
         return agent_metrics(agent_families(view), self.cluster.recorder)
 
 
-def _planning(settings: AgentSettings, reading: DeviceReading) -> Planning:
+def _planning(settings: AgentSettings, sources: Sequence[Source]) -> Planning:
     if settings.is_compat:
         return CompatPlanning()
-    return HoldingPlanning(reading.sources, settings.rules)
+    return HoldingPlanning({each.name: each for each in sources}, settings.rules)
 
 
 def _cluster(
-    settings: AgentSettings, client: KubeClient | None, reading: DeviceReading
+    settings: AgentSettings, client: KubeClient | None, decoder: DevicePodDecoder
 ) -> _Cluster:
     if client is None:
         return _Cluster()
     random, is_watched = SystemRandom(), settings.pods_from is PodsFrom.API
     return _Cluster(
-        inventory=WatchedInventory(
-            client,
-            settings.node,
-            clock=SYSTEM_CLOCK,
-            random=random,
-            decode=reading.inventory,
-        ),
+        inventory=WatchedInventory(client, settings.node, clock=SYSTEM_CLOCK, random=random),
         recorder=_recorder(settings, client) if settings.tells_events else None,
-        pods=ApiPods(client, settings.node, clock=SYSTEM_CLOCK, random=random, decode=reading.pod)
+        pods=ApiPods(
+            client, settings.node, clock=SYSTEM_CLOCK, random=random, decode=decoder.decode
+        )
         if is_watched
         else None,
     )
@@ -243,12 +240,12 @@ def _kubelet_pods(
     settings: AgentSettings,
     access: ClusterAccess | None,
     client: KubeClient | None,
-    reading: DeviceReading,
+    decoder: DevicePodDecoder,
 ) -> KubeletPods:
     return KubeletPods(
         _endpoint(settings, client),
         _kubelet_access(settings, access),
-        decode=reading.pods,
+        decode=decoder.decode_list,
         limits=KubeletLimits(seconds=settings.freshness.read_s),
     )
 
@@ -272,27 +269,28 @@ def _endpoint(settings: AgentSettings, client: KubeClient | None) -> EndpointSou
 
 
 async def _work(
-    settings: AgentSettings, access: ClusterAccess | None, reading: DeviceReading
+    settings: AgentSettings, access: ClusterAccess | None, sources: Sequence[Source]
 ) -> None:
     if access is None:
         LOG.warning("no API server: devices have no inventory and pods get no events")
+    decoder = DevicePodDecoder(sources)
     async with AsyncExitStack() as stack:
-        stack.enter_context(held(settings.place))
+        stack.enter_context(lock_socket(settings.place))
         client = None
         if access is not None:
             client = await stack.enter_async_context(
                 KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom())
             )
-        cluster = _cluster(settings, client, reading)
+        cluster = _cluster(settings, client, decoder)
         source: PodSource | None = cluster.pods
         if source is None:
-            kubelet_pods = _kubelet_pods(settings, access, client, reading)
+            kubelet_pods = _kubelet_pods(settings, access, client, decoder)
             source = await stack.enter_async_context(kubelet_pods)
         socket = await stack.enter_async_context(
             KubeletSocket(settings.kubelet_socket, limits=settings.kubelet)
         )
         kubelet = MeasuredKubelet(socket, SYSTEM_CLOCK)
-        await _run(_composed(settings, cluster, source, kubelet, reading=reading))
+        await _run(_composed(settings, cluster, source, kubelet, sources=sources))
 
 
 def _composed(
@@ -301,21 +299,20 @@ def _composed(
     source: PodSource,
     kubelet: MeasuredKubelet,
     *,
-    reading: DeviceReading,
+    sources: Sequence[Source],
 ) -> _Agent:
     inventory: InventorySource = cluster.inventory or _NoInventory()
     proxy = PodResourcesProxy(
         kubelet=kubelet,
-        codec=ProtobufCodec(),
         pods=NodePods(
             source,
             SYSTEM_CLOCK,
             settings.freshness,
-            choose=latest_pods if settings.is_compat else live_pods,
-            hear=None if cluster.pods is None else cluster.pods.newest,
+            by_key=latest_pods if settings.is_compat else live_pods,
+            watched=None if cluster.pods is None else cluster.pods.cached,
         ),
         inventory=inventory,
-        planning=_planning(settings, reading),
+        planning=_planning(settings, sources),
         reporter=_reporter(cluster.recorder),
         clock=SYSTEM_CLOCK,
         rules=settings.proxy,
@@ -329,7 +326,7 @@ def _composed(
         proxy=proxy,
         limited=limited,
         server=server,
-        attendance=Attendance(server, settings.place, clock=SYSTEM_CLOCK, say=LOG.info),
+        keeper=SocketKeeper(server, settings.place, clock=SYSTEM_CLOCK, say=LOG.info),
         calls=calls,
     )
 
@@ -362,7 +359,7 @@ async def _serve(found: _Agent) -> None:
     # Nearly all that is made later goes by itself; to collect amid an answer makes its client wait.
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     try:
-        await found.attendance.run()
+        await found.keeper.run()
     finally:
         await found.server.stop()
         await found.proxy.pods.close()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bursar.adapters.admission.leader_client import LeaderClientSettings
+from bursar.adapters.admission.leader_client import LeaderClient, LeaderClientSettings
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
 from bursar.adapters.kube.token_review import TokenReviewer

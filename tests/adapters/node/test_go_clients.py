@@ -1,6 +1,5 @@
 """Upstream's Go client and kubelet's own Go server, with our server and client between them."""
 
-import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from urllib.parse import quote
 
@@ -8,9 +7,8 @@ import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.node.kubelet_socket import KubeletSocket
-from bursar.adapters.pod_resources_codec import ProtobufCodec
 from bursar.app.devices.counters import CallCounts
-from bursar.app.devices.freshness import FreshnessRules, NodePods
+from bursar.app.devices.node_pods import FreshnessRules, NodePods
 from bursar.app.devices.planning import HoldingPlanning
 from bursar.app.devices.proxy import PodResourcesProxy
 from bursar.app.devices.rate_limit import RateLimited, RateRules
@@ -23,9 +21,10 @@ from support.kubelet_server import (
     Pod,
     kubelet_server,
 )
-from support.node_sockets import serving, until
+from support.node_sockets import serving
 from support.podresources_client import ALLOCATABLE, ALPHA_LIST, GET, LIST, podresources_client
 from support.proxy_scene import SOURCES, MadeUpInventory, MadeUpPods, Told, gpu_pod
+from support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -44,13 +43,16 @@ class Between:
         self.told = Told()
         self.counts = CallCounts()
 
+    async def listed_again(self):
+        listed = await self.client.list(self.socket)
+        return listed if listed.code == "OK" else None
+
     @asynccontextmanager
     async def proxied(self, rate: RateRules):
         async with KubeletSocket(str(self.kubelet.socket)) as upstream:
             pods = NodePods(self.source, SYSTEM_CLOCK, FreshnessRules())
             proxy = PodResourcesProxy(
                 kubelet=upstream,
-                codec=ProtobufCodec(),
                 pods=pods,
                 inventory=MadeUpInventory(),
                 planning=HoldingPlanning(SOURCES),
@@ -148,9 +150,7 @@ async def test_kubelet_that_restarts_is_found_again(tmp_path):
         await scene.kubelet.kill()
         during = await scene.client.list(scene.socket)
         await scene.kubelet.start()
-        async with asyncio.timeout(5):
-            while (after := await scene.client.list(scene.socket)).code != "OK":
-                await SYSTEM_CLOCK.sleep(0.05)
+        after = await until(scene.listed_again, "kubelet is found again")
 
     assert during.code == "UNAVAILABLE"
     assert before.devices == after.devices == {"team/a": {"main": {GPU: ["GPU-1"]}}}

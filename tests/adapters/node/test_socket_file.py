@@ -1,4 +1,4 @@
-"""The name under which our socket is found: moved into place whole, and only over a socket."""
+"""The socket file is replaced atomically, and nothing but a socket is replaced."""
 
 import grp
 import os
@@ -14,9 +14,9 @@ from bursar.adapters.node.socket_file import (
     SocketFileError,
     SocketPlace,
     check_path,
-    held,
     identity,
     is_same,
+    lock_socket,
     publish,
 )
 
@@ -36,7 +36,7 @@ def place_in(folder, **rules):
 
 
 def serve(place):
-    with held(place):
+    with lock_socket(place):
         publish(place, listen)
 
 
@@ -80,7 +80,7 @@ def test_folder_that_is_made_is_given_to_the_group(tmp_path):
 
 def test_folder_for_a_group_that_is_not_there_is_not_left_behind(tmp_path):
     place = place_in(tmp_path / "run", group="no-such-group")
-    with pytest.raises(SocketFileError, match="no such group"), held(place):
+    with pytest.raises(SocketFileError, match="no such group"), lock_socket(place):
         pass
 
     assert names(tmp_path) == []
@@ -88,7 +88,7 @@ def test_folder_for_a_group_that_is_not_there_is_not_left_behind(tmp_path):
 
 def test_what_is_published_can_be_told_from_what_others_put_there(tmp_path):
     place = place_in(tmp_path)
-    with held(place):
+    with lock_socket(place):
         first = publish(place, listen)
         found = identity(place.path)
         second = publish(place, listen)
@@ -107,7 +107,7 @@ def test_socket_is_made_where_nobody_else_may_enter(tmp_path):
         assert not Path(place.path).exists()
         listen(path)
 
-    with held(place):
+    with lock_socket(place):
         publish(place, watched)
 
     assert modes == [0o700]
@@ -123,7 +123,7 @@ def test_old_socket_is_replaced_in_one_step(tmp_path):
         listen(path)
         during.append(Path(place.path).stat().st_ino)
 
-    with held(place):
+    with lock_socket(place):
         publish(place, watched)
 
     assert during == [before]
@@ -141,9 +141,9 @@ def test_what_is_no_socket_is_not_replaced(tmp_path, kind):
         (tmp_path / "kubelet.sock").symlink_to("elsewhere")
     before = identity(place.path)
 
-    with pytest.raises(SocketFileError, match="no socket"):
+    with pytest.raises(SocketFileError, match="not a socket"):
         publish(place, listen)
-    with pytest.raises(SocketFileError, match="no socket"), held(place):
+    with pytest.raises(SocketFileError, match="not a socket"), lock_socket(place):
         pass
     assert identity(place.path) == before
     assert names(tmp_path) == ["kubelet.sock"]
@@ -151,9 +151,13 @@ def test_what_is_no_socket_is_not_replaced(tmp_path, kind):
 
 def test_second_agent_is_turned_away_until_the_first_has_ended(tmp_path):
     place = place_in(tmp_path)
-    with held(place), pytest.raises(SocketFileError, match="another agent"), held(place):
+    with (
+        lock_socket(place),
+        pytest.raises(SocketFileError, match="another agent"),
+        lock_socket(place),
+    ):
         pass
-    with held(place):
+    with lock_socket(place):
         publish(place, listen)
 
     assert Path(place.path).exists()
@@ -175,7 +179,7 @@ def test_path_too_long_for_a_socket_is_refused_with_numbers():
     place = SocketPlace(path="/run/" + "x" * 95 + "/kubelet.sock")
     with (
         pytest.raises(SocketFileError, match="113 bytes are too many for a socket, 107"),
-        held(place),
+        lock_socket(place),
     ):
         pass
 
@@ -215,7 +219,7 @@ def test_file_in_the_place_of_the_folder_is_named(tmp_path, below):
     file = tmp_path / "run"
     file.write_text("precious")
     place = SocketPlace(path=f"{file}/{below}kubelet.sock")
-    with pytest.raises(SocketFileError) as told, held(place):
+    with pytest.raises(SocketFileError) as told, lock_socket(place):
         pass
 
     assert str(told.value) == f"{place.path}: {file} is no folder"

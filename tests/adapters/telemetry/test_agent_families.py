@@ -14,7 +14,7 @@ from bursar.adapters.telemetry.agent_upstream import BOUNDS_S, MeasuredKubelet, 
 from bursar.adapters.telemetry.exposition import exposition
 from bursar.app.cluster.events.recorder import Drop
 from bursar.app.devices.counters import CallCounts, Method, ProxyCounts
-from bursar.app.devices.freshness import FreshnessCounts
+from bursar.app.devices.node_pods import FreshnessCounts
 from bursar.app.devices.ports import CallError, Version
 from bursar.core.devices.allocation import ProblemKind
 from bursar.core.devices.inventory import Device, Inventory

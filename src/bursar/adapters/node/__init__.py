@@ -1,1 +1,1 @@
-"""What a node offers to programs on it: kubelet's PodResources socket, and ours beside it."""
+"""Sockets on the node: kubelet's PodResources socket, and the agent's own."""

@@ -1,13 +1,11 @@
-"""Kubelet's PodResources socket as a client sees it: bytes there, bytes back.
+"""A client of kubelet's PodResources socket. Messages are bytes.
 
-A kubelet that restarts leaves the old socket behind and makes a new one of the same name. gRPC
-connects by name, and is told here not to be patient: while it waits to try again, calls fail at
-once, and clients of ours would rather wait a moment than be told of yesterday's failure.
+When kubelet restarts it replaces its socket, and gRPC connects to the new one by its path. The
+reconnect back-off is short: while gRPC backs off, every call fails at once with the old error.
 """
 
 import os
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self, TypeAlias
 from urllib.parse import quote
 
@@ -24,7 +22,7 @@ _Call: TypeAlias = "grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]"
 
 
 def address(path: str) -> str:
-    """As gRPC writes the name of a unix socket."""
+    """The gRPC target of a unix socket."""
     return "unix:" + quote(os.fsencode(path))
 
 
@@ -35,16 +33,16 @@ def full_name(version: Version, method: Method) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletLimits:
     answer_bytes_max: int = 64 * 2**20
-    """Multus takes 16 MiB at most."""
+    """Maximum size of a response. Multus accepts 16 MiB."""
     call_s: float = 10.0
-    """For a call whose client sets no deadline of its own."""
+    """Timeout of a call whose client sets no deadline."""
     retry_ms: int = 100
-    """After a failed connection, when the next one may be tried."""
+    """Reconnect back-off after a failed connection."""
     retry_ms_max: int = 500
 
 
 class KubeletSocket:
-    """The port `Kubelet`. An async context manager; the socket need not be there yet."""
+    """A `Kubelet`. An async context manager; the socket need not exist yet."""
 
     def __init__(self, path: str, *, limits: KubeletLimits | None = None) -> None:
         self._path = path
@@ -57,13 +55,13 @@ class KubeletSocket:
         self._channel = grpc.aio.insecure_channel(
             address(self._path),
             options=(
-                # Otherwise the path is sent, percent-encoded, which some servers refuse.
+                # By default the percent-encoded path is sent, which some servers refuse.
                 ("grpc.default_authority", "localhost"),
                 ("grpc.enable_http_proxy", 0),
                 ("grpc.use_local_subchannel_pool", 1),
-                # Clients decide whether to try again; the machinery for it costs every call.
+                # The clients retry. gRPC's retries would cost time in every call.
                 ("grpc.enable_retries", 0),
-                # A long answer arrives in one go, without waiting for leave to send more.
+                # A large window, so that kubelet sends a long response without waiting.
                 ("grpc.http2.lookahead_bytes", WINDOW_BYTES),
                 ("grpc.http2.max_frame_size", FRAME_BYTES),
                 ("grpc.experimental.tcp_min_read_chunk_size", READ_BYTES),
@@ -80,12 +78,7 @@ class KubeletSocket:
         }
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._channel is not None
         await self._channel.close()
 

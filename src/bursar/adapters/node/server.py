@@ -1,12 +1,13 @@
-"""Our own PodResources socket: gRPC in, the port `Kubelet` behind it, every call accounted for.
+"""The agent's PodResources socket: a gRPC server in front of a `Kubelet`; every call is counted.
 
-Messages stay bytes here. What is asked of services or methods that kubelet does not have is
-refused in the words of kubelet's own server.
+Messages are bytes. Calls of services or methods that kubelet does not have are refused with the
+error of kubelet's own server.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import grpc
@@ -26,21 +27,21 @@ _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-_Answer: TypeAlias = Callable[[bytes, float | None], Awaitable[bytes]]
+_Call: TypeAlias = Callable[[bytes, float | None], Awaitable[bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingLimits:
     request_bytes_max: int = 4 * 2**20
-    """As kubelet's server takes."""
+    """Maximum size of a request; kubelet's limit."""
     calls_max: int = 1000
-    """Under way at once; more are refused."""
+    """Maximum concurrent calls; more are refused."""
     finish_s: float = 5.0
-    """For what is under way at the end."""
+    """How long `stop` waits for calls in progress."""
 
 
 class PodResourcesServer:
-    """Build it, `start` it, `stop` it. Started again, it makes a new socket and leaves the old."""
+    """A gRPC server on a unix socket. A second `start` makes a new socket in place of the first."""
 
     def __init__(
         self,
@@ -55,11 +56,11 @@ class PodResourcesServer:
         self._limits = limits or ServingLimits()
         self._server: grpc.aio.Server | None = None
         self.published: Identity | None = None
-        """Which file the socket is that it listens on."""
+        """The file of the socket on which the server listens."""
         self._handlers = self._routes(kubelet)
 
     async def start(self, place: SocketPlace) -> None:
-        """Listen and answer. The caller holds the place. Raises `SocketFileError`."""
+        """Listen. The caller holds the lock (`lock_socket`). Raises `SocketFileError`."""
         self._server = server = grpc.aio.server(
             handlers=(_Router(self._handlers),),
             maximum_concurrent_rpcs=self._limits.calls_max,
@@ -79,45 +80,39 @@ class PodResourcesServer:
         await server.start()
 
     async def stop(self) -> None:
-        """Accept nothing more, answer what was asked, then close. The file stays."""
+        """Refuse new calls, complete those in progress, and close. The socket file stays."""
         if self._server is not None:
             await self._server.stop(self._limits.finish_s)
 
     def _routes(self, kubelet: Kubelet) -> dict[str, _Handler]:
-        async def list_v1(request: bytes, within_s: float | None) -> bytes:
-            return await kubelet.list(Version.V1, request, within_s)
-
-        async def list_v1alpha1(request: bytes, within_s: float | None) -> bytes:
-            return await kubelet.list(Version.V1ALPHA1, request, within_s)
-
-        answers: tuple[tuple[Version, Method, _Answer], ...] = (
-            (Version.V1, Method.LIST, list_v1),
+        calls: tuple[tuple[Version, Method, _Call], ...] = (
+            (Version.V1, Method.LIST, partial(kubelet.list, Version.V1)),
             (Version.V1, Method.GET, kubelet.get),
             (Version.V1, Method.ALLOCATABLE, kubelet.allocatable),
-            (Version.V1ALPHA1, Method.LIST, list_v1alpha1),
+            (Version.V1ALPHA1, Method.LIST, partial(kubelet.list, Version.V1ALPHA1)),
         )
         return {
             full_name(version, method): grpc.unary_unary_rpc_method_handler(
-                self._accounted(version, method, answer)
+                self._counted(version, method, call)
             )
-            for version, method, answer in answers
+            for version, method, call in calls
         }
 
-    def _accounted(
-        self, version: Version, method: Method, answer: _Answer
+    def _counted(
+        self, version: Version, method: Method, call: _Call
     ) -> Callable[[bytes, _Context], Awaitable[bytes]]:
         async def serve(request: bytes, context: _Context) -> bytes:
             began, within_s = self._clock.monotonic(), context.time_remaining()
             code, size = UNKNOWN, 0
             self._counts.under_way += 1
             try:
-                reply = await answer(request, within_s)
+                reply = await call(request, within_s)
                 code, size = OK, len(reply)
             except CallError as error:
                 code = error.code
                 await context.abort(_CODES.get(code, grpc.StatusCode.UNKNOWN), error.text)
             except asyncio.CancelledError:
-                code = _ended_by(within_s, context.time_remaining())
+                code = _cancelled_code(within_s, context.time_remaining())
                 raise
             finally:
                 self._counts.under_way -= 1
@@ -137,10 +132,11 @@ class _Router(grpc.GenericRpcHandler):
         return self._handlers.get(name) or _refusal(name)
 
 
-def _ended_by(within_s: float | None, left_s: float | None) -> int:
-    """A client that gives up at its deadline cancels the call, and so is often first.
+def _cancelled_code(within_s: float | None, left_s: float | None) -> int:
+    """The gRPC code of a call that was cancelled.
 
-    On the way to us a deadline is rounded up, by less than a fiftieth.
+    A client cancels the call at its deadline, often before the server notices the deadline. gRPC
+    rounds a deadline up by less than a fiftieth when it is sent.
     """
     if within_s is None or left_s is None:
         return CANCELLED

@@ -1,8 +1,8 @@
-"""The name under which our socket is found: always there, never half made, and only ours.
+"""The socket file of the agent: it always exists, is replaced atomically, and belongs to one agent.
 
-Multus takes a missing socket for a kubelet without the API and silently goes on without devices;
-a socket that refuses connections makes it try again. So the new one is moved over the old one in
-one step, and what is there stays there when we end.
+If the socket is missing, Multus assumes a kubelet without the API and continues without devices. If
+the socket refuses connections, Multus retries. So a new socket is renamed over the old one, and the
+file stays when the agent ends.
 """
 
 import fcntl
@@ -17,32 +17,32 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 PATH_BYTES_MAX: Final = 107
-"""What the kernel has room for, with the zero at the end."""
+"""The kernel's limit of a socket path, without the zero byte at the end."""
 LOCK_SUFFIX: Final = ".lock"
-_MADE: Final = "s"
-"""A socket's name, before it is moved to where clients look."""
+_NEW_NAME: Final = "s"
+"""The name of a new socket before it is renamed to its path."""
 
 Identity: TypeAlias = tuple[int, int]
-"""Device and inode. Whoever listens on a socket keeps its inode, so no other file has it."""
+"""Device and inode of a file. An inode is not reused while a program listens on the socket."""
 
 
 class SocketFileError(Exception):
-    """Why we cannot listen there, in one line."""
+    """The agent cannot listen on the path. The text says why, in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketPlace:
     path: str
     mode: int = 0o600
-    """Whoever may write may connect."""
+    """Users with write permission may connect."""
     group: int | str | None = None
-    """To whom the file is given, by number or name; and the folder, if it has to be made."""
+    """Group of the file, by number or name; and of the folder, if it is created."""
     folder_mode: int = 0o750
-    """Of the folder, if it has to be made."""
+    """Mode of the folder, if it is created."""
 
 
 def check_path(path: str) -> None:
-    """Refuse what cannot be the path of a socket, whatever is there. Raises `SocketFileError`."""
+    """Raise `SocketFileError` if the path cannot be that of a socket. No file is accessed."""
     if not path:
         raise SocketFileError("the path of a socket is not empty")
     if not path.startswith("/"):
@@ -53,9 +53,9 @@ def check_path(path: str) -> None:
 
 
 def check_own_path(path: str) -> None:
-    """The same for a socket that is to be made. Raises `SocketFileError`."""
+    """Raise `SocketFileError` if the agent could not create a socket at the path."""
     check_path(path)
-    # It is made one folder deeper, under a name of eight bytes.
+    # The socket is created in a subfolder, under a name of eight bytes.
     _check_length(path, len(os.fsencode(Path(path).parent)) + len("/.0000/s"))
 
 
@@ -67,7 +67,7 @@ def _check_length(path: str, length: int) -> None:
 
 
 def is_same(path: str, other: str) -> bool:
-    """Whether both names lead to one socket, through links and mounts as well, be it there or not.
+    """Whether both paths name one socket, also through links and mounts. It need not exist.
 
     >>> is_same("/nowhere/kubelet.sock", "/nowhere//here/../kubelet.sock")
     True
@@ -88,7 +88,7 @@ def _is_one_file(first: Path, second: Path) -> bool:
 
 
 def identity(path: str | Path) -> Identity | None:
-    """Which file it is that has this name, if any has."""
+    """The identity of the file at the path; None if there is none."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -97,8 +97,8 @@ def identity(path: str | Path) -> Identity | None:
 
 
 @contextmanager
-def held(place: SocketPlace) -> Iterator[None]:
-    """Make the folder and be the only one who listens there. Raises `SocketFileError`."""
+def lock_socket(place: SocketPlace) -> Iterator[None]:
+    """Create the folder and lock the path against other agents. Raises `SocketFileError`."""
     check_own_path(place.path)
     path = Path(place.path)
     with _explained(path):
@@ -110,40 +110,40 @@ def held(place: SocketPlace) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise SocketFileError(f"{path}: another agent serves this socket") from error
-        _sweep(path)
+        _remove_leftovers(path)
         yield
     finally:
         os.close(lock)
 
 
 def publish(place: SocketPlace, listen: Callable[[str], None]) -> Identity:
-    """Let `listen` make a socket, give it its mode and group, and put it where clients look.
+    """Let `listen` create a socket, set its mode and group, and rename it to the path of `place`.
 
-    Returns which file that is. It is made in a folder that nobody else may enter, so that it is
-    never open to others than it should be. Raises `SocketFileError`, also if something else than
-    a socket is in the way.
+    Returns the identity of the file. The socket is created in a folder that only this user may
+    enter, so it is never open to other users than it should be. Raises `SocketFileError`, also if
+    the path is a file other than a socket.
     """
     path = Path(place.path)
     with _explained(path):
         _check_that_it_is_a_socket(path)
-        cradle = path.parent / f".{secrets.token_hex(2)}"
-        cradle.mkdir(mode=0o700)
+        private = path.parent / f".{secrets.token_hex(2)}"
+        private.mkdir(mode=0o700)
         try:
-            made = cradle / _MADE
-            listen(str(made))
+            new = private / _NEW_NAME
+            listen(str(new))
             if place.group is not None:
-                shutil.chown(made, group=place.group)
-            made.chmod(place.mode)
-            published = made.stat()
-            made.replace(path)
+                shutil.chown(new, group=place.group)
+            new.chmod(place.mode)
+            published = new.stat()
+            new.replace(path)
         finally:
-            _remove(cradle)
+            _remove(private)
     return published.st_dev, published.st_ino
 
 
 def _check_that_it_is_a_socket(path: Path) -> None:
     if path.is_symlink() or (path.exists() and not stat.S_ISSOCK(path.stat().st_mode)):
-        raise SocketFileError(f"{path}: there is something that is no socket; it is not ours")
+        raise SocketFileError(f"{path}: this is not a socket, and is not replaced")
 
 
 def _make_folder(path: Path, place: SocketPlace) -> None:
@@ -158,7 +158,7 @@ def _make_folder(path: Path, place: SocketPlace) -> None:
     folder.mkdir(mode=place.folder_mode, parents=True)
     try:
         if place.group is not None:
-            # Whoever may connect has to come as far as the socket.
+            # Users that may connect must be able to enter the folder.
             shutil.chown(folder, group=place.group)
         folder.chmod(place.folder_mode)
     except (OSError, LookupError):
@@ -166,19 +166,19 @@ def _make_folder(path: Path, place: SocketPlace) -> None:
         raise
 
 
-def _sweep(path: Path) -> None:
-    """Remove what an agent left behind that was killed while it made its socket."""
-    for cradle in path.parent.glob(".[0-9a-f][0-9a-f][0-9a-f][0-9a-f]"):
-        # Whatever has anything else in it was not made here.
+def _remove_leftovers(path: Path) -> None:
+    """Remove the private folders of agents that were killed while they created a socket."""
+    for private in path.parent.glob(".[0-9a-f][0-9a-f][0-9a-f][0-9a-f]"):
+        # A folder with other content is not an agent's, and rmdir fails.
         with suppress(OSError):
-            _remove(cradle)
+            _remove(private)
 
 
-def _remove(cradle: Path) -> None:
-    made = cradle / _MADE
-    if made.is_socket():
-        made.unlink()
-    cradle.rmdir()
+def _remove(private: Path) -> None:
+    new = private / _NEW_NAME
+    if new.is_socket():
+        new.unlink()
+    private.rmdir()
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""The devices of a node's pods: asked of kubelet, filled in from other sources, passed on."""
+"""The PodResources API of a node: kubelet's responses with the devices of other sources added."""

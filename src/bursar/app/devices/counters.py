@@ -1,17 +1,15 @@
-"""What the proxy counts of itself, for whoever makes metrics of it."""
+"""Counters of the proxy, exposed as metrics."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import chain
 from typing import Final
 
 from bursar.app.devices.ports import Version
-from bursar.core.devices.allocation import Additions, ProblemKind
+from bursar.core.devices.allocation import ProblemKind
 
 USUAL_CLIENT_BYTES: Final = 4 * 2**20
-"""What a gRPC client takes at most unless told otherwise; older DCGM exporters are such."""
+"""The default maximum message size of gRPC clients; older DCGM exporters use it."""
 
 
 class Method(Enum):
@@ -22,16 +20,16 @@ class Method(Enum):
 
 @dataclass(slots=True)
 class CallCounts:
-    """Calls that ended."""
+    """Counters of the calls that clients made."""
 
     ended: Counter[tuple[Version, Method, int]] = field(default_factory=Counter)
-    """By version, method and gRPC's number of the outcome."""
+    """Completed calls by version, method and gRPC code."""
     nanos: Counter[tuple[Version, Method]] = field(default_factory=Counter)
-    """Spent on them."""
+    """Total duration of completed calls."""
     under_way: int = 0
     reply_bytes_max: int = 0
     long_replies: int = 0
-    """Answers beyond what clients usually take."""
+    """Responses larger than `USUAL_CLIENT_BYTES`."""
 
     def end(self, version: Version, method: Method, code: int, *, nanos: int, size: int) -> None:
         self.ended[version, method, code] += 1
@@ -42,53 +40,21 @@ class CallCounts:
 
 @dataclass(slots=True)
 class ProxyCounts:
-    """How answers came about."""
+    """Counters of how responses were made."""
 
     bare: int = 0
-    """Answers that are kubelet's own because nothing was known of the pods."""
+    """Responses without added devices, because the pods were not known."""
     aged: int = 0
-    """Answers made of pods that could not be read again in time."""
+    """Responses made from stale pods, because a fresh read failed or took too long."""
     refused: int = 0
-    """Calls that failed for the same reason, by choice."""
+    """Calls refused because the pods were not known (`fails_closed`)."""
     unreadable: int = 0
-    """Answers of kubelet that are no such message as expected; passed on."""
+    """Responses of kubelet that could not be decoded; they are passed on unchanged."""
     trimmed: int = 0
-    """Answers without the pods that have no devices, for their length."""
+    """Responses that were too long, and were sent without the pods that have no devices."""
     filled: int = 0
-    """Devices in all answers that kubelet did not name. What clients share is one answer."""
+    """Devices added to all responses. A response that clients share counts once."""
     problems: Counter[ProblemKind] = field(default_factory=Counter)
-    """Told so far."""
+    """Problems reported so far."""
     standing: Counter[ProblemKind] = field(default_factory=Counter)
-    """That there are now."""
-
-
-class DeviceTally:
-    """How many devices there are in additions.
-
-    Much the same ones come with every answer, so what was counted is kept for a while.
-    """
-
-    KEPT_MAX: Final = 512
-
-    def __init__(self) -> None:
-        self._kept: list[Additions] = []
-        self._counts: dict[int, int] = {}
-        """By identity, which is nobody else's while they are kept."""
-
-    def devices(self, additions: Sequence[Additions]) -> int:
-        try:
-            return sum(map(self._counts.__getitem__, map(id, additions)))
-        except KeyError:
-            return sum(self._count(each) for each in additions)
-
-    def _count(self, additions: Additions) -> int:
-        known = self._counts.get(id(additions))
-        if known is not None:
-            return known
-        if len(self._kept) >= self.KEPT_MAX:
-            self._kept.clear()
-            self._counts.clear()
-        count = sum(len(line.devices) for line in chain(*additions.entries.values()))
-        self._kept.append(additions)
-        self._counts[id(additions)] = count
-        return count
+    """Problems that exist now."""

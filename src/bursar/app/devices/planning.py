@@ -1,35 +1,38 @@
-"""What is to be added to kubelet's answers, from what is known of the node's pods and devices.
+"""What is added to kubelet's responses, decided from the node's pods and devices.
 
-Two ways to do it: ours, and Koordinator's own for those who compare answers. Deciding what a pod
-holds costs more than adding it to an answer, so it is done again only for pods that have changed.
+There are two ways: Bursar's, and Koordinator's own for comparing responses. Resolving the devices
+of a pod costs more than adding them to a response, so only pods that changed are resolved again.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
-from bursar.app.devices.freshness import PodsView
+from bursar.app.devices.node_pods import PodsView
+from bursar.core.devices.additions import additions, allocatable_entries
 from bursar.core.devices.allocation import Additions, Entry, Holdings, PodKey, ReportedPod
 from bursar.core.devices.compat import compat_additions
-from bursar.core.devices.filling import additions, allocatable_entries
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import DevicePod
-from bursar.core.devices.resolving import Rules, resolve
-from bursar.core.devices.sharing import numbered
+from bursar.core.devices.resolve import Rules, resolve
+from bursar.core.devices.sharing import number_shares
 from bursar.core.devices.source import KOORDINATOR, Source
 
 PLANNED_SPARE: Final = 16
 
+Plan: TypeAlias = Callable[[ReportedPod], Additions | None]
+"""What to add to a pod; None leaves the pod unchanged."""
+
 
 class Plans(Protocol):
-    """What to add, as of one moment."""
+    """What to add for one state of the pods and devices."""
 
     @property
     def holdings(self) -> Mapping[PodKey, Holdings]: ...
 
     @property
     def wanted(self) -> Container[PodKey]:
-        """The pods about which there may be something to add."""
+        """The pods to which something may be added."""
 
     def plan(self, reported: ReportedPod) -> Additions | None: ...
 
@@ -38,10 +41,10 @@ class Plans(Protocol):
 
 class Planning(Protocol):
     def plans(self, view: PodsView, inventory: Inventory | None) -> Plans:
-        """The same object as long as nothing has changed."""
+        """The plans; the same object as long as nothing has changed."""
 
 
-# ------------------------------------------------------------------ ours
+# ------------------------------------------------------------------ Bursar's
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +53,8 @@ class HoldingPlans:
     sources: Mapping[str, Source]
     inventory: Inventory | None
     _planned: dict[int, tuple[ReportedPod, Additions | None]] = field(default_factory=dict)
-    """What was planned, by the identity of what kubelet says: the codec gives the same object for
-    the same bytes, and hashing names would cost more than all the rest."""
+    """Plans by `id()` of the reported pod: decoding gives the same object for the same bytes, and
+    hashing its content would cost more than everything else."""
 
     @property
     def wanted(self) -> Container[PodKey]:
@@ -67,12 +70,12 @@ class HoldingPlans:
         plan = additions(held, reported)
         if len(self._planned) >= 2 * len(self.holdings) + PLANNED_SPARE:
             self._planned.clear()
-        # While it is kept here, nothing else can have its identity.
+        # While the object is kept here, no other object can have its id().
         self._planned[id(reported)] = reported, plan
         return plan
 
     def follow(self, before: "HoldingPlans") -> None:
-        """Take over what was planned for pods that hold what they held."""
+        """Take over the plans of pods whose holdings did not change."""
         for reported, plan in before._planned.values():  # noqa: SLF001 - of its own kind
             key = reported.key
             if self.holdings.get(key) is before.holdings.get(key):
@@ -86,15 +89,16 @@ class HoldingPlans:
 
 @dataclass(slots=True, eq=False)
 class HoldingPlanning:
-    """Every device that a source gave to a pod, checked, in the container that asks for it."""
+    """Adds every device that a source gave to a pod, after all checks, to its container."""
 
     sources: Mapping[str, Source]
     rules: Rules = field(default_factory=Rules)
     resolved: int = field(default=0, init=False)
-    """How often a pod was looked at closely."""
+    """How often a pod was resolved."""
     _plans: HoldingPlans | None = field(default=None, init=False)
     _view: PodsView | None = field(default=None, init=False)
     _known: "_Known" = field(default_factory=dict, init=False)
+    """The last resolved pods and their holdings."""
 
     def plans(self, view: PodsView, inventory: Inventory | None) -> Plans:
         plans = self._plans
@@ -104,19 +108,19 @@ class HoldingPlanning:
         if plans is not None and inventory != plans.inventory:
             self._known = {}
         self._known = {
-            key: self._look(key, pod, inventory) for key, pod in view.pods.items() if pod.claims
+            key: self._resolved(key, pod, inventory) for key, pod in view.pods.items() if pod.claims
         }
         self._view = view
         if plans is not None and inventory is plans.inventory and _are_same(before, self._known):
             return plans
         found = [holdings for _, holdings in self._known.values()]
-        named = numbered(found, self.sources) if self.rules.numbers_shares else found
+        named = number_shares(found, self.sources) if self.rules.numbers_shares else found
         self._plans = HoldingPlans({each.key: each for each in named}, self.sources, inventory)
         if plans is not None:
             self._plans.follow(plans)
         return self._plans
 
-    def _look(
+    def _resolved(
         self, key: PodKey, pod: DevicePod, inventory: Inventory | None
     ) -> tuple[DevicePod, Holdings]:
         before = self._known.get(key)
@@ -137,8 +141,8 @@ def _are_same(some: _Known, others: _Known) -> bool:
 
 
 def latest_pods(pods: Sequence[DevicePod]) -> Mapping[PodKey, DevicePod]:
-    """Of pods that share a name, the last one listed: Koordinator looks no closer."""
-    return {(pod.namespace, pod.name): pod for pod in pods}
+    """The pods by key. Of pods with the same key the last is used, as by Koordinator."""
+    return {pod.key: pod for pod in pods}
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +151,7 @@ class CompatPlans:
 
     @property
     def holdings(self) -> Mapping[PodKey, Holdings]:
-        """Nothing is checked, so nothing can be said of who holds what."""
+        """Always empty: claims are not checked, so there are no holdings."""
         return {}
 
     @property
@@ -161,7 +165,7 @@ class CompatPlans:
                 return compat_additions(claims, reported)
         return None
 
-    def allocatable(self, already: Sequence[Entry]) -> Sequence[Entry]:  # noqa: ARG002 - never any
+    def allocatable(self, already: Sequence[Entry]) -> Sequence[Entry]:  # noqa: ARG002 - nothing is added
         return ()
 
 
@@ -172,7 +176,7 @@ class CompatPlanning:
     def plans(
         self,
         view: PodsView,
-        inventory: Inventory | None,  # noqa: ARG002 - Koordinator's proxy does not know it
+        inventory: Inventory | None,  # noqa: ARG002 - Koordinator's proxy does not use it
     ) -> Plans:
         if self._plans.pods is not view.pods:
             self._plans = CompatPlans(view.pods)

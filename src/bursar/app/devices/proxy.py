@@ -1,8 +1,8 @@
-"""The PodResources API, with every device that a pod has: kubelet's answer and what it lacks.
+"""The PodResources API with every device of a pod: kubelet's response and the devices it lacks.
 
-Each call is gather (kubelet's answer, the node's pods and devices), decide (`planning`) and encode.
-Kubelet is always asked afresh. Whatever else fails or takes too long, clients still get what
-kubelet said, before their deadline: pods cannot start without an answer.
+Each call gathers (kubelet's response, the node's pods and devices), decides (`planning`) and
+encodes. Kubelet is called for every request. If anything else fails or takes too long, clients
+still get kubelet's response before their deadline: pods cannot start without it.
 """
 
 import asyncio
@@ -13,53 +13,58 @@ from typing import Final
 
 from bursar.app.cluster.ports import Clock
 from bursar.app.cluster.time_limit import end
-from bursar.app.devices.counters import DeviceTally, ProxyCounts
-from bursar.app.devices.flight import Flight
-from bursar.app.devices.freshness import NodePods, Patience, PodsView, named_twice
-from bursar.app.devices.planning import Planning, Plans
-from bursar.app.devices.ports import (
-    CallError,
-    Codec,
-    InventorySource,
-    Kubelet,
-    Planner,
-    PodsAnswer,
-    Reporter,
-    Version,
-)
-from bursar.app.devices.telling import Telling
+from bursar.app.devices.counters import ProxyCounts
+from bursar.app.devices.events import ProblemTracker
+from bursar.app.devices.node_pods import NodePods, PodsView, ReadDeadline, named_twice
+from bursar.app.devices.planning import Plan, Planning, Plans
+from bursar.app.devices.ports import CallError, InventorySource, Kubelet, Reporter, Version
+from bursar.app.devices.shared_call import SharedCall
 from bursar.core.devices.allocation import Additions, PodKey, ReportedPod
+from bursar.wire.devices.pod_resources.pod_cache import PodCache
+from bursar.wire.devices.pod_resources.response import AllocatableResponse, PodsResponse
 
 UNIMPLEMENTED: Final = 12
 UNAVAILABLE: Final = 14
-PATIENCE_PART: Final = 0.4
-"""Of what is left of a client's deadline, the part in which pods may be waited for. It may have
-to wait for the answer of others before, and for kubelet."""
-PATIENCE_STEPS_S: Final = (0.0, 0.1, 0.3, 0.7, 1.5, 3.0)
-"""So that clients who can wait about as long share an answer, and nobody gets a hasty one who
-need not. Most wait ten seconds, or for ever."""
+WAIT_PART: Final = 0.4
+"""The part of a client's remaining time in which the proxy waits for pods. The call may also have
+to wait for the shared call before it, and for kubelet."""
+WAIT_STEPS_S: Final = (0.0, 0.1, 0.3, 0.7, 1.5, 3.0)
+"""Clients share a response with clients of the same step, so a client with a long deadline does not
+get a response that was made in a hurry. Most clients wait ten seconds, or without a limit."""
+NO_PODS: Final = PodsView({}, 0.0)
+
+
+def wait_step_s(within_s: float | None) -> float:
+    """How long the proxy waits for pods for a client that has `within_s` left.
+
+    >>> [wait_step_s(left) for left in (None, 10.0, 2.0, 0.5, 0.01)]
+    [3.0, 3.0, 0.7, 0.1, 0.0]
+    """
+    if within_s is None:
+        return WAIT_STEPS_S[-1]
+    most_s = within_s * WAIT_PART
+    return max((step_s for step_s in WAIT_STEPS_S if step_s <= most_s), default=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyRules:
     fails_closed: bool = False
-    """Whether calls fail while the pods are not known, instead of being answered without."""
+    """Whether calls fail while the pods are not known, instead of returning kubelet's response."""
     fills_list_only: bool = False
-    """Whether only List of v1 is filled, as by Koordinator's proxy."""
+    """Whether devices are added only to List of v1, as by Koordinator's proxy."""
     trims_above_bytes: int = 0
-    """Longer answers leave out pods without devices; 0: never."""
+    """Longer responses leave out pods without devices. 0: never."""
     list_s: float = 10.0
-    """For kubelet to answer a List that several clients share, whatever their own deadlines."""
+    """Timeout of a List call to kubelet that several clients share."""
     audit_s: float = 30.0
-    """How often all that kubelet reports is compared with what the sources say."""
+    """How often all pods that kubelet reports are checked for conflicts."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class PodResourcesProxy:
-    """The port `Kubelet` once more, over a kubelet that knows less."""
+    """A `Kubelet` that adds devices to the responses of another `Kubelet`."""
 
     kubelet: Kubelet
-    codec: Codec
     pods: NodePods
     inventory: InventorySource
     planning: Planning
@@ -67,66 +72,66 @@ class PodResourcesProxy:
     clock: Clock
     rules: ProxyRules = field(default_factory=ProxyRules)
     counts: ProxyCounts = field(default_factory=ProxyCounts, init=False)
-    _flights: dict[tuple[Version, float], Flight[bytes]] = field(init=False)
-    _tally: DeviceTally = field(default_factory=DeviceTally, init=False)
-    _telling: Telling = field(init=False)
+    _caches: dict[Version, PodCache] = field(init=False)
+    _lists: dict[tuple[Version, float], SharedCall[bytes]] = field(init=False)
+    _problems: ProblemTracker = field(init=False)
     _audited: Plans | None = field(default=None, init=False)
     _audited_at_s: float = field(default=float("-inf"), init=False)
 
     def __post_init__(self) -> None:
-        self._telling = Telling(self.reporter, self.counts)
-        self._flights = {
-            (version, patience_s): Flight(
-                partial(self._list, version, b"", self.rules.list_s, patience_s=patience_s)
+        self._problems = ProblemTracker(self.reporter, self.counts)
+        self._caches = {
+            version: PodCache(has_topology=version is Version.V1) for version in Version
+        }
+        self._lists = {
+            (version, wait_s): SharedCall(
+                partial(self._list, version, b"", self.rules.list_s, wait_s=wait_s)
             )
             for version in Version
-            for patience_s in PATIENCE_STEPS_S
+            for wait_s in WAIT_STEPS_S
         }
 
     # -------------------------------------------------------------- the port
 
     async def list(self, version: Version, request: bytes, within_s: float | None) -> bytes:
-        """Concurrent calls share one answer, which kubelet gave after each of them asked."""
-        patience_s = patience_step_s(within_s)
+        """Concurrent calls share one response, which kubelet gave after each of them asked."""
+        wait_s = wait_step_s(within_s)
         if not request:
-            return await self._flights[version, patience_s].join()
-        # No kubelet has fields in this request yet. One that does may answer each differently.
-        return await self._list(version, request, within_s, patience_s=patience_s)
+            return await self._lists[version, wait_s].join()
+        # The request has no fields yet. A newer kubelet may answer by fields, so it is not shared.
+        return await self._list(version, request, within_s, wait_s=wait_s)
 
     async def get(self, request: bytes, within_s: float | None) -> bytes:
-        asked = self.kubelet.get(request, within_s)
+        call = self.kubelet.get(request, within_s)
         if self.rules.fills_list_only:
-            return await asked
-        patience = self._patience(patience_step_s(within_s))
-        body, view = await self._gather(asked, patience)
+            return await call
+        deadline = self._deadline(wait_step_s(within_s))
+        body, view = await self._gather(call, deadline)
         try:
-            answer = self.codec.pod(body)
-            keys = answer.keys()
+            response = PodsResponse(body, self._caches[Version.V1])
         except ValueError:
             return self._passed_on(body)
-        view = await self._covering(view, keys, patience)
+        view = await self._covering(view, response.keys, deadline)
         if view is None:
             return body
         plans = self._plans(view)
         if plans is not self._audited:
-            # Somebody may never ask for more than one pod.
+            # The node's clients may never call List.
             self._audited = plans
-            self._telling.look(view.pods, plans.holdings, ())
-        return self._filled(body, answer, plans.wanted, plans.plan)
+            self._problems.update(view.pods, plans.holdings, ())
+        return self._filled(body, response, plans.wanted, plans.plan)
 
     async def allocatable(self, request: bytes, within_s: float | None) -> bytes:
-        asked = self.kubelet.allocatable(request, within_s)
+        call = self.kubelet.allocatable(request, within_s)
         if self.rules.fills_list_only:
-            return await asked
-        body, view = await self._gather(asked, self._patience(patience_step_s(within_s)))
-        plans = self._plans(view or NOBODY)
+            return await call
+        body, view = await self._gather(call, self._deadline(wait_step_s(within_s)))
+        plans = self._plans(view or NO_PODS)
         try:
-            answer = self.codec.allocatable(body)
-            entries = plans.allocatable(answer.entries())
-            if not entries:
-                return body
-            answer.add(entries)
-            filled = answer.encode()
+            response = AllocatableResponse(body)
+            entries = plans.allocatable(response.entries())
+            response.add(entries)
+            filled = response.encode()
         except ValueError:
             return self._passed_on(body)
         self.counts.filled += sum(len(entry.devices) for entry in entries)
@@ -135,65 +140,65 @@ class PodResourcesProxy:
     # -------------------------------------------------------------- gather
 
     async def _list(
-        self, version: Version, request: bytes, within_s: float | None, *, patience_s: float
+        self, version: Version, request: bytes, within_s: float | None, *, wait_s: float
     ) -> bytes:
-        asked = self._ask(version, request, within_s)
+        call = self._call_list(version, request, within_s)
         if version is Version.V1ALPHA1 and self.rules.fills_list_only:
-            return await asked
-        patience = self._patience(patience_s)
-        body, view = await self._gather(asked, patience)
+            return await call
+        deadline = self._deadline(wait_s)
+        body, view = await self._gather(call, deadline)
         try:
-            answer = self.codec.pods(version, body)
-            keys = answer.keys()
+            response = PodsResponse(body, self._caches[version])
         except ValueError:
             return self._passed_on(body)
-        view = await self._covering(view, keys, patience)
+        keys = response.keys
+        view = await self._covering(view, keys, deadline)
         if view is not None:
             plans = self._plans(view)
             audit = _Audit(plans) if self._is_audit_due(plans) else None
             wanted = plans.wanted if audit is None else keys
             plan = plans.plan if audit is None else audit.plan
-            body = self._filled(body, answer, wanted, self._told_once(keys, plan))
+            body = self._filled(body, response, wanted, self._add_once(keys, plan))
             if audit is not None:
                 self._conclude(audit, view)
-        return self._trimmed(body, answer)
+        return self._trimmed(body, response)
 
-    async def _ask(self, version: Version, request: bytes, within_s: float | None) -> bytes:
+    async def _call_list(self, version: Version, request: bytes, within_s: float | None) -> bytes:
         try:
             return await self.kubelet.list(version, request, within_s)
         except CallError as error:
             if version is Version.V1 or error.code != UNIMPLEMENTED:
                 raise
-        # This kubelet has dropped the old version. Its messages are the new ones with less in them.
+        # This kubelet has dropped v1alpha1, whose messages are those of v1 with fewer fields.
         return await self.kubelet.list(Version.V1, request, within_s)
 
-    def _patience(self, seconds: float) -> Patience:
-        return Patience(self.clock.monotonic() + seconds)
+    def _deadline(self, seconds: float) -> ReadDeadline:
+        return ReadDeadline(self.clock.monotonic() + seconds)
 
     async def _gather(
-        self, asked: Awaitable[bytes], patience: Patience
+        self, call: Awaitable[bytes], deadline: ReadDeadline
     ) -> tuple[bytes, PodsView | None]:
-        """Kubelet's answer and the pods, both at once unless the pods are at hand."""
+        """Kubelet's response and the pods, concurrently unless the cached pods are fresh."""
         if (view := self.pods.fresh()) is not None:
-            return await asked, view
-        reading = asyncio.ensure_future(self.pods.current(patience))
+            return await call, view
+        reading = asyncio.ensure_future(self.pods.current(deadline))
         try:
-            body = await asked
+            body = await call
             return body, await reading
         finally:
             await end(reading)
 
     async def _covering(
-        self, view: PodsView | None, keys: Collection[PodKey], patience: Patience
+        self, view: PodsView | None, keys: Collection[PodKey], deadline: ReadDeadline
     ) -> PodsView | None:
-        view = await self.pods.covering(view, keys, patience)
+        view = await self.pods.covering(view, keys, deadline)
         if view is None and keys:
             if self.rules.fails_closed:
                 self.counts.refused += 1
                 reason = self.pods.counts.last_error or "no answer yet"
                 raise CallError(UNAVAILABLE, f"the pods of this node are not known: {reason}")
             self.counts.bare += 1
-        elif patience.is_over or self.pods.counts.failing_since_s is not None:
+        elif deadline.is_exceeded or self.pods.counts.failing_since_s is not None:
             self.counts.aged += 1
         return view
 
@@ -203,71 +208,55 @@ class PodResourcesProxy:
         return self.planning.plans(view, self.inventory.current())
 
     def _filled(
-        self, body: bytes, answer: PodsAnswer, wanted: Container[PodKey], plan: Planner
+        self, body: bytes, response: PodsResponse, wanted: Container[PodKey], plan: Plan
     ) -> bytes:
-        added: list[Additions] = []
-
-        def noted(reported: ReportedPod) -> Additions | None:
-            additions = plan(reported)
-            if additions is not None:
-                added.append(additions)
-            return additions
-
         try:
-            answer.add(wanted, noted)
-            # The very bytes of kubelet, if nothing was added.
-            filled = answer.encode()
+            added = response.add(wanted, plan)
+            filled = response.encode()
         except ValueError:
             return self._passed_on(body)
-        self.counts.filled += self._tally.devices(added)
+        self.counts.filled += added
         return filled
 
-    def _told_once(self, keys: Collection[PodKey], plan: Planner) -> Planner:
-        """Multus joins all that is told under one name, and would take a device for two."""
+    def _add_once(self, keys: Collection[PodKey], plan: Plan) -> Plan:
+        """Add to the first of two pods with one key: Multus joins them, and would count twice."""
         if self.rules.fills_list_only or not named_twice(keys):
             return plan
-        told: set[PodKey] = set()
+        planned: set[PodKey] = set()
 
-        def planned(reported: ReportedPod) -> Additions | None:
+        def plan_first(reported: ReportedPod) -> Additions | None:
             additions = plan(reported)
-            if reported.key in told:
+            if reported.key in planned:
                 return None
-            told.add(reported.key)
+            planned.add(reported.key)
             return additions
 
-        return planned
+        return plan_first
 
     def _conclude(self, audit: "_Audit", view: PodsView) -> None:
         self._audited, self._audited_at_s = audit.plans, self.clock.monotonic()
-        self._telling.look(view.pods, audit.plans.holdings, audit.reported)
+        self._problems.update(view.pods, audit.plans.holdings, audit.reported)
 
     def _is_audit_due(self, plans: Plans) -> bool:
         late = self.clock.monotonic() - self._audited_at_s >= self.rules.audit_s
         return late or plans is not self._audited
 
-    def _trimmed(self, body: bytes, answer: PodsAnswer) -> bytes:
+    def _trimmed(self, body: bytes, response: PodsResponse) -> bytes:
         bytes_max = self.rules.trims_above_bytes
         if not bytes_max or len(body) <= bytes_max:
             return body
-        try:
-            answer.keep_only_with_devices()
-            trimmed = answer.encode()
-        except ValueError:
-            return self._passed_on(body)
+        response.keep_only_with_devices()
         self.counts.trimmed += 1
-        return trimmed
+        return response.encode()
 
     def _passed_on(self, body: bytes) -> bytes:
         self.counts.unreadable += 1
         return body
 
 
-NOBODY: Final = PodsView({}, 0.0)
-
-
 @dataclass(slots=True, eq=False)
 class _Audit:
-    """The plans, followed for one answer about all pods, and what was seen on the way."""
+    """Plans that also record every pod that kubelet reports."""
 
     plans: Plans
     reported: list[ReportedPod] = field(default_factory=list)
@@ -275,15 +264,3 @@ class _Audit:
     def plan(self, reported: ReportedPod) -> Additions | None:
         self.reported.append(reported)
         return self.plans.plan(reported)
-
-
-def patience_step_s(within_s: float | None) -> float:
-    """How long pods may be waited for by a client that has so much time left.
-
-    >>> [patience_step_s(left) for left in (None, 10.0, 2.0, 0.5, 0.01)]
-    [3.0, 3.0, 0.7, 0.1, 0.0]
-    """
-    if within_s is None:
-        return PATIENCE_STEPS_S[-1]
-    most_s = within_s * PATIENCE_PART
-    return max((step_s for step_s in PATIENCE_STEPS_S if step_s <= most_s), default=0.0)

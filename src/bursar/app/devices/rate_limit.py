@@ -1,7 +1,7 @@
-"""How often kubelet lets itself be asked: one bucket of tokens for everybody, and no waiting.
+"""Kubelet's rate limit: one token bucket for all clients; calls above it are refused at once.
 
-Clients that were written for kubelet know this limit; those that run away must not take ours
-for a way around it.
+Clients of kubelet know this limit. Without it, a runaway client could use the agent to get around
+the limit of kubelet.
 """
 
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ _NANOS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateRules:
-    """The defaults are kubelet's."""
+    """The rate limit. The defaults are kubelet's."""
 
     per_second: int = 100
-    """0 for no limit."""
+    """Calls per second. 0: no limit."""
     burst: int = 10
 
 
 class CallBucket:
-    """Full at first. Amounts are billionths of a token, so nothing is rounded away."""
+    """A token bucket that starts full. It counts billionths of a token, so nothing is rounded."""
 
     def __init__(self, rules: RateRules, now_ns: int) -> None:
         self._rules = rules
@@ -33,7 +33,7 @@ class CallBucket:
         self._as_of_ns = now_ns
 
     def take(self, now_ns: int) -> bool:
-        """Whether there was a token. A refusal costs nothing."""
+        """Take a token if there is one, and return whether there was."""
         if not self._rules.per_second:
             return True
         elapsed = max(now_ns - self._as_of_ns, 0)
@@ -46,7 +46,7 @@ class CallBucket:
 
 
 class RateLimited:
-    """A `Kubelet` that refuses what is too much, in kubelet's words."""
+    """A `Kubelet` that refuses calls above the rate limit, with kubelet's error."""
 
     def __init__(self, inner: Kubelet, *, clock: Clock, rules: RateRules) -> None:
         self._inner = inner

@@ -1,51 +1,55 @@
-"""What people ask about devices: who has which, who says so, and where those disagree.
+"""The report of `bursar devices`: which pod holds which device, and where sources disagree.
 
-Worked out anew from what was read of a cluster, of a node's socket, or of files. No agent has to
-run for it, and none is asked unless its socket was named.
+It is computed from a cluster, from a node's PodResources socket, or from files. No agent has to
+run, and none is called unless its socket is given.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from bursar.core.devices.allocation import Holdings, PodKey, ProblemKind, ReportedPod
-from bursar.core.devices.choosing import live_pods
-from bursar.core.devices.filling import allocatable_entries, bare_id
+from bursar.core.devices.additions import allocatable_entries
+from bursar.core.devices.allocation import (
+    Holdings,
+    PodKey,
+    ProblemKind,
+    ReportedPod,
+    bare_id,
+)
 from bursar.core.devices.inventory import Device, Inventory
-from bursar.core.devices.node import holdings_by_pod
-from bursar.core.devices.pod import CLAIM_PREFIX, DevicePod, KnownDevice
-from bursar.core.devices.register import DynamicDevice, NodeFacts, Row, register
-from bursar.core.devices.resolving import Rules
+from bursar.core.devices.pod import CLAIM_PREFIX, DevicePod, StatusDevice, live_pods
+from bursar.core.devices.resolve import Rules, holdings_by_pod
+from bursar.core.devices.rows import ClaimDevice, DeviceRow, NodeFacts, device_rows
 from bursar.core.devices.source import Source
 
 UNHEALTHY: Final = "Unhealthy"
-"""Kubelet's word in a pod's status."""
+"""The health that kubelet writes to a pod's status."""
 UNREADABLE: Final = "the annotation cannot be read: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """All that is said about devices, as of one moment."""
+    """Everything that was read about devices, at one time."""
 
     pods: Sequence[DevicePod] = ()
     inventories: Mapping[str, Inventory] = field(default_factory=dict)
     """By node."""
-    dynamic: Sequence[DynamicDevice] = ()
+    dynamic: Sequence[ClaimDevice] = ()
     reported: Mapping[str, Sequence[ReportedPod]] = field(default_factory=dict)
-    """By node: what its kubelet answers, or an agent in its place."""
-    claimed: Mapping[str, Sequence[DynamicDevice]] = field(default_factory=dict)
-    """By node: what the same answer says that claims gave."""
+    """By node: what its kubelet, or an agent in its place, reports."""
+    claimed: Mapping[str, Sequence[ClaimDevice]] = field(default_factory=dict)
+    """By node: the devices of ResourceClaims in the same response."""
     problems: tuple[str, ...] = ()
-    """What had to be left out, and why; a line each."""
+    """What was left out, and why; one line each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A device of a pod; or, with no device in it, what was wrong with words about one."""
+class ReportLine:
+    """A device of a pod; or, if the row has no device, a claim that was rejected."""
 
-    row: Row
+    row: DeviceRow
     known: Device | None = None
-    """It, or what it is a function of, in the inventory of its node."""
+    """The device, or the device of which it is a function, in the inventory of its node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +67,10 @@ def device_lines(
     namespace: str = "",
     node: str = "",
     rules: Rules | None = None,
-) -> tuple[Line, ...]:
-    """In order of node, pod and device; of one namespace or node, if one is named.
+) -> tuple[ReportLine, ...]:
+    """One line for each device, sorted by node, pod and device; all, or of a namespace or node.
 
-    Who disagrees with whom is found out among all that was read, whoever is named.
+    Disagreements are found among all pods that were read, not only among the selected ones.
     """
     found = [
         line
@@ -75,15 +79,15 @@ def device_lines(
         for line in _lines(facts, sources)
         if namespace in {"", line.row.namespace}
     ]
-    return tuple(sorted(found, key=_place))
+    return tuple(sorted(found, key=_order))
 
 
 def idle_devices(
     evidence: Evidence, sources: Mapping[str, Source], *, node: str = ""
 ) -> tuple[IdleDevice, ...]:
-    """Healthy devices of inventories of which nobody has any part.
+    """Healthy devices of inventories of which no pod holds any part.
 
-    One that has virtual functions is listed by those that are idle.
+    A device with virtual functions is listed by its idle functions.
     """
     found = [
         idle
@@ -95,9 +99,9 @@ def idle_devices(
 
 
 def node_of_report(reported: Iterable[ReportedPod], pods: Iterable[DevicePod]) -> str | None:
-    """The node whose kubelet has these pods, if it is certain which that is."""
+    """The node that runs these pods; None if the pods are on several nodes or on none."""
     keys = {pod.key for pod in reported}
-    nodes = {pod.node for pod in pods if pod.node and (pod.namespace, pod.name) in keys}
+    nodes = {pod.node for pod in pods if pod.node and pod.key in keys}
     return nodes.pop() if len(nodes) == 1 else None
 
 
@@ -110,18 +114,13 @@ def _facts_of_all(
     by_node: dict[str, list[DevicePod]] = {}
     for pod in evidence.pods:
         by_node.setdefault(pod.node, []).append(pod)
-    places = {
-        (pod.namespace, pod.name): node
-        for node, pods in by_node.items()
-        for pod in pods
-        if not pod.is_terminal
-    }
-    dynamic: dict[str, list[DynamicDevice]] = {}
+    node_of = {pod.key: pod.node for pod in evidence.pods if not pod.is_terminal}
+    dynamic: dict[str, list[ClaimDevice]] = {}
     for each in evidence.dynamic:
-        dynamic.setdefault(places.get((each.namespace, each.pod), ""), []).append(each)
+        dynamic.setdefault(node_of.get((each.namespace, each.pod), ""), []).append(each)
     for node, claimed in evidence.claimed.items():
         dynamic.setdefault(node, []).extend(claimed)
-    # Ids are unique on a node at most, so pods that are not on one yet have nothing in common.
+    # Device ids are unique only on one node, so pods without a node are not compared.
     for pod in by_node.pop("", ()):
         yield _facts("", [pod], evidence, sources, rules)
     if unplaced := dynamic.pop("", ()):
@@ -140,7 +139,7 @@ def _facts(
 ) -> NodeFacts:
     reported = tuple(evidence.reported.get(node, ()))
     kept = {pod.key for pod in reported}
-    # What an ended pod was given is nobody's, and no news, unless kubelet has not let go of it.
+    # A pod that has ended holds nothing, unless kubelet still reports it.
     present = [pod for key, pod in live_pods(pods).items() if not pod.is_terminal or key in kept]
     inventory = evidence.inventories.get(node)
     return NodeFacts(
@@ -152,67 +151,68 @@ def _facts(
     )
 
 
-def _with_claims(facts: NodeFacts, claimed: Sequence[DynamicDevice]) -> NodeFacts:
-    """What claims gave, once each; what status has of it tells the container, and no more."""
+def _with_claims(facts: NodeFacts, claimed: Sequence[ClaimDevice]) -> NodeFacts:
+    """The facts with devices of ResourceClaims, each once; a pod's status adds the container."""
     if not claimed:
         return facts
     claimants = {(each.namespace, each.pod) for each in claimed}
     containers = {
-        (pod.namespace, pod.name, stated.device): stated.container
+        (*pod.key, each.device): each.container
         for pod in facts.pods
-        for stated in pod.stated
-        if _is_of_claim(stated)
+        for each in pod.status_devices
+        if _is_of_claim(each)
     }
-    # Kubelet and the claim itself say the same, but only kubelet knows the container.
-    once: dict[tuple[str, str, str], DynamicDevice] = {}
+    # Kubelet and the ResourceClaim name the same device, but only kubelet knows the container.
+    once: dict[tuple[str, str, str], ClaimDevice] = {}
     for each in sorted(claimed, key=lambda each: not each.container):
-        key = each.namespace, each.pod, _spelled(each)
+        key = each.namespace, each.pod, _status_id(each)
         container = each.container or containers.get(key, "")
         once.setdefault(key, replace(each, container=container))
     return replace(
         facts,
-        pods=tuple(
-            replace(pod, stated=tuple(each for each in pod.stated if not _is_of_claim(each)))
-            if (pod.namespace, pod.name) in claimants
-            else pod
-            for pod in facts.pods
-        ),
+        pods=tuple(_without_claims(pod) if pod.key in claimants else pod for pod in facts.pods),
         dynamic=tuple(once.values()),
     )
 
 
-def _is_of_claim(stated: KnownDevice) -> bool:
-    return stated.resource.startswith(CLAIM_PREFIX)
+def _without_claims(pod: DevicePod) -> DevicePod:
+    rest = tuple(each for each in pod.status_devices if not _is_of_claim(each))
+    return replace(pod, status_devices=rest)
 
 
-def _spelled(device: DynamicDevice) -> str:
-    """Its id in a pod's status, unless the driver gave it one for the runtime."""
+def _is_of_claim(device: StatusDevice) -> bool:
+    return device.resource.startswith(CLAIM_PREFIX)
+
+
+def _status_id(device: ClaimDevice) -> str:
+    """The device's id in a pod's status, unless its driver has a CDI id for it."""
     return f"{device.driver}/{device.pool}/{device.device}"
 
 
-def _lines(facts: NodeFacts, sources: Mapping[str, Source]) -> Iterator[Line]:
+def _lines(facts: NodeFacts, sources: Mapping[str, Source]) -> Iterator[ReportLine]:
     known = _known(facts.inventory)
-    ill = {
-        (pod.namespace, pod.name, stated.resource, bare_id(stated.device))
+    unhealthy = {
+        (*pod.key, each.resource, bare_id(each.device))
         for pod in facts.pods
-        for stated in pod.stated
-        if stated.health == UNHEALTHY
+        for each in pod.status_devices
+        if each.health == UNHEALTHY
     }
-    for row in register(facts, sources):
-        doubts = row.disagreements
-        if (row.namespace, row.pod, row.resource, row.device) in ill:
-            doubts = (*doubts, "status says that it is not healthy")
-        yield Line(row=replace(row, disagreements=doubts), known=known.get(row.device))
+    for row in device_rows(facts, sources):
+        disagreements = row.disagreements
+        if (row.namespace, row.pod, row.resource, row.device) in unhealthy:
+            disagreements = (*disagreements, "status says that it is not healthy")
+        row = replace(row, disagreements=disagreements)  # noqa: PLW2901
+        yield ReportLine(row=row, known=known.get(row.device))
     for holdings in facts.holdings:
-        for row in _refused(facts.node, holdings):
-            yield Line(row=row)
+        for row in _rejected(facts.node, holdings):
+            yield ReportLine(row=row)
 
 
-def _refused(node: str, holdings: Holdings) -> Iterator[Row]:
-    """What a source says and nobody can believe: a row without a device for each."""
+def _rejected(node: str, holdings: Holdings) -> Iterator[DeviceRow]:
+    """One row without a device for each problem of a source's claims."""
     for problem in holdings.problems:
         is_unreadable = problem.kind is ProblemKind.UNREADABLE
-        yield Row(
+        yield DeviceRow(
             node=node,
             namespace=holdings.namespace,
             pod=holdings.name,
@@ -235,19 +235,19 @@ def _known(inventory: Inventory | None) -> Mapping[str, Device]:
     return known
 
 
-def _place(line: Line) -> tuple[str, PodKey, bool, str, str]:
+def _order(line: ReportLine) -> tuple[str, PodKey, bool, str, str]:
     row = line.row
     return row.node, (row.namespace, row.pod), not row.device, row.resource, row.device
 
 
-# ------------------------------------------------------------------ what nobody has
+# ------------------------------------------------------------------ idle devices
 
 
 def _idle(
     facts: NodeFacts, inventory: Inventory, sources: Mapping[str, Source]
 ) -> Iterator[IdleDevice]:
     known = _known(inventory)
-    held = {row.device for row in register(facts, sources)}
+    held = {row.device for row in device_rows(facts, sources)}
     for entry in allocatable_entries(inventory, sources, facts.holdings, ()):
         for device in entry.devices:
             owner = known.get(device)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
-from bursar.app.devices.places import HTTP_PORT, KUBELET_FOLDER, SOCKET, SOCKET_FOLDER, PodsFrom
+from bursar.app.devices.defaults import HTTP_PORT, KUBELET_FOLDER, SOCKET, SOCKET_FOLDER, PodsFrom
 from bursar.app.install.admission import RBAC, Document, document
 
 AGENT: Final = "bursar-agent"

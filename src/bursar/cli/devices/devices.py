@@ -1,4 +1,4 @@
-"""`bursar devices`: who has which device, who says so, and where those who speak disagree."""
+"""`bursar devices`: which pod holds which device, and where sources disagree."""
 
 import asyncio
 import os
@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, TypeVar
 
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.device_reading import SourcesFileError, read_sources
+from bursar.adapters.files.device_sources import SourcesFileError, read_sources
 from bursar.app.cluster.ports import ClusterError
+from bursar.app.devices.ports import CallError
 from bursar.app.devices.report import Evidence, device_lines, idle_devices, node_of_report
 from bursar.cli.devices.view import (
     COLUMNS,
@@ -28,17 +29,14 @@ from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import cluster_options, kubeconfigs, live_cluster
 from bursar.cli.output.formats import Output, emit_document, emit_table, printable
 from bursar.core.devices.allocation import ReportedPod
+from bursar.core.devices.rows import Listing
 from bursar.core.devices.source import Source
 
-if TYPE_CHECKING:
-    # With it comes protobuf, which few need.
-    from bursar.adapters.pod_resources_dump import KubeletAnswer
-
-SOCKET_SECONDS: Final = 10.0
+T = TypeVar("T")
 
 
 class Form(Enum):
-    """What `-o` takes."""
+    """Values of `-o`."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -48,7 +46,7 @@ class Form(Enum):
 
     @property
     def document(self) -> Output | None:
-        """How programs are answered; None for people."""
+        """The document format; None for tables."""
         return {Form.JSON: Output.JSON, Form.YAML: Output.YAML}.get(self)
 
 
@@ -58,17 +56,23 @@ def _read_options(command: Callable[..., Any]) -> Callable[..., Any]:
             *("-f", "--filename", "files"),
             multiple=True,
             type=click.Path(allow_dash=True),
-            help="Read files instead of a cluster: files, folders, or -. Repeatable.",
+            help="Read files, folders or standard input (-) instead of a cluster. Repeatable.",
         ),
         click.option(
-            "--pod-resources", "dump", type=click.Path(), help="A kept answer of kubelet."
+            *("--pod-resources", "dump"),
+            type=click.Path(),
+            help="Saved List response of kubelet, as -o pod-resources or grpcurl writes it.",
         ),
-        click.option("--socket", type=click.Path(), help="Ask kubelet, or an agent, on this node."),
+        click.option(
+            "--socket",
+            type=click.Path(),
+            help="PodResources socket on this node to call: kubelet's or an agent's.",
+        ),
         click.option(
             *("--sources", "sources_file"),
             type=click.Path(),
             default="",
-            help="Table of who gives devices to pods. Default: Koordinator.",
+            help="Settings of programs that record devices on pods. Default: Koordinator.",
         ),
     )
     for option in reversed(options):
@@ -76,21 +80,23 @@ def _read_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command(short_help="List the devices each pod holds, and where reports conflict.")
+@click.command(short_help="List which pod holds which device.")
 @_read_options
 @cluster_options
-@click.option("-n", "--namespace", help="Pods of this namespace. Default: the context's.")
-@click.option("-A", "--all-namespaces", is_flag=True, help="Pods of all namespaces.")
-@click.option("--node", default="", help="Pods of this node, in all namespaces unless -n is given.")
-@click.option("--free", "is_free", is_flag=True, help="Devices that nobody has, instead.")
-@click.option("--check", "is_check", is_flag=True, help="Exit with 1 if sources disagree.")
+@click.option("-n", "--namespace", help="Namespace of the pods. Default: the context's.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List pods of all namespaces.")
+@click.option(
+    "--node", default="", help="Node of the pods; includes all namespaces unless -n is given."
+)
+@click.option("--free", "is_free", is_flag=True, help="List devices that no pod holds.")
+@click.option("--check", "is_check", is_flag=True, help="Exit with code 1 if sources disagree.")
 @click.option(
     *("-o", "--output"),
     type=click.Choice([form.value for form in Form]),
     default=Form.TABLE.value,
     show_default=True,
     callback=lambda _context, _parameter, value: Form(value),
-    help="How to print the result; pod-resources keeps the answer of --socket.",
+    help="Output format; pod-resources prints the response of --socket.",
 )
 def devices(  # noqa: PLR0913 - one for each option
     *,
@@ -107,34 +113,36 @@ def devices(  # noqa: PLR0913 - one for each option
     is_check: bool,
     output: Form,
 ) -> int:
-    """List the devices of pods, who says so, and where those who speak disagree.
+    """List the devices each pod holds, which component reported them, and where reports conflict.
 
-    They are: kubelet, whoever chose devices and wrote that on the pods, the
-    pods' status, and ResourceClaims; all checked against what nodes have.
+    Devices are reported by kubelet, by annotations of device schedulers, by
+    the status of pods, and by ResourceClaims. All are checked against the
+    inventories of the nodes.
 
-    Worked out from files, or from the cluster kubectl would talk to, which is
-    only looked at; no agent has to run. With --socket or --pod-resources alone
-    no cluster is asked: name the node, or a context, to compare both.
+    Reads files, or the cluster of kubectl's current context; nothing is
+    changed, and no agent has to run. With --socket or --pod-resources alone
+    no cluster is read: add --node or --context to compare both.
     """
     if namespace is not None and all_namespaces:
         raise click.UsageError("-n is for one namespace, -A for all")
     if is_free and (namespace is not None or is_check):
         raise click.UsageError("--free is about nodes; it goes with neither -n nor --check")
-    place = _Place(
+    origin = _Origin(
         files=files, dump=dump, socket=socket, kubeconfig=kubeconfig, context=context, node=node
     )
-    place.require_clear()
+    origin.require_clear()
     if output is Form.POD_RESOURCES:
-        return place.keep_answer()
-    if namespace is None and not all_namespaces and place.is_whole_cluster and not is_free:
+        return origin.print_response()
+    if namespace is None and not all_namespaces and origin.is_whole_cluster and not is_free:
         namespace = _current_namespace(kubeconfig, context)
     sources = _sources(sources_file)
-    evidence = place.read(tuple(sources.values()), namespace or "")
+    evidence = origin.read(tuple(sources.values()), namespace or "")
     for problem in evidence.problems:
         click.echo(f"bursar: {printable(problem)}", err=True)
     if is_free:
         return _show_idle(evidence, sources, node, output)
-    return _show_lines(evidence, sources, _Shown(namespace or "", node, is_check=is_check), output)
+    selection = _Selection(namespace or "", node, is_check=is_check)
+    return _show_lines(evidence, sources, selection, output)
 
 
 def _sources(path: str) -> dict[str, Source]:
@@ -160,8 +168,8 @@ def _current_namespace(kubeconfig: str | None, context: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """What the command line says about where to read."""
+class _Origin:
+    """The options that say where to read."""
 
     files: Sequence[str]
     dump: str | None
@@ -178,22 +186,22 @@ class _Place:
 
     @property
     def is_whole_cluster(self) -> bool:
-        """Whether it is read as kubectl would read it: no files, and no node in particular."""
+        """Whether neither files, nor a socket, nor a node are given."""
         return not self.files and self.dump is None and self.socket is None and not self.node
 
     def read(self, sources: Sequence[Source], namespace: str) -> Evidence:
-        answer = self._kubelets_answer()
+        listing = self._listing()
         names_cluster = self.kubeconfig is not None or bool(self.context or self.node)
         if self.files:
             evidence = _read_files(self.files, sources)
-        elif answer is None or names_cluster:
-            evidence = _answered(self._read_cluster(sources, namespace))
+        elif listing is None or names_cluster:
+            evidence = _run(self._read_cluster(sources, namespace))
         else:
             evidence = Evidence()
-        if answer is None:
+        if listing is None:
             return evidence
-        node = self._node_of(answer.pods, evidence)
-        return replace(evidence, reported={node: answer.pods}, claimed={node: answer.claimed})
+        node = self._node_of(listing.pods, evidence)
+        return replace(evidence, reported={node: listing.pods}, claimed={node: listing.claimed})
 
     def _node_of(self, reported: Sequence[ReportedPod], evidence: Evidence) -> str:
         if self.node or not evidence.pods:
@@ -201,7 +209,7 @@ class _Place:
             return self.node or only
         node = node_of_report(reported, evidence.pods)
         if node is None and any(pod.containers for pod in reported):
-            raise BadInputError("of which node kubelet's answer is, is not certain; give --node")
+            raise BadInputError("the node of kubelet's answer is not certain; give --node")
         return node or ""
 
     async def _read_cluster(self, sources: Sequence[Source], namespace: str) -> Evidence:
@@ -210,52 +218,49 @@ class _Place:
         async with live_cluster(self.kubeconfig, self.context) as cluster:
             return await read_evidence(cluster, sources, namespace=namespace, node=self.node)
 
-    # -------------------------------------------------------------- what kubelet says
+    # -------------------------------------------------------------- kubelet's response
 
-    def _kubelets_answer(self) -> "KubeletAnswer | None":
-        """None if nobody was to be asked."""
-        if self.dump is None and self.socket is None:
+    def _listing(self) -> Listing | None:
+        """Kubelet's List response; None if neither a file nor a socket is given."""
+        if self.dump is not None:
+            return _read_dump(self.dump)
+        if self.socket is None:
             return None
-        from bursar.adapters import pod_resources_dump as kept  # noqa: PLC0415 - slow
+        # gRPC takes longer to import than everything else.
+        from bursar.adapters.node.listing import read_socket  # noqa: PLC0415
 
-        try:
-            if self.dump is not None:
-                return kept.read_dump(self.dump)
-            return kept.decode_answer(self._asked())
-        except kept.ManifestError as error:
-            raise BadInputError(str(error)) from None
-        except ValueError as error:
-            raise BadInputError(f"{printable(self.socket or '')}: {error}") from None
+        return _from_socket(self.socket, read_socket)
 
-    def keep_answer(self) -> int:
-        """Print the answer itself, for `--pod-resources` at another time or place."""
+    def print_response(self) -> int:
+        """Print kubelet's response as JSON, for a later `--pod-resources`."""
         if self.socket is None:
             raise click.UsageError("-o pod-resources is for an answer of --socket")
-        from bursar.adapters.pod_resources_dump import encode_pods_json  # noqa: PLC0415 - slow
+        from bursar.adapters.node.listing import read_socket_as_json  # noqa: PLC0415 - slow
 
-        try:
-            click.echo(encode_pods_json(self._asked()))
-        except ValueError as error:
-            raise BadInputError(f"{printable(self.socket)}: {error}") from None
+        click.echo(_from_socket(self.socket, read_socket_as_json))
         return OK
 
-    def _asked(self) -> bytes:
-        return asyncio.run(_ask(self.socket or ""))
 
-
-async def _ask(path: str) -> bytes:
-    # gRPC takes longer to import than all the rest.
-    from bursar.adapters.node.kubelet_socket import KubeletSocket  # noqa: PLC0415
-    from bursar.app.devices.ports import CallError, Version  # noqa: PLC0415
+def _read_dump(path: str) -> Listing:
+    from bursar.adapters.files.manifests import ManifestError  # noqa: PLC0415 - slow
+    from bursar.adapters.files.pod_resources import read_listing  # noqa: PLC0415 - slow
 
     try:
-        async with KubeletSocket(path) as kubelet:
-            return await kubelet.list(Version.V1, b"", SOCKET_SECONDS)
+        return read_listing(path)
+    except ManifestError as error:
+        raise BadInputError(str(error)) from None
+
+
+def _from_socket(path: str, read: Callable[[str], Coroutine[None, None, T]]) -> T:
+    try:
+        return asyncio.run(read(path))
     except CallError as error:
         raise BadInputError(f"{printable(path)}: {printable(error.text)}") from None
+    except ValueError as error:
+        raise BadInputError(f"{printable(path)}: {error}") from None
 
 
-def _answered(work: Coroutine[None, None, Evidence]) -> Evidence:
+def _run(work: Coroutine[None, None, Evidence]) -> Evidence:
     try:
         return asyncio.run(work)
     except ClusterError as error:
@@ -263,7 +268,8 @@ def _answered(work: Coroutine[None, None, Evidence]) -> Evidence:
 
 
 def _read_files(files: Sequence[str], sources: Sequence[Source]) -> Evidence:
-    from bursar.adapters.device_files import ManifestError, evidence_in_files  # noqa: PLC0415
+    from bursar.adapters.files.devices import evidence_in_files  # noqa: PLC0415 - slow
+    from bursar.adapters.files.manifests import ManifestError  # noqa: PLC0415 - slow
 
     try:
         return evidence_in_files(files, sys.stdin.buffer, sources)
@@ -271,41 +277,60 @@ def _read_files(files: Sequence[str], sources: Sequence[Source]) -> Evidence:
         raise BadInputError(str(error)) from None
 
 
-# ------------------------------------------------------------------ showing
+# ------------------------------------------------------------------ printing
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _Selection:
     namespace: str
     node: str
     is_check: bool
 
 
-def _show_lines(evidence: Evidence, sources: dict[str, Source], shown: _Shown, output: Form) -> int:
-    lines = device_lines(evidence, sources, namespace=shown.namespace, node=shown.node)
-    document, is_wide = output.document, output is Form.WIDE
-    if document is not None:
-        emit_document([line_as_dict(line) for line in lines], document)
-    elif lines:
-        rows = [line_cells(line, is_wide=is_wide) for line in lines]
-        emit_table(WIDE_COLUMNS if is_wide else COLUMNS, rows)
-    else:
-        where = f" in namespace {printable(shown.namespace)}" if shown.namespace else ""
-        where += f" on node {printable(shown.node)}" if shown.node else ""
-        click.echo(f"bursar: no pod has a device{where}", err=True)
+def _show_lines(
+    evidence: Evidence, sources: dict[str, Source], selection: _Selection, output: Form
+) -> int:
+    lines = device_lines(evidence, sources, namespace=selection.namespace, node=selection.node)
+    is_wide = output is Form.WIDE
+    _emit(
+        output,
+        [line_as_dict(line) for line in lines],
+        WIDE_COLUMNS if is_wide else COLUMNS,
+        [line_cells(line, is_wide=is_wide) for line in lines],
+        f"no pod has a device{_where(selection.namespace, selection.node)}",
+    )
     disagrees = any(line.row.disagreements for line in lines)
-    return NO if shown.is_check and disagrees else OK
+    return NO if selection.is_check and disagrees else OK
 
 
 def _show_idle(evidence: Evidence, sources: dict[str, Source], node: str, output: Form) -> int:
     idle = idle_devices(evidence, sources, node=node)
-    document, is_wide = output.document, output is Form.WIDE
-    if document is not None:
-        emit_document([idle_as_dict(each) for each in idle], document)
-    elif idle:
-        rows = [idle_cells(each, is_wide=is_wide) for each in idle]
-        emit_table(IDLE_WIDE_COLUMNS if is_wide else IDLE_COLUMNS, rows)
-    else:
-        where = f" on node {printable(node)}" if node else ""
-        click.echo(f"bursar: no inventory lists a device that nobody has{where}", err=True)
+    is_wide = output is Form.WIDE
+    _emit(
+        output,
+        [idle_as_dict(each) for each in idle],
+        IDLE_WIDE_COLUMNS if is_wide else IDLE_COLUMNS,
+        [idle_cells(each, is_wide=is_wide) for each in idle],
+        f"no inventory lists an idle device{_where('', node)}",
+    )
     return OK
+
+
+def _emit(
+    output: Form,
+    items: list[dict[str, object]],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    nothing: str,
+) -> None:
+    if output.document is not None:
+        emit_document(items, output.document)
+    elif rows:
+        emit_table(columns, rows)
+    else:
+        click.echo(f"bursar: {nothing}", err=True)
+
+
+def _where(namespace: str, node: str) -> str:
+    where = f" in namespace {printable(namespace)}" if namespace else ""
+    return where + (f" on node {printable(node)}" if node else "")

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from bursar.app.devices.report import IdleDevice, Line
+from bursar.app.devices.report import IdleDevice, ReportLine
 from bursar.core.devices.inventory import Device
 
-PLACE_COLUMNS: Final = ("NODE", "NAMESPACE", "POD", "CONTAINER", "RESOURCE", "DEVICE", "NUMA")
-COLUMNS: Final = (*PLACE_COLUMNS, "SHARE", "SOURCE", "NOTE")
-WIDE_COLUMNS: Final = (*PLACE_COLUMNS, "SHARE", "SOURCE", "HEALTH", "VENDOR", "MODEL", "NOTE")
+COMMON_COLUMNS: Final = ("NODE", "NAMESPACE", "POD", "CONTAINER", "RESOURCE", "DEVICE", "NUMA")
+COLUMNS: Final = (*COMMON_COLUMNS, "SHARE", "SOURCE", "NOTE")
+WIDE_COLUMNS: Final = (*COMMON_COLUMNS, "SHARE", "SOURCE", "HEALTH", "VENDOR", "MODEL", "NOTE")
 IDLE_COLUMNS: Final = ("NODE", "RESOURCE", "DEVICE", "NUMA")
 IDLE_WIDE_COLUMNS: Final = (*IDLE_COLUMNS, "PART OF", "VENDOR", "MODEL")
 NOTHING: Final = "-"
@@ -15,7 +15,7 @@ A_PART: Final = "part"
 """A share of unknown size."""
 
 
-def line_cells(line: Line, *, is_wide: bool) -> tuple[str, ...]:
+def line_cells(line: ReportLine, *, is_wide: bool) -> tuple[str, ...]:
     row = line.row
     cells = (
         *(row.node, row.namespace, row.pod, row.container, row.resource, row.device),
@@ -39,7 +39,7 @@ def _number(number: int | None) -> str:
     return NOTHING if number is None else str(number)
 
 
-def _share(line: Line) -> str:
+def _share(line: ReportLine) -> str:
     if not line.row.device:
         return NOTHING
     return f"{line.row.share}%" if line.row.share else A_PART
@@ -58,8 +58,8 @@ def _whole(idle: IdleDevice) -> str:
 # ------------------------------------------------------------------ documents
 
 
-def line_as_dict(line: Line) -> dict[str, object]:
-    """An id is null where a source's words led to no device; a share, where its size is unknown."""
+def line_as_dict(line: ReportLine) -> dict[str, object]:
+    """One line of the document. `device` is null for a rejected claim, `share` if unknown."""
     row = line.row
     return {
         "node": row.node,

@@ -11,7 +11,7 @@ import bursar
 from bursar.adapters.document_text import json_text, yaml_stream
 from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
-from bursar.app.devices.places import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
+from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
 from bursar.app.install.access import access_documents, capacity_documents
 from bursar.app.install.admission import (
     Document,

@@ -21,14 +21,14 @@ from bursar.adapters.node.socket_file import (
     check_path,
     is_same,
 )
-from bursar.app.devices.freshness import FreshnessRules
-from bursar.app.devices.places import HTTP_PORT, KUBELET_FOLDER, SOCKET, SOCKET_FOLDER, PodsFrom
+from bursar.app.devices.defaults import HTTP_PORT, KUBELET_FOLDER, SOCKET, SOCKET_FOLDER, PodsFrom
+from bursar.app.devices.node_pods import FreshnessRules
 from bursar.app.devices.proxy import ProxyRules
 from bursar.app.devices.rate_limit import RateRules
 from bursar.cli.output.durations import Duration
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import ClusterChoice, process_cluster_options
-from bursar.core.devices.resolving import Rules, Trust
+from bursar.core.devices.resolve import Rules, Trust
 from bursar.core.model.quantity import Quantity, QuantityError
 
 BIND: Final = f"127.0.0.1:{HTTP_PORT}"

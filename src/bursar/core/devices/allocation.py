@@ -1,4 +1,4 @@
-"""What a pod was given, once checked; and what clients of kubelet are told of it."""
+"""The devices of a pod after all checks, and their form in kubelet's PodResources API."""
 
 import re
 from collections.abc import Mapping
@@ -8,14 +8,15 @@ from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 PodKey: TypeAlias = tuple[str, str]
-"""Namespace and name: kubelet's API knows no uid."""
+"""Namespace and name of a pod. The PodResources API has no uid."""
+QUOTED_CHARS_MAX: Final = 60
 SHARE_MARK: Final = "::"
-"""Between a device's id and the number of a share, as NVIDIA's plugin writes it."""
+"""Separates a device's id from its share number, as NVIDIA's device plugin writes it."""
 _SHARE: Final = re.compile(rf"(.+){SHARE_MARK}[0-9]+", re.DOTALL)
 
 
 def bare_id(device: str) -> str:
-    """The id without the number of a share.
+    """The device's id without its share number.
 
     >>> bare_id("GPU-1::3")
     'GPU-1'
@@ -24,9 +25,18 @@ def bare_id(device: str) -> str:
     return device if match is None else match[1]
 
 
+def quoted(text: str) -> str:
+    r"""Text from an untrusted author: in quotes, in ASCII, and cut if it is long.
+
+    >>> print(quoted("GPU-é"))
+    'GPU-\xe9'
+    """
+    return ascii(text if len(text) <= QUOTED_CHARS_MAX else text[:QUOTED_CHARS_MAX] + "...")
+
+
 @dataclass(frozen=True, slots=True)
-class Voice:
-    """What one of several sources says of a device of a pod."""
+class SourceReport:
+    """What one source says about a device that several sources report for the same pod."""
 
     source: str
     container: str
@@ -35,32 +45,32 @@ class Voice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """One device, in one container of a pod."""
+    """One device in one container of a pod."""
 
     source: str
     container: str
     kind: str
     resource: str
-    """The name under which clients look for it: `nvidia.com/gpu`."""
+    """The resource name in the PodResources API, for example `nvidia.com/gpu`."""
     device: str
     numa: int | None = None
     share: int = 100
-    """Percent of the device; below 100 others may have it too. 0: a part of unknown size."""
-    voices: tuple[Voice, ...] = ()
-    """Of all who speak of it, if several do; the share is then the greatest of theirs."""
+    """Percent of the device. Below 100 the device is shared. 0: a part of unknown size."""
+    reports: tuple[SourceReport, ...] = ()
+    """What each source says, if several report the device; `share` is then the greatest."""
     parent: str = ""
-    """The device of which this one is a virtual function or a partition, where known."""
+    """The device of which this one is a virtual function or a partition, if known."""
     ordinal: int | None = None
-    """Which of the pods that share the device this is, where clients are to be told."""
+    """The share number of this pod, if clients are to see one: see `sharing`."""
 
     @property
-    def spoken_id(self) -> str:
-        """The id as clients read it."""
+    def shown_id(self) -> str:
+        """The device's id in the PodResources API."""
         return self.device if self.ordinal is None else f"{self.device}{SHARE_MARK}{self.ordinal}"
 
 
 class ProblemKind(Enum):
-    """Why something an annotation says is not passed on, or is doubted. A metric's label."""
+    """Why a claim of an annotation is dropped or doubted. The value is a metric label."""
 
     UNREADABLE = "unreadable"
     UNKNOWN_KIND = "unknown-kind"
@@ -79,18 +89,18 @@ class Problem:
     kind: ProblemKind
     source: str
     text: str
-    """One line for people, safe to print. It may name pods of other namespaces."""
-    told_text: str = ""
-    """The same for those who may see this pod, and perhaps no other; empty if it is the same."""
+    """One line for operators, safe to print. It may name pods of other namespaces."""
+    tenant_text: str = ""
+    """The line for readers of this pod alone; empty if `text` names no other namespace."""
 
     @property
     def text_for_tenants(self) -> str:
-        return self.told_text or self.text
+        return self.tenant_text or self.text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Holdings:
-    """What the sources gave to one pod, and what of their words was not taken over."""
+    """The devices that sources gave to one pod, and the problems of claims that were dropped."""
 
     namespace: str
     name: str
@@ -98,31 +108,31 @@ class Holdings:
     allocations: tuple[Allocation, ...] = ()
     problems: tuple[Problem, ...] = ()
     sidecars: tuple[str, ...] = ()
-    """Names of the pod's containers that are not app containers."""
-    is_over: bool = False
-    """Whether the pod has ended: what it was given is nobody's now."""
+    """Names of the pod's sidecar containers."""
+    has_ended: bool = False
+    """Whether the pod has succeeded or failed: it no longer holds its devices."""
 
     @property
     def key(self) -> PodKey:
         return self.namespace, self.name
 
     @cached_property
-    def lines(self) -> tuple["Line", ...]:
-        """All of it as clients are told, in order of names. Asked for at every call, so kept."""
-        found: dict[tuple[str, str], Line] = {}
+    def lines(self) -> tuple["DeviceLine", ...]:
+        """Each device as the PodResources API shows it, sorted. Cached: every call needs it."""
+        found: dict[tuple[str, str], DeviceLine] = {}
         for each in sorted(self.allocations, key=lambda each: (each.resource, each.device)):
             key = each.resource, each.device
-            entry = Entry(resource=each.resource, devices=(each.spoken_id,), numa=each.numa)
-            found.setdefault(key, Line(key, each.container, entry))
+            entry = Entry(resource=each.resource, devices=(each.shown_id,), numa=each.numa)
+            found.setdefault(key, DeviceLine(key, each.container, entry))
         return tuple(found.values())
 
 
-# ------------------------------------------------------------------ what kubelet reports
+# ------------------------------------------------------------------ the PodResources API
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One line of devices of a container, as kubelet's API has it."""
+    """One `ContainerDevices` message of the PodResources API."""
 
     resource: str
     devices: tuple[str, ...]
@@ -137,6 +147,8 @@ class ReportedContainer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedPod:
+    """A pod and its devices in kubelet's response."""
+
     namespace: str
     name: str
     containers: tuple[ReportedContainer, ...] = ()
@@ -146,19 +158,24 @@ class ReportedPod:
         return self.namespace, self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Additions:
-    """What to add to kubelet's answer about one pod, by container."""
+    """Entries to add to kubelet's response about one pod, by container."""
 
     entries: Mapping[str, tuple[Entry, ...]]
     sorts: bool = False
-    """Whether all lines of these containers are then put in order of their resource name."""
+    """Whether all entries of these containers are then sorted by resource name."""
+
+    @cached_property
+    def device_count(self) -> int:
+        """Cached: the same additions are in nearly every response."""
+        return sum(len(each.devices) for entries in self.entries.values() for each in entries)
 
 
-class Line(NamedTuple):
-    """A device that a pod holds, as a client is told of it."""
+class DeviceLine(NamedTuple):
+    """A device of a pod, its container, and its entry in the PodResources API."""
 
     key: tuple[str, str]
-    """Resource and device."""
+    """Resource name and device id."""
     container: str
     entry: Entry

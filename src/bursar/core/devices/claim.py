@@ -1,6 +1,6 @@
-"""What a pod's annotations say about devices, before anybody has checked it.
+"""The content of device annotations before any check.
 
-Whoever may create a pod may write its annotations: nothing here is to be believed.
+Every user that may create a pod may write its annotations, so claims are untrusted.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ NO_AMOUNTS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 def no_amounts() -> Mapping[str, int]:
-    """The empty mapping, shared; a default for dataclass fields."""
+    """The shared empty mapping; a default factory for dataclass fields."""
     return NO_AMOUNTS
 
 
@@ -21,34 +21,34 @@ class Claim:
     """One device, or a share of it, that an annotation gives to a pod."""
 
     kind: str
-    """The source's word for what it is: `gpu`, `rdma`, `fpga`."""
+    """The source's name of the device type: `gpu`, `rdma`, `fpga`."""
     device: str = ""
-    """Its id; empty where the source names it by its number alone."""
+    """The device's id; empty if the source writes only the minor number."""
     minor: int | None = None
-    """Its number among those of its kind on the node."""
+    """The device's number among those of its kind on the node."""
     functions: tuple[str, ...] = ()
-    """Addresses of virtual functions, where these were given and not the device itself."""
+    """PCI addresses of virtual functions, if the pod was given these instead of the device."""
     is_extended: bool = False
-    """Whether an extension was written beside it, whatever is in there."""
+    """Whether the device has an `extension`, whatever its content."""
     template: str = ""
     """The vendor's name for a fixed share of the device."""
     amounts: Mapping[str, int] = field(default_factory=no_amounts)
-    """How much of it, by resource name, rounded up to whole units."""
+    """How much of the device, by resource name, rounded up to whole units."""
     container: str = ""
-    """For which container, where the source says."""
+    """The container's name, if the source writes it."""
     container_index: int | None = None
-    """The same by its place among the pod's app containers."""
+    """The container's position among the pod's app containers, if the source writes that."""
     vendor: str = ""
-    """Whose product, where the annotation says."""
+    """The device's vendor, if the source writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What one source's annotation on a pod says; or why it cannot be read."""
+    """All claims of one source's annotation on a pod, or why the annotation is unreadable."""
 
     source: str
     claims: tuple[Claim, ...] = ()
     kinds: tuple[str, ...] = ()
-    """Kinds that are named, in the order of the text, even if no device stands there."""
+    """Kinds that the annotation names, in its order, including kinds without devices."""
     problem: str = ""
-    """Why nothing of it is used: one line, safe to print."""
+    """Why the annotation cannot be read: one line, safe to print."""

@@ -1,7 +1,7 @@
-"""Koordinator's own filling, for those who compare answers: everything on the first container.
+"""Koordinator's own additions, for comparing responses: all devices go to the first container.
 
-Its rules are kept with their faults: one line per kind, every accelerator NVIDIA's, no name for
-kinds it does not know, no id where an extension stands beside one.
+The faults of Koordinator's proxy are reproduced: one entry per kind, every GPU is NVIDIA's, an
+empty resource name for other kinds, and no id for a device that has an extension.
 """
 
 from types import MappingProxyType
@@ -14,7 +14,10 @@ RESOURCES: Final = MappingProxyType({"gpu": "nvidia.com/gpu", "rdma": "koordinat
 
 
 def compat_additions(claims: Claims, reported: ReportedPod) -> Additions | None:
-    """None leaves the pod alone; no lines still put the container's own in order."""
+    """What Koordinator's proxy adds to a pod; None leaves the pod unchanged.
+
+    If there is nothing to add, the entries of the first container are still sorted.
+    """
     if claims.problem or not reported.containers:
         return None
     ids: dict[str, list[str]] = {kind: [] for kind in claims.kinds}

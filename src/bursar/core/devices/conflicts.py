@@ -1,12 +1,11 @@
-"""Devices that several pods of a node hold, though they cannot.
+"""Devices that several pods of a node hold although they cannot share them.
 
-All of them are still answered: kubelet's clients need the one that is right, and we do not know
-which that is. But somebody should hear of it.
+The PodResources API still shows all of these pods: one of them is right, and nothing tells which.
+The conflict is reported as a problem of each pod.
 
-One device may be known by two names of a resource, to a device plugin by one and to a scheduler by
-another. Ids are compared across names only where their form makes them the only ones of the
-node: NVML's UUIDs and addresses on the PCI bus. The device `0` of one resource and the device `0`
-of another have nothing in common.
+A device plugin and a scheduler may use two resource names for one device. Ids are compared across
+resource names only if their form makes them unique on the node: NVML UUIDs and PCI addresses. The
+device `0` of one resource and the device `0` of another are different devices.
 """
 
 import re
@@ -23,16 +22,16 @@ from bursar.core.devices.allocation import (
     ProblemKind,
     ReportedPod,
     bare_id,
+    quoted,
 )
 from bursar.core.devices.pod import CLAIM_PREFIX, DevicePod
-from bursar.core.devices.resolving import shown
 
 KUBELET: Final = "kubelet"
 STATUS: Final = "status"
 OTHERS_NAMED_MAX: Final = 3
 
 DeviceKey: TypeAlias = tuple[str, str]
-"""The name of the resource, empty if the id alone tells, and the id."""
+"""Resource name and device id. The resource name is empty if the id is unique on the node."""
 
 _UUID: Final = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _UNIQUE: Final = re.compile(
@@ -44,17 +43,17 @@ _UNIQUE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What one pod has of a device."""
+    """The part of a device that one pod holds."""
 
     source: str
     share: int
-    """Percent; 0: a part of unknown size."""
+    """Percent of the device. 0: a part of unknown size."""
     resource: str
     device: str
 
 
 def device_key(resource: str, device: str) -> DeviceKey:
-    """What is the same for all names of one device.
+    """The same key for all names of one device.
 
     >>> device_key("intel.com/sriov", "0000:1F:00.2")
     ('', '0000:1f:00.2')
@@ -69,15 +68,15 @@ def contested(
     reported: Iterable[ReportedPod] = (),
     pods: Iterable[DevicePod] = (),
 ) -> dict[DeviceKey, Mapping[PodKey, Hold]]:
-    """The pods that hold a device, where one has it whole or all have too much.
+    """The holders of each device that one pod holds whole, or whose shares exceed 100 percent.
 
-    What kubelet reports, or has written to the status of one of `pods`, is held whole, unless its
-    id says that it is a share. Whoever has a virtual function or a partition stands in the way of
-    one who has the whole device. Parts of unknown size alone are never too much.
+    A device that kubelet reports, or that is in the status of one of `pods`, is held whole unless
+    its id has a share number. A pod with a virtual function or a partition is in conflict with a
+    pod that holds the whole device. Parts of unknown size alone are never a conflict.
     """
     holds: dict[DeviceKey, dict[PodKey, Hold]] = {}
-    live = [each for each in holdings if not each.is_over]
-    for pod, hold in chain(_stated(pods), _reported(reported), _given(live)):
+    live = [each for each in holdings if not each.has_ended]
+    for pod, hold in chain(_from_status(pods), _from_kubelet(reported), _allocated(live)):
         holds.setdefault(device_key(hold.resource, hold.device), {})[pod] = hold
     for pod, hold in _parents(live):
         holds.setdefault(device_key(hold.resource, hold.device), {}).setdefault(pod, hold)
@@ -88,31 +87,31 @@ def contested(
     }
 
 
-def _stated(pods: Iterable[DevicePod]) -> Iterator[tuple[PodKey, Hold]]:
+def _from_status(pods: Iterable[DevicePod]) -> Iterator[tuple[PodKey, Hold]]:
     for pod in (each for each in pods if not each.is_terminal):
-        for each in pod.stated:
-            # Pods may have a claim, and so what it gave, in common.
+        for each in pod.status_devices:
+            # Several pods may use one ResourceClaim, and so its devices.
             if not each.resource.startswith(CLAIM_PREFIX):
-                yield (pod.namespace, pod.name), _whole(STATUS, each.resource, each.device)
+                yield pod.key, _whole(STATUS, each.resource, each.device)
 
 
-def _reported(reported: Iterable[ReportedPod]) -> Iterator[tuple[PodKey, Hold]]:
+def _from_kubelet(reported: Iterable[ReportedPod]) -> Iterator[tuple[PodKey, Hold]]:
     for pod in reported:
         for entry in (entry for container in pod.containers for entry in container.entries):
             for device in entry.devices:
                 yield pod.key, _whole(KUBELET, entry.resource, device)
 
 
-def _given(holdings: Iterable[Holdings]) -> Iterator[tuple[PodKey, Hold]]:
-    for given in holdings:
-        for each in given.allocations:
-            yield given.key, Hold(each.source, each.share, each.resource, each.device)
+def _allocated(holdings: Iterable[Holdings]) -> Iterator[tuple[PodKey, Hold]]:
+    for held in holdings:
+        for each in held.allocations:
+            yield held.key, Hold(each.source, each.share, each.resource, each.device)
 
 
 def _parents(holdings: Iterable[Holdings]) -> Iterator[tuple[PodKey, Hold]]:
-    for given in holdings:
-        for each in (each for each in given.allocations if each.parent):
-            yield given.key, Hold(each.source, 0, each.resource, each.parent)
+    for held in holdings:
+        for each in (each for each in held.allocations if each.parent):
+            yield held.key, Hold(each.source, 0, each.resource, each.parent)
 
 
 def _whole(source: str, resource: str, device: str) -> Hold:
@@ -123,7 +122,7 @@ def _whole(source: str, resource: str, device: str) -> Hold:
 def claimed_twice(
     holdings: Iterable[Holdings], reported: Iterable[ReportedPod] = ()
 ) -> dict[PodKey, tuple[Problem, ...]]:
-    """The same as problems of the pods concerned: one for each source, however many devices."""
+    """The conflicts as problems of pods: one per pod and source, however many devices."""
     first: dict[tuple[PodKey, str], tuple[str, str]] = {}
     count: Counter[tuple[PodKey, str]] = Counter()
     for pods in contested(holdings, reported).values():
@@ -131,27 +130,27 @@ def claimed_twice(
         for pod, hold in pods.items():
             count[pod, hold.source] += 1
             if count[pod, hold.source] == 1:
-                text = f"{hold.resource} {shown(hold.device)} is also held by "
-                told = _told_holders(pod, by_namespace[pod[0]], total=len(pods))
-                first[pod, hold.source] = text + other_holders(pod, pods), text + told
+                text = f"{hold.resource} {quoted(hold.device)} is also held by "
+                tenant = _holders_for_tenants(pod, by_namespace[pod[0]], total=len(pods))
+                first[pod, hold.source] = text + other_holders(pod, pods), text + tenant
     problems: dict[PodKey, tuple[Problem, ...]] = {}
-    for (pod, source), (text, told) in sorted(first.items()):
+    for (pod, source), (text, tenant) in sorted(first.items()):
         more = count[pod, source] - 1
         rest = f"; and {more} more devices" if more else ""
         problem = Problem(
             kind=ProblemKind.CLAIMED_TWICE,
             source=source,
             text=text + rest,
-            told_text=told + rest if told != text else "",
+            tenant_text=tenant + rest if tenant != text else "",
         )
         problems[pod] = (*problems.get(pod, ()), problem)
     return problems
 
 
 def other_holders(pod: PodKey, pods: Mapping[PodKey, Hold]) -> str:
-    """Those who hold a device besides one of them, in the order of `pods`."""
+    """The holders of a device other than `pod`, in the order of `pods`; long lists are cut."""
     resource = pods[pod].resource
-    # A great many pods may name one device: only the first few are looked at for each of them.
+    # Thousands of pods may claim one device, so only the first few are formatted for each.
     others = [
         _holder(key, hold, resource)
         for key, hold in islice(pods.items(), OTHERS_NAMED_MAX + 1)
@@ -163,17 +162,17 @@ def other_holders(pod: PodKey, pods: Mapping[PodKey, Hold]) -> str:
 
 def _holder(pod: PodKey, hold: Hold, resource: str) -> str:
     namespace, name = pod
-    how = f"{hold.share} %" if hold.share else "a part"
-    name_of_it = f" as {hold.resource}" if hold.resource != resource else ""
-    return f"{namespace}/{name} ({how}{name_of_it})"
+    share = f"{hold.share} %" if hold.share else "a part"
+    alias = f" as {hold.resource}" if hold.resource != resource else ""
+    return f"{namespace}/{name} ({share}{alias})"
 
 
-def _told_holders(pod: PodKey, known: Mapping[PodKey, Hold], *, total: int) -> str:
-    """The same for those who see one namespace, and are to learn no names of another."""
-    parts = [other_holders(pod, known)] if len(known) > 1 else []
-    strangers = total - len(known)
-    if strangers:
-        parts.append("a pod of another namespace" if strangers == 1 else "pods of other namespaces")
+def _holders_for_tenants(pod: PodKey, same: Mapping[PodKey, Hold], *, total: int) -> str:
+    """The other holders, without the names of pods outside the pod's own namespace."""
+    parts = [other_holders(pod, same)] if len(same) > 1 else []
+    outside = total - len(same)
+    if outside:
+        parts.append("a pod of another namespace" if outside == 1 else "pods of other namespaces")
     return " and ".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""What devices a node has, from whoever keeps a list of them."""
+"""The devices that a node has, as an inventory such as Koordinator's Device object lists them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ class Device:
     id: str
     is_healthy: bool = True
     numa: int | None = None
-    """Its NUMA node; None if not known."""
+    """The device's NUMA node; None if unknown."""
     address: str = ""
-    """On the bus, where it was told beside the id."""
+    """The device's address on the bus, if the inventory has it beside the id."""
     vendor: str = ""
     model: str = ""
     functions: tuple[Function, ...] = ()
@@ -33,7 +33,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Inventory:
-    """The devices of one node. Two of one kind and number are a mistake; the first counts."""
+    """The devices of one node. Of two devices with the same kind and minor the first is used."""
 
     devices: tuple[Device, ...] = ()
 

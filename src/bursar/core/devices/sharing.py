@@ -1,6 +1,7 @@
-"""Numbers for the shares of a device, so that clients can tell the pods on it apart.
+"""Share numbers, so that clients can tell apart the pods that share a device.
 
-NVIDIA's plugin writes `GPU-…::2` for the third share; its exporter makes a label of the number.
+NVIDIA's device plugin writes `GPU-…::2` for the third share, and its exporter makes the number
+a label.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,13 +11,15 @@ from bursar.core.devices.allocation import Allocation, Holdings, PodKey
 from bursar.core.devices.source import Source
 
 
-def numbered(holdings: Iterable[Holdings], sources: Mapping[str, Source]) -> tuple[Holdings, ...]:
-    """The same, where each share of a device has its number: the pods on it in order of name."""
+def number_shares(
+    holdings: Iterable[Holdings], sources: Mapping[str, Source]
+) -> tuple[Holdings, ...]:
+    """The holdings with a number for each share of a device: its pods are numbered by name."""
     everyone = tuple(holdings)
     sharers: dict[tuple[str, str], set[PodKey]] = {}
     for pod in everyone:
         for each in pod.allocations:
-            if not pod.is_over and _is_numbered(each, sources):
+            if not pod.has_ended and _is_numbered(each, sources):
                 sharers.setdefault((each.resource, each.device), set()).add(pod.key)
     ordinals = {
         (device, pod): number

@@ -1,7 +1,7 @@
-"""Who gives devices to pods, and how it writes that down.
+"""Sources: programs that allocate devices to pods and record it in a pod annotation.
 
-A source is data: where its annotation is, what it looks like, and under which names the
-devices are known to clients of kubelet. Other central allocators need a row, not code.
+A source is data: the key of its annotation, the layout of the text, and the resource names under
+which kubelet's clients know the devices. Supporting another allocator takes a row, not code.
 """
 
 from collections.abc import Mapping
@@ -12,30 +12,30 @@ from typing import Final
 
 NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 PARTITION_PREFIXES: Final = ("MIG-",)
-"""Of ids that name a part which the hardware itself cut off. No inventory lists these."""
+"""Prefixes of ids that name a hardware partition. No inventory lists partitions."""
 
 
 def no_names() -> Mapping[str, str]:
-    """The empty mapping, shared; a default for dataclass fields."""
+    """The shared empty mapping; a default factory for dataclass fields."""
     return NO_NAMES
 
 
 class Shape(Enum):
-    """What the text of an annotation is."""
+    """The form of an annotation's text."""
 
     BY_TYPE = "byType"
-    """A JSON object: kind to list of devices. Koordinator's."""
+    """A JSON object: kind to list of devices. Koordinator writes this."""
     LIST = "list"
-    """A JSON list of devices, each of which says its kind, and maybe its container."""
+    """A JSON list of devices. Each names its kind, and may name its container."""
     BY_CONTAINER = "byContainer"
-    """A JSON object: name of a container to list of devices, each of which says its kind."""
+    """A JSON object: container name to list of devices. Each device names its kind."""
     DELIMITED = "delimited"
-    """No JSON: containers, their devices and the fields of these, cut by three signs. HAMi's."""
+    """Not JSON: containers, devices and fields, separated by three signs. HAMi writes this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """The keys of a device in JSON. An empty name: the source has no such thing."""
+    """The JSON keys of a device. An empty key: the source does not write that field."""
 
     device: str = "id"
     minor: str = "minor"
@@ -45,22 +45,22 @@ class Fields:
     amounts: str = "resources"
     extension: str = "extension"
     functions: str = "vfs"
-    """In the extension, as are the next two."""
+    """A key inside `extension`, like `function_address` and `template`."""
     function_address: str = "busID"
     template: str = "gpuSharedResourceTemplate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delimiters:
-    """How a delimited text is cut: `GPU-1,NVIDIA,3000,30:GPU-2,NVIDIA,3000,30:;`."""
+    """How a delimited text is split: `GPU-1,NVIDIA,3000,30:GPU-2,NVIDIA,3000,30:;`."""
 
     containers: str = ";"
-    """Between the app containers of the pod, in their order."""
+    """Separates the app containers of the pod, in their order."""
     devices: str = ":"
     fields: str = ","
     order: tuple[str, ...] = ("device", "vendor")
-    """What stands where: `device`, `minor`, `kind`, `vendor`, `container`, `template`, the name
-    of a resource (with a slash in it) for an amount, or nothing for what is not read."""
+    """The meaning of each field: `device`, `minor`, `kind`, `vendor`, `container`, `template`, a
+    resource name (with a slash) for an amount, or empty for a field that is skipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,31 +69,31 @@ class Layout:
     fields: Fields = field(default_factory=Fields)
     delimiters: Delimiters = field(default_factory=Delimiters)
     kind: str = ""
-    """The kind of devices that do not say it themselves."""
+    """The kind of devices that do not name their kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindRule:
-    """What one kind of device is called, and how much of it is meant by an amount."""
+    """The resource names of one kind of device, and what amounts of them mean."""
 
     resource: str
-    """The name where nothing below says better."""
+    """The resource name if neither `by_vendor` nor `by_prefix` applies."""
     by_vendor: Mapping[str, str] = field(default_factory=no_names)
-    """Vendors in small letters."""
+    """Resource name by vendor; vendors are in lower case."""
     by_prefix: Mapping[str, str] = field(default_factory=no_names)
-    """By how the id begins, for devices whose vendor is not told."""
+    """Resource name by prefix of the id, for devices without a vendor."""
     asked_by: tuple[str, ...] = ()
-    """Names by which pods ask for it. Empty: the names above."""
+    """Resource names by which pods request the device. Empty: the names above."""
     counted: tuple[str, ...] = ()
-    """Those of them that count devices: a pod is given no more than it asks for by these."""
+    """Resource names that count devices: a pod gets no more devices than it requests of them."""
     percent: tuple[str, ...] = ()
-    """Those of them, and of an annotation's amounts, that are in percent of one device."""
+    """Resource names, in requests and in annotations, that are percent of one device."""
     is_bounded: bool = False
-    """Whether percent that a pod asks for bound the number of devices as well: one for each
-    hundred, and one for any other name that is asked by. Not so where they are meant for each
-    device, or where a pod may be given devices that go with others."""
+    """Whether the requested percent also limits the number of devices: one device for each 100,
+    and one for any other requested name. False if the percent applies to each device, or if a pod
+    may get devices that belong to others, as network ports beside GPUs do."""
     is_numbered: bool = False
-    """Whether clients understand `::0` after the id of a shared one."""
+    """Whether clients understand `::0` after the id of a shared device."""
 
     def name_of(self, *, device: str, vendor: str) -> str:
         if vendor:
@@ -105,17 +105,17 @@ class KindRule:
 
     @property
     def names(self) -> frozenset[str]:
-        """All names that such a device can have."""
+        """All resource names that a device of this kind can have."""
         return frozenset((self.resource, *self.by_vendor.values(), *self.by_prefix.values()))
 
     @property
     def askers(self) -> frozenset[str]:
-        """The names of which a pod must ask for one."""
+        """The resource names of which a pod must request at least one."""
         return frozenset(self.asked_by) or self.names
 
     @property
     def counts(self) -> frozenset[str]:
-        """The names that count devices; without any word on amounts, the device's own."""
+        """The resource names that count devices. Without `counted` and `percent`: all names."""
         return frozenset(self.counted) or (frozenset() if self.percent else self.names)
 
 
@@ -126,21 +126,21 @@ class Source:
     layout: Layout = field(default_factory=Layout)
     kinds: Mapping[str, KindRule]
     is_inventoried: bool = False
-    """Whether the inventory lists what this source gives, so that the rest is not believed."""
+    """Whether the inventory lists this source's devices; others are then rejected."""
 
 
 KOORDINATOR: Final = Source(
     name="koordinator",
     annotation="scheduling.koordinator.sh/device-allocated",
     is_inventoried=True,
-    # It writes no vendor. Whoever does would have the device called by another name.
+    # Koordinator writes no vendor. A forged one would change the resource name of the device.
     layout=Layout(fields=Fields(vendor="")),
     kinds=MappingProxyType(
         {
             "gpu": KindRule(
                 resource="koordinator.sh/gpu",
-                # What each vendor's own device plugin registers. Huawei's and Cambricon's can
-                # also be told to name the model; whoever does that says so in the settings.
+                # What each vendor's device plugin registers. Huawei's and Cambricon's can be
+                # configured to register the model's name; the settings file covers that.
                 by_vendor=MappingProxyType(
                     {
                         "nvidia": "nvidia.com/gpu",
@@ -151,7 +151,7 @@ KOORDINATOR: Final = Source(
                         "baidu": "baidu.com/xpu",
                     }
                 ),
-                # Only NVML writes ids like these.
+                # Only NVML writes ids with these prefixes.
                 by_prefix=MappingProxyType({"GPU-": "nvidia.com/gpu", "MIG-": "nvidia.com/gpu"}),
                 asked_by=(
                     "nvidia.com/gpu",
@@ -176,14 +176,14 @@ KOORDINATOR: Final = Source(
                     "koordinator.sh/gpu",
                     "koordinator.sh/gpu-core",
                     "koordinator.sh/gpu-memory-ratio",
-                    # Older schedulers wrote these.
+                    # Written by older versions of the scheduler.
                     "kubernetes.io/gpu-core",
                     "kubernetes.io/gpu-memory-ratio",
                 ),
                 is_bounded=True,
                 is_numbered=True,
             ),
-            # Pods may be given all of these that a node has, or one beside each GPU.
+            # A pod may get all RDMA devices of a node, or one beside each GPU.
             "rdma": KindRule(
                 resource="koordinator.sh/rdma",
                 asked_by=("koordinator.sh/rdma",),

@@ -1,0 +1,1 @@
+"""Device annotations, inventories, ResourceClaims and kubelet's PodResources API, to the core."""

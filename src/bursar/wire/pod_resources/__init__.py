@@ -1,1 +1,0 @@
-"""Kubelet's pod-resources API as it goes over the socket."""

@@ -1,0 +1,147 @@
+"""Problems of annotations as events and log lines, in virtual time on a small cluster."""
+
+import asyncio
+
+import pytest
+
+from bursar.app.cluster.events.document import EVENTS
+from bursar.app.cluster.events.recorder import Drop, EventRecorder
+from bursar.app.devices.events import (
+    BUDGET,
+    COMPONENT,
+    LOG_BURST,
+    LOG_REFILL_S,
+    DeviceReason,
+    PodEvents,
+    ProblemLog,
+    reason_of,
+)
+from bursar.core.devices.allocation import Problem, ProblemKind
+from support.device_notation import a_pod
+from support.machine_time import MachineClock, run
+from support.small_cluster import Line, SmallCluster
+
+UNREADABLE = Problem(kind=ProblemKind.UNREADABLE, source="koordinator", text="not JSON")
+ELSEWHERE = Problem(kind=ProblemKind.NOT_ON_NODE, source="koordinator", text="no 'GPU-9' here")
+
+
+class Agent:
+    """Events at work, and the cluster that hears them."""
+
+    def __init__(self):
+        self.cluster, self.clock = SmallCluster(), MachineClock()
+        self.recorder = EventRecorder(
+            Line(self.cluster, self.clock),
+            self.clock,
+            reasons=DeviceReason,
+            component=COMPONENT,
+            instance="node-1",
+            budget=BUDGET,
+        )
+        self.reporter = PodEvents(self.recorder)
+        self.worker = asyncio.create_task(self.recorder.run())
+
+    def events(self):
+        return [body for (kind, _), body in self.cluster.objects.items() if kind == EVENTS]
+
+
+def told(story, *, after_s=30):
+    """The agent after the story, before its end, when what is left is written at once."""
+
+    async def play():
+        agent = Agent()
+        await story(agent)
+        await agent.clock.sleep(after_s)
+        found = agent.events()
+        agent.worker.cancel()
+        await asyncio.wait((agent.worker,))
+        return found, agent.recorder
+
+    return run(play())
+
+
+def test_a_bad_annotation_becomes_an_event_on_its_pod():
+    async def story(agent):
+        agent.reporter.report(a_pod(uid="uid-of-web"), UNREADABLE)
+
+    (event,), _ = told(story)
+
+    assert event["reason"] == "DevicesUnreadable"
+    assert event["note"] == "koordinator: not JSON"
+    assert (event["type"], event["action"]) == ("Warning", "ShowDevices")
+    assert event["regarding"]["name"] == "web"
+    assert event["regarding"]["uid"] == "uid-of-web"
+    assert event["reportingController"] == "bursar-agent"
+
+
+def test_events_name_no_pods_that_their_readers_may_not_see():
+    twice = Problem(
+        kind=ProblemKind.CLAIMED_TWICE,
+        source="koordinator",
+        text="'GPU-1' is also held by secret/payroll-db-7 (100 %)",
+        tenant_text="'GPU-1' is also held by a pod of another namespace",
+    )
+    lines: list[str] = []
+
+    async def story(agent):
+        ProblemLog(lines.append, agent.clock, also=agent.reporter).report(a_pod(), twice)
+
+    (event,), _ = told(story)
+
+    assert event["note"] == "koordinator: 'GPU-1' is also held by a pod of another namespace"
+    assert lines == [f"pod default/web: claimed-twice: koordinator: {twice.text}"]
+
+
+def test_a_flood_of_bad_pods_is_held_within_the_budget():
+    async def story(agent):
+        for number in range(1000):
+            agent.reporter.report(a_pod(name=f"p{number}"), UNREADABLE)
+
+    events, recorder = told(story, after_s=30)
+
+    assert len(events) <= BUDGET.burst + 31 * BUDGET.writes_per_second
+    assert recorder.dropped[Drop.QUEUE_FULL] == 1000 - BUDGET.queue_max
+
+
+@pytest.mark.parametrize("kind", ProblemKind)
+def test_every_kind_of_problem_has_a_reason(kind):
+    reason = reason_of(Problem(kind=kind, source="s", text="t"))
+
+    expected = {
+        ProblemKind.UNREADABLE: DeviceReason.UNREADABLE,
+        ProblemKind.CLAIMED_TWICE: DeviceReason.CLAIMED_TWICE,
+    }
+    assert reason is expected.get(kind, DeviceReason.NOT_SHOWN)
+
+
+def test_the_log_says_it_in_one_line_and_passes_it_on():
+    lines, passed_on = [], []
+
+    class Next:
+        def report(self, pod, problem):
+            passed_on.append((pod.name, problem))
+
+    async def play():
+        ProblemLog(lines.append, MachineClock(), also=Next()).report(a_pod(), ELSEWHERE)
+
+    run(play())
+
+    assert lines == ["pod default/web: not-on-node: koordinator: no 'GPU-9' here"]
+    assert passed_on == [("web", ELSEWHERE)]
+
+
+def test_the_log_is_not_filled_by_one_tenant_and_says_how_much_it_left_out():
+    lines = []
+
+    async def play():
+        clock = MachineClock()
+        log = ProblemLog(lines.append, clock)
+        for number in range(100):
+            log.report(a_pod(name=f"p{number}"), UNREADABLE)
+        await clock.sleep(LOG_REFILL_S)
+        log.report(a_pod(name="last"), UNREADABLE)
+
+    run(play())
+
+    assert len(lines) == LOG_BURST + 1
+    assert lines[-1].endswith(f"not JSON (and {100 - LOG_BURST} more)")
