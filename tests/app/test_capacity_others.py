@@ -1,7 +1,7 @@
 """Capacity that others advertise, that is in use, or that cannot be read."""
 
 from bursar.app.capacity.events import CapacityReason
-from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION, VM_RESOURCE, Verdict
+from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION, VM_RESOURCE, CapacityAction
 from support.capacity_scene import FIVE, FOO, KATA, on_scene
 
 # ------------------------------------------------------------------ others
@@ -20,7 +20,7 @@ async def test_capacity_of_others_is_left_alone_and_told_once(scene):
     assert scene.line.writes == []
     assert scene.reasons() == [CapacityReason.FOREIGN]
     (settled,) = scene.capacity.reconciler.settlements["a"]
-    assert settled.verdict is Verdict.FOREIGN
+    assert settled.action is CapacityAction.FOREIGN
 
 
 @on_scene

@@ -26,7 +26,7 @@ from bursar.app.cluster.ports import (
 )
 from bursar.core.model.selector import EVERYTHING
 from bursar.core.model.selector_text import parse_selector
-from bursar.core.peerpods.capacity import Declaration, Verdict
+from bursar.core.peerpods.capacity import CapacityAction, Declaration
 from support.machine_time import MachineClock, run
 
 FOO = "example.com/foo"
@@ -113,7 +113,7 @@ async def test_wishes_about_other_resources_stay(town):
     forgotten = await town.change({FOO: None}, is_removal=True)
     annotations = (await town.stored())["metadata"]["annotations"]
 
-    assert forgotten.settlements[0].verdict is Verdict.WITHDRAW
+    assert forgotten.settlements[0].action is CapacityAction.WITHDRAW
     assert json.loads(annotations["bursar.io/capacity"]) == {"example.com/bar": 1}
     assert json.loads(annotations["bursar.io/capacity-owner"]) == {"example.com/bar": 1}
 

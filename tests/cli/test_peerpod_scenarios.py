@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bursar.adapters.peerpod_files import read_catalogue
+from bursar.adapters.files.peerpods import read_catalogue
 from bursar.cli.peerpods.options import catalogue_options, sizing_options
 from bursar.cli.processes.webhook import peer_pod_settings
 from cli.test_peerpod import EXAMPLES, chosen, run

@@ -7,7 +7,7 @@ VM, the test ends with the decision, which is all that Bursar has a part in.
 import pytest
 
 from bursar.core.model.selector_text import parse_selector
-from bursar.core.peerpods.annotating import machine_size
+from bursar.core.peerpods.annotations import machine_size
 from bursar.core.peerpods.capacity import (
     LIMIT_DEFAULT,
     LIMIT_KEY,

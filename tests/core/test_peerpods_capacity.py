@@ -12,11 +12,11 @@ from bursar.core.peerpods.capacity import (
     AMOUNT_MAX,
     LIMIT_KEY,
     VM_RESOURCE,
+    CapacityAction,
     CapacityNode,
     Declaration,
     Origin,
     Terms,
-    Verdict,
     amount_problem,
     limit_in,
     preset,
@@ -145,31 +145,31 @@ def test_node_that_cannot_be_read_keeps_what_it_has():
 # ------------------------------------------------------------------ what to do
 
 CASES = {
-    "right": (a_node(5, 5), 5, Verdict.RIGHT),
-    "new": (a_node(), 5, Verdict.SET),
-    "new, and zero is wanted": (a_node(), 0, Verdict.SET),
-    "wiped": (a_node(None, 5), 5, Verdict.SET),
-    "zeroed": (a_node(0, 5), 5, Verdict.SET),
-    "only allocatable wiped": (a_node(5, 5, allocatable=0), 5, Verdict.SET),
-    "changed by a person": (a_node(7, 5), 5, Verdict.SET),
-    "more is wanted": (a_node(5, 5), 6, Verdict.SET),
-    "mark is behind": (a_node(6, 5), 6, Verdict.SET),
-    "not wanted": (a_node(5, 5), None, Verdict.WITHDRAW),
-    "not wanted, and wiped": (a_node(None, 5), None, Verdict.WITHDRAW),
-    "not wanted, and changed": (a_node(7, 5), None, Verdict.YIELD),
-    "not wanted, and not there": (a_node(), None, Verdict.RIGHT),
-    "somebody else's": (a_node(4), 5, Verdict.FOREIGN),
-    "of a device plugin that is gone": (a_node(0), 5, Verdict.FOREIGN),
-    "somebody else's, as wanted": (a_node(5), 5, Verdict.FOREIGN),
-    "somebody else's, not wanted": (a_node(5), None, Verdict.FOREIGN),
+    "right": (a_node(5, 5), 5, CapacityAction.RIGHT),
+    "new": (a_node(), 5, CapacityAction.SET),
+    "new, and zero is wanted": (a_node(), 0, CapacityAction.SET),
+    "wiped": (a_node(None, 5), 5, CapacityAction.SET),
+    "zeroed": (a_node(0, 5), 5, CapacityAction.SET),
+    "only allocatable wiped": (a_node(5, 5, allocatable=0), 5, CapacityAction.SET),
+    "changed by a person": (a_node(7, 5), 5, CapacityAction.SET),
+    "more is wanted": (a_node(5, 5), 6, CapacityAction.SET),
+    "mark is behind": (a_node(6, 5), 6, CapacityAction.SET),
+    "not wanted": (a_node(5, 5), None, CapacityAction.WITHDRAW),
+    "not wanted, and wiped": (a_node(None, 5), None, CapacityAction.WITHDRAW),
+    "not wanted, and changed": (a_node(7, 5), None, CapacityAction.YIELD),
+    "not wanted, and not there": (a_node(), None, CapacityAction.RIGHT),
+    "somebody else's": (a_node(4), 5, CapacityAction.FOREIGN),
+    "of a device plugin that is gone": (a_node(0), 5, CapacityAction.FOREIGN),
+    "somebody else's, as wanted": (a_node(5), 5, CapacityAction.FOREIGN),
+    "somebody else's, not wanted": (a_node(5), None, CapacityAction.FOREIGN),
 }
 
 
-@pytest.mark.parametrize(("node", "wanted", "verdict"), CASES.values(), ids=CASES)
-def test_verdict_on_a_resource(node, wanted, verdict):
+@pytest.mark.parametrize(("node", "wanted", "action"), CASES.values(), ids=CASES)
+def test_action_on_a_resource(node, wanted, action):
     settled = settle(node, FOO, wanted)
 
-    assert settled.verdict is verdict
+    assert settled.action is action
     assert settled.amount == wanted
 
 
@@ -178,60 +178,60 @@ def vm_node(shown=None, marked=None) -> CapacityNode:
 
 
 ADAPTOR_CASES = {
-    "its own": (vm_node(10), 5, Verdict.ADAPTOR),
-    "its own, as wanted": (vm_node(5), 5, Verdict.ADAPTOR),
-    "its own, gone with it": (vm_node(), 5, Verdict.ADAPTOR),
-    "ours": (vm_node(5, 5), 5, Verdict.RIGHT),
-    "ours, wiped": (vm_node(None, 5), 5, Verdict.SET),
-    "ours, zeroed": (vm_node(0, 5), 5, Verdict.SET),
-    "ours, and then its own": (vm_node(10, 5), 5, Verdict.YIELD),
+    "its own": (vm_node(10), 5, CapacityAction.ADAPTOR),
+    "its own, as wanted": (vm_node(5), 5, CapacityAction.ADAPTOR),
+    "its own, gone with it": (vm_node(), 5, CapacityAction.ADAPTOR),
+    "ours": (vm_node(5, 5), 5, CapacityAction.RIGHT),
+    "ours, wiped": (vm_node(None, 5), 5, CapacityAction.SET),
+    "ours, zeroed": (vm_node(0, 5), 5, CapacityAction.SET),
+    "ours, and then its own": (vm_node(10, 5), 5, CapacityAction.YIELD),
 }
 
 
-@pytest.mark.parametrize(("node", "wanted", "verdict"), ADAPTOR_CASES.values(), ids=ADAPTOR_CASES)
-def test_upstreams_advertiser_is_respected(node, wanted, verdict):
-    assert settle(node, VM_RESOURCE, wanted).verdict is verdict
+@pytest.mark.parametrize(("node", "wanted", "action"), ADAPTOR_CASES.values(), ids=ADAPTOR_CASES)
+def test_upstreams_advertiser_is_respected(node, wanted, action):
+    assert settle(node, VM_RESOURCE, wanted).action is action
 
 
 def test_upstreams_advertiser_has_no_say_in_other_resources():
     node = a_node(7, 5, is_adaptors=True)
 
-    assert settle(node, FOO, 5).verdict is Verdict.SET
+    assert settle(node, FOO, 5).action is CapacityAction.SET
 
 
 @pytest.mark.parametrize("node", [a_node(4), a_node(0), a_node()])
 def test_what_is_to_be_taken_is_taken(node):
-    assert settle(node, FOO, 5, terms=TAKING).verdict is Verdict.SET
+    assert settle(node, FOO, 5, terms=TAKING).action is CapacityAction.SET
 
 
 def test_taken_from_upstreams_advertiser():
-    assert settle(vm_node(10), VM_RESOURCE, 5, terms=TAKING).verdict is Verdict.SET
-    assert settle(vm_node(10, 5), VM_RESOURCE, 5, terms=TAKING).verdict is Verdict.SET
-    assert settle(vm_node(10), VM_RESOURCE, None, terms=TAKING).verdict is Verdict.WITHDRAW
+    assert settle(vm_node(10), VM_RESOURCE, 5, terms=TAKING).action is CapacityAction.SET
+    assert settle(vm_node(10, 5), VM_RESOURCE, 5, terms=TAKING).action is CapacityAction.SET
+    assert settle(vm_node(10), VM_RESOURCE, None, terms=TAKING).action is CapacityAction.WITHDRAW
 
 
 def test_what_is_contested_is_left_to_whoever_insists():
-    assert settle(a_node(7, 5), FOO, 5, terms=FOUGHT).verdict is Verdict.YIELD
+    assert settle(a_node(7, 5), FOO, 5, terms=FOUGHT).action is CapacityAction.YIELD
 
 
 @pytest.mark.parametrize("shown", [None, 0])
 def test_what_is_wiped_again_and_again_waits(shown):
-    assert settle(a_node(shown, 5), FOO, 5, terms=FOUGHT).verdict is Verdict.CONTESTED
+    assert settle(a_node(shown, 5), FOO, 5, terms=FOUGHT).action is CapacityAction.CONTESTED
 
 
 def test_what_is_right_is_not_contested():
-    assert settle(a_node(5, 5), FOO, 5, terms=FOUGHT).verdict is Verdict.RIGHT
+    assert settle(a_node(5, 5), FOO, 5, terms=FOUGHT).action is CapacityAction.RIGHT
 
 
 def test_nothing_is_withdrawn_while_something_cannot_be_read():
-    assert settle(a_node(5, 5), FOO, None, terms=UNSURE).verdict is Verdict.KEPT
-    assert settle(a_node(), FOO, None, terms=UNSURE).verdict is Verdict.RIGHT
+    assert settle(a_node(5, 5), FOO, None, terms=UNSURE).action is CapacityAction.KEPT
+    assert settle(a_node(), FOO, None, terms=UNSURE).action is CapacityAction.RIGHT
 
 
-def test_every_verdict_has_a_case():
-    seen = {verdict for *_, verdict in (*CASES.values(), *ADAPTOR_CASES.values())}
+def test_every_action_has_a_case():
+    seen = {action for *_, action in (*CASES.values(), *ADAPTOR_CASES.values())}
 
-    assert seen | {Verdict.CONTESTED, Verdict.KEPT} == set(Verdict)
+    assert seen | {CapacityAction.CONTESTED, CapacityAction.KEPT} == set(CapacityAction)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_amount_is_lowered_no_further_than_to_what_is_in_use(node, wanted, used,
 def test_cutting_lowers_at_once_and_says_so():
     settled = settle(a_node(10, 10), FOO, 3, used=7, terms=CUTTING)
 
-    assert (settled.amount, settled.verdict, settled.is_held) == (3, Verdict.SET, False)
+    assert (settled.amount, settled.action, settled.is_held) == (3, CapacityAction.SET, False)
     assert settled.is_below_use
 
 
@@ -302,13 +302,13 @@ def test_what_was_settled_is_right_afterwards(shown, marked, wanted, used):
     """No second write, unless less is in use by then."""
     settled = settle(a_node(shown, marked), FOO, wanted, used=used)
     after = {
-        Verdict.SET: a_node(settled.amount, settled.amount),
-        Verdict.WITHDRAW: a_node(),
-        Verdict.YIELD: a_node(shown),
-    }.get(settled.verdict, a_node(shown, marked))
+        CapacityAction.SET: a_node(settled.amount, settled.amount),
+        CapacityAction.WITHDRAW: a_node(),
+        CapacityAction.YIELD: a_node(shown),
+    }.get(settled.action, a_node(shown, marked))
     again = settle(after, FOO, wanted, used=used)
 
-    assert not again.verdict.is_write
+    assert not again.action.is_write
 
 
 @given(amounts, amounts, st.integers(0, 4), st.integers(0, 6))
@@ -324,9 +324,9 @@ def test_nothing_in_use_is_ever_taken_away(shown, marked, wanted, used):
 def test_what_is_not_ours_is_never_written(shown, wanted, used):
     settled = settle(a_node(shown), FOO, wanted, used=used)
 
-    assert settled.verdict.is_write == (shown is None and wanted is not None)
+    assert settled.action.is_write == (shown is None and wanted is not None)
 
 
-def test_who_has_it_shows_in_the_verdict():
-    assert settle(a_node(4), FOO, 5).verdict.is_somebody_elses
-    assert not settle(a_node(), FOO, 5).verdict.is_somebody_elses
+def test_the_action_tells_whether_another_component_owns_the_capacity():
+    assert settle(a_node(4), FOO, 5).action.is_of_another_owner
+    assert not settle(a_node(), FOO, 5).action.is_of_another_owner

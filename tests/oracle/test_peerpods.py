@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 from bursar.core.model.demand import QUOTA, DemandOptions
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.resources import ResourceList
-from bursar.core.peerpods.annotating import machine_size
+from bursar.core.peerpods.annotations import machine_size
+from bursar.core.peerpods.decision import Rewrite
 from bursar.core.peerpods.instances import MachineSize
-from bursar.core.peerpods.record import Record, believed_record, demand_of
-from bursar.core.peerpods.rewriting import Rewritten, rewrite
+from bursar.core.peerpods.record import NO_RECORD
+from bursar.core.peerpods.recorded_demand import recorded_demand
 from bursar.core.peerpods.sizing import SizeTexts, upstream_size
-from support.peerpod_notation import EFFECTIVE, PEER_PODS, VM
+from bursar.wire.peerpods.rewrite import read_record
+from support.peerpod_notation import PEER_PODS, VM, Rewritten, decided, rewritten
 from support.raw_objects import as_pod, pods
 
 MIB = 1 << 20
@@ -91,8 +93,7 @@ def expected_size(aggregate: dict[str, Any], pod_level: dict[str, Any] | None) -
 
 
 def compare(oracle: Any, batch: list[dict[str, Any]]) -> None:
-    outcomes = [(raw, rewrite(raw, EFFECTIVE)) for raw in batch]
-    met = [(raw, outcome) for raw, outcome in outcomes if isinstance(outcome, Rewritten)]
+    met = [(raw, rewritten(raw)) for raw in batch if isinstance(decided(raw), Rewrite)]
     if not met:
         return
     answers = oracle.ask("pods", pods=[raw for raw, _ in met], options=[options(QUOTA)])
@@ -112,7 +113,7 @@ def compare(oracle: Any, batch: list[dict[str, Any]]) -> None:
 
 def demand_on_record(outcome: Rewritten) -> dict[str, dict[str, str]]:
     pod = as_pod(outcome.document)
-    demand = demand_of(believed_record(pod, EFFECTIVE) or Record(), pod)
+    demand = recorded_demand(read_record(pod.annotations) or NO_RECORD, pod)
     sides = {"requests": demand.quota_requests, "limits": demand.quota_limits}
     return {
         side: {name: text for name, text in in_texts(amounts).items() if name != VM}
@@ -141,8 +142,7 @@ def test_pods_that_ask_for_what_they_are_limited_to_are_as_large_as_their_demand
         ],
     }
     raw = {"metadata": {"name": "web"}, "spec": spec}
-    outcome = rewrite(raw, EFFECTIVE)
-    assert isinstance(outcome, Rewritten)
+    outcome = rewritten(raw)
     [answer] = oracle.ask("pods", pods=[raw], options=[options(ALONE)])
     demand = answer["stored"]["demand"][0]
 

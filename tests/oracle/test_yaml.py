@@ -24,8 +24,10 @@ def spelled(value: Value) -> Any:
         return {key: spelled(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [spelled(inner) for inner in value]
-    if isinstance(value, Number):
+    if isinstance(value, Number) and value.meaning is None:
         return number(value.text)
+    if isinstance(value, Number):
+        return spelled(value.meaning)
     if isinstance(value, float):
         return number(number_text(value))
     if isinstance(value, int) and not isinstance(value, bool):

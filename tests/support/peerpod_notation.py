@@ -1,16 +1,20 @@
 """A short notation for peer pods as an API server sends them, and their rewriting."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
 
 from bursar.adapters.memory.objects.patches import json_patched
-from bursar.adapters.peerpod_files import as_sent
 from bursar.app.install.peerpod_protection import BIND, KEEP
 from bursar.app.install.peerpod_protection import RECORD as CHECK_RECORD
 from bursar.core.model.defaulting import with_defaults
-from bursar.core.peerpods.rewriting import Rewritten, rewrite
+from bursar.core.model.pod import ResourceRequirements
+from bursar.core.peerpods.decision import Decision, Rewrite
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
+from bursar.core.peerpods.sizing import SizeTexts
+from bursar.wire.peerpods.json_patch import patch_between
+from bursar.wire.peerpods.rewrite import rewrite
 from controlplane import ControlPlane
 from support.pod_notation import listed, texts
 from support.raw_objects import as_pod, pods
@@ -59,12 +63,28 @@ def a_peer_pod(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**body, **spec}}
 
 
+def decided(raw: dict[str, Any], settings: PeerPodSettings = EFFECTIVE) -> Decision:
+    return rewrite(raw, settings)[0]
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A pod after the rewrite; without steps the pod was as it should be."""
+
+    document: dict[str, Any]
+    steps: tuple[dict[str, Any], ...]
+    size: SizeTexts
+    instance: str
+    warnings: tuple[str, ...]
+
+
 def rewritten(raw: dict[str, Any], settings: PeerPodSettings = EFFECTIVE) -> Rewritten:
-    """What becomes of a pod that is rewritten; its patch is tried as well."""
-    outcome = rewrite(raw, settings)
-    assert isinstance(outcome, Rewritten), outcome
-    assert json_patched(raw, list(outcome.steps)) == outcome.document
-    return outcome
+    """Rewrite a peer pod that must not be denied, and check that its patch does the same."""
+    decision, document = rewrite(raw, settings)
+    assert isinstance(decision, Rewrite), decision
+    steps = patch_between(raw, document)
+    assert json_patched(raw, list(steps)) == document
+    return Rewritten(document, steps, decision.size, decision.instance, decision.warnings)
 
 
 def sizes(outcome: Rewritten) -> str:
@@ -89,9 +109,31 @@ def remove_protection(plane: ControlPlane) -> None:
 
 def sent(raw: dict[str, Any]) -> dict[str, Any]:
     """A pod of class kata-remote as an API server sends it, overhead included."""
-    overhead = with_defaults(as_pod(raw)).overhead
-    peer = {"runtimeClassName": "kata-remote", "overhead": texts(overhead)}
-    return as_sent({**raw, "spec": {**raw["spec"], **peer}})
+    stored = with_defaults(as_pod(raw))
+    spec: dict[str, Any] = {
+        **raw["spec"],
+        "runtimeClassName": "kata-remote",
+        "overhead": texts(stored.overhead),
+    }
+    for key, containers in (
+        ("containers", stored.containers),
+        ("initContainers", stored.init_containers),
+    ):
+        if containers:
+            spec[key] = [
+                {**each, "resources": in_texts(each.get("resources"), container.resources)}
+                for each, container in zip(spec[key], containers, strict=True)
+            ]
+    if stored.resources is not None:
+        spec["resources"] = in_texts(spec["resources"], stored.resources)
+    return {**raw, "spec": spec}
+
+
+def in_texts(raw: dict[str, Any] | None, stored: ResourceRequirements) -> dict[str, Any]:
+    """`resources` with the stored amounts as texts, nothing empty among them."""
+    sides = {"requests": texts(stored.requests), "limits": texts(stored.limits)}
+    others = {key: value for key, value in (raw or {}).items() if key not in sides}
+    return others | {side: amounts for side, amounts in sides.items() if amounts}
 
 
 PEER_PODS: st.SearchStrategy[dict[str, Any]] = pods(resized=False).map(sent)

@@ -14,7 +14,7 @@ from bursar.wire.documents.text import (
     Place,
     Text,
 )
-from bursar.wire.documents.tree import Tree, Value
+from bursar.wire.documents.tree import Number, Tree, Value
 from bursar.wire.documents.yaml_tree import ALIASED_VALUES_MAX, yaml_trees
 
 STRAY = "found character that cannot start any token"
@@ -88,7 +88,7 @@ def test_an_empty_text_has_no_document_and_an_empty_document_is_null():
     [
         ("a: &x 1\nb: *x", {"a": 1, "b": 1}),
         ("- &x a\n- {*x : 1}", ["a", {"a": 1}]),
-        ("- &x 1e10\n- {*x : 1}", [10**10, {"1e+10": 1}]),
+        ("- &x 1e10\n- {*x : 1}", [Number("1e10", 10**10), {"1e+10": 1}]),
         ("- &x <<\n- {*x : 1}", ["<<", {"<<": 1}]),
         ("&k key: *k", {"key": "key"}),
         ("a: &x 1\nb: &x 2\nc: *x", {"a": 1, "b": 2, "c": 2}),

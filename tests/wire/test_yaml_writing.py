@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bursar.wire.documents.stream import read_documents
+from bursar.wire.documents.tree import Number
 from bursar.wire.documents.yaml_writing import require_finite, yaml_stream, yaml_text
 from bursar.wire.structs.fields import FieldError, number_text
 from support.nasty_texts import NASTY
@@ -52,6 +53,8 @@ def typed(value: Any) -> Any:
         return {key: typed(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [typed(inner) for inner in value]
+    if isinstance(value, Number):
+        return typed(value.meaning)
     if isinstance(value, float):
         return ("number", number_text(value))
     if isinstance(value, int) and not isinstance(value, bool):

@@ -1,8 +1,8 @@
 """Documents as the text that commands print: JSON and YAML, to be read as the same data again."""
 
-import json
 from collections.abc import Iterable
 
+from bursar.wire import json_writing
 from bursar.wire.documents import yaml_writing
 from bursar.wire.structs.fields import FieldError
 
@@ -16,12 +16,10 @@ class UnwritableError(ValueError):
 def json_text(document: object) -> str:
     """JSON with two blanks a level. Raises `UnwritableError`."""
     try:
-        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+        return json_writing.json_text(document)
     except ValueError:
         require_writable(document)
         raise
-    lines = text.split("\n")
-    return "\n".join(line if line.isprintable() else _escaped(line) for line in lines)
 
 
 def yaml_text(document: object) -> str:
@@ -46,8 +44,3 @@ def require_writable(document: object) -> None:
         yaml_writing.require_finite(document)
     except FieldError as error:
         raise UnwritableError(str(error)) from None
-
-
-def _escaped(line: str) -> str:
-    """JSON lets through what a terminal obeys: C1 controls, and marks that turn the text round."""
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)

@@ -26,7 +26,7 @@ from bursar.adapters.kubelet.endpoint import (
 from bursar.adapters.kubelet.pods import KubeletLimits, KubeletPods
 from bursar.adapters.node.kubelet_socket import KubeletSocket
 from bursar.adapters.node.server import PodResourcesServer
-from bursar.adapters.node.socket_file import SocketFileError
+from bursar.adapters.node.socket_file import SocketFileError, lock_socket
 from bursar.adapters.node.socket_keeper import ADVICE, SocketKeeper, SocketOwner
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.telemetry.agent_families import AgentView, agent_families

@@ -7,11 +7,10 @@ wanted. No error text quotes a body: a webhook may be shown any object, secrets 
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias, TypedDict, TypeVar, cast
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from bursar.core.peerpods.json_document import JsonObject
 from bursar.core.quota.quota import ORDER_ANNOTATION, QuotaKind
 from bursar.wire.structs.fields import printable
 
@@ -26,7 +25,7 @@ Plain: TypeAlias = "str | Sequence[Plain] | Mapping[str, Plain]"
 T = TypeVar("T")
 
 _ABSENT: Final = msgspec.Raw(b"null")
-_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class ReviewError(ValueError):
@@ -108,7 +107,7 @@ def decode_review(body: bytes) -> Review:
         raise ReviewError("admission request body is empty")
     try:
         review = _REVIEWS.decode(body)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise ReviewError(f"could not parse admission review request: {_cause(error)}") from None
     if review is None or review.request is None:
         raise ReviewError("admission review can't be used: request field is nil")
@@ -265,139 +264,12 @@ class PodFacts:
 
 def decode_pod_facts(body: bytes) -> PodFacts:
     """Raises `ObjectError`."""
-    pod = _decoded(_PODS, body)
+    pod = decode_object(_PODS, body)
     meta, spec = pod.metadata or _PodMeta(), pod.spec or _PodSpec()
     return PodFacts(
         uid=meta.uid or "",
         gates=tuple([gate.name or "" for gate in spec.scheduling_gates or ()]),
         node_name=spec.node_name or "",
-    )
-
-
-# ------------------------------------------------------------------ peer pods
-
-
-class _PeerMeta(TypedDict, total=False):
-    annotations: dict[str, object] | None
-
-
-class _PeerContainer(TypedDict, total=False):
-    name: str | None
-    restartPolicy: str | None
-    resources: dict[str, object] | None
-
-
-class _PeerSpecOnly(TypedDict, total=False):
-    runtimeClassName: str | None
-    resources: dict[str, object] | None
-    resourceClaims: list[object] | None
-
-
-class _PeerSpec(_PeerSpecOnly, total=False):
-    containers: list[_PeerContainer] | None
-    initContainers: list[_PeerContainer] | None
-
-
-class _PeerPod(TypedDict, total=False):
-    metadata: _PeerMeta | None
-    spec: _PeerSpec | None
-
-
-class _ShownField(TypedDict, total=False):
-    resourceFieldRef: dict[str, object] | None
-
-
-class _ShownEntry(TypedDict, total=False):
-    valueFrom: _ShownField | None
-
-
-class _ShownItems(TypedDict, total=False):
-    items: list[_ShownField] | None
-
-
-class _ShownSource(TypedDict, total=False):
-    downwardAPI: _ShownItems | None
-
-
-class _ShownSources(TypedDict, total=False):
-    sources: list[_ShownSource] | None
-
-
-class _ShownVolume(_ShownSource, total=False):
-    projected: _ShownSources | None
-
-
-class _ShowingContainer(_PeerContainer, total=False):
-    env: list[_ShownEntry] | None
-
-
-class _ShowingSpec(_PeerSpecOnly, total=False):
-    containers: list[_ShowingContainer] | None
-    initContainers: list[_ShowingContainer] | None
-    volumes: list[_ShownVolume] | None
-
-
-class _ShowingPod(TypedDict, total=False):
-    metadata: _PeerMeta | None
-    spec: _ShowingSpec | None
-
-
-SHOWING: Final = b'"resourceFieldRef"'
-"""Few pods show containers their own resources, and environments are long: others are spared."""
-
-
-def decode_peer_pod(body: bytes) -> JsonObject:
-    """The branches of a pod that rewriting looks at, each in its place. Raises `ObjectError`.
-
-    A patch made from them holds for the whole pod: what is left out here cannot be changed
-    by it. A number with a fraction keeps its digits, as text. Nothing of it but annotations
-    tells pods of one workload from each other.
-    """
-    if SHOWING in body:
-        return cast("JsonObject", _decoded(_SHOWING_PODS, body))
-    return cast("JsonObject", _decoded(_PEER_PODS, body))
-
-
-class _PeerRequest(_Struct):
-    uid: str
-    object: _PeerPod
-
-
-class _PeerReview(_Struct):
-    api_version: str
-    request: _PeerRequest
-
-
-class _ShowingRequest(_Struct):
-    uid: str
-    object: _ShowingPod
-
-
-class _ShowingReview(_Struct):
-    api_version: str
-    request: _ShowingRequest
-
-
-@dataclass(frozen=True, slots=True)
-class PeerReview:
-    api_version: str
-    uid: str
-    pod: JsonObject
-
-
-def decode_peer_review(body: bytes) -> PeerReview | None:
-    """A review and the branches of its pod in one go, which for a large pod is half the work.
-
-    None if anything is not as it should be; `decode_review` can say what.
-    """
-    try:
-        review = (_SHOWING_REVIEWS if SHOWING in body else _PEER_REVIEWS).decode(body)
-    except _UNREADABLE:
-        return None
-    if review.api_version not in API_VERSIONS:
-        return None
-    return PeerReview(
-        review.api_version, review.request.uid, cast("JsonObject", review.request.object)
     )
 
 
@@ -445,7 +317,7 @@ class QuotaText:
 
 def decode_quota_text(body: bytes, kind: QuotaKind) -> QuotaText:
     """Raises `ObjectError`."""
-    quota = _decoded(_QUOTAS, body)
+    quota = decode_object(_QUOTAS, body)
     spec = quota.spec or _QuotaSpec()
     if kind is QuotaKind.CLUSTER:
         spec = spec.quota or _QuotaSpec()
@@ -464,7 +336,7 @@ def _amount_text(raw: msgspec.Raw) -> str:
     """A number keeps the digits it was written with, which no number type would."""
     body = bytes(raw)
     if body.startswith(b'"'):
-        return _decoded(_TEXTS, body)
+        return decode_object(_TEXTS, body)
     if body == b"null":
         return "0"  # as Go reads it
     if body[:1] in b"{[":
@@ -477,21 +349,17 @@ def _expression(raw: _Expression) -> Mapping[str, Plain]:
     return {**named, "values": raw.values} if raw.values else named
 
 
-def _decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
+def decode_object(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
     if not body:
         # What Go says of no bytes at all; a review of a deletion has no new object.
         raise ObjectError("unexpected end of JSON input")
     try:
         return decoder.decode(body)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise ObjectError(_cause(error)) from None
 
 
 _REVIEWS: Final = msgspec.json.Decoder(_Review | None)
 _PODS: Final = msgspec.json.Decoder(_Pod)
-_PEER_PODS: Final = msgspec.json.Decoder(_PeerPod, float_hook=str)
-_PEER_REVIEWS: Final = msgspec.json.Decoder(_PeerReview, float_hook=str)
-_SHOWING_PODS: Final = msgspec.json.Decoder(_ShowingPod, float_hook=str)
-_SHOWING_REVIEWS: Final = msgspec.json.Decoder(_ShowingReview, float_hook=str)
 _QUOTAS: Final = msgspec.json.Decoder(_Quota)
 _TEXTS: Final = msgspec.json.Decoder(str)

@@ -22,9 +22,9 @@ from bursar.adapters.memory.objects.patches import json_patched
 from bursar.adapters.serving.message import JSON, Handler, Request
 from bursar.cli.peerpods.options import catalogue_options, sizing_options
 from bursar.cli.processes import webhook as verb
-from bursar.core.peerpods.rewriting import ANNOTATIONS_READ, Rewritten, rewrite
+from bursar.core.peerpods.decision import ANNOTATIONS_READ
 from bursar.core.peerpods.settings import PeerPodSettings
-from bursar.wire.admission import decode_peer_pod
+from bursar.wire.peerpods.review import decode_peer_pod
 from support.admission_notation import a_review, a_reviewer, running
 from support.peerpod_notation import (
     EFFECTIVE,
@@ -35,6 +35,7 @@ from support.peerpod_notation import (
     a_peer_pod,
     init,
     main,
+    rewritten,
     sidecar,
 )
 
@@ -295,10 +296,22 @@ def test_the_branches_that_are_read_give_the_patch_of_the_whole_pod(data):
     read = decode_peer_pod(json.dumps(pod).encode())
 
     for settings in (EFFECTIVE, UPSTREAM):
-        whole, part = rewrite(pod, settings), rewrite(read, settings)
-        assert isinstance(whole, Rewritten)
-        assert isinstance(part, Rewritten)
+        whole, part = rewritten(pod, settings), rewritten(read, settings)
         assert (part.steps, part.warnings) == (whole.steps, whole.warnings)
+
+
+@pytest.mark.parametrize("number", ["12345678901234567890123", "1.10", "1e400", "-0", "1E+22"])
+@pytest.mark.parametrize("settings", [EFFECTIVE, PeerPodSettings(kept=frozenset({"a.b/c"}))])
+async def test_no_patch_has_a_number_that_was_not_ours(number, settings):
+    pod = a_peer_pod(main("cpu=1 a.b/c=1", "a.b/c=1"), resources={"requests": {"cpu": "1"}})
+    for resources in (pod["spec"]["resources"], pod["spec"]["containers"][0]["resources"]):
+        resources["future"] = ["<n>"]
+    text = json.dumps(a_review("Pod", "CREATE", pod)).replace('"<n>"', number)
+    patch = patch_in((await told(text.encode(), settings=settings))["response"])
+
+    assert patch
+    assert "future" not in str([step for step in patch if step["op"] != "remove"])
+    assert not any("future" in step["path"] for step in patch)
 
 
 @pytest.mark.parametrize("more", [{}, {"big": 10**30}, {"long": "x" * 20_000}])

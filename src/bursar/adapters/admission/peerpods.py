@@ -1,7 +1,7 @@
-"""The route of peer pods: reviews of new pods, answered as upstream's webhook answers them.
+"""The webhook of peer pods: reviews of new pods, on upstream's path.
 
-Every response has HTTP status 200 and holds a review, errors too. An API server shows the
-message of a review to the author of the pod. It does not show the body of an HTTP error.
+Every response has HTTP status 200, also a failure, which is told inside the review. Upstream's
+webhook does the same, and the API server shows only such a message to the pod's author.
 """
 
 from collections import Counter, OrderedDict
@@ -13,51 +13,43 @@ from typing import Final
 import msgspec
 
 from bursar.adapters.serving.message import JSON, Request, Response, Route, Routes
-from bursar.core.peerpods.json_document import JsonObject
+from bursar.core.peerpods.annotations import SIZE_ANNOTATIONS
+from bursar.core.peerpods.decision import ANNOTATIONS_READ, Denied, Rewrite
 from bursar.core.peerpods.record import RECORD_ANNOTATION
-from bursar.core.peerpods.rewriting import ANNOTATIONS_READ, Denied, Rewritten, rewrite
-from bursar.core.peerpods.settings import (
-    GPUS_ANNOTATION,
-    MEMORY_ALIAS_ANNOTATION,
-    MEMORY_ANNOTATION,
-    VCPUS_ANNOTATION,
-    PeerPodSettings,
-)
+from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.wire.admission import (
     AnswerToMany,
     Asked,
     ObjectError,
-    PeerReview,
     ReviewError,
-    decode_peer_pod,
-    decode_peer_review,
     decode_review,
     encode_answer,
     encode_answer_to_many,
 )
+from bursar.wire.documents.tree import Value
+from bursar.wire.peerpods.json_patch import patch_between
+from bursar.wire.peerpods.review import PeerPodReview, decode_peer_pod, decode_peer_pod_review
+from bursar.wire.peerpods.rewrite import rewrite
 from bursar.wire.structs.fields import printable
 
 PEER_PODS_PATH: Final = "/mutate-v1-pod"
 BODY_BYTES_MAX: Final = 7 * 2**20
-"""Upstream's limit. A body of exactly this size is refused too."""
+"""The limit of upstream's webhook, which also refuses a body of exactly this size."""
 REFUSED_BYTES_MAX: Final = 2**20
-"""A body that exceeds the limit by no more than this is read and refused in upstream's words."""
+"""A body that exceeds the limit by less than this is read, to be refused in upstream's words."""
 MESSAGE_LENGTH_MAX: Final = 2048
-CACHED_ANSWERS_MAX: Final = 512
-CACHE_KEY_BYTES_MAX: Final = 16 * 2**10
-"""Answers to larger pods are not cached. So the cache stays below 40 MiB, answers included."""
+KNOWN_PODS_MAX: Final = 512
+KNOWN_BYTES_MAX: Final = 16 * 2**10
+"""Largest pod, as far as it is decoded, that is cached. The cache stays below 40 MiB."""
 ANNOTATIONS_IGNORED_BYTES_MAX: Final = 128 * 2**10
-"""Up to this size of a review, annotations that the rewrite does not read cannot make the
-annotations of the rewritten pod too large."""
+"""Largest review in which annotations that are not read cannot make the pod too large."""
 
 NOTHING_TO_DECODE: Final = "there is no content to decode"
 """Upstream's message for a review without an object."""
 
-_SIZES: Final = (VCPUS_ANNOTATION, MEMORY_ANNOTATION, MEMORY_ALIAS_ANNOTATION, GPUS_ANNOTATION)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Verdict:
+class _Response:
     is_allowed: bool = False
     code: int = HTTPStatus.OK
     message: str = ""
@@ -67,15 +59,15 @@ class _Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    verdict: _Verdict
+    response: _Response
     end: str
-    """The label under which the review is counted."""
+    """The label value under which the outcome is counted."""
     overwritten: int = 0
-    """The number of size annotations of the pod's author that were replaced."""
+    """How many size annotations of the pod's author were replaced."""
 
 
 class PeerPodCounts:
-    """Counts reviews by their result, for /metrics."""
+    """Counters of reviewed pods by outcome, for /metrics."""
 
     def __init__(self) -> None:
         self._ends: Counter[str] = Counter(rewritten=0, unchanged=0, untouched=0, denied=0, error=0)
@@ -89,10 +81,10 @@ class PeerPodCounts:
         pods = "bursar_peerpods_reviewed_total"
         sizes = "bursar_peerpods_annotations_overwritten_total"
         lines = [
-            f"# HELP {pods} Reviews of new pods on the path of peer pods, by result.",
+            f"# HELP {pods} Pods reviewed by the peer pod webhook, by outcome.",
             f"# TYPE {pods} counter",
             *(f'{pods}{{end="{end}"}} {count}' for end, count in sorted(self._ends.items())),
-            f"# HELP {sizes} Size annotations by authors of pods that were replaced.",
+            f"# HELP {sizes} Size annotations of pod authors that the rewrite replaced.",
             f"# TYPE {sizes} counter",
             f"{sizes} {self._overwritten}",
         ]
@@ -100,85 +92,86 @@ class PeerPodCounts:
 
 
 def peer_pod_routes(settings: PeerPodSettings, counts: PeerPodCounts) -> Routes:
-    cache = _AnswerCache(settings)
+    known = _KnownPods(settings)
 
     async def review(request: Request) -> Response:
-        asked = decode_peer_review(request.body) if _problem(request) is None else None
+        asked = decode_peer_pod_review(request.body) if _problem(request) is None else None
         if asked is not None:
-            cached = cache.answer_to(asked, len(request.body))
-            counts.add(cached.end, cached.overwritten)
-            return Response(cached.answer.to(asked.uid), content_type=JSON)
-        # The quick way could not read it. The slow way finds out what is wrong.
-        decoded, outcome = _judge(request, settings)
+            ending = known.ending_of(asked, len(request.body))
+            counts.add(ending.end, ending.overwritten)
+            return Response(ending.answer.to(asked.uid), content_type=JSON)
+        # The quick decoder refused the review; the slow one tells why.
+        spoken, outcome = _reviewed(request, settings)
         counts.add(outcome.end, outcome.overwritten)
-        return Response(encode_answer(decoded, outcome.verdict), content_type=JSON)
+        return Response(encode_answer(spoken, outcome.response), content_type=JSON)
 
     return {("POST", PEER_PODS_PATH): Route(review, BODY_BYTES_MAX + REFUSED_BYTES_MAX)}
 
 
-# ------------------------------------------------------------------ cached answers
+# ------------------------------------------------------------------ the cache
 
 
 @dataclass(frozen=True, slots=True)
-class _CachedAnswer:
-    """An encoded outcome. Bytes keep the memory of the cache predictable."""
+class _Ending:
+    """An encoded outcome: bytes take less memory in the cache than the values."""
 
     answer: AnswerToMany
     end: str
     overwritten: int
 
 
-class _AnswerCache:
-    """Answers by all that decides about them. Pods of one workload get the same answer."""
+class _KnownPods:
+    """A cache of outcomes. The pods of one workload are alike and get the same patch."""
 
     def __init__(self, settings: PeerPodSettings) -> None:
         self._settings = settings
-        self._answers: OrderedDict[bytes, _CachedAnswer] = OrderedDict()
+        self._endings: OrderedDict[bytes, _Ending] = OrderedDict()
 
-    def answer_to(self, asked: PeerReview, review_bytes: int) -> _CachedAnswer:
-        key = _cache_key(asked, review_bytes)
-        if key is None:
-            return self._computed(asked)
-        answer = self._answers.get(key)
-        if answer is not None:
-            self._answers.move_to_end(key)
-            return answer
-        answer = self._answers[key] = self._computed(asked)
-        if len(self._answers) > CACHED_ANSWERS_MAX:
-            self._answers.popitem(last=False)
-        return answer
+    def ending_of(self, asked: PeerPodReview, review_bytes: int) -> _Ending:
+        likeness = _likeness(asked, review_bytes)
+        if likeness is None:
+            return self._ending(asked)
+        ending = self._endings.get(likeness)
+        if ending is not None:
+            self._endings.move_to_end(likeness)
+            return ending
+        ending = self._endings[likeness] = self._ending(asked)
+        if len(self._endings) > KNOWN_PODS_MAX:
+            self._endings.popitem(last=False)
+        return ending
 
-    def _computed(self, asked: PeerReview) -> _CachedAnswer:
+    def _ending(self, asked: PeerPodReview) -> _Ending:
         outcome = _outcome(asked.pod, self._settings)
-        answer = encode_answer_to_many(asked.api_version, outcome.verdict)
-        return _CachedAnswer(answer, outcome.end, outcome.overwritten)
+        answer = encode_answer_to_many(asked.api_version, outcome.response)
+        return _Ending(answer, outcome.end, outcome.overwritten)
 
 
-def _cache_key(asked: PeerReview, review_bytes: int) -> bytes | None:
-    """All that decides about the answer to a review, or None if it is too large to cache.
+def _likeness(asked: PeerPodReview, review_bytes: int) -> bytes | None:
+    """The cache key: all that decides about the response; None if it is too large to cache.
 
-    The values of annotations that the rewrite does not read make no difference. Whether there
-    are any does, because the patch then adds to the existing annotations. Their size does too,
-    but only in a large review.
+    Of the annotations that are not read, only two things matter: whether there are any, because
+    the patch then adds to them, and their total size, which is small in a small review.
     """
     pod, has_others = asked.pod, False
     annotations = _annotations(pod)
     if annotations and review_bytes <= ANNOTATIONS_IGNORED_BYTES_MAX:
-        read: JsonObject = {key: annotations[key] for key in ANNOTATIONS_READ if key in annotations}
+        read: dict[str, Value] = {
+            key: annotations[key] for key in ANNOTATIONS_READ if key in annotations
+        }
         has_others = len(read) < len(annotations)
         pod = {**pod, "metadata": {"annotations": read}}
     try:
-        cache_key = msgspec.json.encode((asked.api_version, has_others, pod))
+        likeness = msgspec.json.encode((asked.api_version, has_others, pod))
     except (OverflowError, RecursionError):
         return None
-    return cache_key if len(cache_key) <= CACHE_KEY_BYTES_MAX else None
+    return likeness if len(likeness) <= KNOWN_BYTES_MAX else None
 
 
 # ------------------------------------------------------------------ one pod
 
 
-def _judge(request: Request, settings: PeerPodSettings) -> tuple[Asked | None, _Outcome]:
-    """Return the review, or None if it cannot be decoded, and the outcome."""
+def _reviewed(request: Request, settings: PeerPodSettings) -> tuple[Asked | None, _Outcome]:
+    """The review, as far as it could be decoded, and the outcome."""
     problem = _problem(request)
     if problem is not None:
         return None, problem
@@ -195,7 +188,7 @@ def _judge(request: Request, settings: PeerPodSettings) -> tuple[Asked | None, _
 
 
 def _problem(request: Request) -> _Outcome | None:
-    """Check the request before its body is decoded, in upstream's order."""
+    """Why the body is refused before it is decoded, in the order of upstream's checks."""
     if not request.body:
         return _failure(HTTPStatus.BAD_REQUEST, "request body is empty")
     if len(request.body) >= BODY_BYTES_MAX:
@@ -208,36 +201,36 @@ def _problem(request: Request) -> _Outcome | None:
 
 
 def _failure(code: int, message: str, end: str = "error") -> _Outcome:
-    return _Outcome(_Verdict(code=code, message=printable(message, MESSAGE_LENGTH_MAX)), end)
+    return _Outcome(_Response(code=code, message=printable(message, MESSAGE_LENGTH_MAX)), end)
 
 
-def _outcome(pod: JsonObject, settings: PeerPodSettings) -> _Outcome:
-    rewriting = rewrite(pod, settings)
-    match rewriting:
+def _outcome(pod: dict[str, Value], settings: PeerPodSettings) -> _Outcome:
+    decision, after = rewrite(pod, settings)
+    match decision:
         case Denied(message):
             return _failure(HTTPStatus.FORBIDDEN, message, "denied")
-        case Rewritten(steps=steps, warnings=warnings):
-            told = tuple(printable(each, MESSAGE_LENGTH_MAX) for each in warnings)
-            verdict = _Verdict(is_allowed=True, warnings=told, patch=steps)
-            end = "rewritten" if steps else "unchanged"
-            return _Outcome(verdict, end, _overwritten(pod, rewriting))
+        case Rewrite(warnings=warnings):
+            patch = patch_between(pod, after)
+            shown = tuple(printable(each, MESSAGE_LENGTH_MAX) for each in warnings)
+            response = _Response(is_allowed=True, warnings=shown, patch=patch)
+            end = "rewritten" if patch else "unchanged"
+            return _Outcome(response, end, _overwritten(pod, decision))
         case _:
-            return _Outcome(_Verdict(is_allowed=True), "untouched")
+            return _Outcome(_Response(is_allowed=True), "untouched")
 
 
-def _overwritten(pod: JsonObject, rewriting: Rewritten) -> int:
-    """Count the replaced size annotations of the pod's author.
+def _overwritten(pod: dict[str, Value], decision: Rewrite) -> int:
+    """How many size annotations of the pod's author were replaced.
 
-    A pod with a record was rewritten before, so its sizes are not the author's.
+    If the pod has a record, its sizes were written by an earlier call and are not counted.
     """
-    before = _annotations(pod)
+    before, after = _annotations(pod), decision.annotations
     if RECORD_ANNOTATION in before:
         return 0
-    after = _annotations(rewriting.document)
-    return sum(bool(before.get(key)) and before[key] != after.get(key) for key in _SIZES)
+    return sum(bool(before.get(key)) and before[key] != after.get(key) for key in SIZE_ANNOTATIONS)
 
 
-def _annotations(document: JsonObject) -> JsonObject:
+def _annotations(document: dict[str, Value]) -> dict[str, Value]:
     metadata = document.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return annotations if isinstance(annotations, dict) else {}

@@ -32,6 +32,7 @@ __all__ = [
     "Origin",
     "QuotaObject",
     "WorkloadTemplate",
+    "read_exact_objects",
     "read_manifests",
     "read_objects_as_written",
 ]
@@ -85,15 +86,22 @@ def read_objects_as_written(
     """
     return tuple(
         ({name: _plain(value) for name, value in body.items()}, origin)
-        for body, origin in _read_all(paths, stdin).written
+        for body, origin in read_exact_objects(paths, stdin)
     )
+
+
+def read_exact_objects(
+    paths: Sequence[str], stdin: BinaryIO
+) -> tuple[tuple[dict[str, Value], Origin], ...]:
+    """The same objects, with every number as it was written. Raises `ManifestError`."""
+    return tuple(_read_all(paths, stdin).written)
 
 
 def _plain(value: Value) -> Json:
     """The same data without what only readers of quantities need: the text of a number."""
     match value:
         case Number():
-            return float(value.text)
+            return float(value.text) if value.meaning is None else value.meaning
         case list():
             return [_plain(item) for item in value]
         case dict():

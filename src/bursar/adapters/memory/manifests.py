@@ -12,7 +12,7 @@ from bursar.adapters.memory.kinds import CRDS, NAMESPACES, Kind, Kinds, custom_k
 from bursar.adapters.memory.objects.patches import JsonObject, copied
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import Json
-from bursar.wire.peerpods import API_VERSION
+from bursar.wire.peerpods.catalogue import API_VERSION
 from bursar.wire.structs.fields import quoted
 
 DEFAULT_NAMESPACE: Final = "default"

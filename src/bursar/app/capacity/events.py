@@ -7,7 +7,7 @@ from typing import Final
 
 from bursar.app.cluster.events.document import EventType, ObjectReference
 from bursar.app.cluster.events.recorder import EventRecorder
-from bursar.core.peerpods.capacity import CapacityNode, Settlement, Verdict
+from bursar.core.peerpods.capacity import CapacityAction, CapacityNode, Settlement
 
 ACTION: Final = "KeepCapacity"
 
@@ -57,12 +57,12 @@ def events_of(
 
 
 def _reason(each: Settlement) -> CapacityReason | None:
-    if each.verdict is Verdict.CONTESTED:
+    if each.action is CapacityAction.CONTESTED:
         return CapacityReason.CONTESTED
-    if each.verdict.is_somebody_elses:
+    if each.action.is_of_another_owner:
         is_same = each.wanted in {None, each.shown}
         return None if is_same else CapacityReason.FOREIGN
-    if each.verdict is Verdict.WITHDRAW:
+    if each.action is CapacityAction.WITHDRAW:
         return CapacityReason.BELOW_USE if each.is_below_use else None
     if each.is_held:
         return CapacityReason.HELD

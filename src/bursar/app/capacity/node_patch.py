@@ -20,9 +20,9 @@ from bursar.core.model.resources import ResourceList
 from bursar.core.peerpods.capacity import (
     MARK_ANNOTATION,
     OVERRIDE_ANNOTATION,
+    CapacityAction,
     CapacityNode,
     Settlement,
-    Verdict,
 )
 
 STATUS: Final = "status"
@@ -41,7 +41,7 @@ def node_patch(
 
     `override` replaces the override annotation; None keeps it.
     """
-    writes = [each for each in settlements if each.verdict.is_write]
+    writes = [each for each in settlements if each.action.is_write]
     annotations = _annotations(node, writes, override)
     operations = [
         *_amounts("capacity", node.capacity, writes, whole=not node.has_capacity),
@@ -60,7 +60,7 @@ def _allocatable(node: CapacityNode) -> ResourceList:
 
 def _amounts(name: str, held: ResourceList, writes: list[Settlement], *, whole: bool) -> list[Json]:
     path = f"/status/{name}"
-    amounts = {each.resource: each.amount for each in writes if each.verdict is Verdict.SET}
+    amounts = {each.resource: each.amount for each in writes if each.action is CapacityAction.SET}
     if whole:
         if not amounts:
             return []
@@ -71,7 +71,7 @@ def _amounts(name: str, held: ResourceList, writes: list[Settlement], *, whole: 
         *(
             remove(pointer(path, each.resource))
             for each in writes
-            if each.verdict is Verdict.WITHDRAW and each.resource in held
+            if each.action is CapacityAction.WITHDRAW and each.resource in held
         ),
     ]
 
@@ -82,7 +82,7 @@ def _annotations(
     """The annotations to write; None for one to remove."""
     marked = dict(node.marked)
     for each in writes:
-        if each.verdict is Verdict.SET and each.amount is not None:
+        if each.action is CapacityAction.SET and each.amount is not None:
             marked[each.resource] = each.amount
         else:
             marked.pop(each.resource, None)

@@ -16,11 +16,11 @@ from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import ClusterError, ConflictError, UnavailableError, Writer
 from bursar.core.peerpods.capacity import (
     RESOURCES_MAX,
+    CapacityAction,
     CapacityNode,
     Declaration,
     Settlement,
     Terms,
-    Verdict,
     settle,
     wanted_on,
 )
@@ -167,9 +167,9 @@ def _objections(
 
 
 def _objection(each: Settlement) -> str:
-    if each.verdict is Verdict.ADAPTOR:
+    if each.action is CapacityAction.ADAPTOR:
         return "cloud-api-adaptor looks after it on this node"
-    if each.verdict.is_somebody_elses:
+    if each.action.is_of_another_owner:
         return f"{each.shown} was set by somebody else"
     if each.is_held or each.is_below_use:
         return f"{each.used} in use"

@@ -19,12 +19,12 @@ from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import Key
 from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
 from bursar.core.peerpods.capacity import (
+    CapacityAction,
     CapacityNode,
     Declaration,
     Declared,
     Settlement,
     Terms,
-    Verdict,
     settle,
     wanted_on,
 )
@@ -202,8 +202,8 @@ class CapacityReconciler:
     def _count(self, name: str, settlements: tuple[Settlement, ...]) -> None:
         now = self.context.clock.monotonic()
         for each in settlements:
-            self.counters.withdrawn += each.verdict is Verdict.WITHDRAW
-            self.counters.yielded += each.verdict is Verdict.YIELD
+            self.counters.withdrawn += each.action is CapacityAction.WITHDRAW
+            self.counters.yielded += each.action is CapacityAction.YIELD
             if each.is_healing:
                 self.counters.healed += 1
                 corrections = self._corrections.setdefault(name, {})

@@ -1,13 +1,12 @@
-"""Policies that keep what is written on a peer pod as it was when the pod was created.
+"""Policies that protect the annotations of a peer pod after its creation.
 
-Two readers trust it long after nobody looks any more: a runtime that makes a VM of the
-annotated size once the pod has a node, and quotas that charge what is on record. A tenant
-may update the pods he owns, so between creation and start he could ask for more than he
-pays for, and afterwards pay for less than he has.
+Two readers trust these annotations later: the runtime, which creates a VM of the annotated size
+once the pod has a node, and quotas, which charge what is on record. A tenant may update his
+pods, so without protection he could get a larger VM than he is charged for.
 
-There are three ways to the annotations of a pod that exists: an update of the pod, one of its
-status, which may touch metadata as well, and a Binding, whose annotations the API server
-copies to the pod. All are closed to everybody, us included: the rewrite happens at creation.
+There are three ways to change the annotations of an existing pod: an update of the pod, an update
+of its status, which may change metadata as well, and a Binding, whose annotations the API server
+copies to the pod. The policies deny all three to every user, Bursar included.
 """
 
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ RECORD: Final = "check-peerpod-record.bursar.io"
 LABELS: Final = {"app.kubernetes.io/part-of": "bursar"}
 
 GPU_MODEL_ANNOTATION: Final = "io.katacontainers.config.hypervisor.default_gpu_model"
-"""Which GPU a VM gets. It is the author's, but not after the pod was judged."""
+"""The model of the VM's GPUs. The pod's author sets it at creation and cannot change it later."""
 
 PROTECTED: Final = (
     RECORD_ANNOTATION,
@@ -63,8 +62,8 @@ _IN_CONTAINERS: Final = (
 def protection_documents(
     runtime_classes: Sequence[str], vm_resource: str, namespace_selector: Document
 ) -> tuple[Document, ...]:
-    """Where a webhook rewrites peer pods."""
-    # After the rewrite; it has dropped a record that came with a pod which asks for no VM.
+    """The policies for a cluster where the webhook rewrites peer pods."""
+    # Policies run after the webhook, which has dropped the record of a pod that asks for no VM.
     consistent = [
         _validation(has_class("object", runtime_classes), ONLY_ON_PEER_PODS),
         _validation(f"{_asks_for_vm(vm_resource)} && {_NOTHING_LEFT}", ONLY_WHAT_WAS_REMOVED),
@@ -75,7 +74,7 @@ def protection_documents(
 def protection_documents_without_webhook(
     runtime_classes: Sequence[str], namespace_selector: Document
 ) -> tuple[Document, ...]:
-    """Where nothing is removed from pods, so that every record is somebody's invention."""
+    """The policies for a cluster without a webhook, where every record is forged."""
     never = [_validation("false", ONLY_WHAT_WAS_REMOVED)]
     return _documents(runtime_classes, never, namespace_selector)
 
@@ -95,7 +94,7 @@ def _documents(
 
 
 def has_class(pod: str, runtime_classes: Sequence[str]) -> str:
-    """Whether a pod is of one of these classes."""
+    """A CEL expression: whether the pod has one of these runtime classes."""
     listed = ", ".join(f"'{name}'" for name in runtime_classes)
     return f"{pod}.spec.?runtimeClassName.orValue('') in [{listed}]"
 
@@ -109,7 +108,7 @@ def _asks_for_vm(vm_resource: str) -> str:
 
 
 def _lacks_sizes(holder: str) -> str:
-    """Neither CPU nor memory; other resources may have been kept on the worker."""
+    """CEL: no CPU or memory in `resources`. Other resources may have been kept."""
     return " && ".join(
         f"!('{name}' in {holder}.?resources.?{side}.orValue({{}}))"
         for side in ("requests", "limits")
@@ -129,7 +128,7 @@ _BRINGS_ANY: Final = f"{_KEYS}.exists(key, key in object.metadata.?annotations.o
 
 
 def _keeping(is_peer_pod: str) -> Document:
-    """Subresources that drop foreign metadata today are named as well: they need not for ever."""
+    """Denies updates, also through subresources that ignore metadata today but may not later."""
     different = f"{_KEYS}.filter(key, {_IS_DIFFERENT})"
     validation: Document = {
         "expression": f"{different}.size() == 0",
@@ -146,7 +145,7 @@ def _keeping(is_peer_pod: str) -> Document:
 
 
 def _binding() -> Document:
-    """A Binding does not say of which class its pod is, and no scheduler writes these."""
+    """Denies Bindings with these annotations, for any pod: a Binding does not tell the class."""
     return {
         "matchConstraints": {"resourceRules": [_rule("CREATE", ["pods/binding", "bindings"])]},
         "matchConditions": [{"name": "brings-annotations", "expression": _BRINGS_ANY}],

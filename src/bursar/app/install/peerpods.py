@@ -1,11 +1,10 @@
-"""What has to stand in a cluster so that peer pods are rewritten: the class, and who does it.
+"""Manifests for peer pods: RuntimeClasses, and the webhook or policy that changes their pods.
 
-The rewrite itself is done by `bursar webhook`. A policy of the API server can do a small
-part of it: ask for the VM, so that nodes are not given more peer pods than they may have. The
-rest is beyond CEL: it adds up numbers but no quantities, turns a fraction of a CPU into a
-floating number only, has no words for the author of a pod, and cannot write down what it
-removed, without which a second look would take the defaults of a namespace for what the pod
-had asked for. So with the policy alone resources stay in the containers and on the worker.
+`bursar webhook` does the rewrite. A MutatingAdmissionPolicy can do one part of it without a
+webhook: ask for the VM, so that no node gets more peer pods than it may have. CEL cannot do the
+rest. It adds up numbers but not quantities, it has no warnings for the author of a pod, and it
+cannot record what it removed, so that a second call would take the LimitRange defaults of the
+namespace for what the pod asked for. With the policy alone the resources stay in the containers.
 
 Documents are plain data, ready for `kubectl apply`; nothing here talks to a cluster.
 """
@@ -38,11 +37,11 @@ COMPONENT: Final = {"app.kubernetes.io/component": "webhook"}
 PATH: Final = "/mutate-v1-pod"
 POLICY: Final = "ask-for-vm.bursar.io"
 TIMEOUT_S: Final = 5
-"""The rewrite asks nobody else, so whoever waits longer waits in vain."""
+"""The rewrite makes no calls of its own, so a longer timeout cannot help."""
 
 OVERHEAD_CPU: Final = Quantity.parse("250m")
 OVERHEAD_MEMORY: Final = Quantity.parse("120Mi")
-"""What a peer pod leaves on the worker, as upstream has it. Nobody seems to have measured it."""
+"""Upstream's figures for what a peer pod uses on the worker. No measurement of them is known."""
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -50,28 +49,28 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerPodInstallation:
-    """Raises `ValueError` for names that the API would refuse."""
+    """Raises `ValueError` for names that the API server would refuse."""
 
     namespace: str = DEFAULT_NAMESPACE
-    """Where Bursar itself runs. Its pods are not looked at, nor are those of kube-system."""
+    """The namespace of Bursar itself. Its pods and those of kube-system are left alone."""
     runtime_classes: tuple[str, ...] = (RUNTIME_CLASS,)
     vm_resource: str = VM_RESOURCE
     node_selector: Mapping[str, str] = field(default_factory=no_labels)
-    """Where pods of these classes can run; empty for anywhere."""
+    """Labels of the nodes that can run pods of these classes; empty for all nodes."""
     brings_classes: bool = True
-    """Whether RuntimeClasses are ours to bring; kata-deploy brings its own."""
+    """Whether to create the RuntimeClasses; kata-deploy creates its own."""
     handler: str = ""
-    """What nodes have configured for these classes; empty for the name of each class."""
+    """The container runtime handler of the classes; empty for the name of each class."""
     overhead_cpu: Quantity = OVERHEAD_CPU
     overhead_memory: Quantity = OVERHEAD_MEMORY
     asks_about_all_pods: bool = False
-    """Send other pods as well, for somebody else's webhook may give them one of the classes.
+    """Send all pods to the webhook, because another webhook may change a pod's class.
 
-    An API server does not ask a webhook in its second round that it did not ask in the first.
+    The API server does not reinvoke a webhook that it did not call the first time.
     """
 
     def __post_init__(self) -> None:
-        # They become part of expressions, where a quote would end more than a name.
+        # The names become part of CEL expressions, where a quote would end the string.
         if not _LABEL.fullmatch(self.namespace):
             raise ValueError(f"{self.namespace!r} is not the name of a namespace")
         for name in self.runtime_classes:
@@ -113,9 +112,9 @@ _NEW_PODS: Final[Document] = {
 def peer_pod_documents(
     installation: PeerPodInstallation, endpoint: Endpoint | None = None
 ) -> tuple[Document, ...]:
-    """Classes, and the webhook that rewrites their pods; a class before who knows it by name.
+    """RuntimeClasses, the policies that protect annotations, and the webhook, in this order.
 
-    Protection comes before the webhook, so that nothing it writes is ever without it.
+    Applied in this order, nothing that the webhook writes is ever unprotected.
     """
     webhook = webhook_document(installation, endpoint or Endpoint())
     protection = protection_documents(
@@ -125,7 +124,7 @@ def peer_pod_documents(
 
 
 def peer_pod_documents_without_webhook(installation: PeerPodInstallation) -> tuple[Document, ...]:
-    """Classes, and the policy that asks for the VM. Sizes are their authors' business then."""
+    """RuntimeClasses and the policies, for a cluster where authors annotate sizes themselves."""
     protection = protection_documents_without_webhook(
         installation.runtime_classes, installation.namespace_selector
     )
@@ -133,11 +132,11 @@ def peer_pod_documents_without_webhook(installation: PeerPodInstallation) -> tup
     return (*classes, *protection, *_policy_documents(installation))
 
 
-# ------------------------------------------------------------------ classes
+# ------------------------------------------------------------------ runtime classes
 
 
 def runtime_class_documents(installation: PeerPodInstallation) -> tuple[Document, ...]:
-    """What a peer pod leaves on the worker is charged there, as overhead of its class."""
+    """The classes, with what a peer pod uses on the worker as their overhead."""
     if not installation.brings_classes:
         return ()
     return tuple(_runtime_class(name, installation) for name in installation.runtime_classes)
@@ -160,13 +159,14 @@ def _runtime_class(name: str, installation: PeerPodInstallation) -> Document:
 
 
 def webhook_document(installation: PeerPodInstallation, endpoint: Endpoint) -> Document:
-    """The configuration under upstream's names, so that it takes the place of upstream's.
+    """The webhook configuration, under upstream's name so that it replaces upstream's.
 
-    It has a label by which all else can be applied before upstream's is replaced as a whole:
-    merged into it, ours would keep upstream's selectors, address and annotations.
+    `kubectl apply` would merge it into upstream's configuration and keep upstream's selectors and
+    address. It has a label of its own, so that a user can apply everything else first and then
+    replace this one object.
 
-    Others may change a pod after us, so we ask to be asked again: a rewrite of what was
-    rewritten changes nothing, and a container that came later is counted.
+    The reinvocation policy is IfNeeded, because another webhook may add containers later. They
+    are then counted, and a second rewrite of the same pod changes nothing.
     """
     webhook: Document = {
         "name": WEBHOOK,
@@ -175,8 +175,8 @@ def webhook_document(installation: PeerPodInstallation, endpoint: Endpoint) -> D
         "namespaceSelector": installation.namespace_selector,
         "matchConditions": [{"name": "peer-pod", "expression": installation.is_peer_pod}],
         "admissionReviewVersions": ["v1", "v1beta1"],
-        # A peer pod that is not rewritten would run on the worker's account, with a VM of any
-        # size. With the condition above nobody else depends on us.
+        # A peer pod that is not rewritten would use the worker's resources and a VM of any
+        # size. Because of the match condition, other pods do not depend on the webhook.
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
         "reinvocationPolicy": "IfNeeded",
@@ -211,8 +211,8 @@ def _client_config(installation: PeerPodInstallation, endpoint: Endpoint) -> Doc
 
 def _policy_documents(installation: PeerPodInstallation) -> tuple[Document, Document]:
     vm = f"{{'{installation.vm_resource}': '1'}}"
-    # Merged by name into what is there. Patches by path would need every step on the way to
-    # exist, and a JSONPatch with a list of typed objects makes the API server of 1.36 panic.
+    # An ApplyConfiguration, because a JSONPatch needs every parent of its path to exist, and
+    # one with a list of typed objects makes the API server of 1.36 panic.
     asking = (
         "Object{spec: Object.spec{containers: [Object.spec.containers{"
         "name: object.spec.containers[0].name, "
@@ -223,7 +223,7 @@ def _policy_documents(installation: PeerPodInstallation) -> tuple[Document, Docu
         "matchConstraints": {"resourceRules": [_NEW_PODS]},
         "matchConditions": [
             {"name": "peer-pod", "expression": installation.is_peer_pod},
-            # Left to the API server, which says what is wrong.
+            # A pod without containers is refused by the API server itself.
             {"name": "has-containers", "expression": "size(object.spec.containers) > 0"},
         ],
         "mutations": [

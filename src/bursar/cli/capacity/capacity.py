@@ -30,10 +30,10 @@ from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.peerpods.capacity import (
     VM_RESOURCE,
+    CapacityAction,
     CapacityNode,
     Declaration,
     Settlement,
-    Verdict,
     amount_problem,
     resource_problem,
 )
@@ -287,10 +287,10 @@ def _say_one(change: OverrideResult) -> None:
 
 def _done(each: Settlement) -> str:
     before = NOTHING_OFFERED if each.shown is None else str(each.shown)
-    match each.verdict:
-        case Verdict.SET:
+    match each.action:
+        case CapacityAction.SET:
             return f"set to {each.amount} (was {before})"
-        case Verdict.WITHDRAW:
+        case CapacityAction.WITHDRAW:
             return f"withdrawn (was {before})"
         case _:
             return f"unchanged ({before})"
@@ -306,7 +306,7 @@ def _changed_document(change: OverrideResult) -> dict[str, object]:
         "resources": [
             {
                 "resource": each.resource,
-                "verdict": each.verdict.value,
+                "verdict": each.action.value,
                 "before": each.shown,
                 "amount": each.amount,
                 "used": each.used,

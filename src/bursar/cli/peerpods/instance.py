@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import click
 
-from bursar.adapters.peerpod_files import FileObject, ManifestError, rewrite_files
-from bursar.adapters.peerpod_templates import KINDS_READ, with_templates
+from bursar.adapters.files.manifests import ManifestError
+from bursar.adapters.files.peerpods import KINDS_READ, RewrittenManifest, rewrite_files
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
 from bursar.cli.peerpods.options import (
@@ -22,7 +22,8 @@ from bursar.cli.peerpods.options import (
     sizing_options,
     types_from,
 )
-from bursar.core.peerpods.annotating import machine_size
+from bursar.core.peerpods.annotations import machine_size
+from bursar.core.peerpods.decision import Denied, Rewrite
 from bursar.core.peerpods.instances import (
     Choice,
     InstanceType,
@@ -34,7 +35,6 @@ from bursar.core.peerpods.instances import (
     upstream_choice,
     upstream_order,
 )
-from bursar.core.peerpods.rewriting import Denied, Rewritten
 from bursar.core.peerpods.settings import MACHINE_TYPE_ANNOTATION, Mode
 from bursar.core.peerpods.sizing import MIB
 
@@ -45,16 +45,16 @@ BEST: Final = "best"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """What a VM is wanted for: a pod, or a size given by hand."""
+class VmRequest:
+    """A VM that is wanted: for a pod, or of a size given by options."""
 
     pod: str = ""
     template: str = ""
-    """The workload that makes the pod, if it is not in the files itself."""
+    """Kind and name of the workload that creates the pod; empty if the pod itself is in a file."""
     size: MachineSize = MachineSize()  # noqa: RUF009 - frozen
     named: str = ""
     denied: str = ""
-    """Why the pod would not be created; then its size is not known."""
+    """Why the webhook would deny the pod; its size is then unknown."""
 
     @property
     def subject(self) -> str:
@@ -63,38 +63,42 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    ask: Ask
+class InstanceReport:
+    """The instance type chosen for one request."""
+
+    request: VmRequest
     choice: Choice
     problem: str = ""
-    """Why the answer is no, even if a type was chosen: one that is too small."""
+    """Why the exit code is 1: nothing fits, or the type named by the pod is too small."""
     warning: str = ""
-    """The same, where upstream is asked, which does not look at the size of a named type."""
+    """That a named type is too small, in upstream's mode, which accepts it nevertheless."""
     others: Sequence[InstanceType] = ()
     price: str = ""
 
 
 @click.command(short_help="Choose an instance type for a size, or for the pods in files.")
-@click.option("--vcpus", type=COUNT, default=0, help="How many vCPUs are wanted.")
-@click.option("--memory", callback=amount, default="0", help="How much memory, e.g. 6Gi.")
-@click.option("--gpus", type=COUNT, default=0, help="How many GPUs.")
-@click.option("--type", "named", default="", help="The type a pod names itself.")
+@click.option("--vcpus", type=COUNT, default=0, help="vCPUs that the VM must have.")
+@click.option(
+    "--memory", callback=amount, default="0", help="Memory that the VM must have, such as 6Gi."
+)
+@click.option("--gpus", type=COUNT, default=0, help="GPUs that the VM must have.")
+@click.option("--type", "named", default="", help="Instance type that the pod names.")
 @click.option(
     "-f",
     "--filename",
     "files",
     multiple=True,
     type=click.Path(allow_dash=True),
-    help="Peer pods to choose for, instead of a size. Repeatable.",
+    help="File or folder with peer pods to choose for, instead of a size. Repeatable.",
 )
 @click.option(
     "--mode",
     type=click.Choice([BEST, UPSTREAM]),
     default=BEST,
     show_default=True,
-    help="The cheapest that fits; or size and search as upstream does.",
+    help="best: the cheapest type that fits; upstream: size and search as upstream does.",
 )
-@click.option("--default", default="", help="The type for pods that ask for nothing.")
+@click.option("--default", default="", help="Instance type for pods that ask for nothing.")
 @sizing_options
 @catalogue_options
 @output_option
@@ -105,23 +109,23 @@ def instance(
     output: Output,
     **chosen: Any,  # noqa: ANN401 - what click makes of the other options
 ) -> int:
-    """Print which instance type is chosen, and what else would be large enough.
+    """Print the chosen instance type, and the others that are large enough.
 
     Workloads (Deployments, Jobs, ...) count as the pod they would create. Without
-    --catalogue from the example that comes with Bursar. Exit code 1 if nothing
+    --catalogue the types come from the example catalogue. Exit code 1 if nothing
     fits, a named type is too small, or a pod is denied.
     """
     types = types_from(chosen)
-    asks = _asks(files, mode, chosen)
-    answers = [_answer(ask, types, mode, default) for ask in asks]
+    requests = _requests(files, mode, chosen)
+    reports = [_report(request, types, mode, default) for request in requests]
     if output is Output.TABLE:
-        _emit_table(answers)
+        _emit_table(reports)
     else:
-        emit_document([_entry(answer) for answer in answers], output)
-    return NO if any(answer.problem for answer in answers) else OK
+        emit_document([_entry(report) for report in reports], output)
+    return NO if any(report.problem for report in reports) else OK
 
 
-def _asks(files: Sequence[str], mode: str, chosen: Chosen) -> list[Ask]:
+def _requests(files: Sequence[str], mode: str, chosen: Chosen) -> list[VmRequest]:
     size = MachineSize(
         vcpus=chosen["vcpus"],
         memory_mib=-(-chosen["memory"].whole_units // MIB),
@@ -131,63 +135,62 @@ def _asks(files: Sequence[str], mode: str, chosen: Chosen) -> list[Ask]:
         if size.is_nothing and not chosen["named"]:
             raise click.UsageError("give a size (--vcpus, --memory, --gpus), a --type, or files")
         refuse_ignored(chosen, ("runtime_class", *EFFECTIVE_ONLY), "without files")
-        return [Ask(size=size, named=chosen["named"])]
+        return [VmRequest(size=size, named=chosen["named"])]
     if not size.is_nothing or chosen["named"]:
         raise click.UsageError("give either a size or files")
     settings = settings_from(chosen, Mode.UPSTREAM if mode == UPSTREAM else Mode.EFFECTIVE)
     try:
-        objects = rewrite_files(files, sys.stdin.buffer, settings)
+        objects = rewrite_files(files, sys.stdin.buffer, settings, templates=True)
     except ManifestError as error:
         raise BadInputError(str(error)) from None
-    asks = [ask for each in with_templates(objects, settings) for ask in _asks_of(each)]
-    if not asks:
+    requests = [request for each in objects for request in _requests_of(each)]
+    if not requests:
         kinds = f"{', '.join(KINDS_READ[:-1])} and {KINDS_READ[-1]}"
         classes = ", ".join(sorted(settings.runtime_classes))
         raise BadInputError(
             printable(f"no peer pod in these files: no {kinds} of the runtime class {classes}")
         )
-    return asks
+    return requests
 
 
-def _asks_of(each: FileObject) -> Iterator[Ask]:
+def _requests_of(each: RewrittenManifest) -> Iterator[VmRequest]:
     name = each.subject.partition("/")[2]
     template = "" if each.kind == "Pod" else f"{each.kind} {name}"
-    match each.rewriting:
+    match each.decision:
         case Denied(message):
-            yield Ask(pod=each.subject, template=template, denied=message)
-        case Rewritten(size=size) as rewriting:
-            yield Ask(
+            yield VmRequest(pod=each.subject, template=template, denied=message)
+        case Rewrite(size=size) as decision:
+            yield VmRequest(
                 pod=each.subject,
                 template=template,
                 size=machine_size(size),
-                named=_named_by_author(rewriting),
+                named=_named_by_author(decision),
             )
         case _:
             pass
 
 
-def _named_by_author(rewriting: Rewritten) -> str:
-    """The type that a pod names; what an earlier rewrite has written is chosen anew."""
-    if rewriting.instance:
-        return ""
-    metadata = rewriting.document.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    text = annotations.get(MACHINE_TYPE_ANNOTATION) if isinstance(annotations, dict) else None
-    return text if isinstance(text, str) else ""
+def _named_by_author(decision: Rewrite) -> str:
+    """The type that the pod's author named. A type written by an earlier rewrite does not count."""
+    return "" if decision.instance else decision.annotations.get(MACHINE_TYPE_ANNOTATION, "")
 
 
-def _answer(ask: Ask, types: Sequence[InstanceType], mode: str, default: str) -> Answer:
-    if ask.denied:
-        denial = NothingFits(f"denied: {ask.denied}")
-        return Answer(ask=ask, choice=denial, problem=denial.message)
-    choice = _choice(ask, types, mode, default)
-    fitting = fitting_types(ask.size, types)
+def _report(
+    request: VmRequest, types: Sequence[InstanceType], mode: str, default: str
+) -> InstanceReport:
+    if request.denied:
+        denial = NothingFits(f"denied: {request.denied}")
+        return InstanceReport(request=request, choice=denial, problem=denial.message)
+    choice = _choice(request, types, mode, default)
+    fitting = fitting_types(request.size, types)
     if isinstance(choice, NothingFits):
-        return Answer(ask=ask, choice=choice, problem=choice.message, others=fitting)
+        return InstanceReport(
+            request=request, choice=choice, problem=choice.message, others=fitting
+        )
     price = {each.name: each.price for each in types}.get(choice.name)
-    too_small = named_problem(ask.size, types, ask.named) if ask.named else ""
-    return Answer(
-        ask=ask,
+    too_small = named_problem(request.size, types, request.named) if request.named else ""
+    return InstanceReport(
+        request=request,
         choice=choice,
         problem=too_small if mode == BEST else "",
         warning=too_small if mode == UPSTREAM else "",
@@ -196,40 +199,40 @@ def _answer(ask: Ask, types: Sequence[InstanceType], mode: str, default: str) ->
     )
 
 
-def _choice(ask: Ask, types: Sequence[InstanceType], mode: str, default: str) -> Choice:
+def _choice(request: VmRequest, types: Sequence[InstanceType], mode: str, default: str) -> Choice:
     if mode == BEST:
-        return best_choice(ask.size, types, default=default, named=ask.named)
+        return best_choice(request.size, types, default=default, named=request.named)
     names = [each.name for each in types]
     ordered = upstream_order(types)
-    return upstream_choice(ask.size, ordered, default=default, valid=names, named=ask.named)
+    return upstream_choice(request.size, ordered, default=default, valid=names, named=request.named)
 
 
 # ------------------------------------------------------------------ for people
 
 
-def _emit_table(answers: Sequence[Answer]) -> None:
-    shown = [_row(answer) for answer in answers]
-    start = 0 if any(answer.ask.pod for answer in answers) else 1
+def _emit_table(reports: Sequence[InstanceReport]) -> None:
+    shown = [_row(report) for report in reports]
+    start = 0 if any(report.request.pod for report in reports) else 1
     emit_table(COLUMNS[start:], [row[start:] for row in shown])
-    for answer in answers:
-        if told := answer.problem or answer.warning:
-            subject = answer.ask.subject or "this size"
-            click.echo(printable(f"bursar: {subject}: {told}"), err=True)
+    for report in reports:
+        if message := report.problem or report.warning:
+            subject = report.request.subject or "this size"
+            click.echo(printable(f"bursar: {subject}: {message}"), err=True)
 
 
-def _row(answer: Answer) -> tuple[str, ...]:
-    size, choice = answer.ask.size, answer.choice
-    names = [each.name for each in answer.others]
+def _row(report: InstanceReport) -> tuple[str, ...]:
+    size, choice = report.request.size, report.choice
+    names = [each.name for each in report.others]
     also = ", ".join(names[:ALSO_SHOWN_MAX])
     if len(names) > ALSO_SHOWN_MAX:
         also += f" and {len(names) - ALSO_SHOWN_MAX} more"
     return (
-        answer.ask.subject,
+        report.request.subject,
         str(size.vcpus or "-"),
         f"{size.memory_mib}Mi" if size.memory_mib else "-",
         str(size.gpus or "-"),
         "-" if isinstance(choice, NothingFits) else choice.name or "<default>",
-        answer.price or "-",
+        report.price or "-",
         also or "-",
     )
 
@@ -237,24 +240,24 @@ def _row(answer: Answer) -> tuple[str, ...]:
 # ------------------------------------------------------------------ for programs
 
 
-def _entry(answer: Answer) -> dict[str, Any]:
-    ask, choice = answer.ask, answer.choice
-    entry: dict[str, Any] = {"pod": ask.pod} if ask.pod else {}
-    if ask.template:
-        entry["template"] = ask.template
+def _entry(report: InstanceReport) -> dict[str, Any]:
+    request, choice = report.request, report.choice
+    entry: dict[str, Any] = {"pod": request.pod} if request.pod else {}
+    if request.template:
+        entry["template"] = request.template
     entry |= {
-        "vcpus": None if ask.denied else ask.size.vcpus,
-        "memoryMiB": None if ask.denied else ask.size.memory_mib,
-        "gpus": None if ask.denied else ask.size.gpus,
+        "vcpus": None if request.denied else request.size.vcpus,
+        "memoryMiB": None if request.denied else request.size.memory_mib,
+        "gpus": None if request.denied else request.size.gpus,
         "instance": None if isinstance(choice, NothingFits) else choice.name,
     }
     if not isinstance(choice, NothingFits):
-        entry["price"] = answer.price or None
-    if answer.problem:
-        entry["error"] = answer.problem
-    if answer.warning:
-        entry["warning"] = answer.warning
-    return entry | {"alsoFits": [_offer(each) for each in answer.others]}
+        entry["price"] = report.price or None
+    if report.problem:
+        entry["error"] = report.problem
+    if report.warning:
+        entry["warning"] = report.warning
+    return entry | {"alsoFits": [_offer(each) for each in report.others]}
 
 
 def _offer(each: InstanceType) -> dict[str, Any]:

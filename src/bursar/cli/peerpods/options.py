@@ -1,4 +1,4 @@
-"""What both verbs of `bursar peerpod` can be told: which pods, how to size them, what there is."""
+"""Options shared by the peer pod verbs and `bursar webhook`: sizing and the catalogue."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import Any, Final
 import click
 
 import bursar
-from bursar.adapters.peerpod_files import ManifestError, read_catalogue
+from bursar.adapters.files.manifests import ManifestError
+from bursar.adapters.files.peerpods import read_catalogue
 from bursar.cli.exit_codes import BadInputError
 from bursar.core.model.names import (
     CPU,
@@ -32,14 +33,14 @@ EFFECTIVE_ONLY: Final = (
     *("gpu_resource", "headroom_cpu", "headroom_memory", "floor_vcpus", "floor_memory"),
     *("own_sizes", "keep"),
 )
-"""What upstream has no such thing as."""
+"""Options that have no effect in upstream's mode."""
 
 Chosen = Mapping[str, Any]
-"""Values of options by name, as click hands them over."""
+"""Values of options by name, as click passes them."""
 
 
 def amount(_context: click.Context, _parameter: click.Parameter, text: str) -> Quantity:
-    """What an option makes of its text; for use as its callback."""
+    """Callback of an option whose value is a quantity of at least 0."""
     try:
         read = Quantity.parse(text)
     except QuantityError as error:
@@ -53,31 +54,40 @@ COUNT: Final = click.IntRange(min=0)
 
 _SIZING: Final = (
     click.option(
-        "--runtime-class", multiple=True, help=f"Whose pods. Repeatable. Default: {RUNTIME_CLASS}"
+        "--runtime-class",
+        multiple=True,
+        help=f"Runtime class of peer pods. Repeatable. Default: {RUNTIME_CLASS}",
     ),
     click.option(
         "--gpu-resource",
         multiple=True,
-        help=f"What counts as a GPU. Repeatable. Default: {GPU_RESOURCE}",
+        help=f"Resource name that counts as a GPU. Repeatable. Default: {GPU_RESOURCE}",
     ),
-    click.option("--headroom-cpu", callback=amount, default="0", help="Added for the guest."),
-    click.option("--headroom-memory", callback=amount, default="0", help="Added for the guest."),
-    click.option("--floor-vcpus", type=COUNT, default=0, help="The least a VM gets."),
-    click.option("--floor-memory", callback=amount, default="0", help="The least a VM gets."),
+    click.option(
+        "--headroom-cpu", callback=amount, default="0", help="CPU added for the guest system."
+    ),
+    click.option(
+        "--headroom-memory", callback=amount, default="0", help="Memory added for the guest system."
+    ),
+    click.option("--floor-vcpus", type=COUNT, default=0, help="Fewest vCPUs of a VM."),
+    click.option("--floor-memory", callback=amount, default="0", help="Least memory of a VM."),
     click.option(
         "--own-sizes",
         type=click.Choice([rule.value for rule in OwnSizes]),
         default=OwnSizes.AT_LEAST.value,
         show_default=True,
-        help="What becomes of sizes that pods are annotated with.",
+        help="at-least: a size annotation on the pod can only raise the computed size; "
+        "override: the computed size replaces it.",
     ),
 )
 _CATALOGUE: Final = (
     click.option(
-        "--catalogue", type=click.Path(dir_okay=False), help="A file with instance types."
+        "--catalogue",
+        type=click.Path(dir_okay=False),
+        help="File with the instance types to choose from.",
     ),
-    click.option("--provider", default="", help="Only types of this provider."),
-    click.option("--arch", default="", help="Only types of this architecture."),
+    click.option("--provider", default="", help="Use only instance types of this provider."),
+    click.option("--arch", default="", help="Use only instance types of this architecture."),
 )
 
 
@@ -100,9 +110,10 @@ def _with(
 def settings_from(
     chosen: Chosen, mode: Mode, *, catalogue: tuple[InstanceType, ...] | None = None
 ) -> PeerPodSettings:
-    """Settings for a rewrite; what a verb has no option for is as usual.
+    """Settings of the rewrite; an option that the verb does not have keeps its default.
 
-    Without a catalogue at all, types are chosen elsewhere, and what filters them is not looked at.
+    `catalogue` is None for a verb that does not write instance types to pods, and empty for
+    a verb that could but was given no catalogue.
     """
     if mode is Mode.UPSTREAM:
         ignored = (*EFFECTIVE_ONLY, *(() if catalogue is None else ("catalogue",)))
@@ -133,7 +144,7 @@ def settings_from(
 
 
 def refuse_ignored(chosen: Chosen, names: Iterable[str], when: str) -> None:
-    """An option that does nothing is a mistake: somebody relies on it."""
+    """Refuse an option that was given but has no effect: its user relies on it."""
     for name in names:
         given = chosen.get(name)
         if given and given not in {ZERO, OwnSizes.AT_LEAST.value}:
@@ -151,7 +162,7 @@ def _require_gpu_names(names: Iterable[str], vm_resource: str) -> None:
 
 
 def _require_names_to_keep(names: Iterable[str]) -> None:
-    """What is known and cannot be kept, the settings refuse with the reason."""
+    """Refuse names that are no resource. `PeerPodSettings` refuses those that cannot be kept."""
     for name in names:
         is_known = name in {CPU, MEMORY, EPHEMERAL_STORAGE} or is_hugepages(name)
         if not is_known and not is_extended(name):
@@ -162,7 +173,7 @@ def _require_names_to_keep(names: Iterable[str]) -> None:
 
 
 def types_from(chosen: Chosen) -> tuple[InstanceType, ...]:
-    """The instance types to choose from; of the example's, if no catalogue is named."""
+    """The instance types to choose from; without --catalogue those of the example catalogue."""
     path = chosen["catalogue"] or _example()
     try:
         types = read_catalogue(path)
@@ -179,7 +190,7 @@ def types_from(chosen: Chosen) -> tuple[InstanceType, ...]:
 
 
 def _example() -> str:
-    """Beside the package in a checkout, inside it where it was installed."""
+    """The example catalogue: beside the package in a checkout, inside an installed package."""
     package = Path(bursar.__file__).parent
     for root in (package.parents[1], package):
         if (root / EXAMPLE).is_file():

@@ -1,4 +1,4 @@
-"""`bursar peerpod`: what becomes of peer pods, and which instance types they get; offline."""
+"""`bursar peerpod`: rewrite peer pods in files, and choose instance types for them."""
 
 import sys
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ from bursar.adapters.document_text import (
     require_writable,
     yaml_text,
 )
-from bursar.adapters.peerpod_files import FileObject, ManifestError, rewrite_files
+from bursar.adapters.files.manifests import ManifestError
+from bursar.adapters.files.peerpods import RewrittenManifest, rewrite_files
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.output.formats import printable
 from bursar.cli.peerpods.instance import instance
@@ -23,13 +24,16 @@ from bursar.cli.peerpods.options import (
     types_from,
 )
 from bursar.core.peerpods.capacity import VM_RESOURCE
-from bursar.core.peerpods.rewriting import Denied, Rewritten
+from bursar.core.peerpods.decision import Denied, Rewrite
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 
 
 @click.group(short_help="Rewrite peer pods and choose their instance types, offline.")
 def peerpod() -> None:
-    """Show what becomes of pods whose containers run in a VM beside the cluster."""
+    """Rewrite peer pods, whose containers run in a cloud VM, and choose their instance types.
+
+    Reads files only; no cluster is contacted.
+    """
 
 
 peerpod.add_command(instance)
@@ -50,12 +54,21 @@ peerpod.add_command(instance)
     type=click.Choice([mode.value for mode in Mode]),
     default=Mode.EFFECTIVE.value,
     show_default=True,
-    help="How pods are sized.",
+    help="effective: what the pod needs at any one time; upstream: as upstream's webhook does.",
 )
 @sizing_options
-@click.option("--vm-resource", default=VM_RESOURCE, show_default=True, help="What asks for a VM.")
-@click.option("--keep", multiple=True, help="A resource that stays on the worker. Repeatable.")
-@click.option("--default-mem", is_flag=True, help="Write the annotation default_mem as well.")
+@click.option(
+    "--vm-resource",
+    default=VM_RESOURCE,
+    show_default=True,
+    help="Resource name that stands for one VM.",
+)
+@click.option(
+    "--keep", multiple=True, help="Resource name that stays in the containers. Repeatable."
+)
+@click.option(
+    "--default-mem", is_flag=True, help="Also write the memory size as annotation default_mem."
+)
 @catalogue_options
 @click.option(
     "-o",
@@ -71,26 +84,26 @@ def rewrite(
     output: str,
     **chosen: Any,  # noqa: ANN401 - what click makes of the other options
 ) -> int:
-    """Print every object of the files, peer pods rewritten; nothing is sent anywhere.
+    """Print every object of the files, with peer pods as the webhook leaves them.
 
-    Pods are first given the API server's defaults, as a webhook would see them.
-    With --catalogue the best instance type is written to the pod. Exit code 1
-    if a pod is denied; it is left out then.
+    Pods are sized with the API server's defaults, which a webhook would see. With
+    --catalogue the best instance type is written to the pod. A pod that is denied
+    is left out, and the exit code is 1.
     """
     types = types_from(chosen) if chosen["catalogue"] else ()
     settings = settings_from(chosen, Mode(mode), catalogue=types)
     objects = _rewritten(files, settings)
     for each in objects:
-        _tell(each)
-    # What comes out has the form that went in asks for, whoever is denied.
+        _print_messages(each)
+    # Whether one object or a List is printed depends on the input, not on how many were denied.
     if output == "patch":
-        _emit_patches([each for each in objects if each.rewriting is not None])
+        _emit_patches([each for each in objects if each.decision is not None])
     else:
         _emit_documents(objects, output)
     return NO if any(map(_is_denied, objects)) else OK
 
 
-def _rewritten(files: Sequence[str], settings: PeerPodSettings) -> tuple[FileObject, ...]:
+def _rewritten(files: Sequence[str], settings: PeerPodSettings) -> tuple[RewrittenManifest, ...]:
     try:
         objects = rewrite_files(files, sys.stdin.buffer, settings)
     except ManifestError as error:
@@ -103,24 +116,24 @@ def _rewritten(files: Sequence[str], settings: PeerPodSettings) -> tuple[FileObj
     return objects
 
 
-def _is_denied(each: FileObject) -> bool:
-    return isinstance(each.rewriting, Denied)
+def _is_denied(each: RewrittenManifest) -> bool:
+    return isinstance(each.decision, Denied)
 
 
-def _tell(each: FileObject) -> None:
+def _print_messages(each: RewrittenManifest) -> None:
     subject = f"bursar: {each.kind} {each.subject}"
-    match each.rewriting:
+    match each.decision:
         case Denied(message):
             click.echo(printable(f"{subject}: denied: {message}"), err=True)
-        case Rewritten(warnings=warnings):
+        case Rewrite(warnings=warnings):
             for warning in warnings:
                 click.echo(printable(f"{subject}: {warning}"), err=True)
         case _:
             pass
 
 
-def _emit_patches(pods: Sequence[FileObject]) -> None:
-    """The patch alone if one pod was given; else with each the pod it is for."""
+def _emit_patches(pods: Sequence[RewrittenManifest]) -> None:
+    """For one pod its patch alone; for several a list of patches with the names of their pods."""
     patches = [{"pod": each.subject, "patch": each.patch} for each in pods if not _is_denied(each)]
     if len(pods) != 1:
         click.echo(json_text(patches))
@@ -128,8 +141,8 @@ def _emit_patches(pods: Sequence[FileObject]) -> None:
         click.echo(json_text(patches[0]["patch"]))
 
 
-def _emit_documents(objects: Sequence[FileObject], output: str) -> None:
-    """The object alone if one was given; else a List, which may be empty."""
+def _emit_documents(objects: Sequence[RewrittenManifest], output: str) -> None:
+    """For one object the object itself; else a List, which may be empty."""
     documents = [each.document for each in objects if not _is_denied(each)]
     if len(objects) == 1 and not documents:
         return

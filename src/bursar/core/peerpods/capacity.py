@@ -1,13 +1,12 @@
-"""Capacity of extended resources: who wants how much of what on which node, and what to do.
+"""Capacity of extended resources on nodes: what is declared, what a node has, what to write.
 
-Nobody but whoever advertises an extended resource knows how much there is of it, and the
-API server lets everybody write it. So what we set is marked on the node as ours, with the
-amount, and only what is ours is put right when it was wiped or zeroed. Capacity without
-our mark belongs to somebody else, a device plugin for one, and is left alone, even at
-zero: that is what a kubelet shows of a plugin that was there before.
+Any client with the right may write the capacity of an extended resource. Bursar therefore marks
+the amounts that it has set with an annotation on the node, and restores only marked amounts when
+they were removed or set to zero. Capacity without the mark belongs to another component, such as
+a device plugin, and is left alone, even at zero: kubelet shows zero for a plugin that is gone.
 
-An amount is lowered no further than to what is in use. The scheduler places nothing more
-there either way, but a kubelet that starts anew turns away pods for which it finds no room.
+An amount is lowered no further than to what pods use. The scheduler places no more pods there in
+either case, but a kubelet that restarts rejects running pods that exceed the capacity.
 """
 
 import re
@@ -24,36 +23,36 @@ from bursar.core.model.selector import Selector
 
 VM_RESOURCE: Final = "kata.peerpods.io/vm"
 ADAPTOR_ANNOTATION: Final = "kata.peerpods.io/caa-owner"
-"""Upstream's advertiser writes the uid of its pod here, and never takes it away."""
+"""Upstream's advertiser writes the uid of its pod here, and never removes it."""
 MARK_ANNOTATION: Final = "bursar.io/capacity-owner"
-"""A JSON object: the amounts that we have set on this node."""
+"""A JSON object: the amounts that Bursar has set on this node."""
 OVERRIDE_ANNOTATION: Final = "bursar.io/capacity"
-"""A JSON object: amounts wanted on this node, whatever is declared; null for none."""
+"""A JSON object: amounts for this node that replace the declared ones; null for none."""
 
 LIMIT_KEY: Final = "PEERPODS_LIMIT_PER_NODE"
 LIMIT_DEFAULT: Final = 10
 AMOUNT_MAX: Final = 10**9
 RESOURCES_MAX: Final = 64
-"""Most resources that one node may be given; an annotation is no place for more."""
+"""Most resources that Bursar sets on one node; all of them are listed in an annotation."""
 
 _LEADING_INTEGER: Final = re.compile(r"\s*([+-]?)0*([0-9]{1,20})", re.ASCII)
 
 
-# ------------------------------------------------------------------ what is declared
+# ------------------------------------------------------------------ declarations
 
 
 class Origin(Enum):
-    """Who declared it. A later one is asked before an earlier one."""
+    """Where a declaration comes from. A higher value takes precedence."""
 
     PRESET = 1
-    """The limit of peer pods per node, as upstream sets it."""
+    """Upstream's setting for peer pods per node."""
     DECLARED = 2
-    """A declaration of ours."""
+    """A declaration in Bursar's own settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """So much of a resource on each node with these labels."""
+    """An amount of a resource for each node that the selector matches."""
 
     name: str
     resource: str
@@ -64,14 +63,14 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """What one object declares, and what of it could not be read."""
+    """The declarations of one object, and the problems with those that could not be read."""
 
     declarations: tuple[Declaration, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 def resource_problem(name: str) -> str:
-    """Why nodes cannot be given a resource of this name by us; empty if they can.
+    """Why Bursar cannot set a resource of this name on nodes; empty if it can.
 
     >>> resource_problem("example.com/foo"), resource_problem("cpu")
     ('', 'not the name of an extended resource, such as example.com/foo')
@@ -88,10 +87,9 @@ def amount_problem(amount: int) -> str:
 
 
 def limit_in(data: Mapping[str, str]) -> int | None:
-    """The limit of peer pods per node as upstream reads it; None if none is to be advertised.
+    """The limit of peer pods per node as upstream reads it; None to advertise nothing.
 
-    A number at the beginning of the text counts, whatever follows it; without one the
-    limit is 10.
+    Only a number at the beginning of the text is read. Without one the limit is 10.
 
     >>> limit_in({"PEERPODS_LIMIT_PER_NODE": "7 or so"}), limit_in({}), limit_in({LIMIT_KEY: "-1"})
     (7, 10, None)
@@ -104,7 +102,7 @@ def limit_in(data: Mapping[str, str]) -> int | None:
 
 
 def preset(data: Mapping[str, str], selector: Selector, resource: str = VM_RESOURCE) -> Declared:
-    """What upstream's settings declare for nodes that can run peer pods."""
+    """The declaration in upstream's settings, for nodes that can run peer pods."""
     limit = limit_in(data)
     if limit is None:
         return Declared()
@@ -118,36 +116,36 @@ def preset(data: Mapping[str, str], selector: Selector, resource: str = VM_RESOU
     return Declared(declarations=(declaration,))
 
 
-# ------------------------------------------------------------------ what a node says
+# ------------------------------------------------------------------ nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityNode:
-    """What a node offers, and what its annotations say about that."""
+    """A node's capacity, and Bursar's annotations on the node."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=no_labels)
     capacity: ResourceList = field(default_factory=nothing)
     allocatable: ResourceList = field(default_factory=nothing)
     marked: Mapping[str, int] = field(default_factory=dict)
-    """What we have set, by name."""
+    """Amounts that Bursar has set, by resource name."""
     override: Mapping[str, int | None] = field(default_factory=dict)
-    """What is wanted here, by name; None for nothing."""
+    """Amounts of the override annotation, by resource name; None to have none."""
     problem: str = ""
-    """Why the override cannot be read."""
+    """Why the override annotation cannot be read; empty if it can."""
     is_adaptors: bool = False
-    """Upstream's advertiser says that it looks after this node."""
+    """Whether upstream's advertiser has marked this node as its own."""
     has_annotations: bool = True
     has_capacity: bool = True
     has_allocatable: bool = True
 
 
 def wanted_on(node: CapacityNode, declarations: Iterable[Declaration]) -> dict[str, int]:
-    """How much of what the node should offer, as far as it is up to us.
+    """The amounts that the node should have, by resource name.
 
-    What the node's own annotation says comes first, then our declarations, then the
-    preset. Of several declarations the smallest amount holds, so that their order does
-    not matter. While the annotation cannot be read, the node keeps what it has.
+    The node's override annotation comes first, then Bursar's declarations, then upstream's
+    setting. Of several declarations the smallest amount applies, so that their order does not
+    matter. If the override annotation cannot be read, the node keeps the marked amounts.
     """
     if node.problem:
         return dict(node.marked)
@@ -169,48 +167,49 @@ def _goes_first(one: Declaration, other: Declaration) -> bool:
     return (-one.origin.value, one.amount) < (-other.origin.value, other.amount)
 
 
-# ------------------------------------------------------------------ what to do about it
+# ------------------------------------------------------------------ actions
 
 
-class Verdict(Enum):
-    """What is to be done about one resource of a node, and why nothing is."""
+class CapacityAction(Enum):
+    """What to do about one resource of a node, or why nothing is done."""
 
     RIGHT = "Right"
     SET = "Set"
-    """Write the amount, and mark it as ours."""
+    """Write the amount, and mark it."""
     WITHDRAW = "Withdraw"
-    """It is ours and nobody wants it any more."""
+    """Remove a marked amount that is no longer declared."""
     YIELD = "Yield"
-    """Somebody else has written another amount; it is no longer ours."""
+    """Remove the mark: another component has written another amount."""
     KEPT = "Kept"
-    """Nobody seems to want it, but not all that is declared could be read."""
+    """Nothing is done: the amount is not declared, but not all declarations could be read."""
     FOREIGN = "Foreign"
-    """Left alone: somebody else's."""
+    """Nothing is done: the capacity belongs to another component."""
     ADAPTOR = "Adaptor"
-    """Left alone: upstream's advertiser looks after it."""
+    """Nothing is done: upstream's advertiser sets this resource."""
     CONTESTED = "Contested"
-    """Wrong again and again: left alone for a while."""
+    """Nothing is done for a while: another component keeps changing the amount."""
 
     @property
     def is_write(self) -> bool:
-        return self in {Verdict.SET, Verdict.WITHDRAW, Verdict.YIELD}
+        return self in {CapacityAction.SET, CapacityAction.WITHDRAW, CapacityAction.YIELD}
 
     @property
-    def is_somebody_elses(self) -> bool:
-        return self in {Verdict.FOREIGN, Verdict.ADAPTOR, Verdict.YIELD}
+    def is_of_another_owner(self) -> bool:
+        return self in {CapacityAction.FOREIGN, CapacityAction.ADAPTOR, CapacityAction.YIELD}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """By which rules to settle."""
+    """Rules for `settle`."""
 
     taken: frozenset[str] = frozenset()
-    """Resources to take from whoever has them."""
+    """Resources to set even if another component has set them."""
     contested: frozenset[str] = frozenset()
-    """Resources that had to be put right too often of late."""
+    """Resources that were restored too often recently."""
     may_withdraw: bool = True
+    """Whether marked amounts that are not declared may be removed."""
     is_cutting: bool = False
-    """Lower at once, also below what is in use."""
+    """Whether to lower an amount below what pods use."""
 
 
 PLAIN_TERMS: Final = Terms()
@@ -218,32 +217,34 @@ PLAIN_TERMS: Final = Terms()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """One resource of one node: what is, what should be, and what to do."""
+    """One resource of one node: the capacity it has, the wanted amount, and what to do."""
 
     resource: str
-    verdict: Verdict
+    action: CapacityAction
     wanted: int | None
-    """None if nobody wants it to be there."""
+    """The declared amount; None if the resource is not declared."""
     shown: int | None
-    """The capacity of the node; None if it has none."""
+    """The node's capacity; None if it has none."""
     amount: int | None = None
-    """What to write, or what is right."""
+    """The amount to write, or the amount that is right already."""
     used: int = 0
     """How much of it pods on the node request."""
     is_healing: bool = False
-    """It was right before, and somebody has changed it."""
+    """Whether the write restores a marked amount that another component has changed."""
 
     @property
     def is_held(self) -> bool:
-        """More is left than is wanted, because it is in use."""
+        """Whether the amount stays above the wanted one because pods use it."""
         return self.amount is not None and self.wanted is not None and self.amount > self.wanted
 
     @property
     def is_below_use(self) -> bool:
-        """Something is to be taken away that is in use."""
-        if self.verdict is Verdict.WITHDRAW:
+        """Whether the write removes capacity that pods use."""
+        if self.action is CapacityAction.WITHDRAW:
             return self.used > 0
-        return self.verdict is Verdict.SET and (self.amount or 0) < min(self.used, self.shown or 0)
+        return self.action is CapacityAction.SET and (self.amount or 0) < min(
+            self.used, self.shown or 0
+        )
 
 
 def settle(
@@ -254,59 +255,59 @@ def settle(
     used: int = 0,
     terms: Terms = PLAIN_TERMS,
 ) -> Settlement:
-    """Decide about one resource of a node. What is right already is not written again."""
+    """Decide about one resource of a node."""
     shown, marked = _whole(node.capacity, resource), node.marked.get(resource)
     amount = None if wanted is None else _reachable(wanted, used, marked, shown, terms)
-    verdict = _verdict(node, resource, amount, terms)
+    action = _action(node, resource, amount, terms)
     return Settlement(
         resource=resource,
-        verdict=verdict,
+        action=action,
         wanted=wanted,
         shown=shown,
         amount=amount,
         used=used,
-        is_healing=verdict is Verdict.SET and _is_changed(node, resource),
+        is_healing=action is CapacityAction.SET and _is_changed(node, resource),
     )
 
 
 def _reachable(wanted: int, used: int, marked: int | None, shown: int | None, terms: Terms) -> int:
-    """What is wanted, or as near to it as can be reached without passing what is in use.
+    """The wanted amount, or the amount in use if that is more.
 
-    Use beyond what was ever offered, by pods put on the node by hand, raises nothing.
+    Pods that were bound to the node by hand may use more than the capacity. They do not raise it.
     """
     if terms.is_cutting:
         return wanted
     return max(wanted, min(used, max(marked or 0, shown or 0)))
 
 
-def _verdict(node: CapacityNode, resource: str, amount: int | None, terms: Terms) -> Verdict:
+def _action(node: CapacityNode, resource: str, amount: int | None, terms: Terms) -> CapacityAction:
     shown, marked = _whole(node.capacity, resource), node.marked.get(resource)
     if resource not in terms.taken:
         if marked is None:
             if resource == VM_RESOURCE and node.is_adaptors:
-                return Verdict.ADAPTOR
+                return CapacityAction.ADAPTOR
             if shown is not None:
-                return Verdict.FOREIGN
+                return CapacityAction.FOREIGN
         elif shown not in {None, 0, marked} and _is_given_up(node, resource, amount, terms):
-            return Verdict.YIELD
+            return CapacityAction.YIELD
     if amount is None:
         return _withdrawal(shown, marked, terms)
     is_right = shown == amount == _whole(node.allocatable, resource)
     if is_right and marked == amount:
-        return Verdict.RIGHT
+        return CapacityAction.RIGHT
     if resource in terms.contested:
-        return Verdict.CONTESTED
-    return Verdict.SET
+        return CapacityAction.CONTESTED
+    return CapacityAction.SET
 
 
-def _withdrawal(shown: int | None, marked: int | None, terms: Terms) -> Verdict:
+def _withdrawal(shown: int | None, marked: int | None, terms: Terms) -> CapacityAction:
     if shown is None and marked is None:
-        return Verdict.RIGHT
-    return Verdict.WITHDRAW if terms.may_withdraw else Verdict.KEPT
+        return CapacityAction.RIGHT
+    return CapacityAction.WITHDRAW if terms.may_withdraw else CapacityAction.KEPT
 
 
 def _is_given_up(node: CapacityNode, resource: str, amount: int | None, terms: Terms) -> bool:
-    """Whether an amount that is not ours any more is left to whoever wrote it."""
+    """Whether an amount that another component has written is left to it."""
     if amount is None or resource in terms.contested:
         return True
     return resource == VM_RESOURCE and node.is_adaptors

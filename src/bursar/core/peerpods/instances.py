@@ -1,8 +1,8 @@
-"""Which instance type a pod's VM gets, out of a catalogue.
+"""The choice of an instance type from a catalogue.
 
-`upstream_choice` answers as the adaptor of peer pods does, mistakes included: it searches a
-sorted list by halves, as if every type that comes later were larger in everything, and
-ignores a pod that asks for only one of CPU and memory. `best_choice` looks at every type.
+`upstream_choice` chooses as the cloud-api-adaptor does, with its defects: its binary search
+assumes that every later type is larger in everything, and it ignores the size of a pod that asks
+for only one of CPU and memory. `best_choice` looks at every type.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -19,14 +19,14 @@ class InstanceType:
     memory_mib: int
     gpus: int = 0
     price: Quantity | None = None
-    """Per hour, in whatever currency the catalogue is; None if it does not say."""
+    """Price per hour, in the currency of the catalogue; None if the catalogue has no price."""
     arch: str = ""
     provider: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSize:
-    """How large a VM has to be; zero where nothing is asked for."""
+    """The least size of a VM; zero for a resource that is not asked for."""
 
     vcpus: int = 0
     memory_mib: int = 0
@@ -41,7 +41,7 @@ class MachineSize:
 class Chosen:
     name: str
     others: tuple[InstanceType, ...] = ()
-    """What else would do, in the order of preference."""
+    """The other types that are large enough, best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ Choice: TypeAlias = Chosen | NothingFits
 
 
 def upstream_order(types: Sequence[InstanceType]) -> tuple[InstanceType, ...]:
-    """By GPUs, then memory, then CPUs. Upstream leaves open in which order equal ones come."""
+    """Sort by GPUs, then memory, then vCPUs. Upstream does not define the order of equal types."""
     return tuple(sorted(types, key=lambda each: (each.gpus, each.memory_mib, each.vcpus)))
 
 
@@ -67,13 +67,13 @@ def upstream_choice(
     valid: Collection[str],
     named: str = "",
 ) -> Choice:
-    """What the adaptor would create. `types` are taken in the order given: see `upstream_order`.
+    """The type that the adaptor would create.
 
-    `named` is the type the pod itself names; then its size is not looked at.
+    `types` must be in `upstream_order`. If the pod names a type (`named`), the size is ignored.
     """
     candidate = named
     if not named and size.gpus > 0:
-        found = _first_by_halves(types, lambda each: _is_enough(each, size))
+        found = _binary_search(types, lambda each: _is_enough(each, size))
         if found is None:
             return NothingFits(
                 "failed to get instance type based on GPU, vCPU, and memory annotations: no "
@@ -83,7 +83,7 @@ def upstream_choice(
         candidate = found.name
     elif not named and size.vcpus != 0 and size.memory_mib != 0:
         without = [each for each in types if each.gpus == 0]
-        found = _first_by_halves(without, lambda each: _is_enough(each, size))
+        found = _binary_search(without, lambda each: _is_enough(each, size))
         if found is None:
             return NothingFits(
                 "failed to get instance type based on vCPU and memory annotations: no instance "
@@ -94,7 +94,7 @@ def upstream_choice(
 
 
 def upstream_verified(candidate: str, *, default: str, valid: Collection[str]) -> Choice:
-    """The candidate if it may be used, the default if there is none."""
+    """The candidate if it is valid; the default if there is no candidate."""
     if not candidate:
         return Chosen(name=default)
     if not valid and candidate != default:
@@ -110,7 +110,7 @@ def upstream_verified(candidate: str, *, default: str, valid: Collection[str]) -
     return Chosen(name=candidate)
 
 
-def _first_by_halves(
+def _binary_search(
     types: Sequence[InstanceType], is_enough: Callable[[InstanceType], bool]
 ) -> InstanceType | None:
     low, high = 0, len(types)
@@ -129,7 +129,7 @@ def _is_enough(each: InstanceType, size: MachineSize) -> bool:
     )
 
 
-# ------------------------------------------------------------------ the best
+# ------------------------------------------------------------------ the best choice
 
 
 def best_choice(
@@ -137,9 +137,9 @@ def best_choice(
 ) -> Choice:
     """The cheapest type that is large enough; among equally cheap ones the smallest.
 
-    Types without a price come after those with one. Types with GPUs are for pods that ask
-    for GPUs. The default is for pods that ask for nothing, and need not be in the catalogue;
-    a type named by the pod has to be.
+    Types without a price come last. Types with GPUs are only for pods that ask for GPUs. A pod
+    that asks for nothing gets the default, which need not be in the catalogue. A type named by
+    the pod must be in the catalogue.
     """
     if named:
         if any(each.name == named for each in types):
@@ -157,7 +157,7 @@ def best_choice(
 
 
 def named_problem(size: MachineSize, types: Sequence[InstanceType], named: str) -> str:
-    """What is wrong with the type that a pod names; empty if nothing is."""
+    """Why the type that a pod names is unknown or too small; empty if it is right."""
     known = next((each for each in types if each.name == named), None)
     if known is None:
         return _unknown(named)
@@ -175,7 +175,7 @@ def _unknown(named: str) -> str:
 
 
 def fitting_types(size: MachineSize, types: Sequence[InstanceType]) -> tuple[InstanceType, ...]:
-    """Everything that is large enough, best first."""
+    """All types that are large enough, best first."""
     enough = (each for each in types if _is_enough(each, size) and (size.gpus or not each.gpus))
     return tuple(sorted(enough, key=_preference))
 

@@ -1,4 +1,4 @@
-"""How peer pods are rewritten: whose, by which rule, and with what added."""
+"""Settings of the peer pod rewrite."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -16,48 +16,51 @@ _HYPERVISOR: Final = "io.katacontainers.config.hypervisor."
 VCPUS_ANNOTATION: Final = f"{_HYPERVISOR}default_vcpus"
 MEMORY_ANNOTATION: Final = f"{_HYPERVISOR}default_memory"
 MEMORY_ALIAS_ANNOTATION: Final = f"{_HYPERVISOR}default_mem"
-"""What upstream's documentation says. Its code, and Kata, know only the one above."""
+"""The name in upstream's documentation. Upstream's code and Kata know only `default_memory`."""
 GPUS_ANNOTATION: Final = f"{_HYPERVISOR}default_gpus"
 MACHINE_TYPE_ANNOTATION: Final = f"{_HYPERVISOR}machine_type"
 
 
 class Mode(Enum):
     UPSTREAM = "upstream"
-    """Sum everything, as the webhook of peer pods does, bit for bit."""
+    """Add up all containers, exactly as upstream's webhook does."""
     EFFECTIVE = "effective"
-    """What the pod needs at any one time, by the scheduler's rule."""
+    """Take what the pod needs at any one time, by the scheduler's rule."""
 
 
 class OwnSizes(Enum):
-    """What becomes of a size that the pod's author has annotated."""
+    """What the rewrite does with a size annotation of the pod's author."""
 
     AT_LEAST = "at-least"
-    """It stays if it is enough for what the containers ask for; else they win, with a warning."""
+    """Keep it if it is at least the computed size; else replace it and warn."""
     OVERRIDE = "override"
-    """What the containers ask for wins in any case."""
+    """Always replace it with the computed size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerPodSettings:
-    """Raises `ValueError` for settings that no pod could satisfy."""
+    """Raises `ValueError` for settings that contradict each other or are out of range."""
 
     mode: Mode = Mode.EFFECTIVE
     runtime_classes: frozenset[str] = frozenset({RUNTIME_CLASS})
     vm_resource: str = VM_RESOURCE
     gpu_resources: tuple[str, ...] = (GPU_RESOURCE,)
-    """Counted together."""
+    """Resource names that count as GPUs; their amounts are added up."""
     headroom_cpu: Quantity = ZERO
-    """Added to what the containers ask for, if they do: the guest has to live as well."""
+    """CPU for the guest system, added if the containers ask for any CPU."""
     headroom_memory: Quantity = ZERO
+    """Memory for the guest system, added if the containers ask for any memory."""
     floor_vcpus: int = 0
-    """The least for a pod that asks for anything at all; others get the provider's default."""
+    """Fewest vCPUs of a pod that asks for any resource; other pods get the provider's default."""
     floor_memory: Quantity = ZERO
+    """Least memory of a pod that asks for any resource."""
     own_sizes: OwnSizes = OwnSizes.AT_LEAST
     kept: frozenset[str] = frozenset()
-    """Resources that exist on the worker and stay in the containers."""
+    """Resources of the worker that stay in the containers."""
     writes_memory_alias: bool = False
+    """Whether to write the memory size under `MEMORY_ALIAS_ANNOTATION` as well."""
     catalogue: tuple[InstanceType, ...] = ()
-    """Instance types of which the best is written to the pod; none to leave it to the adaptor."""
+    """Instance types to choose from; if empty, the adaptor chooses and nothing is written."""
 
     def __post_init__(self) -> None:
         if not self.runtime_classes or "" in self.runtime_classes:

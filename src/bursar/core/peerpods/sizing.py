@@ -1,16 +1,15 @@
-"""How large the VM of a peer pod has to be.
+"""The size of a peer pod's VM.
 
-In upstream's mode everything is added up, init containers included, and either all limits
-or all requests are taken. In the effective mode each container counts with the greater of
-its request and its limit, for a VM has nobody to borrow from, and the pod with what is
-needed at any one time: the rule of `core/model/demand`, here for the few numbers that make a
-size and not for every resource with its text. Overhead is left out in both, since it is
-spent on the worker.
-
-Both want a pod that has its defaults, as an API server has put them in.
+Upstream's mode adds up all containers, init containers included, and takes either all limits or
+all requests. The effective mode counts the greater of request and limit of each container,
+because a VM cannot borrow from a neighbour, and takes what the pod needs at any one time: the
+rule of `core/model/demand`, for the three numbers of a size. Both modes leave out the pod's
+overhead, which is spent on the worker. Both expect a pod with the API server's defaults.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Final, NamedTuple
 
 from bursar.core.model.int64 import INT64_MAX, quotient
@@ -18,16 +17,32 @@ from bursar.core.model.names import CPU, MEMORY, is_pod_level
 from bursar.core.model.pod import Pod, ResourceRequirements
 from bursar.core.model.quantity import NANOS_PER_UNIT, ZERO, ZERO_BINARY, Quantity
 from bursar.core.peerpods.instances import MachineSize
-from bursar.core.peerpods.removed import ContainerKind, Removed
 from bursar.core.peerpods.settings import GPU_RESOURCE, PeerPodSettings
 
 MIB: Final = 1 << 20
 SIZE_MAX: Final = (1 << 31) - 1
-"""Most vCPUs, MiB or GPUs that can be asked for. Two PiB of memory are beyond any machine."""
+"""Most vCPUs, MiB or GPUs that a pod may ask for. Two PiB of memory are beyond any machine."""
+
+
+class ContainerKind(Enum):
+    """When in the pod's life a container runs."""
+
+    CONTAINER = "container"
+    INIT = "init"
+    SIDECAR = "sidecar"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerResources:
+    """What one container asked for before the rewrite."""
+
+    name: str
+    kind: ContainerKind
+    resources: ResourceRequirements
 
 
 class SizeTexts(NamedTuple):
-    """A size as annotations spell it; empty where there is none."""
+    """A size as the annotations spell it; empty where there is no annotation."""
 
     vcpus: str = ""
     memory: str = ""
@@ -38,14 +53,14 @@ NO_SIZE: Final = SizeTexts()
 
 
 class SizeError(ValueError):
-    """A demand that no VM can meet. The text says which and how much."""
+    """The pod asks for more than any VM has. The text names the resource and the amount."""
 
 
 # ------------------------------------------------------------------ as upstream
 
 
 def upstream_size(pod: Pod) -> SizeTexts:
-    """What upstream's webhook writes, with its overflows and its canonical text for GPUs."""
+    """The size that upstream's webhook annotates, with its overflows and its text for GPUs."""
     cpu = _upstream_amount(pod, CPU, ZERO)
     memory = _upstream_amount(pod, MEMORY, ZERO_BINARY)
     gpus, _ = _upstream_sums(pod, GPU_RESOURCE, ZERO)
@@ -66,7 +81,7 @@ def _upstream_amount(pod: Pod, name: str, zero: Quantity) -> Quantity | None:
 def _upstream_sums(pod: Pod, name: str, zero: Quantity) -> tuple[Quantity, Quantity]:
     requested = limit = zero
     for container in (*pod.containers, *pod.init_containers):
-        # Not even a zero is added where there is none: it would change the number's shape.
+        # Adding a zero would change upstream's internal form of the sum, and so its overflow.
         if name in container.resources.requests:
             requested += container.resources.requests[name]
         if name in container.resources.limits:
@@ -76,26 +91,28 @@ def _upstream_sums(pod: Pod, name: str, zero: Quantity) -> tuple[Quantity, Quant
 
 def _upstream_mib(amount: Quantity) -> str:
     if amount.nanos >= INT64_MAX * NANOS_PER_UNIT:
-        return "0"  # upstream logs that it overflows, and goes on
+        return "0"  # upstream logs the overflow and continues
     size = amount.value()
     whole = quotient(size, MIB)
     return str(whole + 1 if size - whole * MIB > 0 else whole)
 
 
-# ------------------------------------------------------------------ what is needed
+# ------------------------------------------------------------------ the effective size
 
 
 def effective_size(
-    containers: Sequence[Removed], stated_by_pod: ResourceRequirements, settings: PeerPodSettings
+    containers: Sequence[ContainerResources],
+    stated: ResourceRequirements,
+    settings: PeerPodSettings,
 ) -> MachineSize:
-    """The VM that is enough for the pod at any one time. Raises `SizeError`.
+    """The smallest VM that is enough for the pod at any one time. Raises `SizeError`.
 
-    A resource nobody asks for is not asked for either, unless another one is and there is
-    a floor for it: the provider's default is for pods that ask for nothing at all.
+    `stated` is the pod's own `spec.resources`. A pod that asks for nothing has no size and gets
+    the provider's default. A floor applies as soon as the pod asks for any resource.
     """
-    cpu = _at_once(CPU, containers, stated_by_pod)
-    memory = _at_once(MEMORY, containers, stated_by_pod)
-    gpus = sum(_at_once(name, containers, stated_by_pod) for name in settings.gpu_resources)
+    cpu = _at_once(CPU, containers, stated)
+    memory = _at_once(MEMORY, containers, stated)
+    gpus = sum(_at_once(name, containers, stated) for name in settings.gpu_resources)
     if not cpu and not memory and not gpus:
         return MachineSize()
     cpu += settings.headroom_cpu.nanos if cpu else 0
@@ -108,11 +125,13 @@ def effective_size(
     )
 
 
-def _at_once(name: str, containers: Sequence[Removed], stated_by_pod: ResourceRequirements) -> int:
-    """How many nanos of a resource the VM has to have, exactly.
+def _at_once(
+    name: str, containers: Sequence[ContainerResources], stated: ResourceRequirements
+) -> int:
+    """How much of a resource the VM must have, in nanos.
 
-    A limit that the pod states for itself holds all containers, so it decides. A request
-    that the pod states for itself does not hold them, so it counts only if it is more.
+    A limit in `spec.resources` bounds all containers together, so it decides. A request there
+    bounds nothing, so it counts only if it is more than the containers need.
     """
     running = sidecars = peak = 0
     for each in containers:
@@ -126,8 +145,8 @@ def _at_once(name: str, containers: Sequence[Removed], stated_by_pod: ResourceRe
     needed = max(running + sidecars, peak)
     if not is_pod_level(name):
         return needed
-    stated = _greater(stated_by_pod, name)
-    return stated if name in stated_by_pod.limits else max(stated, needed)
+    own = _greater(stated, name)
+    return own if name in stated.limits else max(own, needed)
 
 
 def _greater(resources: ResourceRequirements, name: str) -> int:

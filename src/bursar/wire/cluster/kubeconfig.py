@@ -214,7 +214,7 @@ def _exec_extension(value: dict[str, Value], index: int) -> Plain:
 
 def _plain(value: Value) -> Plain:
     if isinstance(value, Number):
-        return msgspec.Raw(value.text.encode())
+        return msgspec.Raw(value.text.encode()) if value.meaning is None else value.meaning
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if isinstance(value, dict):

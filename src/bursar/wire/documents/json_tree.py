@@ -223,6 +223,8 @@ class _Scanner:
         text = match.group()
         if len(text) > SCALAR_LENGTH_MAX:
             raise self._builder.error(_TOO_LONG, start)
+        if text == "-0":
+            return Number(text, 0)
         is_integer = match.group(1) is None and match.group(2) is None
         return int(text) if is_integer and len(text) <= _INTEGER_LENGTH_MAX else Number(text)
 

@@ -15,9 +15,12 @@ from bursar.wire.structs.fields import Scalar, Step, field_text
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A JSON number that is not a plain integer. A quantity is read from its very spelling."""
+    """A number that its Python value would not spell as it was written, such as `1.10`."""
 
     text: str
+    """The number as it was written, which is valid JSON."""
+    meaning: int | float | None = None
+    """The number that the API server is sent; None if that is the text itself, as from JSON."""
 
 
 Value: TypeAlias = "Scalar | Number | list[Value] | dict[str, Value]"

@@ -22,7 +22,7 @@ from bursar.wire.documents.text import (
     Place,
     Text,
 )
-from bursar.wire.documents.tree import MERGE, Branch, Builder, Tree, Value
+from bursar.wire.documents.tree import MERGE, Branch, Builder, Number, Tree, Value
 from bursar.wire.documents.yaml_scalars import ScalarError
 from bursar.wire.structs.fields import Scalar, Step, quoted
 
@@ -36,6 +36,7 @@ _PROLOGUE_MAX: Final = 2**18
 """Longest text outside of a document, where libyaml takes quadratic time for directives."""
 
 _MERGE_TAG: Final = yaml_scalars.TAG_PREFIX + "merge"
+_JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _FORBIDDEN: Final = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
 EventLoader: TypeAlias = "type[yaml.CSafeLoader | yaml.SafeLoader]"
@@ -265,9 +266,11 @@ class _Reader:
         return None if self._last is None else self._last.end_mark
 
 
-def _scalar_value(event: events.ScalarEvent) -> Scalar:
-    if event.tag is None:
-        return yaml_scalars.plain(event.value) if event.implicit[0] else event.value
-    if event.tag == "!":
-        return event.value
-    return yaml_scalars.tagged(event.tag, event.value)
+def _scalar_value(event: events.ScalarEvent) -> Scalar | Number:
+    text = event.value
+    if event.tag == "!" or (event.tag is None and not event.implicit[0]):
+        return text
+    value = yaml_scalars.plain(text) if event.tag is None else yaml_scalars.tagged(event.tag, text)
+    if isinstance(value, str | bool | None) or str(value) == text:
+        return value
+    return Number(text, value) if _JSON_NUMBER.fullmatch(text) else value

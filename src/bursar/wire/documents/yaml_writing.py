@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from bursar.wire.documents import yaml_scalars
+from bursar.wire.documents.tree import Number
 from bursar.wire.documents.yaml_scalars import ScalarError
 from bursar.wire.structs.fields import FieldError, Step, field_text
 
@@ -66,8 +67,8 @@ def require_finite(value: object) -> None:
 
 
 def _require_finite(value: object, steps: list[Step]) -> None:
-    if isinstance(value, float):
-        _scalar(value, steps)
+    if isinstance(value, float | Number):
+        _number(value, steps)
     elif isinstance(value, Mapping):
         for key, inner in value.items():
             _require_finite(inner, [*steps, str(key)])
@@ -134,20 +135,25 @@ def _scalar(value: object, steps: Sequence[Step]) -> str:
             return _text(value)
         case int():
             return str(value)
-        case float() if math.isfinite(value):
-            # YAML 1.1 knows a number with an exponent by its dot and its sign.
-            digits, exponent, power = repr(value).partition("e")
-            dotted = digits if "." in digits or not exponent else f"{digits}.0"
-            sign = "+" if power and power[0] != "-" else ""
-            return f"{dotted}{exponent}{sign}{power.removeprefix('+')}"
-        case float():
-            raise FieldError(field_text(steps), "the number is too large, or none")
+        case float() | Number():
+            return _number(value, steps)
         case Mapping():
             return "{}"
         case list() | tuple():
             return "[]"
         case _:
             raise TypeError(f"{type(value).__name__} cannot be written as YAML")
+
+
+def _number(value: float | Number, steps: Sequence[Step]) -> str:
+    """The number as it was written; with an exponent it gets the dot and sign of YAML 1.1."""
+    text = value.text if isinstance(value, Number) else repr(value)
+    if not math.isfinite(float(text)):
+        raise FieldError(field_text(steps), "the number is too large, or none")
+    digits, exponent, power = text.replace("E", "e").partition("e")
+    dotted = digits if "." in digits or not exponent else f"{digits}.0"
+    sign = "+" if power and power[0] != "-" else ""
+    return f"{dotted}{exponent}{sign}{power.removeprefix('+')}"
 
 
 # ------------------------------------------------------------------ texts

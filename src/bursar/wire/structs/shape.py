@@ -13,7 +13,7 @@ import msgspec
 from msgspec import inspect
 
 from bursar.wire.documents.tree import Number, Value
-from bursar.wire.structs.fields import FieldError
+from bursar.wire.structs.fields import FieldError, Scalar
 
 Typed = TypeVar("Typed", bound=msgspec.Struct)
 
@@ -32,6 +32,8 @@ def _type_of(kind: type[msgspec.Struct]) -> inspect.Type:
 
 
 def _conform(value: Value, wanted: inspect.Type, field: str) -> Value:
+    if isinstance(value, Number) and value.meaning is not None:
+        value = value.meaning
     match wanted:
         case inspect.UnionType(types=types):
             return _conform_optional(value, types, field)
@@ -59,14 +61,15 @@ def _conform_optional(value: Value, types: tuple[inspect.Type, ...], field: str)
     if value is None:
         return None
     if any(isinstance(each, inspect.FloatType) for each in types):
-        return _conform_quantity(value, field)
+        return quantity_scalar(value, field)
     wanted = next(each for each in types if not isinstance(each, inspect.NoneType))
     return _conform(value, wanted, field)
 
 
-def _conform_quantity(value: Value, field: str) -> Value:
+def quantity_scalar(value: Value, field: str) -> Scalar:
+    """What `decode_quantity` reads a quantity from. Raises `FieldError`."""
     if isinstance(value, Number):
-        return value.text
+        return value.text if value.meaning is None else value.meaning
     if isinstance(value, dict | list):
         raise FieldError(field, f"a quantity is expected, found {described(value)}")
     return value

@@ -1,22 +1,17 @@
-"""A document as decoded JSON, and the least patch that leads from one to another.
-
-Nothing is changed in place: who wants another document makes new branches along the way
-and keeps the rest, so that comparing two of them looks only where they differ.
-"""
+"""The smallest JSON patch (RFC 6902) from one document to another."""
 
 from typing import TypeAlias
 
-Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
-"""A number with a fraction may stand where nobody looks; it passes unseen."""
+from bursar.wire.documents.tree import Value
 
-JsonObject: TypeAlias = "dict[str, Json]"
-
-PatchStep: TypeAlias = "dict[str, Json]"
-"""One step of a JSON patch (RFC 6902): `op`, `path` and, unless it removes, `value`."""
+PatchStep: TypeAlias = "dict[str, Value]"
+"""One operation: `op`, `path` and, unless it removes, `value`."""
 
 
-def patch_between(before: Json, after: Json) -> tuple[PatchStep, ...]:
-    """Steps that make `after` of `before`, each at the deepest place that differs.
+def patch_between(before: Value, after: Value) -> tuple[PatchStep, ...]:
+    """Operations that turn `before` into `after`, each at the deepest place that differs.
+
+    Branches that are the same Python object in both documents are not compared.
 
     >>> patch_between({"a": {"b": 1, "c/d": 2}}, {"a": {"b": 1}, "e": {}})
     ({'op': 'remove', 'path': '/a/c~1d'}, {'op': 'add', 'path': '/e', 'value': {}})
@@ -26,7 +21,7 @@ def patch_between(before: Json, after: Json) -> tuple[PatchStep, ...]:
     return tuple(steps)
 
 
-def _compare(before: Json, after: Json, path: str, steps: list[PatchStep]) -> None:
+def _compare(before: Value, after: Value, path: str, steps: list[PatchStep]) -> None:
     if isinstance(before, dict) and isinstance(after, dict):
         _compare_objects(before, after, path, steps)
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
@@ -38,7 +33,7 @@ def _compare(before: Json, after: Json, path: str, steps: list[PatchStep]) -> No
 
 
 def _compare_objects(
-    before: JsonObject, after: JsonObject, path: str, steps: list[PatchStep]
+    before: dict[str, Value], after: dict[str, Value], path: str, steps: list[PatchStep]
 ) -> None:
     in_both = 0
     for key, old in before.items():

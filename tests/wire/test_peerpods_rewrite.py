@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.core.peerpods.rewriting import Denied, Untouched, rewrite
+from bursar.core.peerpods.decision import Denied, Untouched
 from bursar.core.peerpods.settings import OwnSizes, PeerPodSettings
 from support.peerpod_notation import (
     EFFECTIVE,
@@ -18,6 +18,7 @@ from support.peerpod_notation import (
     UPSTREAM,
     VM,
     a_peer_pod,
+    decided,
     init,
     main,
     resources_of,
@@ -41,7 +42,7 @@ def removed(outcome):
 @pytest.mark.parametrize("chosen", BOTH)
 @pytest.mark.parametrize("name", [None, "", "different-runtime", "Kata-Remote", "kata-remote-2"])
 def test_u8_another_runtime_class_is_left_alone(name, chosen):
-    assert rewrite(a_peer_pod(main("cpu=1"), runtimeClassName=name), chosen) == Untouched()
+    assert decided(a_peer_pod(main("cpu=1"), runtimeClassName=name), chosen) == Untouched()
 
 
 def test_w23_several_classes_may_be_ours():
@@ -54,12 +55,12 @@ def test_w23_several_classes_may_be_ours():
 @pytest.mark.parametrize("chosen", BOTH)
 @pytest.mark.parametrize("spec", [{"containers": []}, {"containers": None}])
 def test_w22_a_pod_without_containers_is_left_to_the_api_server(spec, chosen):
-    assert rewrite(a_peer_pod(**spec), chosen) == Untouched()
+    assert decided(a_peer_pod(**spec), chosen) == Untouched()
 
 
 @pytest.mark.parametrize("document", [{}, {"spec": None}, {"spec": []}])
 def test_what_is_no_pod_is_left_alone(document):
-    assert rewrite(document, EFFECTIVE) == Untouched()
+    assert decided(document) == Untouched()
 
 
 # ------------------------------------------------------------------ the patch
@@ -418,7 +419,7 @@ def test_a_forged_record_on_a_pod_that_asks_for_nothing_is_removed():
     ],
 )
 def test_what_cannot_be_met_is_denied(raw, message):
-    outcome = rewrite(raw, EFFECTIVE)
+    outcome = decided(raw)
 
     assert message in (outcome.message if isinstance(outcome, Denied) else str(outcome))
 
@@ -431,7 +432,7 @@ def test_amounts_may_be_numbers_or_null():
 
 def test_a_record_that_does_not_fit_is_denied():
     raw = a_peer_pod(main("cpu=1"), annotations={"example.com/large": "x" * 262_000})
-    outcome = rewrite(raw, EFFECTIVE)
+    outcome = decided(raw)
 
     assert isinstance(outcome, Denied)
     assert outcome.message.startswith("metadata.annotations: what is removed from the containers")
@@ -455,7 +456,7 @@ def bare(document):
 @settings(max_examples=60, deadline=None)
 @given(raw=PEER_PODS, chosen=st.sampled_from(BOTH), again=st.booleans())
 def test_rewriting_twice_is_rewriting_once(raw, chosen, again):
-    outcome = rewrite(raw, chosen)
+    outcome = decided(raw, chosen)
     if isinstance(outcome, Denied):
         assert chosen is EFFECTIVE
         return
@@ -464,9 +465,9 @@ def test_rewriting_twice_is_rewriting_once(raw, chosen, again):
     assert rewritten(first.document, chosen).steps == ()
     assert bare(first.document) == bare(raw)
     if again and chosen is EFFECTIVE:
-        if isinstance(rewrite(refilled(first.document), EFFECTIVE), Denied):
+        if isinstance(decided(refilled(first.document)), Denied):
             # The pod itself asks for less than these defaults make of its containers.
-            assert isinstance(rewrite(refilled(raw), EFFECTIVE), Denied)
+            assert isinstance(decided(refilled(raw)), Denied)
             return
         settled = rewritten(refilled(first.document))
         assert rewritten(refilled(settled.document)).document == settled.document
@@ -476,8 +477,8 @@ def test_rewriting_twice_is_rewriting_once(raw, chosen, again):
 @settings(max_examples=40, deadline=None)
 @given(raw=PEER_PODS)
 def test_defaults_put_in_before_and_after_change_nothing(raw):
-    outcome = rewrite(refilled(raw), EFFECTIVE)
-    if isinstance(outcome, Denied):
+    if isinstance(decided(refilled(raw)), Denied):
         return
+    outcome = rewritten(refilled(raw))
 
     assert rewritten(refilled(outcome.document)).document == outcome.document

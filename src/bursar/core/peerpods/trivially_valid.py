@@ -1,7 +1,7 @@
-"""Pods with whose resources nothing can be wrong, told at a glance.
+"""A quick check for pods whose resources are certainly valid.
 
-Most pods are of that kind, and judging each of them by every rule of the API server would
-take as long as all the rest of a rewrite.
+Most peer pods pass it. Validating each of them by every rule of the API server would take as
+long as the rest of a rewrite.
 """
 
 from typing import Final
@@ -11,22 +11,22 @@ from bursar.core.model.pod import Pod, ResourceRequirements
 from bursar.core.model.quantity import NANOS_PER_UNIT, Quantity
 
 COUNT_NANOS_MAX: Final = 2**40 * NANOS_PER_UNIT
-"""Beyond lie the numbers whose 64-bit views have to be looked at."""
+"""Larger counts of an extended resource need the full check: their 64-bit values may overflow."""
 
 _MAY_BE_LESS_THAN_LIMIT: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 
 
-def is_plain(pod: Pod) -> bool:
-    """Whether `validate_pod_spec` has nothing to say about the resources of containers.
+def is_trivially_valid(pod: Pod) -> bool:
+    """Whether `validate_demand` would certainly find no problem in this pod.
 
-    The opposite means no more than that it has to be asked.
+    If this is false, the pod may still be valid: ask `validate_demand`.
     """
     if pod.claim_names or pod.resources is not None:
         return False
-    return all(_is_plain(each.resources) for each in (*pod.init_containers, *pod.containers))
+    return all(_are_valid(each.resources) for each in (*pod.init_containers, *pod.containers))
 
 
-def _is_plain(resources: ResourceRequirements) -> bool:
+def _are_valid(resources: ResourceRequirements) -> bool:
     requests, limits = resources.requests, resources.limits
     if resources.claims:
         return False
@@ -44,7 +44,7 @@ def _is_plain(resources: ResourceRequirements) -> bool:
 
 
 def _is_count(name: str, amount: Quantity) -> bool:
-    """Of a vendor's resource, whole."""
+    """Whether this is a whole number of an extended resource."""
     return (
         amount.nanos <= COUNT_NANOS_MAX and amount.nanos % NANOS_PER_UNIT == 0 and is_extended(name)
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from bursar.adapters.memory.objects.patches import json_patched
-from bursar.core.peerpods.json_document import patch_between
+from bursar.wire.peerpods.json_patch import patch_between
 
 
 @pytest.mark.parametrize(

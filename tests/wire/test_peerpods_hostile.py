@@ -2,12 +2,11 @@
 
 import pytest
 
-from bursar.core.peerpods.annotating import ANNOTATIONS_BYTES_MAX, ENTRY_BYTES_MIN
-from bursar.core.peerpods.judging import PROBLEMS_TOLD_MAX
-from bursar.core.peerpods.reading import CLAIMS_MAX, CONTAINERS_MAX, NAME_LENGTH_MAX
-from bursar.core.peerpods.record import format_record, parse_record
-from bursar.core.peerpods.rewriting import Denied, rewrite
-from support.peerpod_notation import EFFECTIVE, RECORD, VM, a_peer_pod, init, main, rewritten
+from bursar.core.peerpods.decision import ANNOTATIONS_BYTES_MAX, ENTRY_BYTES_MIN, Denied
+from bursar.core.peerpods.validation import PROBLEMS_MAX
+from bursar.wire.peerpods.pod import CLAIMS_MAX, CONTAINERS_MAX, NAME_LENGTH_MAX
+from bursar.wire.peerpods.record import format_record, parse_record
+from support.peerpod_notation import RECORD, VM, a_peer_pod, decided, init, main, rewritten
 
 ENTRIES_MAX = ANNOTATIONS_BYTES_MAX // ENTRY_BYTES_MIN
 LONG = "a" * (NAME_LENGTH_MAX + 1)
@@ -69,7 +68,7 @@ def extended(count):
     ids=lambda each: each[:60] if isinstance(each, str) else "",
 )
 def test_more_than_a_pod_can_be_is_refused_at_once(raw, message):
-    outcome = rewrite(raw, EFFECTIVE)
+    outcome = decided(raw)
 
     assert isinstance(outcome, Denied)
     assert message in outcome.message
@@ -77,13 +76,11 @@ def test_more_than_a_pod_can_be_is_refused_at_once(raw, message):
 
 def test_only_the_first_problems_are_told_and_each_lists_the_claims_once():
     known = [{"name": f"known-{index}"} for index in range(1000)]
-    outcome = rewrite(
-        a_peer_pod(main(resources={"claims": claims(1000)}), resourceClaims=known), EFFECTIVE
-    )
+    outcome = decided(a_peer_pod(main(resources={"claims": claims(1000)}), resourceClaims=known))
 
     assert isinstance(outcome, Denied)
-    assert outcome.message.count("Not found") == PROBLEMS_TOLD_MAX
-    assert outcome.message.count("known-999") == PROBLEMS_TOLD_MAX
+    assert outcome.message.count("Not found") == PROBLEMS_MAX
+    assert outcome.message.count("known-999") == PROBLEMS_MAX
 
 
 def test_what_stays_in_the_pod_is_left_to_the_api_server():
@@ -121,7 +118,7 @@ def test_claims_on_record_are_looked_up_and_not_searched():
     again["spec"]["containers"][0]["resources"]["claims"] = [
         {"name": Counted(name)} for name in names
     ]
-    second = rewrite(again, EFFECTIVE)
+    second = decided(again)
 
     assert not isinstance(second, Denied)
     assert second.warnings == ()

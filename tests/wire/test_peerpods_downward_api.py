@@ -2,7 +2,8 @@
 
 import pytest
 
-from bursar.core.peerpods.showing import ShownField, shown_fields
+from bursar.core.peerpods.downward_api import ResourceField
+from bursar.wire.peerpods.pod import read_resource_fields
 from support.peerpod_notation import UPSTREAM, a_peer_pod, init, main, rewritten
 
 
@@ -53,7 +54,7 @@ def test_w16_volumes_show_them_as_well_and_each_is_told_once():
 
 
 def test_huge_pages_are_never_the_workers():
-    assert str(ShownField("c0", "limits", "hugepages-2Mi")).endswith("shows 0")
+    assert str(ResourceField("c0", "limits", "hugepages-2Mi")).endswith("shows 0")
 
 
 def test_the_limit_of_the_pod_was_shown_to_containers_without_one():
@@ -101,4 +102,4 @@ def test_in_upstreams_mode_nothing_is_said():
     ],
 )
 def test_what_has_another_shape_shows_nothing(spec):
-    assert list(shown_fields({"spec": spec})) == []
+    assert list(read_resource_fields({"spec": spec})) == []

@@ -1,30 +1,18 @@
-"""What was removed, as text and back, and what a quota can make of it."""
+"""What a quota can charge for a rewritten pod, and which records it can believe."""
 
-import contextlib
 import json
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bursar.core.model.defaulting import with_defaults
-from bursar.core.model.pod import NO_RESOURCES, ClaimReference, Pod, ResourceRequirements
+from bursar.core.model.pod import NO_RESOURCES, Pod
 from bursar.core.model.pod_row import PodDemand
-from bursar.core.model.quantity import Quantity
-from bursar.core.peerpods.record import (
-    RECORD_LENGTH_MAX,
-    Record,
-    RecordError,
-    believed_record,
-    demand_of,
-    format_record,
-    parse_record,
-    restored,
-)
-from bursar.core.peerpods.removed import ContainerKind, Removed
-from bursar.core.peerpods.rewriting import Denied, rewrite
-from bursar.core.peerpods.sizing import SizeTexts
+from bursar.core.peerpods.decision import Denied
+from bursar.core.peerpods.record import NO_RECORD
+from bursar.core.peerpods.recorded_demand import is_believable, recorded_demand, restored
+from bursar.wire.peerpods.rewrite import read_record
 from support.peerpod_notation import (
     EFFECTIVE,
     KATA,
@@ -33,84 +21,20 @@ from support.peerpod_notation import (
     UPSTREAM,
     VM,
     a_peer_pod,
+    decided,
     init,
     main,
     rewritten,
     sidecar,
 )
-from support.pod_notation import resources, texts
+from support.pod_notation import texts
 from support.raw_objects import as_pod
 
 
 def believed(raw):
-    return believed_record(as_pod(raw), EFFECTIVE)
-
-
-FULL = Record(
-    containers=(
-        Removed(
-            name="c0",
-            kind=ContainerKind.CONTAINER,
-            resources=ResourceRequirements(
-                requests={"cpu": Quantity.parse("1.500"), "memory": Quantity.parse("1.5Gi")},
-                limits={"cpu": Quantity.parse("2"), "ephemeral-storage": Quantity.parse("1000E")},
-                claims=(ClaimReference(name="card"), ClaimReference(name="nic", request="one")),
-            ),
-        ),
-        Removed(name="i0", kind=ContainerKind.INIT, resources=resources("cpu=100n")),
-        Removed(name="i1", kind=ContainerKind.SIDECAR, resources=resources("memory=1e3")),
-    ),
-    pod=resources("cpu=2", "memory=4Gi"),
-    size=SizeTexts("2", "4096", ""),
-    instance="m6a.large",
-)
-
-
-def test_a_record_is_compact_text_and_comes_back():
-    text = format_record(FULL)
-
-    assert parse_record(text) == FULL
-    assert parse_record(format_record(Record())) == Record()
-    assert '"requests":{"cpu":"1.500","memory":"1536Mi"}' in text
-    assert '"size":{"vcpus":"2","memory":"4096"}' in text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        "1",
-        "null",
-        "{}",
-        '{"v":1}',
-        '{"v":"2"}',
-        '{"v":"1","more":"x"}',
-        '{"v":"1","containers":{}}',
-        '{"v":"1","containers":[{"name":"a"}]}',
-        '{"v":"1","containers":[{"name":"a","kind":"pod"}]}',
-        '{"v":"1","containers":[{"name":1,"kind":"init"}]}',
-        '{"v":"1","containers":[{"name":"a","kind":"init"},{"name":"a","kind":"init"}]}',
-        '{"v":"1","pod":{"requests":{"cpu":"x"}}}',
-        '{"v":"1","pod":{"requests":{"cpu":"-1"}}}',
-        '{"v":"1","pod":{"requests":{"cpu":null}}}',
-        '{"v":"1","pod":{"claims":[{"name":"a","more":"x"}]}}',
-        '{"v":"1","size":{"disks":"1"}}',
-        '{"v":"1","instance":true}',
-        "[" * 100_000,
-        '{"v":"1","instance":"' + "x" * RECORD_LENGTH_MAX + '"}',
-    ],
-    ids=lambda text: text[:60],
-)
-def test_what_is_no_record_is_refused(text):
-    with pytest.raises(RecordError):
-        parse_record(text)
-
-
-@given(st.text() | st.recursive(st.text() | st.integers(), st.lists, max_leaves=5).map(json.dumps))
-def test_any_text_is_either_a_record_or_refused(text):
-    with contextlib.suppress(RecordError):
-        assert isinstance(parse_record(text), Record)
+    pod = as_pod(raw)
+    record = read_record(pod.annotations)
+    return record if record is not None and is_believable(record, pod, EFFECTIVE) else None
 
 
 def test_a_record_is_believed_only_beside_a_vm_of_our_class():
@@ -132,10 +56,11 @@ def test_the_demand_is_what_it_was_with_the_vm_besides():
         main("cpu=1 memory=1Gi", "cpu=1 memory=2Gi"),
         overhead={"cpu": "250m", "memory": "120Mi"},
     )
-    stored = as_pod(rewritten(raw).document)
-    record = believed_record(stored, EFFECTIVE)
+    document = rewritten(raw).document
+    stored = as_pod(document)
+    record = believed(document)
     assert record is not None
-    demand = demand_of(record, stored)
+    demand = recorded_demand(record, stored)
 
     assert texts(demand.quota_requests) == {VM: "1", "cpu": "4350m", "memory": "1144Mi"}
     assert texts(demand.quota_limits) == {VM: "1", "cpu": "1450m", "memory": "2168Mi"}
@@ -160,18 +85,17 @@ def without_vm(pod: Pod) -> Pod:
 @given(PEER_PODS)
 def test_a_quota_can_charge_what_was_removed(raw):
     """For random pods: what is charged afterwards is what would have been charged before."""
-    outcome = rewrite(raw, EFFECTIVE)
-    if isinstance(outcome, Denied):
+    if isinstance(decided(raw), Denied):
         return
-    original = with_defaults(as_pod(raw))
-    stored = as_pod(outcome.document)
-    record = believed_record(stored, EFFECTIVE) or Record()
+    document = rewritten(raw).document
+    original, stored = with_defaults(as_pod(raw)), as_pod(document)
+    record = believed(document) or NO_RECORD
 
     back = without_vm(restored(record, stored))
     assert [c.resources for c in back.containers] == [c.resources for c in original.containers]
     assert back.init_containers == original.init_containers
     assert (back.resources or NO_RESOURCES) == (original.resources or NO_RESOURCES)
-    was, charged = PodDemand.of(original), demand_of(record, stored)
+    was, charged = PodDemand.of(original), recorded_demand(record, stored)
     assert texts(was.quota_requests).items() <= texts(charged.quota_requests).items()
     assert texts(was.quota_limits).items() <= texts(charged.quota_limits).items()
     assert charged.quota_requests.keys() - was.quota_requests.keys() == {VM}
@@ -188,7 +112,7 @@ def test_no_record_makes_less_of_what_is_still_in_the_containers():
     """As on a pod that was never rewritten, for want of a webhook."""
     raw = a_peer_pod(main(f"cpu=64 {VM}=1", f"cpu=64 {VM}=1"), annotations={RECORD: FORGED})
     record = believed(raw)
-    demand = demand_of(record, as_pod(raw))
+    demand = recorded_demand(record, as_pod(raw))
 
     assert texts(demand.quota_requests) == texts(demand.quota_limits) == {"cpu": "64", VM: "1"}
 
@@ -207,7 +131,10 @@ def test_what_a_forged_record_says_is_what_the_vm_gets():
     after = rewritten(raw).document
 
     assert after["metadata"]["annotations"][f"{KATA}default_vcpus"] == "1"
-    assert texts(demand_of(believed(after), as_pod(after)).quota_requests) == {"cpu": "1m", VM: "1"}
+    assert texts(recorded_demand(believed(after), as_pod(after)).quota_requests) == {
+        "cpu": "1m",
+        VM: "1",
+    }
 
 
 GPU = "nvidia.com/gpu"
@@ -256,7 +183,7 @@ REFUSED_IN_CONTAINERS = {
 def test_nobody_gets_by_a_record_what_the_containers_would_be_denied(case):
     record, message = REFUSED_IN_CONTAINERS[case]
     raw = a_peer_pod(main(f"{VM}=1", f"{VM}=1"), annotations={RECORD: record})
-    outcome = rewrite(raw, EFFECTIVE)
+    outcome = decided(raw)
 
     assert isinstance(outcome, Denied)
     assert outcome.message.startswith(f"annotation {RECORD}: spec.")
@@ -270,7 +197,7 @@ def test_nor_by_a_record_together_with_what_is_in_the_containers():
         main(f"cpu=64 {VM}=1", f"{VM}=1"),
         annotations={RECORD: recorded(pod={"requests": {"cpu": "1"}})},
     )
-    outcome = rewrite(raw, EFFECTIVE)
+    outcome = decided(raw)
 
     assert isinstance(outcome, Denied)
     assert "must be greater than or equal to aggregate container requests of 64" in outcome.message
@@ -295,5 +222,5 @@ def test_a_gpu_on_record_is_charged_even_if_only_its_limit_is_there():
 
     assert after["metadata"]["annotations"][f"{KATA}default_gpus"] == "8"
     for each in (raw, after):
-        charged = demand_of(believed(each), as_pod(each))
+        charged = recorded_demand(believed(each), as_pod(each))
         assert texts(charged.quota_requests) == {VM: "1", GPU: "8"}

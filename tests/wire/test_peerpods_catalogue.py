@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.wire.peerpods import decode_catalogue
+from bursar.wire.peerpods.catalogue import decode_catalogue
 from bursar.wire.structs.fields import FieldError
 
 FIELDS = "name, provider, arch, vcpus, memory, gpus, price"

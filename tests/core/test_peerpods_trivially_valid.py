@@ -1,4 +1,4 @@
-"""Pods that need no second look: the first one is never wrong about them."""
+"""The quick check of a pod's resources: it passes no pod that the full validation refuses."""
 
 import pytest
 from hypothesis import given
@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from bursar.core.model.pod import Container, Pod, ResourceRequirements
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.validation.pod import validate_pod_spec
-from bursar.core.peerpods.plain import COUNT_NANOS_MAX, is_plain
-from bursar.core.peerpods.reading import pod_in
+from bursar.core.peerpods.trivially_valid import COUNT_NANOS_MAX, is_trivially_valid
+from bursar.wire.peerpods.pod import read_pod
 from support.peerpod_notation import PEER_PODS, VM, a_peer_pod, init, main
 
 GPU = "nvidia.com/gpu"
@@ -23,8 +23,8 @@ GPU = "nvidia.com/gpu"
         [main(f"{VM}=1", f"{VM}=1")],
     ],
 )
-def test_ordinary_pods_are_plain(containers):
-    assert is_plain(pod_in(a_peer_pod(*containers)))
+def test_ordinary_pods_are_trivially_valid(containers):
+    assert is_trivially_valid(read_pod(a_peer_pod(*containers)))
 
 
 @pytest.mark.parametrize(
@@ -42,17 +42,17 @@ def test_ordinary_pods_are_plain(containers):
         {"requests": "unknown=1"},
     ],
 )
-def test_what_may_be_wrong_is_looked_at_properly(fields):
-    assert not is_plain(pod_in(a_peer_pod(main(**fields))))
+def test_what_may_be_wrong_needs_the_full_validation(fields):
+    assert not is_trivially_valid(read_pod(a_peer_pod(main(**fields))))
 
 
-def test_claims_and_resources_of_the_pod_itself_are_looked_at_properly():
+def test_claims_and_resources_of_the_pod_itself_need_the_full_validation():
     with_claim = a_peer_pod(main("cpu=1"))
     with_claim["spec"]["containers"][0]["resources"]["claims"] = [{"name": "card"}]
 
-    assert not is_plain(pod_in(with_claim))
-    assert not is_plain(pod_in(a_peer_pod(main(), resourceClaims=[{"name": "card"}])))
-    assert not is_plain(pod_in(a_peer_pod(main(), resources={})))
+    assert not is_trivially_valid(read_pod(with_claim))
+    assert not is_trivially_valid(read_pod(a_peer_pod(main(), resourceClaims=[{"name": "card"}])))
+    assert not is_trivially_valid(read_pod(a_peer_pod(main(), resources={})))
 
 
 NAMES = st.sampled_from(
@@ -73,17 +73,17 @@ def blocks(draw):
 
 
 @given(st.lists(blocks(), min_size=1, max_size=3))
-def test_nothing_is_wrong_with_a_plain_pod(drawn):
+def test_a_trivially_valid_pod_is_valid(drawn):
     containers = tuple(
         Container(name=f"c{number}", resources=each) for number, each in enumerate(drawn)
     )
     pod = Pod(namespace="shop", name="web", containers=containers, init_containers=containers)
 
-    assert not is_plain(pod) or validate_pod_spec(pod) == ()
+    assert not is_trivially_valid(pod) or validate_pod_spec(pod) == ()
 
 
 @given(PEER_PODS)
-def test_nothing_is_wrong_with_a_plain_pod_of_an_api_server(raw):
-    pod = pod_in(raw)
+def test_a_trivially_valid_pod_of_an_api_server_is_valid(raw):
+    pod = read_pod(raw)
 
-    assert not is_plain(pod) or validate_pod_spec(pod) == ()
+    assert not is_trivially_valid(pod) or validate_pod_spec(pod) == ()

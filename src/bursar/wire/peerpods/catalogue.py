@@ -1,7 +1,7 @@
-"""Catalogues of instance types: how an operator writes down what a cloud offers.
+"""Catalogues: the instance types of a cloud, as an operator writes them down.
 
-A field that is not known is refused: `gpu: 1` for `gpus: 1` would make of a type with GPUs
-one for all pods.
+An unknown field is refused: `gpu: 1` in place of `gpus: 1` would turn a type with GPUs into one
+for all pods.
 """
 
 from typing import Final
@@ -54,7 +54,7 @@ def decode_catalogue(value: Value) -> tuple[InstanceType, ...]:
 
 
 def _require_header(catalogue: Catalogue) -> None:
-    """It may be left out; but an object of another kind is no catalogue."""
+    """The header may be left out; an object of another kind is refused."""
     for field, found, expected in (
         ("kind", catalogue.kind, KIND),
         ("apiVersion", catalogue.api_version, API_VERSION),
@@ -80,7 +80,7 @@ def _to_core(offer: Offer, field: str) -> InstanceType:
     if not offer.name:
         raise FieldError(f"{field}.name", "required, but missing")
     memory = decode_quantity(offer.memory, f"{field}.memory")
-    # A part of a MiB is cut off: a type must not be taken for larger than it is.
+    # Rounded down, so that no type counts as larger than it is.
     memory_mib = memory.nanos // 10**9 // MIB
     if memory_mib < 1:
         raise FieldError(f"{field}.memory", "must be at least 1Mi")

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from bursar.core.peerpods.annotating import whole_number
+from bursar.core.peerpods.annotations import whole_number
 from bursar.core.peerpods.instances import InstanceType
 from bursar.core.peerpods.settings import PeerPodSettings
 from support.peerpod_notation import KATA, a_peer_pod, main, rewritten, sized

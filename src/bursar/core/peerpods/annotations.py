@@ -1,18 +1,16 @@
-"""Which annotations a peer pod gets, and what becomes of those its author wrote.
+"""The size annotations and the instance type of a peer pod.
 
-A size is a whole number there, because the adaptor takes anything else for zero.
+A size is a whole number: the cloud-api-adaptor reads any other text as zero.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from bursar.core.model.int64 import INT64_MAX, INT64_MIN
-from bursar.core.model.pod import ResourceRequirements
 from bursar.core.peerpods.instances import Chosen, MachineSize, best_choice, named_problem
-from bursar.core.peerpods.record import RECORD_ANNOTATION, Record, format_record
-from bursar.core.peerpods.removed import Removed
+from bursar.core.peerpods.record import RECORD_ANNOTATION, Record
 from bursar.core.peerpods.settings import (
     GPUS_ANNOTATION,
     MACHINE_TYPE_ANNOTATION,
@@ -22,49 +20,35 @@ from bursar.core.peerpods.settings import (
     OwnSizes,
     PeerPodSettings,
 )
-from bursar.core.peerpods.sizing import NO_SIZE, SizeTexts
-
-ANNOTATIONS_BYTES_MAX: Final = 1 << 18
-"""Keys and values together; the API server accepts no more."""
-
-NOT_FOR_USERS: Final = f"annotation {RECORD_ANNOTATION} is not for users: what it said is ignored"
-UTF8_BYTES_MAX: Final = 4
-"""Of one character."""
-ENTRY_BYTES_MIN: Final = len('"a":"1",')
-"""Of an amount or a claim in a record."""
+from bursar.core.peerpods.sizing import SizeTexts
 
 SIZE_ANNOTATIONS: Final = (
-    *(VCPUS_ANNOTATION, MEMORY_ANNOTATION, MEMORY_ALIAS_ANNOTATION, GPUS_ANNOTATION),
+    VCPUS_ANNOTATION,
+    MEMORY_ANNOTATION,
+    MEMORY_ALIAS_ANNOTATION,
+    GPUS_ANNOTATION,
 )
 
 _WHOLE: Final = re.compile(r"[+-]?0*[0-9]{1,19}")
 
 
-class AnnotationsTooLargeError(ValueError):
-    """What was removed does not fit beside the annotations that are there."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotated:
     annotations: Mapping[str, str]
-    """All that the pod has afterwards."""
+    """All annotations of the pod afterwards, except the record."""
     size: SizeTexts
     instance: str = ""
+    """The instance type chosen by the rewrite; empty if it chose none."""
     warnings: tuple[str, ...] = ()
 
 
-def annotate_as_upstream(
+def annotated_as_upstream(
     held: Mapping[str, str], size: SizeTexts, settings: PeerPodSettings
 ) -> Annotated:
-    """What was computed replaces what is there; where nothing was, what is there stays.
-
-    Nobody keeps a record in this mode. One that came with the pod would be believed by those
-    who charge for it, though the VM is not made of it.
-    """
+    """Replace the annotations of which a size was computed; leave the others as they are."""
     after = {**held, **_size_annotations(size, settings)}
-    is_forged = after.pop(RECORD_ANNOTATION, None) is not None
+    after.pop(RECORD_ANNOTATION, None)
     return Annotated(
-        warnings=(NOT_FOR_USERS,) if is_forged else (),
         annotations=after,
         size=SizeTexts(
             after.get(VCPUS_ANNOTATION, ""),
@@ -74,14 +58,11 @@ def annotate_as_upstream(
     )
 
 
-def annotate(
+def annotated(
     held: Mapping[str, str], record: Record, wanted: MachineSize, settings: PeerPodSettings
 ) -> Annotated:
-    """Settle sizes and instance type, and put the record beside them.
-
-    Raises `AnnotationsTooLargeError`.
-    """
-    size, warnings = _settled_size(held, record, wanted, settings.own_sizes)
+    """Combine the computed size with the sizes and the instance type that the pod has."""
+    size, warnings = _combined_size(held, record, wanted, settings.own_sizes)
     after = dict(held)
     if settings.own_sizes is OwnSizes.OVERRIDE:
         for key in SIZE_ANNOTATIONS:
@@ -93,10 +74,6 @@ def annotate(
         del after[MACHINE_TYPE_ANNOTATION]
     if instance:
         after[MACHINE_TYPE_ANNOTATION] = instance
-    if not record.is_empty or size != NO_SIZE or instance:
-        # Also where nothing was removed: a size is somebody's wish, and a type our choice.
-        after[RECORD_ANNOTATION] = format_record(replace(record, size=size, instance=instance))
-        _require_room(after)
     return Annotated(
         annotations=after, size=size, instance=instance, warnings=(*warnings, *complaint)
     )
@@ -113,61 +90,29 @@ def _size_annotations(size: SizeTexts, settings: PeerPodSettings) -> dict[str, s
     return {key: text for key, text in texts.items() if text}
 
 
-def require_room_for(removed: Iterable[Removed], stated_by_pod: ResourceRequirements) -> None:
-    """Refuse at once what no record can hold, before much time is spent on it.
-
-    Raises `AnnotationsTooLargeError`.
-    """
-    entries = sum(
-        len(each.requests) + len(each.limits) + len(each.claims)
-        for each in (stated_by_pod, *(each.resources for each in removed))
-    )
-    if entries * ENTRY_BYTES_MIN > ANNOTATIONS_BYTES_MAX:
-        raise AnnotationsTooLargeError(
-            "metadata.annotations: what is removed from the containers is written down in "
-            f"{RECORD_ANNOTATION}, and {entries} amounts and claims have no room there; "
-            f"Kubernetes allows {ANNOTATIONS_BYTES_MAX} bytes"
-        )
-
-
-def _require_room(annotations: Mapping[str, str]) -> None:
-    length = sum(map(len, annotations)) + sum(map(len, annotations.values()))
-    if length * UTF8_BYTES_MAX <= ANNOTATIONS_BYTES_MAX:
-        return  # whatever the characters are
-    total = sum(
-        len(text.encode(errors="surrogatepass")) for pair in annotations.items() for text in pair
-    )
-    if total > ANNOTATIONS_BYTES_MAX:
-        raise AnnotationsTooLargeError(
-            "metadata.annotations: what is removed from the containers is written down in "
-            f"{RECORD_ANNOTATION}, and with it they have {total} bytes; Kubernetes allows "
-            f"{ANNOTATIONS_BYTES_MAX}"
-        )
-
-
 # ------------------------------------------------------------------ sizes
 
 
-def _settled_size(
+def _combined_size(
     held: Mapping[str, str], record: Record, wanted: MachineSize, rule: OwnSizes
 ) -> tuple[SizeTexts, list[str]]:
     warnings: list[str] = []
-    settled: list[str] = []
+    combined: list[str] = []
     own_memory = held.get(MEMORY_ANNOTATION) or held.get(MEMORY_ALIAS_ANNOTATION, "")
     for key, own, count, ours in (
         (VCPUS_ANNOTATION, held.get(VCPUS_ANNOTATION, ""), wanted.vcpus, record.size.vcpus),
         (MEMORY_ANNOTATION, own_memory, wanted.memory_mib, record.size.memory),
         (GPUS_ANNOTATION, held.get(GPUS_ANNOTATION, ""), wanted.gpus, record.size.gpus),
     ):
-        text, complaint = _settled(own, count, rule)
-        settled.append(text)
+        text, complaint = _combined(own, count, rule)
+        combined.append(text)
         if complaint and own != ours:
             warnings.append(f"annotation {key}: {complaint}")
-    return SizeTexts(*settled), warnings
+    return SizeTexts(*combined), warnings
 
 
-def _settled(own: str, wanted: int, rule: OwnSizes) -> tuple[str, str]:
-    """The size that is written, and what to say about it to the author of another one."""
+def _combined(own: str, wanted: int, rule: OwnSizes) -> tuple[str, str]:
+    """The size to annotate, and a warning if it differs from the author's own size."""
     if not own:
         return str(wanted or ""), ""
     count = whole_number(own)
@@ -185,11 +130,11 @@ def _settled(own: str, wanted: int, rule: OwnSizes) -> tuple[str, str]:
 
 
 def whole_number(text: str) -> int | None:
-    """A size as the adaptor reads it; None for what it takes for nothing."""
+    """A size as the adaptor reads it; None for a text that the adaptor reads as zero."""
     if not _WHOLE.fullmatch(text):
         return None
     sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text.removeprefix("+"))
-    # Without the zeros: Python refuses to read very many digits.
+    # `int` refuses a text of more than 4300 digits, even if most of them are leading zeros.
     count = int(sign + (digits.lstrip("0") or "0"))
     return count if INT64_MIN <= count <= INT64_MAX else None
 
@@ -200,11 +145,10 @@ def whole_number(text: str) -> int | None:
 def _instance(
     held: Mapping[str, str], record: Record, size: SizeTexts, settings: PeerPodSettings
 ) -> tuple[str, tuple[str, ...]]:
-    """The type to write; none if nobody asks for one, or the pod's author has named one."""
+    """The type to write; empty if the author named one, or there is no catalogue to choose from."""
     named = held.get(MACHINE_TYPE_ANNOTATION, "")
-    is_foreign = named and named != record.instance
     wanted = machine_size(size)
-    if is_foreign:
+    if named and named != record.instance:
         problem = named_problem(wanted, settings.catalogue, named) if settings.catalogue else ""
         return "", (problem,) if problem else ()
     if not settings.catalogue or wanted.is_nothing:

@@ -1,0 +1,158 @@
+"""The decision about one peer pod: the size of its VM, its annotations, and what is on record.
+
+The API server may ask again about a pod after other webhooks have added defaults or containers.
+In the effective mode the record of the earlier call holds for the containers and resource names
+that it lists; new ones are added to it. So sizes grow and never shrink. Upstream's mode keeps no
+record and gives upstream's result.
+
+`wire/peerpods/rewrite` reads the pod from its document and applies the decision to it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from bursar.core.model.pod import NO_RESOURCES, Pod, ResourceRequirements
+from bursar.core.model.validation.pod import MIRROR_ANNOTATION
+from bursar.core.peerpods.annotations import SIZE_ANNOTATIONS, annotated, annotated_as_upstream
+from bursar.core.peerpods.downward_api import ResourceField
+from bursar.core.peerpods.record import (
+    NO_RECORD,
+    RECORD_ANNOTATION,
+    Record,
+    as_recorded,
+    extended,
+    is_rewritten,
+    removable,
+)
+from bursar.core.peerpods.settings import MACHINE_TYPE_ANNOTATION, Mode, PeerPodSettings
+from bursar.core.peerpods.sizing import (
+    NO_SIZE,
+    ContainerResources,
+    SizeError,
+    SizeTexts,
+    effective_size,
+    upstream_size,
+)
+from bursar.core.peerpods.validation import joined, name_problems, resource_problems
+from bursar.core.peerpods.warnings import RECORD_IGNORED, Removal, removal_warnings
+
+ANNOTATIONS_READ: Final = (
+    *SIZE_ANNOTATIONS,
+    MACHINE_TYPE_ANNOTATION,
+    RECORD_ANNOTATION,
+    MIRROR_ANNOTATION,
+)
+"""The annotations that can change the decision. Of all others only the total size matters."""
+
+ANNOTATIONS_BYTES_MAX: Final = 1 << 18
+"""Most bytes that the API server accepts in all annotations of an object, keys and values."""
+ENTRY_BYTES_MIN: Final = len('"a":"1",')
+"""Fewest bytes that one amount or claim takes in the text of a record."""
+NO_ROOM: Final = (
+    "metadata.annotations: what is removed from the containers is written down in "
+    f"{RECORD_ANNOTATION}, and "
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """The pod becomes a peer pod with these annotations, and its resources are removed."""
+
+    annotations: Mapping[str, str]
+    """All annotations of the pod afterwards, except the record."""
+    record: Record | None = None
+    """The record to write; None to have none on the pod."""
+    size: SizeTexts
+    """The annotated size."""
+    instance: str = ""
+    """The instance type chosen by the rewrite; empty if it chose none."""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Untouched:
+    """Not a peer pod, or one without containers, which the API server refuses by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The pod asks for something invalid or impossible. Removing it would hide that."""
+
+    message: str
+
+
+Decision: TypeAlias = Rewrite | Untouched | Denied
+
+
+def decide(
+    pod: Pod,
+    settings: PeerPodSettings,
+    *,
+    record: Record | None = None,
+    fields: Iterable[ResourceField] = (),
+) -> Rewrite | Denied:
+    """Decide about a peer pod that has the API server's defaults and at least one container.
+
+    `record` is what the pod's record annotation says, None if there is no readable one. `fields`
+    are the pod's `resourceFieldRef`s.
+    """
+    try:
+        if settings.mode is Mode.UPSTREAM:
+            return _as_upstream(pod, settings)
+        return _effectively(pod, settings, record, fields)
+    except SizeError as error:
+        return Denied(str(error))
+
+
+def _as_upstream(pod: Pod, settings: PeerPodSettings) -> Rewrite:
+    """Drops a record that came with the pod: a quota would charge it, but the VM ignores it."""
+    after = annotated_as_upstream(pod.annotations, upstream_size(pod), settings)
+    has_record = RECORD_ANNOTATION in pod.annotations
+    return Rewrite(
+        annotations=after.annotations,
+        size=after.size,
+        warnings=(RECORD_IGNORED,) if has_record else (),
+    )
+
+
+def _effectively(
+    pod: Pod, settings: PeerPodSettings, record: Record | None, fields: Iterable[ResourceField]
+) -> Rewrite | Denied:
+    found = removable(pod, settings)
+    problem = _room_problem(found, pod.resources or NO_RESOURCES)
+    problem = problem or joined(name_problems(pod) or resource_problems(pod))
+    if problem:
+        return Denied(problem)
+    known = record if is_rewritten(pod, settings) else None
+    grown = extended(known or NO_RECORD, pod, found)
+    if known is not None and (problems := resource_problems(as_recorded(grown, pod))):
+        # A tenant must not get by a forged record what his containers would be denied. If the
+        # record is ours, another webhook has changed the pod so that the record no longer fits.
+        return Denied(f"annotation {RECORD_ANNOTATION}: {joined(problems)}")
+    size = effective_size(grown.containers, grown.pod, settings)
+    after = annotated(pod.annotations, grown, size, settings)
+    # A size is on record even if nothing was removed, and so is a type that the rewrite chose.
+    has_record = not grown.is_empty or after.size != NO_SIZE or after.instance
+    warnings = removal_warnings(Removal(pod, known, found), fields, settings)
+    return Rewrite(
+        annotations=after.annotations,
+        record=replace(grown, size=after.size, instance=after.instance) if has_record else None,
+        size=after.size,
+        instance=after.instance,
+        warnings=(*warnings, *after.warnings),
+    )
+
+
+def _room_problem(removed: Iterable[ContainerResources], stated: ResourceRequirements) -> str:
+    """Why the record cannot fit; checked first, because validating that many amounts is slow."""
+    entries = sum(
+        len(each.requests) + len(each.limits) + len(each.claims)
+        for each in (stated, *(each.resources for each in removed))
+    )
+    if entries * ENTRY_BYTES_MIN <= ANNOTATIONS_BYTES_MAX:
+        return ""
+    return (
+        f"{NO_ROOM}{entries} amounts and claims have no room there; Kubernetes allows "
+        f"{ANNOTATIONS_BYTES_MAX} bytes"
+    )

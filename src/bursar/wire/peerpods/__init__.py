@@ -1,0 +1,1 @@
+"""Peer pods: reading a pod's document, and applying a decision of `core/peerpods` to it."""

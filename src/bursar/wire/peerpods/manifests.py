@@ -1,0 +1,83 @@
+"""Peer pods in manifests: every object as it was written, and pods as the rewrite leaves them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from bursar.core.peerpods.decision import Decision
+from bursar.core.peerpods.settings import PeerPodSettings
+from bursar.wire.documents.tree import Value
+from bursar.wire.peerpods.json_patch import PatchStep, patch_between
+from bursar.wire.peerpods.pod import object_in
+from bursar.wire.peerpods.rewrite import rewrite
+
+DEFAULT_NAMESPACE: Final = "default"
+"""Where kubectl creates an object whose manifest names no namespace."""
+
+_IN_SPEC: Final = ("spec", "template")
+_TEMPLATES: Final = {
+    ("apps/v1", "Deployment"): _IN_SPEC,
+    ("apps/v1", "ReplicaSet"): _IN_SPEC,
+    ("apps/v1", "StatefulSet"): _IN_SPEC,
+    ("apps/v1", "DaemonSet"): _IN_SPEC,
+    ("v1", "ReplicationController"): _IN_SPEC,
+    ("batch/v1", "Job"): _IN_SPEC,
+    ("batch/v1", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+    ("v1", "PodTemplate"): ("template",),
+}
+"""The path of the pod template in each kind of workload."""
+KINDS_READ: Final = ("Pod", *(kind for _, kind in _TEMPLATES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewrittenManifest:
+    """One object of a manifest, and the decision about it."""
+
+    kind: str
+    subject: str
+    """Namespace and name."""
+    written: dict[str, Value]
+    decision: Decision | None
+    """None if the object is not a pod, or a workload whose template was not looked at."""
+    document: dict[str, Value]
+    """The object to apply: as written, or the pod as the rewrite leaves it."""
+
+    @property
+    def patch(self) -> tuple[PatchStep, ...]:
+        return patch_between(self.written, self.document)
+
+
+def rewrite_manifest(written: dict[str, Value], settings: PeerPodSettings) -> RewrittenManifest:
+    """Rewrite the object if it is a peer pod.
+
+    A workload passes unchanged: the webhook rewrites its pods when they are created.
+    """
+    is_pod = (written.get("apiVersion"), written.get("kind")) == ("v1", "Pod")
+    return _rewritten(written, written if is_pod else None, settings)
+
+
+def rewrite_template(written: dict[str, Value], settings: PeerPodSettings) -> RewrittenManifest:
+    """Decide about the object, or about the pod that it creates if it is a workload."""
+    path = _TEMPLATES.get((str(written.get("apiVersion")), str(written.get("kind"))))
+    if path is None:
+        return rewrite_manifest(written, settings)
+    template = written
+    for key in path:
+        template = object_in(template, key, key)
+    return _rewritten(written, template, settings)
+
+
+def _rewritten(
+    written: dict[str, Value], pod: dict[str, Value] | None, settings: PeerPodSettings
+) -> RewrittenManifest:
+    metadata = object_in(written, "metadata", "metadata")
+    name = metadata.get("name") or metadata.get("generateName") or ""
+    decision, document = (
+        (None, written) if pod is None else rewrite(pod, settings, lacks_defaults=True)
+    )
+    return RewrittenManifest(
+        kind=str(written.get("kind")),
+        subject=f"{metadata.get('namespace') or DEFAULT_NAMESPACE}/{name}",
+        written=written,
+        decision=decision,
+        document=document,
+    )
