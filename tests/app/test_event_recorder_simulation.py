@@ -1,4 +1,4 @@
-"""Random happenings, bad networks and shutdowns, from seeds: nothing is lost without a trace."""
+"""Random occurrences, bad networks and shutdowns, from seeds: nothing is lost without a trace."""
 
 import asyncio
 import random

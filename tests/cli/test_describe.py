@@ -128,6 +128,29 @@ def test_pods_in_the_files_that_have_no_node_are_held_against_it():
     assert "no: Insufficient cpu (wants 2, 1120m free), Insufficient example.com/foo" in ran.out
 
 
+def test_amounts_of_a_node_that_the_api_server_would_refuse_are_shown():
+    node = b"apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {capacity: {pods: 0.5}}\n"
+    shown = run_bursar("describe", "node", "-f", "-", stdin=node)
+    (document,) = described("node", "-f", "-", stdin=node)
+
+    errors = [
+        f'status.{side}.pods: Invalid value: "500m": must be an integer'
+        for side in ("capacity", "allocatable")
+    ]
+    assert shown.code == 1
+    assert shown.out.endswith(
+        "\n".join(["Validation errors:", *(f"  {each}" for each in errors), ""])
+    )
+    assert (document["valid"], document["errors"]) == (False, errors)
+
+
+def test_a_node_with_valid_amounts_has_no_errors():
+    ran = run_bursar("describe", "node", "-f", example("node-pool.yaml"))
+
+    assert ran.code == 0
+    assert "Validation errors" not in ran.out
+
+
 def test_objects_that_are_neither_pod_nor_node_are_passed_over_with_a_word():
     service = b"---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
     manifest = POD.format(limits="cpu: 1").encode() + service

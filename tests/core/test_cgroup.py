@@ -1,7 +1,6 @@
 """Cgroup numbers: the tables of upstream's tests and of the field, and the way back."""
 
 import math
-from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -9,17 +8,12 @@ from hypothesis import strategies as st
 
 from bursar.core.model.cgroup.values import (
     SHARES_MAX,
-    SHARES_MIN,
     PageSizeError,
     find_page_size,
     hugepage_limits,
-    memory_high,
-    milli_from_quota,
-    milli_from_shares,
     page_size_text,
     quota_from_milli,
     shares_from_milli,
-    shares_from_weight,
     swap_share,
     weight_linear,
     weight_quadratic,
@@ -94,40 +88,6 @@ def test_the_quadratic_weight_is_that_of_the_machine(shares: int):
     assert weight_quadratic(shares) == math.ceil(math.pow(10, exponent))
 
 
-@pytest.mark.parametrize(
-    ("weight", "shares"), [(1, 2), (2, 28), (3, 54), (4, 80), (245, 6398), (10_000, 262_144)]
-)
-def test_weights_read_back_as_shares(weight: int, shares: int):
-    assert shares_from_weight(weight) == shares
-
-
-def test_one_cpu_does_not_survive_the_way_there_and_back():
-    weight = weight_linear(shares_from_milli(1000))
-    assert weight == 39
-    assert shares_from_weight(weight) == 998
-    assert milli_from_shares(998) == 975
-
-
-@given(st.integers(SHARES_MIN, SHARES_MAX))
-def test_reading_a_linear_weight_back_never_gives_more_shares(shares: int):
-    assert 0 <= shares - shares_from_weight(weight_linear(shares)) <= 27
-
-
-@pytest.mark.parametrize(
-    ("shares", "milli"), [(0, 0), (1, 0), (2, 2), (3, 3), (102, 100), (1024, 1000), (1536, 1500)]
-)
-def test_shares_read_back_as_cpu(shares: int, milli: int):
-    assert milli_from_shares(shares) == milli
-
-
-@pytest.mark.parametrize(
-    ("quota", "period", "milli"),
-    [(-1, 100_000, 0), (0, 100_000, 0), (50_000, 100_000, 500), (1000, 5000, 200), (-7, 2000, -3)],
-)
-def test_a_quota_reads_back_as_cpu(quota: int, period: int, milli: int):
-    assert milli_from_quota(quota, period) == milli
-
-
 # ------------------------------------------------------------------ hugepages
 
 
@@ -169,33 +129,6 @@ def test_an_unreadable_page_size_counts_as_zero():
 
 
 # ------------------------------------------------------------------ memory
-
-
-@pytest.mark.parametrize(
-    ("request_", "limit", "allocatable", "high"),
-    [
-        (64 * MI, 128 * MI, 0, 127504384),
-        (64 * MI, 64 * MI, 0, None),
-        (0, 0, 32 * GI, None),
-        (64 * MI, 0, 32 * GI, 30930472960),
-        (64 * MI, 0, 0, None),
-        (64 * MI, 0, -1, None),
-        (0, 100, 0, None),
-        (128 * MI, 64 * MI, 0, None),
-    ],
-)
-def test_throttling_begins_at_nine_tenths_of_the_headroom(
-    request_: int, limit: int, allocatable: int, high: int | None
-):
-    assert memory_high(request_, limit, allocatable=allocatable) == high
-
-
-@given(BYTES, BYTES.filter(bool), st.floats(0.01, 1.0))
-def test_memory_high_is_that_of_the_machine(request_: int, limit: int, factor: float):
-    mark = math.floor(float(request_) + (float(limit) - float(request_)) * factor)
-    high = int(float(mark) / 4096.0) * 4096
-    expected = high if request_ != limit and high != 0 and high > request_ else None
-    assert memory_high(request_, limit, factor=Fraction(factor)) == expected
 
 
 @pytest.mark.parametrize(

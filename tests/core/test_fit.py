@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.placement.fit import (
-    HISTORIC_PREDICATE,
-    HISTORIC_REASONS,
     FitRules,
     FitStatus,
     Shortfall,
@@ -245,17 +243,6 @@ def test_a_difference_beyond_64_bits_wraps_as_upstreams_does():
     )
 
     assert [lack.used for lack in shortfalls(a_pod(main("memory=1")), owing)] == [-5]
-
-
-def test_old_names_of_reasons_are_known():
-    assert HISTORIC_REASONS["Insufficient cpu"] == "PodExceedsFreeCPU"
-    assert HISTORIC_PREDICATE == "PodFitsResources"
-    lacks = shortfalls(a_pod(main("cpu=1 memory=1Gi")), books(allocatable="pods=0"))
-    assert [HISTORIC_REASONS[lack.reason] for lack in lacks] == [
-        "PodExceedsMaxPodNumber",
-        "PodExceedsFreeCPU",
-        "PodExceedsFreeMemory",
-    ]
 
 
 # ------------------------------------------------------------------ the kubelet

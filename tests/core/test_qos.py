@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from bursar.core.model.pod import NO_RESOURCES
-from bursar.core.model.qos import QosClass, QosVerdict, explain_qos, qos_class
+from bursar.core.model.qos import QosClass, QosExplanation, explain_qos, qos_class
 from support.pod_notation import a_pod, init, main, resources, sidecar
 from support.raw_objects import as_pod, pods
 
@@ -125,7 +125,7 @@ REASONS = {
 
 @pytest.mark.parametrize(("reason", "pod"), REASONS.items(), ids=REASONS)
 def test_the_reason_names_what_decides(reason, pod):
-    assert explain_qos(pod) == QosVerdict(qos=qos_class(pod), reason=reason)
+    assert explain_qos(pod) == QosExplanation(qos=qos_class(pod), reason=reason)
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,10 +1,9 @@
-"""Resource lists: union, maximum, difference, and who exceeds."""
+"""Resource lists: union, maximum, difference."""
 
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import (
     NOTHING,
     add,
-    exceeding,
     maximum,
     nothing,
     rounded_to_milli,
@@ -36,13 +35,6 @@ def test_maximum_keeps_the_left_text_when_amounts_are_equal():
         "cpu": "2",
         "pods": "3",
     }
-
-
-def test_exceeding_ignores_names_that_have_no_bound():
-    request = amounts(cpu="2", memory="1Gi", pods="5")
-
-    assert exceeding(request, amounts(memory="512Mi", cpu="1")) == ("cpu", "memory")
-    assert exceeding(request, amounts(cpu="2")) == ()
 
 
 def test_rounding_to_milli_is_what_the_server_stores():

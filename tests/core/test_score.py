@@ -7,13 +7,9 @@ from bursar.core.model.pod import Pod
 from bursar.core.placement.node_books import NodeBooks
 from bursar.core.placement.score import (
     PLUGIN_WEIGHTS,
-    ShapePoint,
     WeightedResource,
     balanced_allocation,
     least_allocated,
-    most_allocated,
-    nodes_to_find,
-    requested_to_capacity_ratio,
     total_score,
 )
 from support.pod_notation import a_pod, main, parsed, resources
@@ -54,33 +50,10 @@ def test_least_allocated_prefers_the_emptier_node(room, taken, pod, score):
     assert least_allocated(pod, a_node(room, *taken)) == score
 
 
-MOST = {
-    "an empty node": ("cpu=4 memory=10000", (), NOTHING_ASKED, 0),
-    "a smaller node": ("cpu=4 memory=10000", (), TWO_CONTAINERS, 62),
-    "a larger node": ("cpu=6 memory=10000", (), TWO_CONTAINERS, 50),
-    "cpu taken": ("cpu=10 memory=20000", ("cpu=3 memory=0",), TWO_CONTAINERS, 42),
-    "cpu and memory taken": ("cpu=10 memory=20000", ("cpu=3 memory=5000",), TWO_CONTAINERS, 55),
-    "exactly full": ("cpu=3 memory=10000", (), TWO_CONTAINERS, 75),
-    "more than the node has counts as full": (
-        "cpu=250m memory=1000Mi",
-        ("", ""),
-        a_pod(main()),
-        80,
-    ),
-    "assumed requests": ("cpu=250m memory=1000Mi", (), a_pod(main()), 30),
-}
-
-
-@pytest.mark.parametrize(("room", "taken", "pod", "score"), MOST.values(), ids=MOST)
-def test_most_allocated_prefers_the_fuller_node(room, taken, pod, score):
-    assert most_allocated(pod, a_node(room, *taken)) == score
-
-
 def test_weights_shift_the_average():
     node = a_node("cpu=4 memory=10000")
 
     assert least_allocated(TWO_CONTAINERS, node, MEMORY_TWICE) == 41
-    assert most_allocated(TWO_CONTAINERS, node, MEMORY_TWICE) == 58
 
 
 def test_a_scalar_counts_only_if_the_pod_asks_for_it():
@@ -103,7 +76,7 @@ def test_pods_and_unknown_names_are_not_scored():
     node = a_node("pods=10 storage=10")
     strange = (WeightedResource(name="pods"), WeightedResource(name="storage"))
 
-    assert most_allocated(a_pod(main("storage=5 pods=5")), node, strange) == 0
+    assert least_allocated(a_pod(main("storage=5 pods=5")), node, strange) == 0
 
 
 def test_the_fit_score_does_not_see_pod_level_resources():
@@ -111,75 +84,14 @@ def test_the_fit_score_does_not_see_pod_level_resources():
     pod = a_pod(main("cpu=1 memory=0"), resources=resources("cpu=3"))
     node = a_node("cpu=4 memory=10000")
 
-    assert most_allocated(pod, node, (WeightedResource(name="cpu"),)) == 25
+    assert least_allocated(pod, node, (WeightedResource(name="cpu"),)) == 75
 
 
 def test_amounts_near_the_end_of_64_bits_wrap_as_upstreams_do():
     memory = (WeightedResource(name="memory"),)
 
     assert least_allocated(NOTHING_ASKED, a_node("memory=7Ei"), memory) == 0
-    assert most_allocated(a_pod(main("memory=6Ei")), a_node("memory=7Ei"), memory) == -1
     assert least_allocated(NOTHING_ASKED, a_node("memory=1Pi"), memory) == 100
-
-
-# ------------------------------------------------------------------ by a line through points
-
-FALLING = (ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0))
-RISING = (ShapePoint(utilization=0, score=0), ShapePoint(utilization=100, score=10))
-PEAK = (
-    ShapePoint(utilization=0, score=2),
-    ShapePoint(utilization=40, score=10),
-    ShapePoint(utilization=100, score=0),
-)
-PLATEAU = (ShapePoint(utilization=10, score=1), ShapePoint(utilization=90, score=9))
-
-
-def along(shape: tuple[ShapePoint, ...], percent: int) -> int:
-    """The score of a single resource used to this percentage."""
-    pod = a_pod(main(f"a.io/b={percent}"))
-    return requested_to_capacity_ratio(
-        pod, a_node("a.io/b=100"), shape, (WeightedResource(name="a.io/b"),)
-    )
-
-
-POINTS = [
-    (PLATEAU, 9, 10),
-    (PLATEAU, 10, 10),
-    (PLATEAU, 15, 15),
-    (PLATEAU, 90, 90),
-    (PLATEAU, 99, 90),
-    (PEAK, 20, 60),
-    (PEAK, 30, 80),
-    (PEAK, 40, 100),
-    (PEAK, 70, 50),
-    (PEAK, 100, 0),
-    (PEAK, 110, 0),
-    (RISING, 110, 100),
-]
-
-
-@pytest.mark.parametrize(("shape", "percent", "score"), POINTS)
-def test_scores_lie_on_the_line_through_the_points(shape, percent, score):
-    assert along(shape, percent) == score
-
-
-RATIO = {
-    "an average of exactly a half is rounded up": ("cpu=4 memory=10000", TWO_CONTAINERS, 38),
-    "an even node": ("cpu=6 memory=10000", TWO_CONTAINERS, 50),
-    "an empty node": ("cpu=4 memory=10000", NOTHING_ASKED, 100),
-    "a node with nothing": ("pods=1", TWO_CONTAINERS, 0),
-}
-
-
-@pytest.mark.parametrize(("room", "pod", "score"), RATIO.values(), ids=RATIO)
-def test_the_ratio_follows_the_shape(room, pod, score):
-    assert requested_to_capacity_ratio(pod, a_node(room), FALLING) == score
-
-
-def test_a_resource_that_scores_zero_is_left_out_of_the_average():
-    pod = a_pod(main("cpu=2 memory=0"))
-
-    assert requested_to_capacity_ratio(pod, a_node("cpu=4 memory=10000"), RISING) == 50
 
 
 # ------------------------------------------------------------------ balance
@@ -239,20 +151,3 @@ def test_balance_sees_pod_level_resources():
 def test_the_total_adds_weighted_scores():
     assert total_score({"TaintToleration": 100, "NodeResourcesFit": 37}) == 337
     assert sum(PLUGIN_WEIGHTS.values()) == 14
-
-
-FOUND = [
-    (10, 0, 10),
-    (99, 50, 99),
-    (100, 0, 100),
-    (1000, 0, 420),
-    (1000, 40, 400),
-    (6000, 0, 300),
-    (6000, 40, 2400),
-    (150, 1, 100),
-]
-
-
-@pytest.mark.parametrize(("nodes", "percentage", "found"), FOUND)
-def test_the_search_stops_once_enough_nodes_fit(nodes, percentage, found):
-    assert nodes_to_find(nodes, percentage) == found

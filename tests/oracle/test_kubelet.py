@@ -1,4 +1,4 @@
-"""What the kubelet makes of resources: cgroup values, OOM scores, allocatable; and Go's floats."""
+"""What the kubelet makes of resources: cgroup values, OOM scores; and Go's floats."""
 
 import itertools
 import struct
@@ -7,16 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bursar.core.model.allocatable import (
-    DEFAULT_EVICTION_HARD,
-    KubeletConfigError,
-    Machine,
-    _go_struct,
-    allocatable,
-    machine_capacity,
-    parse_thresholds,
-)
-from bursar.core.model.binary_float import binary32, percent, sqrt64, truncated_int64
+from bursar.core.model.binary_float import percent, sqrt64, truncated_int64
 from bursar.core.model.cgroup.pod import (
     CgroupOptions,
     cgroupfs_path,
@@ -26,18 +17,14 @@ from bursar.core.model.cgroup.pod import (
 from bursar.core.model.cgroup.values import (
     PageSizeError,
     hugepage_limits,
-    milli_from_quota,
-    milli_from_shares,
     page_size_text,
     quota_from_milli,
     shares_from_milli,
-    shares_from_weight,
     weight_quadratic,
 )
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.demand import KUBELET, pod_requests
-from bursar.core.model.quantity import ZERO, Quantity
-from support.raw_objects import CPU, EPHEMERAL, HUGEPAGES, MEMORY, WHOLE, as_pod, pods
+from support.raw_objects import as_pod, pods
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 SOME_INT64 = INT64 | st.integers(-5, 100_000) | st.sampled_from([2**53 + 1, 2**63 - 1, -(2**63)])
@@ -60,9 +47,8 @@ def as_bits(x: float) -> int:
     return int.from_bytes(struct.pack(">d", x), "big")
 
 
-def as_fraction(bits: int, size: int) -> Fraction:
-    kind = {4: ">f", 8: ">d"}[size]
-    return Fraction(struct.unpack(kind, bits.to_bytes(size, "big"))[0])
+def as_fraction(bits: int) -> Fraction:
+    return Fraction(struct.unpack(">d", bits.to_bytes(8, "big"))[0])
 
 
 def test_conversions_between_floats_and_integers_agree(oracle, for_all):
@@ -70,11 +56,11 @@ def test_conversions_between_floats_and_integers_agree(oracle, for_all):
         answers = oracle.ask("floats", bits=[as_bits(x) for x in numbers])
         for number, answer in zip(numbers, answers, strict=True):
             exact = Fraction(number)
-            ours = (truncated_int64(exact), binary32(exact), sqrt64(abs(exact)))
-            single, root = as_fraction(answer["single"], 4), as_fraction(answer["root"], 8)
-            oracle.assert_same(ours, (answer["int64"], single, root), about=number)
+            ours = (truncated_int64(exact), sqrt64(abs(exact)))
+            upstream = (answer["int64"], as_fraction(answer["root"]))
+            oracle.assert_same(ours, upstream, about=number)
 
-    numbers = st.floats(-1e38, 1e38) | st.floats(-(2.0**64), 2.0**64) | st.floats(-10, 10)
+    numbers = st.floats(-1e300, 1e300) | st.floats(-(2.0**64), 2.0**64) | st.floats(-10, 10)
     for_all(st.lists(numbers, min_size=20, max_size=60), check, examples=40)
 
 
@@ -87,8 +73,6 @@ def test_cpu_numbers_agree(oracle, for_all):
             ours = {
                 "shares": shares_from_milli(case["milli"]),
                 "quota": quota_from_milli(case["milli"], case["period"]),
-                "milliFromShares": milli_from_shares(case["shares"]),
-                "milliFromQuota": milli_from_quota(case["quota"], case["period"]),
             }
             oracle.assert_same(ours, answer, about=case)
 
@@ -96,8 +80,6 @@ def test_cpu_numbers_agree(oracle, for_all):
         {
             "milli": SOME_INT64 | st.integers(0, 300_000),
             "period": st.sampled_from([100_000, 1000, 5000, 1_000_000, 12_345, 7, 2**62, -3]),
-            "shares": SOME_INT64 | st.integers(0, 262_145),
-            "quota": SOME_INT64,
         }
     )
     for_all(st.lists(case, min_size=20, max_size=60), check, examples=40)
@@ -115,13 +97,6 @@ def test_the_weight_of_every_number_of_shares_agrees(oracle):
 
     assert first == 300_001
     assert upstream == sorted(upstream)
-
-
-def test_weights_read_back_as_shares_agree(oracle):
-    weights = [1, 2, 3, 4, 39, 100, 245, *range(7, 10_000, 97), 10_000]
-    answers = oracle.ask("shares_from_weights", weights=weights)
-    for weight, shares in zip(weights, answers, strict=True):
-        oracle.assert_same(shares_from_weight(weight), shares, about=weight)
 
 
 def test_the_spelling_of_page_sizes_agrees(oracle, for_all):
@@ -209,148 +184,3 @@ def test_the_cgroup_of_a_pod_and_all_oom_scores_agree(oracle, for_all):
             oracle.assert_same(our_cgroup(case), answer, about=case)
 
     for_all(st.lists(POD_CASES, min_size=5, max_size=15), check, examples=60)
-
-
-# ------------------------------------------------------------------ nodes
-
-PERCENTAGES = st.builds(
-    lambda sign, number, exponent: f"{sign}{number}{exponent}%",
-    st.sampled_from(["", "", "", "+", "-"]),
-    st.decimals(0, 120, places=3).map(str)
-    | st.integers(0, 110).map(str)
-    | st.sampled_from(["", ".", "5.", ".5", "0.1", "16.666667", "99.99999999"]),
-    st.sampled_from(["", "", "", "e0", "E-2", "e+1", "e400", "e-400", "e99999", "%", "e", "x"]),
-)
-THRESHOLDS = PERCENTAGES | MEMORY | st.sampled_from(["", "x", "-1", "0%", "100%", "0", "1e400"])
-CAPACITIES = st.integers(0, 2**63 - 1).map(str) | MEMORY
-SIGNALS = st.sampled_from([*DEFAULT_EVICTION_HARD, "pid.available", "cpu.available"])
-
-
-def our_threshold(case: dict[str, str]) -> dict[str, str]:
-    try:
-        thresholds = parse_thresholds({case["signal"]: case["text"]})
-    except KubeletConfigError as error:
-        return {"text": "", "error": str(error)}
-    for threshold in thresholds.values():
-        return {"text": str(threshold.amount(Quantity.parse(case["capacity"]))), "error": ""}
-    return {"text": "off", "error": ""}
-
-
-def test_eviction_thresholds_agree(oracle, for_all):
-    def check(cases: list[dict[str, str]]) -> None:
-        answers = oracle.ask("eviction_thresholds", cases=cases)
-        for case, answer in zip(cases, answers, strict=True):
-            oracle.assert_same(our_threshold(case), answer, about=case)
-
-    case = st.fixed_dictionaries({"signal": SIGNALS, "text": THRESHOLDS, "capacity": CAPACITIES})
-    for_all(st.lists(case, min_size=20, max_size=60), check, examples=40)
-
-
-def test_the_default_thresholds_agree(oracle):
-    upstream = oracle.ask("default_eviction_hard")
-    oracle.assert_same(dict(DEFAULT_EVICTION_HARD), upstream, about="defaults on Linux")
-
-
-RESERVED = st.fixed_dictionaries(
-    {}, optional={"cpu": CPU, "memory": MEMORY, "ephemeral-storage": EPHEMERAL, "pid": WHOLE}
-)
-DEVICES = st.fixed_dictionaries(
-    {},
-    optional={"example.com/foo": WHOLE, "nvidia.com/gpu": WHOLE, "memory": MEMORY, "cpu": CPU},
-)
-NODE_CASES = st.fixed_dictionaries(
-    {
-        "machine": st.fixed_dictionaries(
-            {
-                "cores": st.integers(0, 512),
-                "memory": st.integers(0, 2**45) | st.integers(0, 64).map(lambda gib: gib << 30),
-                "hugePages": st.dictionaries(
-                    st.sampled_from([2 << 20, 1 << 30, 64 << 10, 3 << 10]), st.integers(0, 5000)
-                ),
-                "ephemeral": st.none() | st.integers(0, 2**45),
-                "maxPods": st.sampled_from([110, 250, 0]),
-                "podsPerCore": st.sampled_from([0, 0, 10, -1]),
-            }
-        ),
-        "kubeReserved": RESERVED,
-        "systemReserved": RESERVED,
-        "evictionHard": st.fixed_dictionaries(
-            {},
-            optional={
-                "memory.available": st.sampled_from(["100Mi", "5%", "33.3%", "1", "0%"]),
-                "nodefs.available": st.sampled_from(["10%", "1Gi", "7.7%", "100.0%", "1G"]),
-            },
-        ),
-        "advertised": st.fixed_dictionaries(
-            {}, optional={"example.com/dongle": WHOLE, "hugepages-32Mi": HUGEPAGES}
-        ),
-        "before": st.fixed_dictionaries(
-            {}, optional={"example.com/gone": WHOLE, "hugepages-16Mi": HUGEPAGES, "cpu": CPU}
-        ),
-        "deviceCapacity": DEVICES,
-        "deviceAllocatable": DEVICES,
-        "removedDevices": st.lists(st.just("example.com/removed"), max_size=1),
-    }
-)
-
-
-def parsed(texts: dict[str, str]) -> dict[str, Quantity]:
-    return {name: Quantity.parse(text) for name, text in texts.items()}
-
-
-def our_node(case: dict[str, Any]) -> dict[str, Any]:
-    machine = case["machine"]
-    capacity = parsed(case["advertised"]) | machine_capacity(
-        Machine(
-            cores=machine["cores"],
-            memory_bytes=machine["memory"],
-            hugepages=machine["hugePages"],
-            ephemeral_bytes=machine["ephemeral"],
-            max_pods=machine["maxPods"],
-            pods_per_core=machine["podsPerCore"],
-        )
-    )
-    capacity |= parsed(case["deviceCapacity"]) | dict.fromkeys(case["removedDevices"], ZERO)
-    left = allocatable(
-        capacity,
-        kube_reserved=parsed(case["kubeReserved"]),
-        system_reserved=parsed(case["systemReserved"]),
-        eviction_hard=parse_thresholds(case["evictionHard"]),
-        devices=parsed(case["deviceAllocatable"]),
-        before=parsed(case["before"]),
-    )
-    return {"capacity": shown(capacity), "allocatable": shown(left)}
-
-
-def shown(amounts: dict[str, Quantity]) -> dict[str, str]:
-    """Text and format; a zero has no format, since upstream leaves that to the order of a map."""
-    return {
-        name: "0" if amount.is_zero else f"{amount} {amount.format.value}"
-        for name, amount in amounts.items()
-    }
-
-
-def upstream_shown(amounts: dict[str, dict[str, Any]]) -> dict[str, str]:
-    return {
-        name: "0" if amount["sign"] == 0 else f"{amount['text']} {amount['format']}"
-        for name, amount in amounts.items()
-    }
-
-
-def test_capacity_and_allocatable_agree(oracle, for_all):
-    def check(cases: list[dict[str, Any]]) -> None:
-        for case, answer in zip(cases, oracle.ask("node_status", cases=cases), strict=True):
-            upstream = {name: upstream_shown(amounts) for name, amounts in answer.items()}
-            oracle.assert_same(our_node(case), upstream, about=case)
-
-    for_all(st.lists(NODE_CASES, min_size=5, max_size=15), check, examples=60)
-
-
-def test_quantities_printed_by_mistake_agree(oracle, for_all):
-    def check(texts: list[str]) -> None:
-        for text, answer in zip(texts, oracle.ask("quantity_structs", texts=texts), strict=True):
-            quantity = Quantity.parse(text)
-            if not quantity.big:  # upstream prints an address then
-                oracle.assert_same(_go_struct(quantity), answer, about=text)
-
-    for_all(st.lists(CPU | MEMORY | EPHEMERAL, min_size=10, max_size=30), check, examples=10)

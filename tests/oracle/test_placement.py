@@ -25,12 +25,9 @@ from bursar.core.placement.message import (
 )
 from bursar.core.placement.node_books import NodeBooks
 from bursar.core.placement.score import (
-    ShapePoint,
     WeightedResource,
     balanced_allocation,
     least_allocated,
-    most_allocated,
-    requested_to_capacity_ratio,
 )
 from bursar.core.placement.vector import Vector
 from support.raw_objects import HOSTILE_AMOUNT, HOSTILE_NAME, KNOWN, as_node, as_pod, pods
@@ -90,31 +87,11 @@ def requesting(amounts: dict[str, str], name: str = "probe", priority: int | Non
     return named({"spec": {"containers": [container]}}, name, priority)
 
 
-STRATEGIES = st.fixed_dictionaries(
-    {
-        "type": st.sampled_from(["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]),
-        "resources": st.lists(
-            st.fixed_dictionaries({"name": SCORED_NAMES, "weight": st.integers(1, 100)}),
-            min_size=1,
-            max_size=5,
-        ),
-        "shape": st.lists(
-            st.fixed_dictionaries(
-                {"utilization": st.integers(0, 100), "score": st.integers(0, 10)}
-            ),
-            min_size=1,
-            max_size=5,
-            unique_by=lambda point: point["utilization"],
-        ).map(lambda shape: sorted(shape, key=lambda point: point["utilization"])),
-    }
+WEIGHTED_RESOURCES = st.lists(
+    st.fixed_dictionaries({"name": SCORED_NAMES, "weight": st.integers(1, 100)}),
+    min_size=1,
+    max_size=5,
 )
-
-
-def as_upstream(strategy: Raw) -> Raw:
-    written = {"Type": strategy["type"], "Resources": strategy["resources"]}
-    if strategy["type"] == "RequestedToCapacityRatio":
-        written["RequestedToCapacityRatio"] = {"Shape": strategy["shape"]}
-    return written
 
 
 @st.composite
@@ -127,7 +104,7 @@ def questions(draw: st.DrawFn, *, hostile: bool) -> Raw:
         "ignoredResources": draw(some_names),
         "ignoredResourceGroups": draw(st.sampled_from([[], [], ["example.com"], ["nvidia.com"]])),
         "deviceResources": draw(some_names),
-        "strategies": draw(st.lists(STRATEGIES, min_size=1, max_size=3)),
+        "strategies": draw(st.lists(WEIGHTED_RESOURCES, min_size=1, max_size=3)),
         "balanced": [{"name": name, "weight": 1} for name in balanced],
     }
 
@@ -165,14 +142,8 @@ def lack_view(lack: Shortfall) -> Raw:
     }
 
 
-def scored(pod: Pod, books: NodeBooks, strategy: Raw) -> int:
-    resources = [WeightedResource(**resource) for resource in strategy["resources"]]
-    if strategy["type"] == "LeastAllocated":
-        return least_allocated(pod, books, resources)
-    if strategy["type"] == "MostAllocated":
-        return most_allocated(pod, books, resources)
-    shape = [ShapePoint(**point) for point in strategy["shape"]]
-    return requested_to_capacity_ratio(pod, books, shape, resources)
+def scored(pod: Pod, books: NodeBooks, resources: list[Raw]) -> int:
+    return least_allocated(pod, books, [WeightedResource(**resource) for resource in resources])
 
 
 def our_placement(question: Raw, books: NodeBooks) -> Raw:
@@ -191,7 +162,7 @@ def our_placement(question: Raw, books: NodeBooks) -> Raw:
         "allocatable": vector_view(books.allocatable),
         "requested": vector_view(books.taken),
         "nonZero": vector_view(books.weighed),
-        "scores": [scored(pod, books, strategy) for strategy in question["strategies"]],
+        "scores": [scored(pod, books, resources) for resources in question["strategies"]],
         "balanced": balanced_allocation(
             pod, books, [WeightedResource(**resource) for resource in question["balanced"]]
         ),
@@ -216,7 +187,12 @@ def in_our_order(insufficient: list[Raw]) -> list[Raw]:
 
 def compare_placements(oracle: Any, cases: list[Raw]) -> None:
     asked = [
-        {**case, "strategies": [as_upstream(strategy) for strategy in case["strategies"]]}
+        {
+            **case,
+            "strategies": [
+                {"Type": "LeastAllocated", "Resources": each} for each in case["strategies"]
+            ],
+        }
         for case in cases
     ]
     for case, nodes in zip(cases, oracle.ask("placement", cases=asked), strict=True):

@@ -97,7 +97,7 @@ def our_arithmetic(case: dict[str, object]) -> dict[str, object]:
         "compare": (a > b) - (a < b),
         "total": view(Quantity(0) + a + b + a),
         "rounded": [
-            f"{a.round_up(scale)} {'exact' if a.is_multiple_of(scale) else 'rounded'}"
+            f"{a.round_up(scale)} {'exact' if a.round_up(scale) == a else 'rounded'}"
             for scale in case["scales"]
         ],
     }

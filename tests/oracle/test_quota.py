@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bursar.core.model.pod_row import PodRow, row_of
 from bursar.core.model.quantity import ZERO, Quantity
-from bursar.core.model.resources import ResourceList, add, exceeding
+from bursar.core.model.resources import ResourceList, add
 from bursar.core.quota.names import is_pod_name
 from bursar.core.quota.quota import QuotaKey, QuotaKind
 from bursar.core.quota.refusal import Shortage, refusals_of
@@ -280,7 +280,8 @@ def refused(quotas: list[dict[str, Any]], row: PodRow) -> str | None:
         key = QuotaKey(QuotaKind.NATIVE, "default", quota["metadata"]["name"])
         short = [
             Shortage(quota=key, resource=n, requested=asked[n], used=used[n], hard=hard[n])
-            for n in exceeding(after, hard)
+            for n in sorted(after)
+            if after[n] > hard[n]
         ]
         for refusal in refusals_of(short):
             return refusal.message().partition("; missing: ")[0]

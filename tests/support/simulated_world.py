@@ -10,8 +10,8 @@ from typing import Any
 from bursar.adapters.memory.kinds import DEPLOYMENTS, JOBS, NAMESPACES, PODS
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.simulation.cluster import Cluster
-from bursar.adapters.memory.simulation.life import Simulation
-from bursar.adapters.memory.simulation.pod_life import Pace
+from bursar.adapters.memory.simulation.pod_lifecycle import Pace
+from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import Key, Patch, PatchKind, Query, Resource
 

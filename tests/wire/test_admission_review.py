@@ -3,7 +3,6 @@
 import base64
 import json
 from contextlib import suppress
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -11,22 +10,14 @@ from hypothesis import strategies as st
 
 from bursar.core.quota.quota import QuotaKind
 from bursar.wire.admission import (
+    AdmissionDecision,
     ObjectError,
     ReviewError,
-    decode_pod_facts,
+    decode_gated_pod,
     decode_quota_text,
     decode_review,
-    encode_answer,
+    encode_response,
 )
-
-
-@dataclass
-class AVerdict:
-    is_allowed: bool = True
-    code: int = 202
-    message: str = "fine"
-    warnings: tuple[str, ...] = ()
-    patch: tuple[object, ...] = ()
 
 
 def review(**request: object) -> bytes:
@@ -110,9 +101,10 @@ def test_a_review_prints_no_object():
     ],
 )
 def test_the_answer_speaks_the_version_of_the_question(asked, answered):
+    decision = AdmissionDecision(is_allowed=True, code=202, message="fine")
     read = decode_review(json.dumps({"apiVersion": asked, "request": {"uid": "u"}}).encode())
 
-    answer = json.loads(encode_answer(read, AVerdict()))
+    answer = json.loads(encode_response(read, decision))
 
     assert answer == {
         "kind": "AdmissionReview",
@@ -127,9 +119,9 @@ def test_the_answer_speaks_the_version_of_the_question(asked, answered):
 
 def test_a_patch_and_warnings_go_with_the_answer():
     patch = ({"op": "add", "path": "/a", "value": 1},)
-    verdict = AVerdict(warnings=("careful",), patch=patch)
+    decision = AdmissionDecision(warnings=("careful",), patch=patch)
 
-    response = json.loads(encode_answer(decode_review(review(uid="u")), verdict))["response"]
+    response = json.loads(encode_response(decode_review(review(uid="u")), decision))["response"]
 
     assert response["patchType"] == "JSONPatch"
     assert json.loads(base64.b64decode(response["patch"])) == list(patch)
@@ -139,13 +131,13 @@ def test_a_patch_and_warnings_go_with_the_answer():
 def test_gates_and_node_of_a_pod_are_read():
     body = {"metadata": {"uid": "u"}, "spec": {"schedulingGates": [{"name": "a"}], "nodeName": "n"}}
 
-    facts = decode_pod_facts(json.dumps(body).encode())
+    facts = decode_gated_pod(json.dumps(body).encode())
 
     assert (facts.uid, facts.gates, facts.node_name) == ("u", ("a",), "n")
 
 
 def test_a_pod_that_says_nothing_has_no_gates():
-    facts = decode_pod_facts(b"{}")
+    facts = decode_gated_pod(b"{}")
 
     assert (facts.uid, facts.gates, facts.node_name) == ("", (), "")
 
@@ -153,7 +145,7 @@ def test_a_pod_that_says_nothing_has_no_gates():
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"spec": 1}', b'{"spec": {"nodeName": "\xff"}}'])
 def test_an_unreadable_object_is_an_error_of_its_own(body):
     with pytest.raises(ObjectError):
-        decode_pod_facts(body)
+        decode_gated_pod(body)
 
 
 SPEC = {
@@ -216,7 +208,7 @@ def test_no_bytes_do_worse_than_being_refused(body):
 @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
 def test_no_object_does_worse_than_being_refused(body):
     with suppress(ObjectError):
-        decode_pod_facts(body)
+        decode_gated_pod(body)
     for kind in (QuotaKind.NAMESPACED, QuotaKind.CLUSTER):
         with suppress(ObjectError):
             decode_quota_text(body, kind)

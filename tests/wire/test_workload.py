@@ -32,7 +32,6 @@ def test_the_pod_has_the_owners_name_and_the_templates_rest():
     assert (made.pod.namespace, made.pod.name) == ("shop", "web")
     assert made.pod.labels == {"app": "web"}
     assert made.pod.containers[0].resources.limits == {"cpu": Quantity.parse("2")}
-    assert made.controlled_by == ""
 
 
 @pytest.mark.parametrize(
@@ -66,14 +65,6 @@ def test_a_pod_template_makes_nothing_by_itself():
     made = decode_workload("PodTemplate", {"metadata": META, "template": TEMPLATE})
 
     assert (made.replicas, made.pod.name) == (None, "web")
-
-
-def test_who_controls_a_workload_is_told():
-    owners = [{"kind": "X", "name": "x"}, {"kind": "Deployment", "name": "web", "controller": True}]
-    meta = {**META, "ownerReferences": owners}
-    made = decode_workload("ReplicaSet", {"metadata": meta, "spec": {"template": TEMPLATE}})
-
-    assert made.controlled_by == "Deployment/web"
 
 
 def test_a_name_may_be_generated_or_missing():

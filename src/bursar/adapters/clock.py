@@ -1,4 +1,4 @@
-"""The machine's own clock, as the Clock port."""
+"""`Clock` for the real time of the machine."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from bursar.app.cluster.ports import Clock
 
 class RealClock:
     def now(self) -> datetime:
-        return datetime.now(UTC)  # noqa: TID251 - this is the clock that others are given
+        return datetime.now(UTC)  # noqa: TID251 - the clock of the process
 
     def monotonic(self) -> float:
         return time.monotonic()

@@ -11,7 +11,6 @@ from typing import Final
 
 from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.device_watch import ApiPods, WatchedInventory
 from bursar.adapters.files.device_sources import SourcesFileError, read_sources
 from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
 from bursar.adapters.kube.client import KubeClient
@@ -60,6 +59,7 @@ from bursar.app.devices.planning import (
 from bursar.app.devices.ports import InventorySource, PodSource, Reporter
 from bursar.app.devices.proxy import PodResourcesProxy
 from bursar.app.devices.rate_limit import RateLimited
+from bursar.app.devices.watch import ApiPods, WatchedInventory
 from bursar.app.log import Log
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.live_cluster import kubeconfigs

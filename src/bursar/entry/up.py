@@ -20,15 +20,15 @@ from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.config import load_kubeconfig
-from bursar.adapters.memory.gatekeeper import Gatekeeper
 from bursar.adapters.memory.manifests import (
     UnknownKindError,
     is_for_no_cluster,
     load_manifests,
 )
-from bursar.adapters.memory.saving import SavedStateError, load, save
-from bursar.adapters.memory.simulation.life import Simulation
+from bursar.adapters.memory.quota_admission import QuotaAdmission
 from bursar.adapters.memory.simulation.nodes import SIMULATED
+from bursar.adapters.memory.simulation.simulation import Simulation
+from bursar.adapters.memory.snapshot_file import SavedStateError, load, save
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.cluster.observe import Cluster, observe_nodes, observe_pods
@@ -141,7 +141,7 @@ async def embedded_cluster(
     # The seed makes runs repeatable; nothing here is secret.
     source, luck = Random(seed), Random(seed)  # noqa: S311
     targeting = Targeting(own_namespace=DEFAULT_NAMESPACE)
-    keeper = Gatekeeper(targeting, decode=PodRowDecoder().decode)
+    keeper = QuotaAdmission(targeting, decode=PodRowDecoder().decode)
     cluster = MemoryCluster(
         SYSTEM_CLOCK, source=source, mutating=(keeper.gate,), validating=(keeper.check_resize,)
     )

@@ -1,1 +1,1 @@
-"""How others write it: bytes to typed structs to the core."""
+"""Codecs: bytes to typed structs to values of the core, and back. They do no I/O."""

@@ -1,26 +1,29 @@
-"""AdmissionReview: what an API server asks of a webhook, and the answer in the API's words.
+"""AdmissionReview: requests of the API server to a webhook, and the responses.
 
-Objects inside a review stay bytes until somebody knows which fields of which kind are
-wanted. No error text quotes a body: a webhook may be shown any object, secrets too.
+Objects inside a review stay bytes, because the fields to decode depend on the kind. No error
+message quotes a body: a webhook can receive any object, including secrets.
 """
 
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias, TypeVar
+from http import HTTPStatus
+from typing import Final, TypeVar
 
 import msgspec
 
 from bursar.core.quota.quota import ORDER_ANNOTATION, QuotaKind
+from bursar.wire.documents.tree import Json
+from bursar.wire.quota import ScopeExpression, ScopeSelector
 from bursar.wire.structs.fields import printable
+from bursar.wire.structs.metadata import Named, ObjectMeta
+from bursar.wire.structs.struct import Struct
 
 API_VERSION: Final = "admission.k8s.io/v1"
 API_VERSIONS: Final = (API_VERSION, "admission.k8s.io/v1beta1")
-"""Both have the same fields, as far as they go."""
+"""Supported versions. The fields that are read are the same in both."""
 
 NO_OBJECT: Final = b""
-
-Plain: TypeAlias = "str | Sequence[Plain] | Mapping[str, Plain]"
 
 T = TypeVar("T")
 
@@ -29,31 +32,27 @@ UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class ReviewError(ValueError):
-    """A body that is no review; the text is what the sender is told."""
+    """A body that is no AdmissionReview. The message is sent to the caller."""
 
 
 class ObjectError(ValueError):
-    """An object inside a review that cannot be read; never quotes it."""
-
-
-class _Struct(msgspec.Struct, rename="camel", gc=False):
-    """Foreign objects: unknown fields are ignored, and any field may be missing or null."""
+    """An object inside a review that cannot be decoded. The message does not quote it."""
 
 
 # ------------------------------------------------------------------ the review
 
 
-class _Kind(_Struct):
+class _Kind(Struct):
     group: str | None = None
     version: str | None = None
     kind: str | None = None
 
 
-class _User(_Struct):
+class _User(Struct):
     username: str | None = None
 
 
-class _Request(_Struct):
+class _Request(Struct):
     uid: str | None = None
     kind: _Kind | None = None
     sub_resource: str | None = None
@@ -66,14 +65,14 @@ class _Request(_Struct):
     dry_run: bool | None = None
 
 
-class _Review(_Struct):
+class _Review(Struct):
     api_version: str | None = None
     request: _Request | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """A request to judge. It prints no object."""
+    """An admission request. Its `repr` contains no object."""
 
     api_version: str
     uid: str
@@ -87,22 +86,19 @@ class Review:
     username: str
     is_dry_run: bool
     object: bytes = field(repr=False)
-    """Empty where there is none, as in a deletion."""
+    """The new object; empty for a deletion."""
     old_object: bytes = field(repr=False)
 
     @property
     def subject(self) -> str:
-        """What the request is about, in one line and without the objects.
-
-        The words are Kubernetes' own for a kind: `CREATE /v1, Kind=Secret team-a/token`.
-        """
+        """Operation, kind and name in one line: `CREATE /v1, Kind=Secret team-a/token`."""
         place = "/".join(part for part in (self.namespace, self.name) if part)
         text = f"{self.operation} {self.group}/{self.version}, Kind={self.kind} {place}"
         return printable(text.strip(), 256)
 
 
 def decode_review(body: bytes) -> Review:
-    """Raises `ReviewError`."""
+    """Decode a review. Raises `ReviewError`."""
     if not body:
         raise ReviewError("admission request body is empty")
     try:
@@ -136,7 +132,7 @@ def _present(raw: msgspec.Raw) -> bytes:
 
 
 def _cause(error: Exception) -> str:
-    """Why JSON could not be read. Of our libraries' texts only those that quote nothing."""
+    """The reason of a decoding error, without texts that quote the body."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     if isinstance(error, UnicodeDecodeError):
@@ -147,28 +143,24 @@ def _cause(error: Exception) -> str:
 # ------------------------------------------------------------------ the answer
 
 
-class Verdict(Protocol):
-    """What was decided, by whoever does that."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionDecision:
+    """Whether a write is admitted, and what the API server reports to the writer."""
 
-    @property
-    def is_allowed(self) -> bool: ...
-    @property
-    def code(self) -> int: ...
-    @property
-    def message(self) -> str: ...
-    @property
-    def warnings(self) -> Sequence[str]: ...
-    @property
-    def patch(self) -> Sequence[object]:
-        """Steps of a JSON patch; none to leave the object alone."""
+    is_allowed: bool = False
+    code: int = HTTPStatus.OK
+    message: str = ""
+    warnings: Sequence[str] = ()
+    patch: Sequence[object] = ()
+    """Operations of a JSON patch; empty to leave the object as it is."""
 
 
-class _Status(_Struct, omit_defaults=True):
+class _Status(Struct, omit_defaults=True):
     code: int
     message: str = ""
 
 
-class _Response(_Struct, omit_defaults=True):
+class _Response(Struct, omit_defaults=True):
     uid: str
     allowed: bool
     status: _Status
@@ -177,96 +169,87 @@ class _Response(_Struct, omit_defaults=True):
     warnings: Sequence[str] = ()
 
 
-class _Answer(_Struct):
+class _ReviewResponse(Struct):
     kind: str
     api_version: str
     response: _Response
 
 
-class Asked(Protocol):
-    """What of a review comes back in its answer."""
-
-    @property
-    def api_version(self) -> str: ...
-    @property
-    def uid(self) -> str: ...
+def encode_response(review: Review | None, decision: AdmissionDecision) -> bytes:
+    """The response to a review in the review's version; None for a body that is no review."""
+    if review is None:
+        return _encode(API_VERSION, "", decision)
+    return _encode(review.api_version, review.uid, decision)
 
 
-def encode_answer(review: Asked | None, verdict: Verdict) -> bytes:
-    """The answer, in the version that was spoken; None for what could not be read as a review."""
-    patch = base64.b64encode(msgspec.json.encode(verdict.patch)).decode() if verdict.patch else ""
+def _encode(api_version: str, uid: str, decision: AdmissionDecision) -> bytes:
+    patch = base64.b64encode(msgspec.json.encode(decision.patch)).decode() if decision.patch else ""
     response = _Response(
-        uid="" if review is None else review.uid,
-        allowed=verdict.is_allowed,
-        status=_Status(code=verdict.code, message=verdict.message),
+        uid=uid,
+        allowed=decision.is_allowed,
+        status=_Status(code=decision.code, message=decision.message),
         patch=patch,
         patch_type="JSONPatch" if patch else "",
-        warnings=tuple(verdict.warnings),
+        warnings=tuple(decision.warnings),
     )
-    spoken = API_VERSION if review is None else review.api_version
-    answer = _Answer(kind="AdmissionReview", api_version=spoken, response=response)
-    return msgspec.json.encode(answer)
+    return msgspec.json.encode(
+        _ReviewResponse(kind="AdmissionReview", api_version=api_version, response=response)
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerToMany:
-    """An answer to all reviews of one version that ask the same: only their uids differ."""
+class ResponseTemplate:
+    """An encoded response without its uid, for reviews of one version with the same decision."""
 
     before: bytes
     after: bytes
 
-    def to(self, uid: str) -> bytes:
+    def with_uid(self, uid: str) -> bytes:
         return b"".join((self.before, msgspec.json.encode(uid), self.after))
 
 
-@dataclass(frozen=True, slots=True)
-class _Anybody:
-    api_version: str
-    uid: str = ""
-
-
-def encode_answer_to_many(api_version: str, verdict: Verdict) -> AnswerToMany:
-    # Nothing but constants stands before the uid, so the first empty one is it.
-    before, key, after = encode_answer(_Anybody(api_version), verdict).partition(b'"uid":')
-    return AnswerToMany(before + key, after.removeprefix(b'""'))
+def encode_response_template(api_version: str, decision: AdmissionDecision) -> ResponseTemplate:
+    # Only constants precede the uid, so the first empty one is the uid.
+    before, key, after = _encode(api_version, "", decision).partition(b'"uid":')
+    return ResponseTemplate(before + key, after.removeprefix(b'""'))
 
 
 # ------------------------------------------------------------------ pods
 
 
-class _Named(_Struct):
-    name: str | None = None
-
-
-class _PodSpec(_Struct):
-    scheduling_gates: list[_Named] | None = None
+class _GatedSpec(Struct):
+    scheduling_gates: list[Named] | None = None
     node_name: str | None = None
 
 
-class _PodMeta(_Struct):
-    name: str | None = None
+class _GatedMeta(Struct):
     uid: str | None = None
 
 
-class _Pod(_Struct):
-    metadata: _PodMeta | None = None
-    spec: _PodSpec | None = None
+class _GatedPod(Struct):
+    """The part of a pod that the gate depends on.
+
+    Every review of a pod is decoded to this, in two thirds of the time of `wire.model.pod.Pod`.
+    """
+
+    metadata: _GatedMeta | None = None
+    spec: _GatedSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class PodFacts:
-    """What gating looks at."""
+class GatedPod:
+    """The fields of a pod that decide about its scheduling gate."""
 
     uid: str
     gates: tuple[str, ...]
     node_name: str
 
 
-def decode_pod_facts(body: bytes) -> PodFacts:
-    """Raises `ObjectError`."""
+def decode_gated_pod(body: bytes) -> GatedPod:
+    """Decode the fields of a pod that the gate depends on. Raises `ObjectError`."""
     pod = decode_object(_PODS, body)
-    meta, spec = pod.metadata or _PodMeta(), pod.spec or _PodSpec()
-    return PodFacts(
+    meta, spec = pod.metadata or _GatedMeta(), pod.spec or _GatedSpec()
+    return GatedPod(
         uid=meta.uid or "",
         gates=tuple([gate.name or "" for gate in spec.scheduling_gates or ()]),
         node_name=spec.node_name or "",
@@ -276,54 +259,42 @@ def decode_pod_facts(body: bytes) -> PodFacts:
 # ------------------------------------------------------------------ quotas
 
 
-class _Expression(_Struct):
-    scope_name: str | None = None
-    operator: str | None = None
-    values: list[str] | None = None
+class _QuotaSpec(Struct):
+    """A quota's spec. Amounts stay undecoded, so that they keep the digits of their author."""
 
-
-class _ScopeSelector(_Struct):
-    match_expressions: list[_Expression] | None = None
-
-
-class _QuotaSpec(_Struct):
     hard: dict[str, msgspec.Raw] | None = None
     scopes: list[str] | None = None
-    scope_selector: _ScopeSelector | None = None
+    scope_selector: ScopeSelector | None = None
     quota: "_QuotaSpec | None" = None
-    """Where a cluster-wide quota keeps the other three."""
+    """The spec inside the spec of a cluster-scoped quota."""
 
 
-class _QuotaMeta(_Struct):
-    annotations: dict[str, str | None] | None = None
-
-
-class _Quota(_Struct):
-    metadata: _QuotaMeta | None = None
+class _Quota(Struct):
+    metadata: ObjectMeta | None = None
     spec: _QuotaSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaText:
-    """A quota as its author wrote it: nothing is parsed, for it is yet to be judged."""
+    """A quota as its author wrote it. Amounts are not parsed, so they may be invalid."""
 
-    spec: Mapping[str, Plain]
-    """What a ResourceQuota would have as its spec."""
+    spec: Mapping[str, Json]
+    """The spec that a ResourceQuota with the same limits has."""
     names: tuple[str, ...]
-    """Of the resources in `hard`."""
+    """The names of the resources in `hard`."""
     order: str | None
-    """The annotation that says who goes first."""
+    """The value of the annotation that sets the order of release; None if it is absent."""
 
 
 def decode_quota_text(body: bytes, kind: QuotaKind) -> QuotaText:
-    """Raises `ObjectError`."""
+    """Decode a quota without parsing its amounts. Raises `ObjectError`."""
     quota = decode_object(_QUOTAS, body)
     spec = quota.spec or _QuotaSpec()
     if kind is QuotaKind.CLUSTER:
         spec = spec.quota or _QuotaSpec()
-    annotations = (quota.metadata or _QuotaMeta()).annotations or {}
+    annotations = (quota.metadata or ObjectMeta()).annotations or {}
     hard = {name: _amount_text(raw) for name, raw in (spec.hard or {}).items()}
-    text: dict[str, Plain] = {"hard": hard}
+    text: dict[str, Json] = {"hard": hard}
     if spec.scopes:
         text["scopes"] = spec.scopes
     if spec.scope_selector is not None:
@@ -333,7 +304,7 @@ def decode_quota_text(body: bytes, kind: QuotaKind) -> QuotaText:
 
 
 def _amount_text(raw: msgspec.Raw) -> str:
-    """A number keeps the digits it was written with, which no number type would."""
+    """The text of an amount. A JSON number keeps its digits."""
     body = bytes(raw)
     if body.startswith(b'"'):
         return decode_object(_TEXTS, body)
@@ -344,14 +315,14 @@ def _amount_text(raw: msgspec.Raw) -> str:
     return body.decode("ascii")
 
 
-def _expression(raw: _Expression) -> Mapping[str, Plain]:
-    named = {"scopeName": raw.scope_name or "", "operator": raw.operator or ""}
-    return {**named, "values": raw.values} if raw.values else named
+def _expression(raw: ScopeExpression) -> Mapping[str, Json]:
+    named: dict[str, Json] = {"scopeName": raw.scope_name or "", "operator": raw.operator or ""}
+    return {**named, "values": [value or "" for value in raw.values]} if raw.values else named
 
 
 def decode_object(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
     if not body:
-        # What Go says of no bytes at all; a review of a deletion has no new object.
+        # Go's message for an empty input. The review of a deletion has no new object.
         raise ObjectError("unexpected end of JSON input")
     try:
         return decoder.decode(body)
@@ -360,6 +331,6 @@ def decode_object(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
 
 
 _REVIEWS: Final = msgspec.json.Decoder(_Review | None)
-_PODS: Final = msgspec.json.Decoder(_Pod)
+_PODS: Final = msgspec.json.Decoder(_GatedPod)
 _QUOTAS: Final = msgspec.json.Decoder(_Quota)
 _TEXTS: Final = msgspec.json.Decoder(str)

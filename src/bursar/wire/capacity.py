@@ -1,7 +1,7 @@
-"""Who wants how much of an extended resource: annotations of nodes, and two ConfigMaps.
+"""Wanted capacity of extended resources: annotations of nodes, and two ConfigMaps.
 
-Whatever in them cannot be read is told and otherwise left out. None of it makes an object
-unreadable as a whole, for then nobody would see what else it says.
+An entry that cannot be read becomes a problem text and is left out. It does not make the whole
+object unreadable, so all other entries still apply.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,37 +34,22 @@ from bursar.core.peerpods.capacity import (
 from bursar.wire.documents.stream import read_documents
 from bursar.wire.documents.text import DocumentError
 from bursar.wire.documents.tree import Value
+from bursar.wire.model.node import Node, NodeStatus
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import (
-    RawResourceList,
     RawTexts,
     decode_resources,
     decode_texts,
     printable,
     quoted,
 )
+from bursar.wire.structs.metadata import ObjectMeta
 from bursar.wire.structs.shape import described
 from bursar.wire.structs.struct import Struct
 
 ANNOTATION_LENGTH_MAX: Final = 8192
 DECLARATION_LENGTH_MAX: Final = 16384
 DECLARATIONS_MAX: Final = 256
-
-
-class _Meta(Struct):
-    name: str | None = None
-    labels: RawTexts | None = None
-    annotations: RawTexts | None = None
-
-
-class _Status(Struct):
-    capacity: RawResourceList | None = None
-    allocatable: RawResourceList | None = None
-
-
-class _Node(Struct):
-    metadata: _Meta | None = None
-    status: _Status | None = None
 
 
 class _ConfigMap(Struct):
@@ -75,9 +60,9 @@ class _ConfigMap(Struct):
 
 
 def decode_capacity_node(body: bytes) -> CapacityNode:
-    """Read a node. Raises `FieldError` or another `ValueError`."""
-    raw = decode_body(body, _Node)
-    meta, status = raw.metadata or _Meta(), raw.status or _Status()
+    """Decode a node. Raises `FieldError` or another `ValueError`."""
+    raw = decode_body(body, Node)
+    meta, status = raw.metadata or ObjectMeta(), raw.status or NodeStatus()
     annotations = decode_texts(meta.annotations)
     override, problem = _override_in(annotations)
     return CapacityNode(
@@ -96,7 +81,10 @@ def decode_capacity_node(body: bytes) -> CapacityNode:
 
 
 def _marked_in(annotations: Mapping[str, str]) -> dict[str, int]:
-    """A mark that cannot be read marks nothing: better to leave alone what may not be ours."""
+    """The amounts that Bursar wrote; none if the annotation is unreadable.
+
+    Amounts that other programs may have written are then left alone.
+    """
     try:
         amounts = _amounts_in(annotations.get(MARK_ANNOTATION, ""))
     except ValueError:
@@ -121,7 +109,7 @@ def _amounts_in(text: str) -> dict[str, int | None]:
     except (msgspec.DecodeError, RecursionError):
         raise ValueError("not a JSON object of resource names and amounts") from None
     if not isinstance(raw, dict):
-        raise ValueError("not a JSON object of resource names and amounts")  # noqa: TRY004 - one kind of error for whoever wrote it
+        raise ValueError("not a JSON object of resource names and amounts")  # noqa: TRY004 - one kind of error for all mistakes
     if len(raw) > RESOURCES_MAX:
         raise ValueError(f"more than {RESOURCES_MAX} resources")
     return {name: _amount_of(name, amount) for name, amount in raw.items()}
@@ -133,7 +121,7 @@ def _amount_of(name: str, amount: object) -> int | None:
     if amount is None:
         return None
     if isinstance(amount, bool) or not isinstance(amount, int):
-        raise ValueError(f"{quoted(name)}: the amount must be a whole number or null")  # noqa: TRY004 - one kind of error for whoever wrote it
+        raise ValueError(f"{quoted(name)}: the amount must be a whole number or null")  # noqa: TRY004 - one kind of error for all mistakes
     if problem := amount_problem(amount):
         raise ValueError(f"{quoted(name)}: {problem}")
     return amount
@@ -143,7 +131,7 @@ def _amount_of(name: str, amount: object) -> int | None:
 
 
 def preset_decoder(selector: Selector, resource: str = VM_RESOURCE) -> Callable[[bytes], Declared]:
-    """How to read upstream's settings of peer pods, for nodes with these labels."""
+    """A decoder for upstream's ConfigMap of peer pods, which applies to the selected nodes."""
 
     def decode(body: bytes) -> Declared:
         return preset(_data_of(body), selector, resource)
@@ -152,7 +140,7 @@ def preset_decoder(selector: Selector, resource: str = VM_RESOURCE) -> Callable[
 
 
 def decode_declarations(body: bytes) -> Declared:
-    """Read our own ConfigMap: each key declares one resource on some nodes."""
+    """Decode Bursar's ConfigMap. Each key declares the amount of one resource on some nodes."""
     found: list[Declaration] = []
     problems: list[str] = []
     data = _data_of(body)
@@ -178,11 +166,11 @@ def _declaration(name: str, text: str) -> Declaration:
         raise ValueError(f"unknown field {quoted(unknown[0])}")
     resource, amount = fields.get("resource"), fields.get("amount")
     if not isinstance(resource, str):
-        raise ValueError(f"resource: a string is expected, found {described(resource)}")  # noqa: TRY004 - one kind of error for whoever wrote it
+        raise ValueError(f"resource: a string is expected, found {described(resource)}")  # noqa: TRY004 - one kind of error for all mistakes
     if problem := resource_problem(resource):
         raise ValueError(f"resource: {quoted(resource)}: {problem}")
     if isinstance(amount, bool) or not isinstance(amount, int):
-        raise ValueError(f"amount: a whole number is expected, found {described(amount)}")  # noqa: TRY004 - one kind of error for whoever wrote it
+        raise ValueError(f"amount: a whole number is expected, found {described(amount)}")  # noqa: TRY004 - one kind of error for all mistakes
     if problem := amount_problem(amount):
         raise ValueError(f"amount: {problem}")
     selector = _selector_of(fields.get("nodeSelector"))
@@ -202,7 +190,7 @@ def _fields_of(text: str) -> dict[str, Value]:
 
 
 def _selector_of(value: Value) -> Selector:
-    """Labels as a pod's nodeSelector has them, or a text as `kubectl -l` takes it."""
+    """A selector from labels as in a pod's nodeSelector, or from text as for `kubectl -l`."""
     try:
         match value:
             case None:

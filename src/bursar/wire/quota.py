@@ -1,8 +1,8 @@
-"""Quotas: ResourceQuota and the two kinds of AAQ, and what their status reports.
+"""Decoding of quotas: ResourceQuota and the two kinds of AAQ.
 
-The limits must be readable to the last field, for a quota that is half understood would
-let pods through. The status is different: it is what a controller wrote, and it is
-written again. One that cannot be read must not hide the limits, so it counts as none.
+An error in the spec makes the quota unreadable, because a quota with a part of its limits would let
+pods through. An error in the status does not: a controller writes it again, so an unreadable
+status counts as empty.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -46,28 +46,17 @@ from bursar.wire.structs.fields import (
     decode_time,
     quoted,
 )
+from bursar.wire.structs.metadata import (
+    Condition,
+    MatchExpression,
+    ObjectMeta,
+    controller_of,
+    required_name,
+)
 from bursar.wire.structs.shape import shaped
 from bursar.wire.structs.struct import Struct
 
 # ------------------------------------------------------------------ how it is written
-
-
-class Owner(Struct):
-    uid: str | None = None
-    controller: bool | None = None
-
-
-class Meta(Struct):
-    name: str | None = None
-    namespace: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    generation: int | None = None
-    labels: RawTexts | None = None
-    annotations: RawTexts | None = None
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    owner_references: list[Owner] | None = None
 
 
 class ScopeExpression(Struct):
@@ -86,15 +75,9 @@ class QuotaSpec(Struct):
     scope_selector: ScopeSelector | None = None
 
 
-class Expression(Struct):
-    key: str | None = None
-    operator: str | None = None
-    values: list[str | None] | None = None
-
-
 class RawSelector(Struct):
     match_labels: RawTexts | None = None
-    match_expressions: list[Expression] | None = None
+    match_expressions: list[MatchExpression] | None = None
 
 
 class NamespacesSelector(Struct):
@@ -107,15 +90,6 @@ class ClusterQuotaSpec(Struct):
     selector: NamespacesSelector | None = None
 
 
-class RawCondition(Struct):
-    type: str | None = None
-    status: str | None = None
-    reason: str | None = None
-    message: str | None = None
-    last_transition_time: str | None = None
-    observed_generation: int | None = None
-
-
 class Totals(Struct):
     hard: RawResourceList | None = None
     used: RawResourceList | None = None
@@ -123,7 +97,7 @@ class Totals(Struct):
 
 class QuotaStatus(Totals):
     summary: str | None = None
-    conditions: list[RawCondition] | None = None
+    conditions: list[Condition] | None = None
 
 
 class NamespaceTotals(Struct):
@@ -135,19 +109,19 @@ class ClusterQuotaStatus(Struct):
     total: Totals | None = None
     namespaces: list[NamespaceTotals] | None = None
     summary: str | None = None
-    conditions: list[RawCondition] | None = None
+    conditions: list[Condition] | None = None
 
 
 class NamespacedQuota(Struct):
-    """ResourceQuota and ApplicationAwareResourceQuota, which are written alike."""
+    """ResourceQuota and ApplicationAwareResourceQuota, which have the same fields."""
 
-    metadata: Meta | None = None
+    metadata: ObjectMeta | None = None
     spec: QuotaSpec | None = None
     status: QuotaStatus | None = None
 
 
 class ClusterQuota(Struct):
-    metadata: Meta | None = None
+    metadata: ObjectMeta | None = None
     spec: ClusterQuotaSpec | None = None
     status: ClusterQuotaStatus | None = None
 
@@ -160,7 +134,7 @@ class _Whole(Struct):
 
 
 class _Applied(Struct):
-    metadata: Meta
+    metadata: ObjectMeta
     spec: object = None
     status: dict[str, object] | None = None
 
@@ -169,10 +143,10 @@ _APPLIED: Final = msgspec.json.Decoder(_Applied)
 
 
 def decode_quota(kind: QuotaKind, body: bytes) -> QuotaObject:
-    """Read a quota of an API server. Raises `FieldError` or another `ValueError`.
+    """Decode a quota from an API server. Raises `FieldError` or another `ValueError`.
 
-    An amount below zero is read as it stands: the schema of AAQ's kinds allows it, and a
-    quota that lets nothing in is safer than one that nobody can read.
+    A negative limit is accepted: the schema of AAQ's kinds allows it, and a quota that admits
+    nothing is safer than one that is ignored.
     """
     if kind is QuotaKind.CLUSTER:
         read = _from_cluster_quota(decode_body(body, ClusterQuota))
@@ -194,7 +168,7 @@ def decode_applied_quota(body: bytes) -> AppliedQuota:
 
 
 def quota_in_manifest(kind: QuotaKind, value: Value) -> QuotaObject:
-    """Read a quota that somebody wrote. Raises `FieldError`, also for limits below zero."""
+    """Decode a quota from a manifest. Raises `FieldError`, also for negative limits."""
     if kind is QuotaKind.CLUSTER:
         read, parent = _from_cluster_quota(shaped(value, ClusterQuota)), "spec.quota"
     else:
@@ -207,10 +181,10 @@ def quota_in_manifest(kind: QuotaKind, value: Value) -> QuotaObject:
 
 
 def _from_namespaced_quota(kind: QuotaKind, raw: NamespacedQuota) -> QuotaObject:
-    meta, spec = raw.metadata or Meta(), raw.spec or QuotaSpec()
+    meta, spec = raw.metadata or ObjectMeta(), raw.spec or QuotaSpec()
     order, order_problem = _order(meta)
     quota = Quota(
-        key=QuotaKey(kind, meta.namespace or "", _name(meta)),
+        key=QuotaKey(kind, meta.namespace or "", required_name(meta)),
         uid=meta.uid or "",
         hard=decode_resources(spec.hard, "spec.hard"),
         scopes=_scopes(spec),
@@ -222,15 +196,15 @@ def _from_namespaced_quota(kind: QuotaKind, raw: NamespacedQuota) -> QuotaObject
 
 
 def _from_cluster_quota(raw: ClusterQuota) -> QuotaObject:
-    meta, spec = raw.metadata or Meta(), raw.spec or ClusterQuotaSpec()
+    meta, spec = raw.metadata or ObjectMeta(), raw.spec or ClusterQuotaSpec()
     if spec.quota is None:
         raise FieldError("spec.quota", "required, but missing")
     if spec.selector is None:
-        # Not the same as an empty one, which means every namespace.
+        # An empty selector, in contrast, selects every namespace.
         raise FieldError("spec.selector", "required, but missing")
     order, order_problem = _order(meta)
     quota = Quota(
-        key=QuotaKey(QuotaKind.CLUSTER, "", _name(meta)),
+        key=QuotaKey(QuotaKind.CLUSTER, "", required_name(meta)),
         uid=meta.uid or "",
         hard=decode_resources(spec.quota.hard, "spec.quota.hard"),
         scopes=_scopes(spec.quota),
@@ -244,13 +218,7 @@ def _from_cluster_quota(raw: ClusterQuota) -> QuotaObject:
     return _assembled(quota, meta, order_problem, report)
 
 
-def _name(meta: Meta) -> str:
-    if not meta.name:
-        raise FieldError("metadata.name", "required, but missing")
-    return meta.name
-
-
-def _order(meta: Meta) -> tuple[Order, str]:
+def _order(meta: ObjectMeta) -> tuple[Order, str]:
     text = (meta.annotations or {}).get(ORDER_ANNOTATION)
     if not text:
         return Order.BACKFILL, ""
@@ -311,7 +279,7 @@ def _readable(read: Callable[[], _Report]) -> _Report:
 
 
 def _report(
-    total: Totals, conditions: list[RawCondition] | None, summary: str | None, path: str = "status"
+    total: Totals, conditions: list[Condition] | None, summary: str | None, path: str = "status"
 ) -> _Report:
     return _Report(
         total=_totals(total, path),
@@ -341,7 +309,7 @@ def _totals(raw: Totals, path: str) -> Reported:
     )
 
 
-def _condition(raw: RawCondition, path: str) -> ReportedCondition:
+def _condition(raw: Condition, path: str) -> ReportedCondition:
     return ReportedCondition(
         type=raw.type or "",
         status=raw.status or "",
@@ -352,7 +320,7 @@ def _condition(raw: RawCondition, path: str) -> ReportedCondition:
     )
 
 
-def _assembled(quota: Quota, meta: Meta, order_problem: str, report: _Report) -> QuotaObject:
+def _assembled(quota: Quota, meta: ObjectMeta, order_problem: str, report: _Report) -> QuotaObject:
     return QuotaObject(
         quota=quota,
         resource_version=meta.resource_version or "",
@@ -371,13 +339,13 @@ def _assembled(quota: Quota, meta: Meta, order_problem: str, report: _Report) ->
     )
 
 
-def _owner_uid(meta: Meta) -> str:
-    controllers = (owner for owner in meta.owner_references or () if owner.controller)
-    return next((owner.uid or "" for owner in controllers), "")
+def _owner_uid(meta: ObjectMeta) -> str:
+    owner = controller_of(meta)
+    return (owner and owner.uid) or ""
 
 
-def _created_at(meta: Meta) -> datetime | None:
-    """Only for show, so that a quota is not lost over it."""
+def _created_at(meta: ObjectMeta) -> datetime | None:
+    """The creation time. An invalid one is ignored, because it is only displayed."""
     try:
         return decode_time(meta.creation_timestamp, "metadata.creationTimestamp")
     except FieldError:

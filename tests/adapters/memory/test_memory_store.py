@@ -11,8 +11,8 @@ import pytest
 
 from bursar.adapters.memory.admission import Admitted, Operation, Refused
 from bursar.adapters.memory.manifests import UnknownKindError, load_manifests
-from bursar.adapters.memory.saving import SavedStateError, load, save
 from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.adapters.memory.snapshot_file import SavedStateError, load, save
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import (
     ClusterError,

@@ -5,7 +5,6 @@ webhook does the same, and the API server shows only such a message to the pod's
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -18,13 +17,14 @@ from bursar.core.peerpods.decision import ANNOTATIONS_READ, Denied, Rewrite
 from bursar.core.peerpods.record import RECORD_ANNOTATION
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.wire.admission import (
-    AnswerToMany,
-    Asked,
+    AdmissionDecision,
     ObjectError,
+    ResponseTemplate,
+    Review,
     ReviewError,
     decode_review,
-    encode_answer,
-    encode_answer_to_many,
+    encode_response,
+    encode_response_template,
 )
 from bursar.wire.documents.tree import Value
 from bursar.wire.peerpods.json_patch import patch_between
@@ -48,18 +48,9 @@ NOTHING_TO_DECODE: Final = "there is no content to decode"
 """Upstream's message for a review without an object."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Response:
-    is_allowed: bool = False
-    code: int = HTTPStatus.OK
-    message: str = ""
-    warnings: tuple[str, ...] = ()
-    patch: Sequence[object] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    response: _Response
+    decision: AdmissionDecision
     end: str
     """The label value under which the outcome is counted."""
     overwritten: int = 0
@@ -99,11 +90,11 @@ def peer_pod_routes(settings: PeerPodSettings, counts: PeerPodCounts) -> Routes:
         if asked is not None:
             ending = known.ending_of(asked, len(request.body))
             counts.add(ending.end, ending.overwritten)
-            return Response(ending.answer.to(asked.uid), content_type=JSON)
+            return Response(ending.answer.with_uid(asked.uid), content_type=JSON)
         # The quick decoder refused the review; the slow one tells why.
         spoken, outcome = _reviewed(request, settings)
         counts.add(outcome.end, outcome.overwritten)
-        return Response(encode_answer(spoken, outcome.response), content_type=JSON)
+        return Response(encode_response(spoken, outcome.decision), content_type=JSON)
 
     return {("POST", PEER_PODS_PATH): Route(review, BODY_BYTES_MAX + REFUSED_BYTES_MAX)}
 
@@ -115,7 +106,7 @@ def peer_pod_routes(settings: PeerPodSettings, counts: PeerPodCounts) -> Routes:
 class _Ending:
     """An encoded outcome: bytes take less memory in the cache than the values."""
 
-    answer: AnswerToMany
+    answer: ResponseTemplate
     end: str
     overwritten: int
 
@@ -142,7 +133,7 @@ class _KnownPods:
 
     def _ending(self, asked: PeerPodReview) -> _Ending:
         outcome = _outcome(asked.pod, self._settings)
-        answer = encode_answer_to_many(asked.api_version, outcome.response)
+        answer = encode_response_template(asked.api_version, outcome.decision)
         return _Ending(answer, outcome.end, outcome.overwritten)
 
 
@@ -170,7 +161,7 @@ def _likeness(asked: PeerPodReview, review_bytes: int) -> bytes | None:
 # ------------------------------------------------------------------ one pod
 
 
-def _reviewed(request: Request, settings: PeerPodSettings) -> tuple[Asked | None, _Outcome]:
+def _reviewed(request: Request, settings: PeerPodSettings) -> tuple[Review | None, _Outcome]:
     """The review, as far as it could be decoded, and the outcome."""
     problem = _problem(request)
     if problem is not None:
@@ -201,7 +192,9 @@ def _problem(request: Request) -> _Outcome | None:
 
 
 def _failure(code: int, message: str, end: str = "error") -> _Outcome:
-    return _Outcome(_Response(code=code, message=printable(message, MESSAGE_LENGTH_MAX)), end)
+    return _Outcome(
+        AdmissionDecision(code=code, message=printable(message, MESSAGE_LENGTH_MAX)), end
+    )
 
 
 def _outcome(pod: dict[str, Value], settings: PeerPodSettings) -> _Outcome:
@@ -212,11 +205,11 @@ def _outcome(pod: dict[str, Value], settings: PeerPodSettings) -> _Outcome:
         case Rewrite(warnings=warnings):
             patch = patch_between(pod, after)
             shown = tuple(printable(each, MESSAGE_LENGTH_MAX) for each in warnings)
-            response = _Response(is_allowed=True, warnings=shown, patch=patch)
+            response = AdmissionDecision(is_allowed=True, warnings=shown, patch=patch)
             end = "rewritten" if patch else "unchanged"
             return _Outcome(response, end, _overwritten(pod, decision))
         case _:
-            return _Outcome(_Response(is_allowed=True), "untouched")
+            return _Outcome(AdmissionDecision(is_allowed=True), "untouched")
 
 
 def _overwritten(pod: dict[str, Value], decision: Rewrite) -> int:

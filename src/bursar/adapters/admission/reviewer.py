@@ -9,9 +9,8 @@ from bursar.app.admission.pods import (
     NO_GROWTH,
     ONLY_ONE_AAQ,
     Installation,
-    ReservationDesk,
     ResizeRequest,
-    Verdict,
+    ResizeReservations,
     WhenUnreachable,
     judge_creation,
     judge_growth,
@@ -23,12 +22,13 @@ from bursar.app.quota.kinds import GROUP
 from bursar.core.model.pod import Pod
 from bursar.core.quota.quota import QuotaKind
 from bursar.wire.admission import (
+    AdmissionDecision,
     ObjectError,
     Review,
-    decode_pod_facts,
+    decode_gated_pod,
     decode_quota_text,
     decode_review,
-    encode_answer,
+    encode_response,
 )
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.structs.fields import FieldError
@@ -51,19 +51,19 @@ class Reviewer:
 
     installation: Installation
     quotas: QuotaCheck
-    desk: ReservationDesk
+    desk: ResizeReservations
     when_unreachable: WhenUnreachable = WhenUnreachable.DENY
 
-    async def answer(self, body: bytes) -> tuple[bytes, Verdict]:
+    async def answer(self, body: bytes) -> tuple[bytes, AdmissionDecision]:
         """Return the response and its verdict. Raises `ReviewError`, `UnanswerableError`."""
         review = decode_review(body)
         try:
-            verdict = await self._judge(review)
+            decision = await self._judge(review)
         except (ObjectError, FieldError) as error:
             raise UnanswerableError(f"could not generate admission response: {error}") from None
-        return encode_answer(review, verdict), verdict
+        return encode_response(review, decision), decision
 
-    async def _judge(self, review: Review) -> Verdict:
+    async def _judge(self, review: Review) -> AdmissionDecision:
         if review.kind == "Pod" and not review.group:
             return await self._judge_pod(review)
         if review.group in ("", GROUP):
@@ -76,23 +76,23 @@ class Reviewer:
             f"AAQ webhook doesn't recongnize request: {review.subject}"
         )
 
-    async def _judge_pod(self, review: Review) -> Verdict:
+    async def _judge_pod(self, review: Review) -> AdmissionDecision:
         if review.operation == CREATE:
-            pod = decode_pod_facts(review.object)
+            pod = decode_gated_pod(review.object)
             return judge_creation(pod.gates, pod.node_name, review.namespace, self.installation)
         if review.operation == UPDATE and review.subresource == RESIZE:
             return await self._judge_resize(review)
-        before, after = decode_pod_facts(review.old_object), decode_pod_facts(review.object)
+        before, after = decode_gated_pod(review.old_object), decode_gated_pod(review.object)
         return judge_update(before.gates, after.gates, review.username, self.installation)
 
-    async def _judge_resize(self, review: Review) -> Verdict:
+    async def _judge_resize(self, review: Review) -> AdmissionDecision:
         if not may_grow(_decode_pod(review.old_object), _decode_pod(review.object)):
             return NO_GROWTH
         request = ResizeRequest(
             id=review.uid,
             namespace=review.namespace,
             name=review.name,
-            uid=decode_pod_facts(review.old_object).uid,
+            uid=decode_gated_pod(review.old_object).uid,
             old=review.old_object,
             new=review.object,
             is_dry_run=review.is_dry_run,

@@ -8,16 +8,15 @@ from typing import Final, TypeAlias
 from bursar.adapters.admission.reviewer import UnanswerableError
 from bursar.adapters.serving.message import JSON, Request, Response, Route, Routes, refusal
 from bursar.adapters.serving.probes import probe_routes
-from bursar.app.admission.pods import Verdict
-from bursar.wire.admission import ReviewError
+from bursar.wire.admission import AdmissionDecision, ReviewError
 
 REVIEW_PATHS: Final = ("/serve-path", "/gate", "/validate")
 """AAQ's path, and one for each kind of webhook configuration. All three behave the same."""
 BODY_BYTES_MAX: Final = 3 * 2**20
 """A review holds an object twice. An API server stores none above 1.5 MiB by default."""
 
-Answer: TypeAlias = Callable[[bytes], Awaitable[tuple[bytes, Verdict]]]
-"""Returns the response to a review and its verdict. Raises `ReviewError`, `UnanswerableError`."""
+Answer: TypeAlias = Callable[[bytes], Awaitable[tuple[bytes, AdmissionDecision]]]
+"""Returns the response to a review and its decision. Raises `ReviewError`, `UnanswerableError`."""
 
 
 class ReviewCounts:
@@ -60,9 +59,9 @@ async def _review(request: Request, answer: Answer) -> tuple[Response, str]:
         problem = f'Content-Type: "{request.content_type}" should be "{JSON}"'
         return refusal(HTTPStatus.BAD_REQUEST, problem), "error"
     try:
-        body, verdict = await answer(request.body)
+        body, decision = await answer(request.body)
     except ReviewError as error:
         return refusal(HTTPStatus.BAD_REQUEST, str(error)), "error"
     except UnanswerableError as error:
         return refusal(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)), "error"
-    return Response(body, content_type=JSON), "allowed" if verdict.is_allowed else "denied"
+    return Response(body, content_type=JSON), "allowed" if decision.is_allowed else "denied"

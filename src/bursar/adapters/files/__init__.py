@@ -1,1 +1,1 @@
-"""Manifests on disk and on standard input."""
+"""Reading manifests from files, folders and standard input."""

@@ -1,8 +1,8 @@
-"""What the command line's `-f` reads: pods, nodes, workloads and quotas, from many sources.
+"""Reading the manifests of `-f`: pods, nodes, workloads, quotas and namespaces.
 
-Whatever is wrong with a source, the answer is one `ManifestError` whose text is
-one short line: where, which object, which field, and why. It is safe to print,
-and of the manifest it quotes only a quantity, a time, a kind or a name.
+Every problem with a source raises `ManifestError`. Its message is one short line with the place,
+the object, the field and the reason. It is safe to print: of the manifest it quotes only a
+quantity, a time, a kind or a name.
 """
 
 from collections import Counter
@@ -42,16 +42,16 @@ _PROBLEM_LENGTH_MAX: Final = 512
 
 
 class ManifestError(Exception):
-    """A source, or an object in it, that cannot be read."""
+    """A source, or an object in it, that cannot be read. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where an object was read."""
+    """The place of an object in its source."""
 
     source: str
     document: int
-    """Its number in the source, from 1."""
+    """The number of the YAML or JSON document in the source, from 1."""
     line: int
 
     def __str__(self) -> str:
@@ -60,29 +60,24 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifests:
-    """What was read, in the order of reading; each origin is that of the object beside it."""
+    """The objects of the kinds that Bursar reads, in the order of reading."""
 
     pods: tuple[Pod, ...] = ()
-    pod_origins: tuple[Origin, ...] = ()
     nodes: tuple[Node, ...] = ()
-    node_origins: tuple[Origin, ...] = ()
     templates: tuple[WorkloadTemplate, ...] = ()
-    """Pods that workloads would make, with their owner and how many."""
-    template_origins: tuple[Origin, ...] = ()
+    """Pod templates of workloads, with owner and number of replicas."""
     quotas: tuple[QuotaObject, ...] = ()
-    quota_origins: tuple[Origin, ...] = ()
     namespaces: tuple[NamespaceObject, ...] = ()
-    namespace_origins: tuple[Origin, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
-    """Kinds that are not read, sorted, and how many there were of each."""
+    """The number of objects of each kind that Bursar does not read, sorted by kind."""
 
 
 def read_objects_as_written(
     paths: Sequence[str], stdin: BinaryIO
 ) -> tuple[tuple[dict[str, Json], Origin], ...]:
-    """Every object in the sources, of whatever kind, as plain data. Raises `ManifestError`.
+    """All objects of the sources, of any kind, as plain data. Raises `ManifestError`.
 
-    What Bursar reads of an object is checked all the same.
+    The fields that Bursar reads are validated as in `read_manifests`.
     """
     return tuple(
         ({name: _plain(value) for name, value in body.items()}, origin)
@@ -98,7 +93,7 @@ def read_exact_objects(
 
 
 def _plain(value: Value) -> Json:
-    """The same data without what only readers of quantities need: the text of a number."""
+    """The value with floats for numbers that were kept as text."""
     match value:
         case Number():
             return float(value.text) if value.meaning is None else value.meaning
@@ -111,105 +106,100 @@ def _plain(value: Value) -> Json:
 
 
 def read_manifests(paths: Sequence[str], stdin: BinaryIO) -> Manifests:
-    """Read files, the manifests in folders, and standard input for `-`, in that order.
+    """Read files, folders and standard input (`-`), in the given order.
 
-    Raises `ManifestError` for the first thing that is wrong, and for a source without objects.
+    Raises `ManifestError` for the first problem, and for a source without objects.
     """
     return _read_all(paths, stdin).manifests()
 
 
-def _read_all(paths: Sequence[str], stdin: BinaryIO) -> "_Shelf":
-    shelf = _Shelf()
+def _read_all(paths: Sequence[str], stdin: BinaryIO) -> "_Collected":
+    collected = _Collected()
     try:
         for path in paths:
-            _read_path(path, stdin, shelf)
+            _read_path(path, stdin, collected)
     except SourceError as error:
         name = printable(error.name, _NAME_LENGTH_MAX)
         raise ManifestError(f"{name}: {printable(error.problem, _PROBLEM_LENGTH_MAX)}") from None
-    return shelf
+    return collected
 
 
 @dataclass(slots=True)
-class _Shelf:
-    """What was read so far."""
+class _Collected:
+    """The objects that were read so far."""
 
-    pods: list[tuple[Pod, Origin]] = field(default_factory=list)
-    nodes: list[tuple[Node, Origin]] = field(default_factory=list)
-    templates: list[tuple[WorkloadTemplate, Origin]] = field(default_factory=list)
-    quotas: list[tuple[QuotaObject, Origin]] = field(default_factory=list)
-    namespaces: list[tuple[NamespaceObject, Origin]] = field(default_factory=list)
+    pods: list[Pod] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    templates: list[WorkloadTemplate] = field(default_factory=list)
+    quotas: list[QuotaObject] = field(default_factory=list)
+    namespaces: list[NamespaceObject] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     written: list[tuple[dict[str, Value], Origin]] = field(default_factory=list)
     is_stdin_read: bool = False
 
-    def put(self, entry: Entry, origin: Origin) -> None:
+    def add(self, entry: Entry, origin: Origin) -> None:
         self.written.append((entry.value, origin))
         decoded = entry.decoded
         if isinstance(decoded, Pod):
-            self.pods.append((decoded, origin))
+            self.pods.append(decoded)
         elif isinstance(decoded, Node):
-            self.nodes.append((decoded, origin))
+            self.nodes.append(decoded)
         elif isinstance(decoded, WorkloadTemplate):
-            self.templates.append((decoded, origin))
+            self.templates.append(decoded)
         elif isinstance(decoded, QuotaObject):
-            self.quotas.append((decoded, origin))
+            self.quotas.append(decoded)
         elif isinstance(decoded, NamespaceObject):
-            self.namespaces.append((decoded, origin))
+            self.namespaces.append(decoded)
         else:
             self.skipped[decoded.kind] += 1
 
     def manifests(self) -> Manifests:
         return Manifests(
-            pods=tuple(pod for pod, _ in self.pods),
-            pod_origins=tuple(origin for _, origin in self.pods),
-            nodes=tuple(node for node, _ in self.nodes),
-            node_origins=tuple(origin for _, origin in self.nodes),
-            templates=tuple(template for template, _ in self.templates),
-            template_origins=tuple(origin for _, origin in self.templates),
-            quotas=tuple(quota for quota, _ in self.quotas),
-            quota_origins=tuple(origin for _, origin in self.quotas),
-            namespaces=tuple(namespace for namespace, _ in self.namespaces),
-            namespace_origins=tuple(origin for _, origin in self.namespaces),
+            pods=tuple(self.pods),
+            nodes=tuple(self.nodes),
+            templates=tuple(self.templates),
+            quotas=tuple(self.quotas),
+            namespaces=tuple(self.namespaces),
             skipped=tuple(sorted(self.skipped.items())),
         )
 
 
-def _read_path(path: str, stdin: BinaryIO, shelf: _Shelf) -> None:
+def _read_path(path: str, stdin: BinaryIO, collected: _Collected) -> None:
     if path == sources.STDIN:
-        if shelf.is_stdin_read:
+        if collected.is_stdin_read:
             raise SourceError(sources.STDIN_NAME, "can be read only once")
-        shelf.is_stdin_read = True
+        collected.is_stdin_read = True
         chunks = sources.chunks_of_stream(stdin)
-        if not _read_source(sources.STDIN_NAME, chunks, shelf):
+        if not _read_source(sources.STDIN_NAME, chunks, collected):
             raise SourceError(sources.STDIN_NAME, "no Kubernetes object in it")
     elif sources.is_folder(path):
-        _read_folder(path, shelf)
-    elif not _read_file(path, shelf):
+        _read_folder(path, collected)
+    elif not _read_file(path, collected):
         raise SourceError(path, "no Kubernetes object in it")
 
 
-def _read_folder(folder: str, shelf: _Shelf) -> None:
-    """A file without objects is fine in a folder, unless all are so."""
+def _read_folder(folder: str, collected: _Collected) -> None:
+    """Read the manifests of a folder. At least one of them must have an object."""
     paths = sources.manifests_in(folder)
     if not paths:
         extensions = ", ".join(sources.EXTENSIONS)
         raise SourceError(folder, f"no manifest in this folder (looked for {extensions})")
-    if not sum(_read_file(path, shelf) for path in paths):
+    if not sum(_read_file(path, collected) for path in paths):
         raise SourceError(folder, "no Kubernetes object in the manifests of this folder")
 
 
-def _read_file(path: str, shelf: _Shelf) -> int:
+def _read_file(path: str, collected: _Collected) -> int:
     with closing(sources.chunks_of_file(path, bytes_max=SOURCE_BYTES_MAX)) as chunks:
-        return _read_source(path, chunks, shelf)
+        return _read_source(path, chunks, collected)
 
 
-def _read_source(name: str, chunks: Iterable[bytes], shelf: _Shelf) -> int:
-    """Put all objects of a source on the shelf; how many documents it had that are not empty."""
+def _read_source(name: str, chunks: Iterable[bytes], collected: _Collected) -> int:
+    """Read all objects of a source and return the number of its non-empty documents."""
     count = 0
     try:
         for document in read_documents(chunks):
             count += 1
-            _read_document(name, document, shelf)
+            _read_document(name, document, collected)
     except DocumentError as error:
         raise _manifest_error(name, error, "") from None
     except ObjectError as error:
@@ -217,9 +207,9 @@ def _read_source(name: str, chunks: Iterable[bytes], shelf: _Shelf) -> int:
     return count
 
 
-def _read_document(name: str, document: Document, shelf: _Shelf) -> None:
+def _read_document(name: str, document: Document, collected: _Collected) -> None:
     for entry in read_objects(document):
-        shelf.put(entry, Origin(source=name, document=document.number, line=entry.place.line))
+        collected.add(entry, Origin(source=name, document=document.number, line=entry.place.line))
 
 
 def _manifest_error(

@@ -1,7 +1,7 @@
-"""Where manifests come from: files, the manifests in a folder, and standard input.
+"""Bytes of manifests: from files, from the manifests in a folder, and from standard input.
 
-A folder is not descended into, as with `kubectl -f`. Pipes and devices in it are
-passed over, for reading one may wait for ever; named directly, a pipe is read.
+As with `kubectl -f`, subfolders are not read. Pipes and devices in a folder are skipped, because
+reading them may never end. A pipe that is named directly is read.
 """
 
 import os
@@ -17,7 +17,7 @@ CHUNK_BYTES: Final = 2**16
 
 
 class SourceError(Exception):
-    """A source that cannot be read: which one, and why."""
+    """A source that cannot be read."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"{name}: {problem}")
@@ -26,7 +26,7 @@ class SourceError(Exception):
 
 
 def is_folder(path: str) -> bool:
-    """Whether the path is a folder. Raises `SourceError` if there is nothing at that path."""
+    """Whether the path is a folder. Raises `SourceError` if it does not exist."""
     try:
         return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116 - a Path would make "" of "."
     except (OSError, ValueError) as error:
@@ -34,7 +34,7 @@ def is_folder(path: str) -> bool:
 
 
 def manifests_in(folder: str) -> list[str]:
-    """The paths of the manifests directly in a folder, in the order of their names."""
+    """The paths of the manifests directly in a folder, sorted by name."""
     try:
         return [
             str(path)
@@ -46,23 +46,23 @@ def manifests_in(folder: str) -> list[str]:
 
 
 def chunks_of_file(path: str, *, bytes_max: int) -> Generator[bytes]:
-    """Read a file piece by piece; one known to be larger than `bytes_max` not at all.
+    """Read a file in chunks. Raises `SourceError` if it is larger than `bytes_max`.
 
-    A pipe or a device tells no size and may go on for ever, so bytes are counted as well.
+    The size of a pipe or a device is not known in advance, so the bytes are counted as well.
     """
     try:
         with Path(path).open("rb") as file:
-            _require_room(path, os.fstat(file.fileno()).st_size, bytes_max)
+            _require_size(path, os.fstat(file.fileno()).st_size, bytes_max)
             size = 0
             for chunk in chunks_of_stream(file, path):
                 size += len(chunk)
-                _require_room(path, size, bytes_max)
+                _require_size(path, size, bytes_max)
                 yield chunk
     except OSError as error:
         raise _refusal(path, error) from None
 
 
-def _require_room(path: str, size: int, bytes_max: int) -> None:
+def _require_size(path: str, size: int, bytes_max: int) -> None:
     if size > bytes_max:
         raise SourceError(path, f"larger than {bytes_max} bytes")
 
@@ -76,6 +76,6 @@ def chunks_of_stream(stream: BinaryIO, name: str = STDIN_NAME) -> Iterator[bytes
 
 
 def _refusal(name: str, error: OSError | ValueError) -> SourceError:
-    """Say what the system says, without its number and without the path once more."""
+    """The operating system's message without errno and path."""
     reason = error.strerror if isinstance(error, OSError) else None
     return SourceError(name, (reason or str(error)).lower())

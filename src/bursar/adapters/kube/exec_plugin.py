@@ -20,7 +20,12 @@ from bursar.adapters.client_auth.credentials import REJECT_SECONDS, bearer, is_s
 from bursar.adapters.client_auth.tls import ClientCertificate
 from bursar.adapters.http1.request import Headers
 from bursar.app.cluster.ports import Clock, UnauthorizedError
-from bursar.wire.cluster.exec_credential import Answer, AnswerError, decode_answer, encode_question
+from bursar.wire.cluster.exec_credential import (
+    ExecCredential,
+    ExecCredentialError,
+    decode_exec_credential,
+    encode_exec_info,
+)
 from bursar.wire.cluster.kubeconfig import Plain
 from bursar.wire.structs.fields import printable
 
@@ -61,11 +66,11 @@ class Plugin:
     seconds_max: float = RUN_SECONDS_MAX
     """Timeout of a run that is not interactive."""
 
-    async def run(self) -> Answer:
+    async def run(self) -> ExecCredential:
         """Run it once. Raises `UnauthorizedError`."""
         is_interactive = self._is_interactive()
         program = self._program()
-        question = encode_question(
+        question = encode_exec_info(
             self.api_version, is_interactive=is_interactive, cluster=self.cluster
         )
         try:
@@ -85,8 +90,8 @@ class Plugin:
         seconds = INTERACTIVE_SECONDS_MAX if is_interactive else self.seconds_max
         output = await self._output(process, seconds)
         try:
-            return decode_answer(output, self.api_version)
-        except AnswerError as error:
+            return decode_exec_credential(output, self.api_version)
+        except ExecCredentialError as error:
             raise self.error(f"its output is not an ExecCredential: {error}") from None
 
     def error(self, problem: str) -> UnauthorizedError:
@@ -195,7 +200,7 @@ class ExecCredentials:
     def _is_fresh(self, issued: "_Issued") -> bool:
         return issued.renew_at is None or self._clock.now() < issued.renew_at
 
-    def _accept(self, answer: Answer) -> "_Issued":
+    def _accept(self, answer: ExecCredential) -> "_Issued":
         if not is_sendable(answer.token):
             raise self._plugin.error("status.token cannot be sent: it has control characters")
         certificate = None

@@ -1,12 +1,12 @@
-"""Admission: functions of ours that see every write before it is stored.
+"""Admission plugins of the embedded cluster: functions that see every write before it is stored.
 
-First all that may change the object, in the order they were given; then, on the
-result, all that may only refuse. The first refusal ends it. They are called again
-if the object changed in the meantime, so they must be able to run twice.
+Mutating plugins run first, in the order in which they were given. Validating plugins then see
+the result. The first refusal ends the write. If the object changes meanwhile, all plugins run
+again, so a plugin must be able to run twice.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -25,7 +25,7 @@ class Operation(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A write that wants to be admitted. The objects are not to be changed in place."""
+    """A write before admission. A plugin must not change the objects in place."""
 
     operation: Operation
     resource: Resource
@@ -33,14 +33,14 @@ class Request:
     key: Key
     old: JsonObject | None
     new: JsonObject | None
-    """None when the object is deleted. Without a uid while it is created and may be changed."""
+    """None when the object is deleted. During creation, mutating plugins see it without a uid."""
     is_dry_run: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
     body: JsonObject | None = None
-    """The object to store instead, from those who may change it."""
+    """The changed object of a mutating plugin; None if it changed nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,22 +53,14 @@ class Refused:
 Admission: TypeAlias = Callable[[Request], Awaitable[Admitted | Refused]]
 
 
-async def asked(chain: tuple[Admission, ...], request: Request) -> Request:
-    """Ask everybody; the request as it is after them. Raises for the first refusal."""
+async def admitted(chain: tuple[Admission, ...], request: Request) -> Request:
+    """The request after all plugins. Raises `ClusterError` for the first refusal."""
     for admission in chain:
-        verdict = await admission(request)
-        if isinstance(verdict, Refused):
-            raise _refusal(request, verdict)
-        if verdict.body is not None:
-            request = Request(
-                operation=request.operation,
-                resource=request.resource,
-                subresource=request.subresource,
-                key=request.key,
-                old=request.old,
-                new=verdict.body,
-                is_dry_run=request.is_dry_run,
-            )
+        answer = await admission(request)
+        if isinstance(answer, Refused):
+            raise _refusal(request, answer)
+        if answer.body is not None:
+            request = replace(request, new=answer.body)
     return request
 
 

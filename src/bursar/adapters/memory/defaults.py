@@ -1,4 +1,4 @@
-"""What the API server fills into objects of a kind when they are created."""
+"""Defaults that the API server sets on objects of some kinds at creation."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ def created(kind: Kind, body: JsonObject, now: datetime) -> JsonObject:
 
 
 def changed(kind: Kind, body: JsonObject) -> JsonObject:
-    """What is filled in again with every change."""
+    """The object with the defaults that the API server sets again on every change."""
     return _secret(body) if kind.resource == SECRETS else body
 
 

@@ -1,15 +1,15 @@
-"""Which kinds the embedded cluster knows: the built-in ones, and those CRDs bring.
+"""The kinds that the embedded cluster serves: built-in kinds, and kinds that CRDs define.
 
-A kind says how its objects behave: whether their status is written apart, whether
-they count generations, which fields can be selected by. There is no schema of the
-built-in kinds: fields nobody reads are stored as they come.
+A kind has settings for how its objects behave: whether status is a subresource, whether
+`metadata.generation` is counted, which field selectors exist. Built-in kinds have no schema:
+fields that Bursar does not read are stored unchecked.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bursar.adapters.memory import faults
+from bursar.adapters.memory import errors
 from bursar.adapters.memory.objects.patches import JsonObject
 from bursar.app.cluster.ports import Resource
 
@@ -22,31 +22,31 @@ class Kind:
 
     resource: Resource
     has_status: bool = False
-    """Status is written through the subresource only."""
+    """Status is a subresource: only writes to it change the status."""
     status_at_creation: bool = False
-    """A status given at creation is kept, though it is written apart later."""
+    """A status in the created object is kept, although status is a subresource."""
     counts_generation: bool = False
     annotations_count: bool = False
-    """A change of annotations is a new generation, too."""
+    """A change of annotations increments `metadata.generation`."""
     has_label_name: bool = False
-    """Names are RFC 1123 labels, that is, without dots."""
+    """Names are RFC 1123 labels, which have no dots."""
     has_spec: bool = False
-    """A spec is there even if nobody wrote one."""
+    """An object without a spec is stored with an empty one."""
     needs_revision: bool = False
-    """Whoever takes the revision out of an object cannot update it."""
+    """An update must contain a resourceVersion."""
     has_free_finalizers: bool = False
-    """Finalizers of ours need no domain in front of them."""
+    """Finalizers need no domain prefix."""
     is_graceful: bool = False
-    """Deletion gives whoever runs the object time to let go."""
+    """Deletion has a grace period, in which the node stops the object."""
     is_custom: bool = False
     fields: tuple[str, ...] | None = None
-    """What can be selected by; None for kinds that know only the common fields."""
+    """Field selectors of the kind; None if there are only those that all kinds have."""
     schema: Mapping[str, Any] = field(default_factory=dict)
-    """Of a custom kind, its OpenAPI schema: it says which lists are keyed."""
+    """The OpenAPI schema of a custom kind. Server-side apply reads list keys from it."""
 
     @property
     def place(self) -> str:
-        """Where the objects are kept, whichever version they are asked for in."""
+        """The key under which the objects are stored, without the API version."""
         return str(self.resource)
 
 
@@ -63,7 +63,7 @@ CONFIG_MAPS: Final = _core("configmaps", "ConfigMap")
 SECRETS: Final = _core("secrets", "Secret")
 SERVICE_ACCOUNTS: Final = _core("serviceaccounts", "ServiceAccount")
 BINDINGS: Final = _core("bindings", "Binding")
-"""Only created: a binding puts a pod on a node and is not kept."""
+"""Bindings can only be created. A binding assigns a pod to a node and is not stored."""
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event")
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 PRIORITY_CLASSES: Final = Resource(
@@ -135,7 +135,7 @@ BUILT_IN: Final = (
 
 
 class Kinds:
-    """The kinds of one cluster, by where they are served and by what documents call them."""
+    """The kinds of one cluster, by resource and by the `apiVersion` and `kind` of documents."""
 
     def __init__(self) -> None:
         self._served: dict[tuple[str, str, str], Kind] = {}
@@ -157,19 +157,19 @@ class Kinds:
         del self._named[resource.api_version, resource.kind]
 
     def of(self, resource: Resource) -> Kind:
-        """The kind served there. Raises `NotFoundError`."""
+        """The kind of a resource. Raises `NotFoundError`."""
         kind = self._served.get((resource.group, resource.version, resource.plural))
         if kind is None:
-            raise faults.unknown_kind(resource)
+            raise errors.unknown_kind(resource)
         return kind
 
     def named(self, api_version: object, kind: object) -> Kind | None:
-        """The kind a document names with `apiVersion` and `kind`, if it is known."""
+        """The kind with this `apiVersion` and `kind`; None if there is none."""
         return self._named.get((str(api_version), str(kind)))
 
 
 def custom_kind(definition: JsonObject) -> Kind | None:
-    """The kind a CRD defines, in the version it stores; None if the CRD is not sound."""
+    """The kind that a CRD defines, in its storage version; None if the CRD is invalid."""
     spec = definition.get("spec")
     if not isinstance(spec, dict):
         return None

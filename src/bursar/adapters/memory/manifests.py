@@ -1,8 +1,8 @@
-"""Filling a cluster from manifests: what a person wrote, or what `kubectl get -o yaml` printed.
+"""Loading manifests into the embedded cluster, hand-written or from `kubectl get -o yaml`.
 
-Lists are opened. What stands in a manifest is believed: a status, a uid and a time of
-creation are kept, which a creation through the ports would drop. A namespace that
-objects stand in is made if no manifest brings it.
+Items of Lists become objects. Unlike a creation through the ports, loading keeps the status, uid
+and creation time of the manifest. A namespace that no manifest defines is created if an object
+names it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,23 +17,23 @@ from bursar.wire.structs.fields import quoted
 
 DEFAULT_NAMESPACE: Final = "default"
 _FIRST: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass", "Node")
-"""Kinds that others need; the rest is created in the order it came."""
+"""Kinds that other kinds depend on. They are created before all others."""
 
 
 def is_for_no_cluster(document: Json) -> bool:
-    """Whether it is a file that only Bursar reads, such as a catalogue of instance types."""
+    """Whether a document is read by Bursar itself and not stored, such as an InstanceCatalogue."""
     return isinstance(document, Mapping) and document.get("apiVersion") == API_VERSION
 
 
 class UnknownKindError(Exception):
-    """A document that is no object of a kind the cluster knows."""
+    """A document of a kind that the cluster does not serve."""
 
 
 async def load_manifests(cluster: MemoryCluster, documents: Iterable[Json]) -> int:
-    """Create everything the documents hold; how many objects. Raises `UnknownKindError`.
+    """Create all objects of the documents and return their number. Raises `UnknownKindError`.
 
-    A kind that is not known is refused before anything is created. An object that breaks
-    a rule raises as a creation does, and what came before it stays.
+    An unknown kind raises before any object is created. An invalid object raises as a creation
+    does; the objects before it stay.
     """
     entries = [*_recognised(cluster.objects.kinds, documents)]
     entries.sort(key=lambda entry: _rank(entry[0]))

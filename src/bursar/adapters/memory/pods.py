@@ -1,7 +1,7 @@
-"""Pods: defaulted, admitted and judged by the core, and stored as the JSON they came as.
+"""Pods of the embedded cluster: defaults, admission and validation by the core.
 
-Of a pod's JSON only what the core reads is looked at, and only resources, priority,
-overhead and a few fields every pod has are filled in.
+Pods are stored as JSON. Only the fields that the core reads are checked. Defaults are set for
+resources, priority, overhead and a few fields that every pod has.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from bursar.adapters.memory import faults
+from bursar.adapters.memory import errors
 from bursar.adapters.memory.kinds import NODES, PODS, PRIORITY_CLASSES, RUNTIME_CLASSES
 from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.objects.patches import JsonObject
@@ -49,40 +49,40 @@ _REJECTED: Final = "pod rejected: "
 
 
 class Lookup(Protocol):
-    """Other objects that decide about a pod."""
+    """Cluster-scoped objects that admission of pods depends on."""
 
     def find(self, resource: Resource, name: str) -> JsonObject | None:
-        """A cluster-wide object, if it is there."""
+        """A cluster-scoped object; None if it does not exist."""
 
     def all(self, resource: Resource) -> Iterable[JsonObject]:
-        """All objects of a cluster-wide kind."""
+        """All objects of a cluster-scoped kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodDocument:
-    """A pod in both forms: the JSON that is stored and what the core makes of it."""
+    """A pod as stored JSON and as the core's value."""
 
     body: JsonObject
     pod: Pod
 
 
 def read_pod(body: JsonObject, key: Key) -> PodDocument:
-    """The pod with its defaults, in the JSON as well. Raises `InvalidError` (400)."""
+    """The pod with defaults, in both forms. Raises `InvalidError` (400)."""
     spec = body.get("spec") or {}
     if not isinstance(spec, dict):
-        raise faults.undecodable(PODS, key, "spec: an object is expected")
+        raise errors.undecodable(PODS, key, "spec: an object is expected")
     body = {**body, "spec": {**dict(_SPEC_DEFAULTS), **spec}}
     if not body["spec"].get("schedulingGates"):
         body["spec"].pop("schedulingGates", None)
     try:
         pod = with_defaults(wire_pod.to_core(shaped(body, wire_pod.Pod)))
     except FieldError as error:
-        raise faults.undecodable(PODS, key, error.problem) from None
+        raise errors.undecodable(PODS, key, error.problem) from None
     return PodDocument(_with_resources(body, pod), pod)
 
 
 def _with_resources(body: JsonObject, pod: Pod) -> JsonObject:
-    """The JSON with the core's amounts, in the text the server stores."""
+    """The JSON with the core's amounts, spelt as the API server stores them."""
     spec = dict(body["spec"])
     for name, containers in (
         ("containers", pod.containers),
@@ -122,7 +122,7 @@ def admitted(body: JsonObject, key: Key, lookup: Lookup) -> JsonObject:
 
 
 def without_admitted(body: JsonObject) -> JsonObject:
-    """A pod that was stored elsewhere, without what admission here works out again."""
+    """A pod from another cluster, without the fields that admission sets again."""
     spec = dict(body.get("spec") or {})
     for name in ("priority", "preemptionPolicy", "overhead"):
         spec.pop(name, None)
@@ -133,7 +133,7 @@ def _set_priority(spec: JsonObject, key: Key, lookup: Lookup) -> None:
     name = spec.get("priorityClassName", "")
     chosen = lookup.find(PRIORITY_CLASSES, name) if name else None
     if name and chosen is None:
-        raise faults.forbidden(PODS, key, f"no PriorityClass with name {name} was found")
+        raise errors.forbidden(PODS, key, f"no PriorityClass with name {name} was found")
     if chosen is None:
         defaults = [each for each in lookup.all(PRIORITY_CLASSES) if each.get("globalDefault")]
         chosen = min(defaults, key=lambda each: int(each["value"]), default=None)
@@ -145,7 +145,7 @@ def _set_priority(spec: JsonObject, key: Key, lookup: Lookup) -> None:
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
             f"priority admission controller computed {value} from the given PriorityClass name"
         )
-        raise faults.forbidden(PODS, key, detail)
+        raise errors.forbidden(PODS, key, detail)
     spec["priority"] = value
     policy = None if chosen is None else chosen.get("preemptionPolicy")
     spec.setdefault("preemptionPolicy", policy or "PreemptLowerPriority")
@@ -155,15 +155,15 @@ def _set_runtime(spec: JsonObject, key: Key, lookup: Lookup) -> None:
     name = spec.get("runtimeClassName", "")
     runtime = lookup.find(RUNTIME_CLASSES, name) if name else None
     if name and runtime is None:
-        raise faults.forbidden(PODS, key, f'{_REJECTED}RuntimeClass "{name}" not found')
+        raise errors.forbidden(PODS, key, f'{_REJECTED}RuntimeClass "{name}" not found')
     overhead = ((runtime or {}).get("overhead") or {}).get("podFixed")
     stated = spec.get("overhead")
     if stated and not overhead:
         detail = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
-        raise faults.forbidden(PODS, key, _REJECTED + detail)
+        raise errors.forbidden(PODS, key, _REJECTED + detail)
     if stated and stated != overhead:
         detail = "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-        raise faults.forbidden(PODS, key, _REJECTED + detail)
+        raise errors.forbidden(PODS, key, _REJECTED + detail)
     if overhead:
         spec["overhead"] = overhead
     scheduling = (runtime or {}).get("scheduling") or {}
@@ -176,7 +176,7 @@ def _set_runtime(spec: JsonObject, key: Key, lookup: Lookup) -> None:
 
 
 def with_first_status(document: PodDocument, now: datetime) -> JsonObject:
-    """The pod as it begins its life."""
+    """The pod with the status that the API server sets at creation."""
     status: JsonObject = {"phase": "Pending", "qosClass": qos_class(document.pod).value}
     if document.pod.scheduling_gates:
         status["conditions"] = [
@@ -196,7 +196,7 @@ def _scheduled(status: str, now: datetime, **details: str) -> JsonObject:
 
 
 def creation_problems(document: PodDocument) -> list[Problem]:
-    """What the server would say; the core's rules, and that containers have a name and image."""
+    """Validation errors of a new pod: the core's rules, and name and image of containers."""
     return [*_container_problems(document.pod), *validate_pod(document.pod)]
 
 
@@ -222,7 +222,7 @@ def _unnamed(field: str, containers: Iterable[Container]) -> Iterator[Problem]:
 
 
 def update_problems(old: PodDocument, new: PodDocument) -> list[Problem]:
-    """Judge a change of the spec: little of it may change."""
+    """Validation errors of an update. Most fields of the spec are immutable."""
     problems = [*_container_problems(new.pod)]
     was, now = old.body["spec"], new.body["spec"]
     for name in _CONTAINER_LISTS:
@@ -272,7 +272,7 @@ def _node_selector_problems(
 
 
 def _changed_fields(was: JsonObject, now: JsonObject) -> list[str]:
-    """The fields of the spec that changed and may not."""
+    """The immutable fields of the spec that differ."""
     may_change = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
     return [
         name
@@ -294,7 +294,7 @@ def status_problems(old: JsonObject, new: JsonObject) -> list[Problem]:
 
 
 def resized(old: PodDocument, new: PodDocument) -> tuple[JsonObject, tuple[Problem, ...]]:
-    """The old pod with the new one's resources, and what is wrong with that."""
+    """The old pod with the new resources, and the validation errors of the resize."""
     spec = dict(old.body["spec"])
     for name in _CONTAINER_LISTS:
         pairs = zip(spec.get(name) or (), new.body["spec"].get(name) or (), strict=False)
@@ -308,7 +308,7 @@ def resized(old: PodDocument, new: PodDocument) -> tuple[JsonObject, tuple[Probl
 
 
 def _policy_problems(old: PodDocument, new: PodDocument) -> Iterator[Problem]:
-    """A resize may not change how the next one is done; the core does not see the policy."""
+    """Validation errors for a changed `resizePolicy`, which the core's pod does not have."""
     for name in _CONTAINER_LISTS:
         pairs = zip(
             old.body["spec"].get(name) or (), new.body["spec"].get(name) or (), strict=False
@@ -324,11 +324,11 @@ def _policy_problems(old: PodDocument, new: PodDocument) -> Iterator[Problem]:
 
 
 def require_node_for_resize(old: JsonObject, new: JsonObject, key: Key, lookup: Lookup) -> None:
-    """Refuse a resize that the pod's node could never grant. Raises `ForbiddenError`.
+    """Refuse a resize that the pod's node can never grant. Raises `ForbiddenError`.
 
-    So does the server, in admission: the node must be there, run Linux, have declared that
-    it can resize what is resized, and could hold the pod if it were alone there. A pod
-    without a node may become as large as it likes.
+    The API server does the same in admission: the node must exist, run Linux, declare the
+    feature that the resize needs, and have room for the pod if it ran no other. A pod without a
+    node can be resized to any size.
     """
     name = new["spec"].get("nodeName")
     before, after = read_pod(old, key), read_pod(new, key)
@@ -336,14 +336,14 @@ def require_node_for_resize(old: JsonObject, new: JsonObject, key: Key, lookup: 
         return
     node = lookup.find(NODES, name)
     if node is None:
-        raise faults.forbidden(PODS, key, f'node "{name}" not found')
+        raise errors.forbidden(PODS, key, f'node "{name}" not found')
     detail = (
         _undeclared_features(before, after, node)
         or _foreign_system(node)
         or _missing_room(after.pod, node)
     )
     if detail:
-        raise faults.forbidden(PODS, key, detail)
+        raise errors.forbidden(PODS, key, detail)
 
 
 def _is_size_changed(old: Pod, new: Pod) -> bool:
@@ -380,7 +380,7 @@ def _missing_room(pod: Pod, node: JsonObject) -> str:
     try:
         allocatable = wire_node.to_core(shaped(node, wire_node.Node)).allocatable
     except FieldError:
-        return ""  # a node that makes no sense is not judged by
+        return ""  # an unreadable node refuses nothing
     requests = pod_requests(pod, INCOMING)
     lacks = []
     for name in (CPU, MEMORY):
@@ -399,7 +399,7 @@ def _missing_room(pod: Pod, node: JsonObject) -> str:
 
 
 def bound(body: JsonObject, key: Key, node: str, now: datetime) -> JsonObject:
-    """The pod on a node. Raises `ConflictError`."""
+    """The pod bound to a node. Raises `ConflictError`."""
     spec, metadata = body["spec"], body["metadata"]
     detail = ""
     if "deletionTimestamp" in metadata:
@@ -409,7 +409,7 @@ def bound(body: JsonObject, key: Key, node: str, now: datetime) -> JsonObject:
     elif spec.get("schedulingGates"):
         detail = f"pod {key.name} has non-empty .spec.schedulingGates"
     if detail:
-        raise faults.conflict("pods/binding", PODS, key, detail)
+        raise errors.conflict("pods/binding", PODS, key, detail)
     status = dict(body.get("status") or {})
     others = [each for each in status.get("conditions") or () if each["type"] != "PodScheduled"]
     status["conditions"] = [*others, _scheduled("True", now)]
@@ -417,7 +417,7 @@ def bound(body: JsonObject, key: Key, node: str, now: datetime) -> JsonObject:
 
 
 def grace_seconds(body: JsonObject, requested: int | None) -> int:
-    """How long a node has to let go of the pod: not at all if none holds it."""
+    """The grace period of a deletion: 0 for a pod that no node runs."""
     spec, status = body["spec"], body.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
         return 0

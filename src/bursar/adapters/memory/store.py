@@ -1,7 +1,7 @@
 """The embedded cluster: `Reader`, `Writer` and `Watcher` over objects in memory.
 
-It behaves like an API server with its controllers as far as the ports go, and the
-suite in `tests/contracts` holds it against a real one. It is not like one in this:
+Behind the ports it behaves like an API server with its controllers; `tests/contracts` runs the
+same suite on a real one. These are the differences:
 
 - Built-in kinds have no schema. Unknown fields are kept, a wrong type is noticed only in
   metadata and in the fields of a pod that the core reads, and few defaults are filled in.
@@ -11,15 +11,15 @@ suite in `tests/contracts` holds it against a real one. It is not like one in th
   of a refused change names the fields where the server prints a diff.
 - There are no users: no RBAC, no service account admission, no token volumes, no default
   tolerations. ResourceQuota and LimitRange are stored and not enforced.
-- `managedFields` remembers appliers only.
+- `managedFields` has entries of server-side apply only.
 - Garbage collection and the emptying of namespaces happen at once, not in the background;
   `blockOwnerDeletion` is ignored, every deletion is a background one, and an object whose
   owners never existed stays until one that did exist goes.
 - No controllers: Deployments make no pods. No conversion between versions of a kind, no
   core `v1` events beside `events.k8s.io`.
-- A watch never ends for reasons of a network unless `cut_watches` is called.
+- A watch is never cut by a network failure unless a test calls `cut_watches`.
 
-Everything runs on one event loop. Between the awaits of a call nothing is half done.
+All calls run on one event loop. No call leaves a partial change at an await.
 """
 
 import base64
@@ -31,16 +31,16 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 
-from bursar.adapters.memory import defaults, faults, pods, writing
-from bursar.adapters.memory.admission import Admission, Operation, Request, asked
+from bursar.adapters.memory import defaults, errors, pods, writes
+from bursar.adapters.memory.admission import Admission, Operation, Request, admitted
 from bursar.adapters.memory.kinds import BINDINGS, NAMESPACES, PODS, PRIORITY_CLASSES, Kind
 from bursar.adapters.memory.objects import apply, metadata
-from bursar.adapters.memory.objects.garbage import Ending
+from bursar.adapters.memory.objects.garbage_collection import GarbageCollector
 from bursar.adapters.memory.objects.history import Stored, encoded
 from bursar.adapters.memory.objects.objects import HISTORY_MAX, Objects
 from bursar.adapters.memory.objects.patches import JsonObject
-from bursar.adapters.memory.objects.selecting import Choice, choice_of
-from bursar.adapters.memory.watching import Stream, Switch, WatchLimits
+from bursar.adapters.memory.objects.selection import Selection, parse_query
+from bursar.adapters.memory.watches import Stream, Switch, WatchLimits
 from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
@@ -56,7 +56,7 @@ from bursar.app.cluster.ports import (
 )
 
 _ATTEMPTS: Final = 5
-"""As often as the API server tries a patch again when the object changed under it."""
+"""How often a patch is retried if the object changes meanwhile, as in the API server."""
 _DEFAULT_LIMITS: Final = WatchLimits()
 
 
@@ -80,12 +80,12 @@ class MemoryCluster:
         self._validating = tuple(validating)
         self._limits = limits
         self._switch = Switch()
-        self._ending = Ending(self.objects, clock)
+        self._garbage = GarbageCollector(self.objects, clock)
         self._create_system_objects()
 
     @property
     def revision(self) -> str:
-        """The moment of the last write."""
+        """The resourceVersion of the last write."""
         return str(self.objects.revision)
 
     # -------------------------------------------------------------- reading
@@ -97,15 +97,15 @@ class MemoryCluster:
         self, resource: Resource, query: Query = EVERYTHING, *, limit: int = 0, page: str = ""
     ) -> Page:
         kind = self.objects.kinds.of(resource)
-        choice = choice_of(kind, query)
+        selection = parse_query(kind, query)
         revision, after = self.objects.revision, None
         if page:
             revision, after = _page_start(resource, page)
             if revision < self.objects.compacted:
-                raise faults.page_expired(resource)
+                raise errors.page_expired(resource)
         found: list[Stored] = []
-        for stored in self.objects.collection(kind).as_of(revision, choice.namespace, after):
-            if choice.matches(stored.body):
+        for stored in self.objects.collection(kind).as_of(revision, selection.namespace, after):
+            if selection.matches(stored.body):
                 if limit and len(found) == limit:
                     return _page(kind, found, revision, _page_token(revision, found[-1]))
                 found.append(stored)
@@ -120,19 +120,19 @@ class MemoryCluster:
         send_initial: bool = False,
     ) -> AsyncIterator[WatchEvent]:
         kind = self.objects.kinds.of(resource)
-        choice = choice_of(kind, query)
+        selection = parse_query(kind, query)
         initial: Sequence[Stored] = ()
         revision = self.objects.revision
         if send_initial or resource_version in {"", "0"}:
-            initial = self._existing(kind, choice)
+            initial = self._existing(kind, selection)
         else:
             revision = _moment(resource, resource_version)
             if revision < self.objects.compacted:
-                raise faults.moment_expired(resource, revision, self.objects.compacted)
+                raise errors.resource_version_expired(resource, revision, self.objects.compacted)
         stream = Stream(
             kind=kind,
             collection=self.objects.collection(kind),
-            choice=choice,
+            selection=selection,
             clock=self._clock,
             limits=self._limits,
             switch=self._switch,
@@ -142,12 +142,12 @@ class MemoryCluster:
             async for event in events:
                 yield event
 
-    def _existing(self, kind: Kind, choice: Choice) -> Sequence[Stored]:
+    def _existing(self, kind: Kind, selection: Selection) -> Sequence[Stored]:
         collection = self.objects.collection(kind)
         return [
             stored
-            for key in collection.keys_in(choice.namespace)
-            if choice.matches((stored := collection.objects[key]).body)
+            for key in collection.keys_in(selection.namespace)
+            if selection.matches((stored := collection.objects[key]).body)
         ]
 
     # -------------------------------------------------------------- writing
@@ -158,40 +158,40 @@ class MemoryCluster:
         if resource == BINDINGS:
             return self._bind(body, namespace, is_dry_run=is_dry_run)
         kind = self.objects.kinds.of(resource)
-        received = writing.received(kind, None, body)
-        key, named = writing.named(kind, received, namespace, self.objects, self._source)
+        received = writes.received(kind, None, body)
+        key, named = writes.named(kind, received, namespace, self.objects, self._source)
         new = await self._admitted_new(kind, key, named, is_dry_run=is_dry_run)
         if received["metadata"].get("resourceVersion") and not is_dry_run:
             detail = "resourceVersion should not be set on objects to be created"
-            raise faults.server_fault(resource, None, detail)
+            raise errors.server_fault(resource, None, detail)
         return self._store_new(kind, key, new, is_dry_run=is_dry_run)
 
     async def _admitted_new(
         self, kind: Kind, key: Key, named: JsonObject, *, is_dry_run: bool
     ) -> JsonObject:
-        """The object as it would be stored, admitted and found valid."""
-        writing.require_namespace(kind, key, self.objects)
+        """The new object after admission and validation, not stored yet."""
+        writes.require_namespace(kind, key, self.objects)
         request = Request(
             operation=Operation.CREATE,
             resource=kind.resource,
             subresource="",
             key=key,
             old=None,
-            new=writing.proposed(kind, key, named, self.objects),
+            new=writes.proposed(kind, key, named, self.objects),
             is_dry_run=is_dry_run,
         )
-        request = await asked(self._mutating, request)
+        request = await admitted(self._mutating, request)
         assert request.new is not None
-        new = writing.created(kind, key, request.new, self._clock.now(), self._source)
-        await asked(self._validating, replace(request, new=new))
+        new = writes.created(kind, key, request.new, self._clock.now(), self._source)
+        await admitted(self._validating, replace(request, new=new))
         return new
 
     def _store_new(self, kind: Kind, key: Key, new: JsonObject, *, is_dry_run: bool) -> bytes:
         present = self.objects.current(kind, key)
         if present is not None:
             ending = "deletionTimestamp" in present.body["metadata"]
-            raise faults.already_exists(kind.resource, key, is_being_deleted=ending)
-        writing.require_namespace(kind, key, self.objects)
+            raise errors.already_exists(kind.resource, key, is_being_deleted=ending)
+        writes.require_namespace(kind, key, self.objects)
         return encoded(new) if is_dry_run else self.objects.commit(kind, key, new).raw
 
     async def patch(
@@ -204,7 +204,7 @@ class MemoryCluster:
         is_dry_run: bool = False,
     ) -> bytes:
         kind = self.objects.kinds.of(resource)
-        target = writing.Target(kind=kind, key=key, subresource=subresource)
+        target = writes.Target(kind=kind, key=key, subresource=subresource)
         for _ in range(_ATTEMPTS):
             present = self.objects.current(kind, key)
             if present is None and patch.kind is PatchKind.APPLY and not subresource:
@@ -213,50 +213,50 @@ class MemoryCluster:
             new = await self._updated(target, present.body, patch, is_dry_run=is_dry_run)
             if self.objects.current(kind, key) is present:
                 return self._store_changed(target, present, new, is_dry_run=is_dry_run)
-        raise faults.conflict(str(resource), resource, key)
+        raise errors.conflict(str(resource), resource, key)
 
     async def _updated(
-        self, target: writing.Target, old: JsonObject, patch: Patch, *, is_dry_run: bool
+        self, target: writes.Target, old: JsonObject, patch: Patch, *, is_dry_run: bool
     ) -> JsonObject:
-        """What the patch makes of the object, admitted and found valid."""
+        """The patched object after admission and validation, not stored yet."""
         is_applied = patch.kind is PatchKind.APPLY
-        wanted = writing.patched(target, old, patch, self._clock.now())
+        wanted = writes.patched(target, old, patch, self._clock.now())
         request = Request(
             operation=Operation.UPDATE,
             resource=target.kind.resource,
             subresource=target.subresource,
             key=target.key,
             old=old,
-            new=writing.changed(target, old, wanted, is_applied=is_applied),
+            new=writes.changed(target, old, wanted, is_applied=is_applied),
             is_dry_run=is_dry_run,
         )
-        request = await asked(self._mutating, request)
+        request = await admitted(self._mutating, request)
         assert request.new is not None
-        new = writing.judged(target, old, request.new)
-        if target.subresource == writing.RESIZE:
+        new = writes.validated(target, old, request.new)
+        if target.subresource == writes.RESIZE:
             pods.require_node_for_resize(old, new, target.key, self.objects)
         if not is_applied:
             new = apply.disowned(target.kind, old, new)
-        await asked(self._validating, replace(request, new=new))
-        return writing.counted(target, old, new)
+        await admitted(self._validating, replace(request, new=new))
+        return writes.with_generation(target, old, new)
 
     def _store_changed(
-        self, target: writing.Target, present: Stored, new: JsonObject, *, is_dry_run: bool
+        self, target: writes.Target, present: Stored, new: JsonObject, *, is_dry_run: bool
     ) -> bytes:
         kind, key = target.kind, target.key
         if new == present.body:
             return present.raw
-        if is_dry_run or self._ending.finish_if_free(kind, key, new):
+        if is_dry_run or self._garbage.remove_if_released(kind, key, new):
             return encoded(new)
         return self.objects.commit(kind, key, new).raw
 
-    async def _apply_new(self, target: writing.Target, patch: Patch, *, is_dry_run: bool) -> bytes:
-        """An apply patch of an object that is not there creates it."""
+    async def _apply_new(self, target: writes.Target, patch: Patch, *, is_dry_run: bool) -> bytes:
+        """Create the object of an apply patch that does not exist yet."""
         kind, key = target.kind, target.key
-        body = writing.applied_new(target, patch, self._clock.now())
+        body = writes.applied_new(target, patch, self._clock.now())
         managed = body["metadata"].pop("managedFields", None)
-        _, named = writing.named(
-            kind, writing.received(kind, key, body), key.namespace, self.objects, self._source
+        _, named = writes.named(
+            kind, writes.received(kind, key, body), key.namespace, self.objects, self._source
         )
         new = await self._admitted_new(kind, key, named, is_dry_run=is_dry_run)
         if managed:
@@ -272,7 +272,7 @@ class MemoryCluster:
         grace_seconds: int | None = None,
     ) -> None:
         kind = self.objects.kinds.of(resource)
-        writing.require_deletable(kind, key)
+        writes.require_deletable(kind, key)
         present = self.objects.get(kind, key)
         metadata.require_preconditions(kind, key, present.body["metadata"], preconditions)
         request = Request(
@@ -284,14 +284,14 @@ class MemoryCluster:
             new=None,
             is_dry_run=False,
         )
-        await asked(self._validating, await asked(self._mutating, request))
+        await admitted(self._validating, await admitted(self._mutating, request))
         present = self.objects.get(kind, key)
         metadata.require_preconditions(kind, key, present.body["metadata"], preconditions)
-        self._ending.begin(kind, key, grace_seconds)
+        self._garbage.delete(kind, key, grace_seconds)
 
     def _bind(self, body: Json, namespace: str, *, is_dry_run: bool) -> bytes:
-        """Put a pod on a node; the answer says only that it was done."""
-        name, node = writing.binding_of(body)
+        """Bind a pod to a node. The response is a Status."""
+        name, node = writes.binding_of(body)
         key = Key(namespace, name)
         kind = self.objects.kinds.of(PODS)
         present = self.objects.get(kind, key)
@@ -303,19 +303,19 @@ class MemoryCluster:
     # -------------------------------------------------------------- the world around
 
     def compact(self, resource_version: str = "") -> None:
-        """Forget the history up to a moment, or all of it."""
+        """Drop the watch history up to a resourceVersion, or all of it."""
         self.objects.compact(int(resource_version or self.objects.revision))
 
     def cut_watches(self, *, is_fault: bool = False) -> None:
-        """End all watches, quietly or with `UnavailableError`; new ones can begin at once."""
+        """End all watches, normally or with `UnavailableError`. New watches can start at once."""
         self._switch.is_cut, self._switch.is_fault = True, is_fault
         self._switch = Switch()
         self.objects.wake_all()
 
     async def put_as_written(self, resource: Resource, body: Json, *, namespace: str = "") -> bytes:
-        """Create an object and believe what it says about its status, uid and age."""
+        """Create an object and keep its status, uid and creation time."""
         kind = self.objects.kinds.of(resource)
-        written = writing.received(kind, None, body)
+        written = writes.received(kind, None, body)
         kept = {
             name: written["metadata"][name]
             for name in ("uid", "creationTimestamp")
@@ -323,7 +323,7 @@ class MemoryCluster:
         }
         fields = {n: v for n, v in written["metadata"].items() if n != "resourceVersion"}
         stripped = {**written, "metadata": fields}
-        key, named = writing.named(kind, stripped, namespace, self.objects, self._source)
+        key, named = writes.named(kind, stripped, namespace, self.objects, self._source)
         if resource == PODS:
             named = pods.without_admitted(named)
         new = await self._admitted_new(kind, key, named, is_dry_run=False)
@@ -333,7 +333,7 @@ class MemoryCluster:
         return self._store_new(kind, key, new, is_dry_run=False)
 
     def restart_from(self, revision: int, saved: Sequence[tuple[str, JsonObject]]) -> None:
-        """Replace everything by saved objects, as pairs of their place and themselves."""
+        """Replace all objects by saved ones, given as pairs of resource and object."""
         self.objects.replace_all(revision, saved)
         self.cut_watches()
 
@@ -345,10 +345,10 @@ class MemoryCluster:
 
     def _put(self, resource: Resource, body: JsonObject) -> None:
         kind = self.objects.kinds.of(resource)
-        key, named = writing.named(
-            kind, writing.received(kind, None, body), "", self.objects, self._source
+        key, named = writes.named(
+            kind, writes.received(kind, None, body), "", self.objects, self._source
         )
-        new = writing.created(kind, key, named, self._clock.now(), self._source)
+        new = writes.created(kind, key, named, self._clock.now(), self._source)
         self.objects.commit(kind, key, new)
 
 
@@ -356,7 +356,7 @@ class MemoryCluster:
 
 
 def _page(kind: Kind, found: Sequence[Stored], revision: int, next_page: str = "") -> Page:
-    # In a list, objects of built-in kinds do not say what they are. What is stored begins with it.
+    # Items of a list of a built-in kind have no apiVersion and kind. Stored bytes begin with them.
     stated = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
     start = 0 if kind.is_custom else len(encoded(stated))
     return Page(
@@ -378,7 +378,7 @@ def _page_start(resource: Resource, page: str) -> tuple[int, Key]:
         return int(revision), Key(str(namespace), str(name))
     except (ValueError, TypeError, binascii.Error):
         detail = "invalid continue token: continue key is not valid"
-        raise faults.bad_request(resource, None, detail) from None
+        raise errors.bad_request(resource, None, detail) from None
 
 
 def _moment(resource: Resource, resource_version: str) -> int:
@@ -388,5 +388,5 @@ def _moment(resource: Resource, resource_version: str) -> int:
             f"resourceVersion: Invalid value: {shown}: strconv.ParseUint: parsing {shown}: "
             "invalid syntax"
         )
-        raise faults.server_fault(resource, None, detail)
+        raise errors.server_fault(resource, None, detail)
     return int(resource_version)

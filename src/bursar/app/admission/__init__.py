@@ -1,1 +1,1 @@
-"""What admission decides about pods and quotas."""
+"""Admission decisions about pods and quotas."""

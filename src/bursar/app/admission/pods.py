@@ -1,8 +1,8 @@
-"""What an API server is told about pods: who waits at the gate, who may lift it, who may grow.
+"""Admission decisions about pods: adding the scheduling gate, removing it, and resizes.
 
-Decisions are values; nothing here knows how a review looks. What a growing pod costs is
-not decided here either: whoever holds the books is asked through a port, because two
-replicas of a webhook cannot both be right about the last free byte.
+Decisions are values and do not depend on the format of AdmissionReviews. Whether a resize fits the
+quotas is decided by the leading controller, through the port `ResizeReservations`: two replicas of
+the webhook could otherwise both grant the last free amount.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,14 @@ from bursar.core.model.quantity import ZERO
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import is_spared
+from bursar.wire.admission import AdmissionDecision
 
 DEFAULT_NAMESPACE: Final = "aaq"
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Where Bursar runs, which decides whom it trusts and whom it leaves alone."""
+    """The namespace of Bursar. Only its controller can remove gates, and its pods get none."""
 
     namespace: str = DEFAULT_NAMESPACE
 
@@ -34,24 +35,14 @@ class Installation:
         return f"system:serviceaccount:{self.namespace}:{CONTROLLER}"
 
     def spares(self, namespace: str) -> bool:
-        """Whether pods there are never gated."""
+        """Whether pods of a namespace are never gated."""
         return is_spared(namespace, self.namespace)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The answer to one review."""
-
-    is_allowed: bool
-    code: int
-    message: str
-    warnings: tuple[str, ...] = ()
-    patch: Sequence[Json] = ()
-    """Steps of a JSON patch; none to leave the object alone."""
-
-
-def allow(message: str, *, warnings: tuple[str, ...] = (), patch: Sequence[Json] = ()) -> Verdict:
-    return Verdict(
+def allow(
+    message: str, *, warnings: Sequence[str] = (), patch: Sequence[Json] = ()
+) -> AdmissionDecision:
+    return AdmissionDecision(
         is_allowed=True,
         code=HTTPStatus.ACCEPTED,
         message=message,
@@ -60,12 +51,12 @@ def allow(message: str, *, warnings: tuple[str, ...] = (), patch: Sequence[Json]
     )
 
 
-def deny(message: str, *, code: int = HTTPStatus.FORBIDDEN) -> Verdict:
-    return Verdict(is_allowed=False, code=code, message=message)
+def deny(message: str, *, code: int = HTTPStatus.FORBIDDEN) -> AdmissionDecision:
+    return AdmissionDecision(is_allowed=False, code=code, message=message)
 
 
 ONLY_ONE_AAQ: Final = deny("only a single AAQ CR instance is allowed")
-"""The webhook is registered for AAQ objects only while there is one."""
+"""The decision about a second AAQ object. The webhook gets AAQ objects only while one exists."""
 
 # ------------------------------------------------------------------ the gate
 
@@ -85,8 +76,8 @@ _GATES: Final = "/spec/schedulingGates"
 
 def judge_creation(
     gates: Sequence[str], node_name: str, namespace: str, installation: Installation
-) -> Verdict:
-    """Put a new pod behind the gate, unless it is there already."""
+) -> AdmissionDecision:
+    """Add the scheduling gate to a new pod, unless it has the gate."""
     if installation.spares(namespace):
         return allow(f"Pods of namespace {namespace} are never gated")
     if node_name:
@@ -101,8 +92,8 @@ def judge_creation(
 
 def judge_update(
     before: Sequence[str], after: Sequence[str], username: str, installation: Installation
-) -> Verdict:
-    """Let nobody but the controller take a pod's gate away; other gates are not our business."""
+) -> AdmissionDecision:
+    """Deny removal of the gate, except by the controller. Other gates are not checked."""
     if GATE not in before or GATE in after:
         return allow(NOT_REMOVED)
     if username == installation.controller_user:
@@ -115,10 +106,10 @@ def judge_update(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeRequest:
-    """A running pod wants to be larger. It prints no pod."""
+    """A request to reserve the amounts of a resized pod. Its `repr` contains no pod."""
 
     id: str
-    """The same in every repetition of one question, so that nothing is reserved twice."""
+    """Identifies the request. A retry has the same id, so that it reserves only once."""
     namespace: str
     name: str
     uid: str
@@ -129,7 +120,7 @@ class ResizeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """There is room, and it is reserved."""
+    """The resize fits, and its amounts are reserved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +130,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Nobody who holds the books could be asked."""
+    """The leading controller could not be reached."""
 
     cause: str
 
@@ -147,23 +138,25 @@ class Unreachable:
 Reply: TypeAlias = Granted | Denied | Unreachable
 
 
-class ReservationDesk(Protocol):
+class ResizeReservations(Protocol):
+    """The port to the books of the leading controller."""
+
     async def reserve_resize(self, request: ResizeRequest) -> Reply:
-        """Reserve what a pod will use more. It answers in a few seconds, whatever happens."""
+        """Reserve the amounts of a resized pod. Returns within a few seconds in any case."""
 
 
 class WhenUnreachable(Enum):
-    """What becomes of a growing pod while the books cannot be asked."""
+    """The decision about a resize while the leading controller cannot be reached."""
 
     DENY = "deny"
     ALLOW = "allow"
 
 
 def may_grow(before: Pod, after: Pod) -> bool:
-    """Whether a quota may have to charge more for the pod than it does now.
+    """Whether the resized pod can be charged more than the current one.
 
-    That a node refused an earlier resize is held against the old pod only: the new one may
-    be accepted, and is charged in full from then on.
+    A refused earlier resize lowers the charge of the current pod only. The node may accept the new
+    resize, so the resized pod is charged in full.
     """
     was, now = PodDemand.of(before), PodDemand.of(replace(after, conditions=()))
     return _exceeds(now.quota_requests, was.quota_requests) or _exceeds(
@@ -176,10 +169,10 @@ def _exceeds(now: ResourceList, was: ResourceList) -> bool:
 
 
 async def judge_growth(
-    request: ResizeRequest, desk: ReservationDesk, when_unreachable: WhenUnreachable
-) -> Verdict:
-    """Ask whoever holds the books."""
-    match await desk.reserve_resize(request):
+    request: ResizeRequest, reservations: ResizeReservations, when_unreachable: WhenUnreachable
+) -> AdmissionDecision:
+    """Decide about a resize that needs more: reserve the amounts at the leading controller."""
+    match await reservations.reserve_resize(request):
         case Granted():
             return allow("Pod resize fits all quotas")
         case Denied(message):
@@ -191,7 +184,7 @@ async def judge_growth(
 NO_GROWTH: Final = allow("Pod resize does not grow the pod")
 
 
-def _judge_unasked(cause: str, when_unreachable: WhenUnreachable) -> Verdict:
+def _judge_unasked(cause: str, when_unreachable: WhenUnreachable) -> AdmissionDecision:
     if when_unreachable is WhenUnreachable.ALLOW:
         warning = f"resized without asking for room in quotas: {cause}"
         return allow("Pod resize was not checked against quotas", warnings=(warning,))

@@ -1,10 +1,8 @@
-"""Whether a quota can be meant as it is written: Kubernetes itself is asked.
+"""Validation of AAQ quotas by the API server's own rules for ResourceQuotas.
 
-A quota of AAQ's kinds has the spec of a ResourceQuota, so its rules are upstream's, and the
-one place that surely knows them is the API server. It is shown the same spec as a
-ResourceQuota that it need not store. It is not asked again about a spec that stays as it
-was: a namespace that is being deleted takes nothing new, not even for show, and a
-finalizer on a quota in it could never be removed.
+A quota of AAQ's kinds has the spec of a ResourceQuota. To validate it, a ResourceQuota with the
+same spec is created with dry-run. An unchanged spec is not validated again: a namespace that is
+being deleted refuses every creation, and then the finalizer of a quota could never be removed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +11,7 @@ from http import HTTPStatus
 from random import Random
 from typing import Final
 
-from bursar.app.admission.pods import Verdict, allow, deny
+from bursar.app.admission.pods import allow, deny
 from bursar.app.cluster.kinds import RESOURCE_QUOTAS
 from bursar.app.cluster.ports import (
     BusyError,
@@ -27,31 +25,32 @@ from bursar.app.cluster.ports import (
 from bursar.app.cluster.time_limit import within
 from bursar.core.quota.names import is_schedulable
 from bursar.core.quota.quota import ORDER_ANNOTATION, Order, QuotaKind
+from bursar.wire.admission import AdmissionDecision
 
 NAME_PREFIX: Final = "aaq-validating-rq-"
 NAME_BYTES: Final = 10
 CLUSTER_WIDE_NAMESPACE: Final = "default"
-"""Where the spec of a quota without a namespace is shown; it is in every cluster."""
+"""Namespace of the dry-run for cluster-scoped quotas. It exists in every cluster."""
 ASK_SECONDS_MAX: Final = 7.0
-"""An API server waits ten seconds for a webhook unless told otherwise."""
+"""Timeout of the dry-run. The API server's default timeout for a webhook is ten seconds."""
 
 _NO_OPINION: Final = (BusyError, UnauthorizedError, UnavailableError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaWriting:
-    """A quota that somebody creates or changes."""
+    """A quota that is being created or changed."""
 
     kind: QuotaKind
     namespace: str
     spec: Mapping[str, Json]
-    """As the spec of a ResourceQuota, not judged yet."""
+    """The quota's spec in the form of a ResourceQuota, not validated."""
     names: Sequence[str]
-    """Of the resources it limits."""
+    """The names of the resources in `hard`."""
     order: str | None = None
-    """The annotation that says who goes first, if there is one."""
+    """The value of the annotation for the order of release; None if it is absent."""
     spec_before: Mapping[str, Json] | None = None
-    """None for a new quota."""
+    """The spec before the change; None for a new quota."""
 
 
 class QuotaCheck:
@@ -60,7 +59,7 @@ class QuotaCheck:
         self._clock = clock
         self._random = random
 
-    async def judge(self, writing: QuotaWriting) -> Verdict:
+    async def judge(self, writing: QuotaWriting) -> AdmissionDecision:
         refusal = None
         if writing.spec != writing.spec_before:
             refusal = await self._refusal(writing) or _undelegated(writing)
@@ -68,7 +67,7 @@ class QuotaCheck:
             return refusal
         return allow(f"{writing.kind.value} request is valid", warnings=_warnings(writing))
 
-    async def _refusal(self, writing: QuotaWriting) -> Verdict | None:
+    async def _refusal(self, writing: QuotaWriting) -> AdmissionDecision | None:
         namespace = writing.namespace or CLUSTER_WIDE_NAMESPACE
         name = NAME_PREFIX + self._random.randbytes(NAME_BYTES).hex()
         body: Json = {
@@ -90,7 +89,7 @@ class QuotaCheck:
 
 
 def _without_prefix(message: str) -> str:
-    """Without what names the ResourceQuota, of which the author of the quota knows nothing.
+    """The message without the name of the ResourceQuota of the dry-run.
 
     >>> _without_prefix('ResourceQuota "aaq-validating-rq-1" is invalid: spec.hard: no')
     'spec.hard: no'
@@ -99,13 +98,13 @@ def _without_prefix(message: str) -> str:
     return rest if separator else message
 
 
-def _unasked(cause: str) -> Verdict:
+def _unasked(cause: str) -> AdmissionDecision:
     message = f"the quota could not be checked: {cause}. Nothing was changed; try again"
     return deny(message, code=HTTPStatus.SERVICE_UNAVAILABLE)
 
 
-def _undelegated(writing: QuotaWriting) -> Verdict | None:
-    """Refuse what only Kubernetes' own quotas can limit, and these only in one namespace."""
+def _undelegated(writing: QuotaWriting) -> AdmissionDecision | None:
+    """Deny resources in a cluster-scoped quota that only a ResourceQuota can limit."""
     names = sorted(name for name in writing.names if not is_schedulable(name))
     if writing.kind is not QuotaKind.CLUSTER or not names:
         return None

@@ -1,4 +1,4 @@
-"""Where a cluster keeps those of Kubernetes' own kinds that we deal with."""
+"""The built-in resources of Kubernetes that Bursar uses."""
 
 from typing import Final
 

@@ -1,25 +1,28 @@
-"""What Bursar needs of a cluster, whichever it is: a real API server or the embedded one.
+"""The ports to a Kubernetes cluster: `Reader`, `Watcher`, `Writer` and `Clock`.
 
-Objects cross these ports as JSON bytes, because whoever reads a hundred thousand of
-them decodes only the fields it wants. Everything else is a typed value. A port has
-at most four methods; whoever needs less asks for less.
+`adapters/kube` implements them for a real API server, `adapters/memory` for the embedded cluster.
+`tests/contracts` runs the same tests on both.
+
+Objects are passed as JSON bytes, so that each caller decodes only the fields it needs. All other
+arguments and results are typed values. Every method can raise `ClusterError`; the docstrings name
+the subclasses that callers usually handle. A function asks for the smallest port it needs.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+from bursar.wire.documents.tree import Json as Json  # noqa: PLC0414 - a part of these ports
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Where an API keeps objects of one kind: `/apis/<group>/<version>/.../<plural>`."""
+    """A resource of the API, with the path `/apis/<group>/<version>/.../<plural>`."""
 
     group: str
-    """Empty for the core group."""
+    """The API group; empty for the core group."""
     version: str
     plural: str
     kind: str
@@ -30,13 +33,13 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def __str__(self) -> str:
-        """As upstream's messages name it: `pods`, `deployments.apps`."""
+        """The resource as in Kubernetes' messages: `pods`, `deployments.apps`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Key:
-    """Which object: its namespace, empty for cluster-wide kinds, and its name."""
+    """The namespace and name of an object. The namespace of a cluster-scoped object is empty."""
 
     namespace: str
     name: str
@@ -50,7 +53,10 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """Which objects of a kind: everything, unless narrowed."""
+    """Selects objects of a resource. An empty field selects all objects.
+
+    The selectors have the syntax of `kubectl get --selector` and `--field-selector`.
+    """
 
     namespace: str = ""
     label_selector: str = ""
@@ -62,28 +68,32 @@ EVERYTHING: Final = Query()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A part of a list. All pages of one list show the same moment."""
+    """A part of a list. All pages of one list have the same resourceVersion."""
 
     items: Sequence[bytes]
     resource_version: str
     next_page: str = ""
-    """What to pass as `page` for the rest; empty at the end."""
+    """The continue token, to be passed as `page`; empty on the last page."""
 
 
 class Reader(Protocol):
+    """Reads objects once."""
+
     async def get(self, resource: Resource, key: Key) -> bytes:
-        """One object. Raises `NotFoundError`."""
+        """Read one object. Raises `NotFoundError`."""
 
     async def list(
         self, resource: Resource, query: Query = EVERYTHING, *, limit: int = 0, page: str = ""
     ) -> Page:
-        """Objects as of one moment, in pages of `limit` if one is given.
+        """List objects at one resourceVersion, in pages of at most `limit` objects (0: all).
 
-        Raises `ExpiredError` if the moment of a later page is no longer known.
+        Raises `ExpiredError` if the server no longer has the resourceVersion of a later page.
         """
 
 
 class EventKind(Enum):
+    """The type of a watch event."""
+
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
@@ -92,17 +102,22 @@ class EventKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchEvent:
-    """A change, or with BOOKMARK only the moment up to which everything was sent."""
+    """A change of an object. A BOOKMARK has no change, only a resourceVersion.
+
+    All changes up to the resourceVersion of a bookmark have been sent.
+    """
 
     kind: EventKind
     body: bytes
-    """The object after the change; of a deleted one, its last state."""
+    """The object after the change. For DELETED, its last state."""
     resource_version: str
     ends_initial: bool = False
-    """On a bookmark: all objects that existed at the start have been sent."""
+    """Set on the bookmark after the last initial object (see `Watcher.watch`)."""
 
 
 class Watcher(Protocol):
+    """Follows changes of objects."""
+
     def watch(
         self,
         resource: Resource,
@@ -111,10 +126,12 @@ class Watcher(Protocol):
         resource_version: str = "",
         send_initial: bool = False,
     ) -> AsyncIterator[WatchEvent]:
-        """Changes after a moment, until the server ends the stream, as it does every few minutes.
+        """Stream the changes after a resourceVersion, until the server ends the watch.
 
-        With `send_initial` first all existing objects, as ADDED, then a bookmark that says so.
-        Raises `ExpiredError` if the moment is no longer known.
+        A server ends a watch after some minutes; the caller then starts a new one from the last
+        resourceVersion it received. With `send_initial`, the stream begins with all existing
+        objects as ADDED and a bookmark with `ends_initial`. Raises `ExpiredError` if the server no
+        longer has the changes after this resourceVersion; the caller must then list again.
         """
 
 
@@ -122,6 +139,8 @@ class Watcher(Protocol):
 
 
 class PatchKind(Enum):
+    """The kind of a patch, by its content type."""
+
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
     APPLY = "application/apply-patch+yaml"
@@ -129,33 +148,42 @@ class PatchKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """A change to make. An apply patch names its field manager and may take over fields."""
+    """A patch. `field_manager` and `is_forced` are for server-side apply."""
 
     kind: PatchKind
     body: Json
     field_manager: str = ""
     is_forced: bool = False
+    """Take over fields of other managers instead of failing with `ConflictError`."""
     send_by: float | None = None
-    """The moment of the monotonic clock after which it must not leave us any more.
+    """Deadline for sending, in seconds of `Clock.monotonic`. A late patch is not sent.
 
-    For whoever may write only for a while: taken before they look whether they may, so that
-    a process that was stopped in between sends nothing when it wakes up.
+    A leader computes the deadline before it checks that it still leads. If the process is paused
+    between the check and the write, the patch of a former leader never reaches the server.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preconditions:
-    """What must still be true of the object; anything else is a `ConflictError`."""
+    """Conditions for a deletion. If one does not hold, the deletion raises `ConflictError`.
+
+    An empty field is no condition.
+    """
 
     uid: str = ""
     resource_version: str = ""
 
 
 class Writer(Protocol):
+    """Creates, changes and deletes objects."""
+
     async def create(
         self, resource: Resource, body: Json, *, namespace: str = "", is_dry_run: bool = False
     ) -> bytes:
-        """The object as stored. Raises `AlreadyExistsError`, `InvalidError`, `ForbiddenError`."""
+        """Create an object and return it as stored.
+
+        Raises `AlreadyExistsError`, `InvalidError`, `ForbiddenError`.
+        """
 
     async def patch(
         self,
@@ -166,7 +194,11 @@ class Writer(Protocol):
         subresource: str = "",
         is_dry_run: bool = False,
     ) -> bytes:
-        """The object as stored. Raises `NotFoundError`, `ConflictError`, `InvalidError`."""
+        """Patch an object and return it as stored.
+
+        A merge or apply patch with `metadata.uid` or `metadata.resourceVersion` applies only to
+        that object in that state. Raises `NotFoundError`, `ConflictError`, `InvalidError`.
+        """
 
     async def delete(
         self,
@@ -176,39 +208,43 @@ class Writer(Protocol):
         preconditions: Preconditions | None = None,
         grace_seconds: int | None = None,
     ) -> None:
-        """Begin the end of an object; finalizers may delay it. Raises `NotFoundError`."""
+        """Delete an object. Finalizers and the grace period delay its removal.
+
+        Raises `NotFoundError`, `ConflictError`.
+        """
 
 
 class Clock(Protocol):
-    """The only way to know the time or to let it pass."""
+    """The current time, and waiting. Tests use a virtual clock."""
 
     def now(self) -> datetime:
-        """The time of day, with a zone."""
+        """The current time, with a time zone."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment, never going back."""
+        """Seconds of a clock that never goes backwards. Only differences have a meaning."""
 
     async def sleep(self, seconds: float) -> None:
-        """Let that much time pass."""
+        """Wait for this many seconds."""
 
 
-# ------------------------------------------------------------------ faults of the world
+# ------------------------------------------------------------------ errors
 
 
 @dataclass(eq=False)
 class ClusterError(Exception):
-    """Something the cluster refused or could not do, and for which object."""
+    """A request that the cluster refused or that failed."""
 
     message: str
     code: int = 0
-    """HTTP status, or 0 where none was received."""
+    """The HTTP status; 0 if there was no response."""
     reason: str = ""
-    """The API's word for it, such as `AlreadyExists`."""
+    """The `reason` of the API's Status object, such as `AlreadyExists`."""
     resource: str = ""
     key: Key | None = None
     causes: Sequence[str] = field(default_factory=tuple)
+    """Details of the Status object: usually a field and the problem with it."""
     retry_after: float | None = None
-    """Seconds after which the server asks to be tried again."""
+    """Seconds to wait before a retry, if the server said so."""
 
     def __str__(self) -> str:
         place = " ".join(part for part in (self.resource, str(self.key or "")) if part)
@@ -216,36 +252,36 @@ class ClusterError(Exception):
 
 
 class NotFoundError(ClusterError):
-    """There is no such object, or no such kind."""
+    """The object or the resource does not exist."""
 
 
 class AlreadyExistsError(ClusterError):
-    """An object of that name is there already."""
+    """An object of this name exists."""
 
 
 class ConflictError(ClusterError):
-    """The object is no longer what the writer thought it was."""
+    """A precondition failed, or the object changed since it was read."""
 
 
 class InvalidError(ClusterError):
-    """The object breaks a rule; the causes say which fields."""
+    """The object is invalid; `causes` has the fields."""
 
 
 class ForbiddenError(ClusterError):
-    """We may not, or an admission rule or a quota says no."""
+    """Authorization, admission or a quota refused the request."""
 
 
 class UnauthorizedError(ClusterError):
-    """Our credentials are missing, wrong or expired."""
+    """The credentials are missing, invalid or expired."""
 
 
 class ExpiredError(ClusterError):
-    """The moment asked for is no longer known: list afresh."""
+    """The server no longer has this resourceVersion; list again."""
 
 
 class BusyError(ClusterError):
-    """The server asks us to come back later."""
+    """The server is overloaded and asks for a retry later."""
 
 
 class UnavailableError(ClusterError):
-    """No answer, or one that says the server is at fault; a retry may help."""
+    """There was no response, or an error of the server. A retry may succeed."""

@@ -1,4 +1,4 @@
-"""A limit on how long to wait for an answer, measured by the Clock port like all other time."""
+"""Timeouts that are measured by the `Clock` port, so that they work in virtual time."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 async def within(clock: Clock, seconds: float, work: Coroutine[object, object, T]) -> T:
-    """What `work` returns or raises; `TimeoutError` if it does neither in time.
+    """The result of `work`. Raises `TimeoutError` if it takes longer than `seconds`.
 
-    Work that is late or whose caller is cancelled has ended, too, when this returns. A
-    request that was cancelled may still have been carried out by the server.
+    After a timeout or a cancellation, `work` is cancelled and has ended when this returns. The
+    server may still have executed a request that was cancelled.
     """
     task = asyncio.ensure_future(work)
     alarm = asyncio.ensure_future(clock.sleep(seconds))
@@ -27,7 +27,7 @@ async def within(clock: Clock, seconds: float, work: Coroutine[object, object, T
 
 
 async def end(*tasks: asyncio.Future[T] | asyncio.Future[None]) -> None:
-    """Cancel what still runs and wait until it has ended, whichever way."""
+    """Cancel the tasks and wait until all of them have ended."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

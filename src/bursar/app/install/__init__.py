@@ -1,1 +1,1 @@
-"""The objects to apply so that a cluster has Bursar: policies, webhooks and their rights."""
+"""The manifests that install Bursar: policies, webhooks, RBAC and the agent."""

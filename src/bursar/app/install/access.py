@@ -1,7 +1,7 @@
-"""Who may do what: the service accounts of Bursar, and roles for tenants.
+"""RBAC of Bursar: service accounts with the fewest permissions, and roles for tenants.
 
-Each process may do what it does and no more. What only some installations need, such as
-the capacity of nodes, is granted only where it is asked for.
+Permissions that only some installations need, such as those for the capacity of nodes, are
+separate manifests.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,9 +18,9 @@ WRITE: Final = ("create", "update", "patch", "delete")
 
 
 def access_documents(settings: GatingSettings) -> tuple[Document, ...]:
-    """The namespace, the two service accounts, what each may do, and roles for tenants.
+    """The namespace, the two service accounts with their roles, and roles for tenants.
 
-    The admission server creates quotas in dry runs only, which RBAC cannot say.
+    The admission server creates ResourceQuotas only with dry-run, which RBAC cannot express.
     """
     namespace = document("v1", "Namespace", settings.namespace, labels={GROUP: ""})
     leases = "coordination.k8s.io"
@@ -59,15 +59,16 @@ def _controller_rules(settings: GatingSettings) -> list[Document]:
 
 
 def _tenant_roles(settings: GatingSettings) -> tuple[Document, Document]:
-    """Readers of a namespace see its quotas. Who may write them is for administrators to say.
+    """A role that lets viewers of a namespace read its quotas, and a role to write them.
 
-    So it is with ResourceQuota, which the role `admin` of Kubernetes cannot write either: a
-    tenant that sets its own quota has none. The second role is bound to nobody.
+    The second role is not bound or aggregated: administrators decide who can write quotas. The
+    role `admin` of Kubernetes cannot write ResourceQuotas either, because a tenant that can change
+    its own quota is not limited by it.
     """
     seen = ["applicationawareresourcequotas"]
     if settings.allow_cluster_quota:
         seen.append("applicationawareappliedclusterresourcequotas")
-    # `edit` and `admin` contain what `view` has.
+    # `edit` and `admin` include `view`.
     labels = {GROUP: "", f"{RBAC}/aggregate-to-view": "true"}
     viewer = document(f"{RBAC}/v1", "ClusterRole", "aaq-quota-viewer", labels=labels)
     viewer["rules"] = [_may(READ, *seen, group=GROUP)]
@@ -93,7 +94,7 @@ def _granted(
     *,
     account: str = CONTROLLER,
 ) -> Iterable[Document]:
-    """A role with these rules, in one namespace or everywhere, and its binding."""
+    """A Role or ClusterRole with these rules, and its binding."""
     prefix, labels = "" if namespace else "Cluster", {GROUP: ""}
     role = document(f"{RBAC}/v1", f"{prefix}Role", name, namespace=namespace, labels=labels)
     role["rules"] = rules
@@ -115,10 +116,10 @@ def _may(
 
 
 def capacity_documents(settings: GatingSettings, preset_namespace: str) -> tuple[Document, ...]:
-    """What the controller needs to keep the capacity of nodes, beyond what it has for quotas."""
+    """The additional permissions of a controller that manages the capacity of nodes."""
     everywhere = [
         _may(READ, "nodes"),
-        # Capacity and our mark on it are written together, through the status.
+        # Capacity and its annotation are written in one patch of the status.
         _may(("patch",), "nodes/status"),
     ]
     places = {settings.namespace: CAPACITY_CONFIG, preset_namespace: PRESET_CONFIG}

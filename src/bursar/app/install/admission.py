@@ -1,15 +1,13 @@
-"""What has to stand in a cluster so that pods are gated: policies or webhooks, and who may do what.
+"""Manifests that gate pods: admission policies or webhooks.
 
-Pods can be gated in two ways, and both are made from the same settings. *Policies* are
-CEL expressions that the API server evaluates itself: nothing of ours takes part in the
-creation of a pod, so nothing of ours can delay or stop it. *Webhooks* ask `bursar
-webhook`, which also weighs a resize and a new quota, things that CEL cannot know.
+Both are made from the same settings. *Policies* are CEL expressions that the API server evaluates:
+no process of Bursar takes part in the creation of a pod, so none can delay or prevent it.
+*Webhooks* call `bursar webhook`, which also checks resizes and new quotas. CEL cannot do that.
 
-Both are about the selected namespaces only, in everything that concerns pods. A
-namespace that leaves the selection is no longer protected either: the controller then
-frees its waiting pods, and whoever removes a gate before that only comes first.
+Both apply to pods of the selected namespaces only. If a namespace leaves the selection, its gates
+are no longer protected, and the controller removes them.
 
-Documents are plain data, ready for `kubectl apply`; nothing here talks to a cluster.
+The functions return plain data for `kubectl apply` and do not access a cluster.
 """
 
 import base64
@@ -43,9 +41,9 @@ ADMISSION: Final = "admissionregistration.k8s.io/v1"
 RBAC: Final = "rbac.authorization.k8s.io"
 SERVE_PATH: Final = "/serve-path"
 GATING_TIMEOUT_S: Final = 5
-"""Longer than any answer that needs nobody else; pods are created by clients that wait."""
+"""Timeout of webhooks that make no calls of their own. Clients wait for the creation of a pod."""
 ASKING_TIMEOUT_S: Final = 10
-"""For answers that need the API server or the controller."""
+"""Timeout of webhooks that call the API server or the controller."""
 
 Document = dict[str, Json]
 
@@ -57,20 +55,20 @@ _BY_DEFAULT: Final = LabelSelector(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatingSettings:
-    """Raises `ValueError` for a namespace or a selector that the API would refuse."""
+    """Settings of the gate. Raises `ValueError` for an invalid namespace or selector."""
 
     namespace: str = DEFAULT_NAMESPACE
-    """Where Bursar itself runs. Never gated, nor is kube-system."""
+    """The namespace of Bursar. Its pods and those of kube-system are never gated."""
     namespace_selector: LabelSelector | None = None
-    """Which namespaces are gated. None: those with `GATING_LABEL`. An empty one: all."""
+    """Selects the gated namespaces. None: those with `GATING_LABEL`. An empty selector: all."""
     allow_cluster_quota: bool = True
     refuse_growth: bool = False
-    """Policies only: deny every resize that makes a running pod larger."""
+    """For policies only: deny every resize that makes a running pod larger."""
     configuration_exists: bool = False
-    """Webhooks only: there is an AAQ object, so that any other is one too many."""
+    """For webhooks only: an AAQ object exists, so the creation of another is denied."""
 
     def __post_init__(self) -> None:
-        # It becomes part of expressions, where a quote would end more than a name.
+        # The name becomes part of CEL expressions, where a quote would be an injection.
         if not _DNS_LABEL.fullmatch(self.namespace):
             raise ValueError(f"{self.namespace!r} is not the name of a namespace")
         selector_of(self.gated_namespaces)
@@ -106,7 +104,7 @@ _GATE_REMOVED: Final = {
     "expression": f"{_gated('oldObject')} && !{_gated('object')}",
 }
 _RELEASED: Final = {"name": "pod-released", "expression": f"!{_gated('oldObject')}"}
-# A kubelet reports a pod from its own disk as a mirror. It runs, whatever is answered here.
+# A mirror pod represents a static pod, which the kubelet runs in any case.
 _NO_MIRROR: Final = {
     "name": "no-mirror-of-a-static-pod",
     "expression": (
@@ -121,7 +119,7 @@ def _is_bound(pod: str) -> str:
 
 
 def _within(now: str, was: str) -> str:
-    """Whether no request and no limit is new or larger than it was."""
+    """CEL: no request and no limit is new or larger than before."""
     return " && ".join(
         f"{now}.?resources.?{side}.orValue({{}}).all(name, "
         f"name in {was}.?resources.?{side}.orValue({{}}) && "
@@ -135,7 +133,7 @@ def _within(now: str, was: str) -> str:
 
 
 def policy_documents(settings: GatingSettings) -> tuple[Document, ...]:
-    """Gating without a webhook. Protection comes first, so that no gate is ever without it."""
+    """Gating by policies. Protection comes first, so that no gate is ever unprotected."""
     pairs = [_protection(settings), _bound_pods(settings), _single_configuration()]
     if settings.refuse_growth:
         pairs.append(_growth(settings))
@@ -146,7 +144,7 @@ def policy_documents(settings: GatingSettings) -> tuple[Document, ...]:
 def _rule(
     operations: Sequence[str], resource: str, *, group: str = "", scope: str = "Namespaced"
 ) -> Document:
-    """Which requests are meant."""
+    """The `matchConstraints` of a policy."""
     return {
         "apiGroups": [group],
         "apiVersions": ["v1alpha1" if group else "v1"],
@@ -165,21 +163,21 @@ Pair = tuple[Document, Document]
 
 
 def _gating(settings: GatingSettings) -> Pair:
-    # Merged by name, so that foreign gates stay. A JSONPatch whose value is a list of typed
-    # objects would make the API server of 1.36 panic.
+    # Gates are merged by name, so that other gates stay. A JSONPatch whose value is a list of
+    # typed objects makes the API server of Kubernetes 1.36 panic.
     typed = f"Object.spec.schedulingGates{{name: '{GATE}'}}"
     gate = f"Object{{spec: Object.spec{{schedulingGates: [{typed}]}}}}"
     spec: Document = {
         "matchConstraints": {"resourceRules": [_POD_CREATION]},
         "matchConditions": [
             _UNGATED,
-            # Left to the policy that says why: with a gate, validation would come before it.
+            # Another policy denies these pods. With a gate, validation would fail before it.
             {"name": "no-node-yet", "expression": f"!({_is_bound('object')})"},
         ],
         "mutations": [
             {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": gate}}
         ],
-        # Somebody's webhook may write the list of gates anew after us.
+        # A webhook that runs later may replace the list of gates.
         "reinvocationPolicy": "IfNeeded",
     }
     return _policy("Mutating", "gate-pods.bursar.io", spec, _in_gated_namespaces(settings))
@@ -213,7 +211,11 @@ def _bound_pods(settings: GatingSettings) -> Pair:
 
 
 def _single_configuration() -> Pair:
-    """Every AAQ object is a parameter, and each of them says no; without one nobody does."""
+    """Deny a second AAQ object.
+
+    The policy takes AAQ objects as parameters: without one there is no parameter, and nothing is
+    denied.
+    """
     spec: Document = {
         "paramKind": {"apiVersion": AAQS.api_version, "kind": AAQS.kind},
         "matchConstraints": {"resourceRules": [_CONFIGURATION]},
@@ -224,7 +226,7 @@ def _single_configuration() -> Pair:
 
 
 def _growth(settings: GatingSettings) -> Pair:
-    """A pod behind the gate may grow: it is counted when it is released."""
+    """Deny resizes that make a pod larger. A gated pod is exempt: it is charged at its release."""
     containers = "{0}.spec.containers + {0}.spec.?initContainers.orValue([])"
     spec: Document = {
         "matchConstraints": {"resourceRules": [_POD_RESIZE]},
@@ -268,12 +270,12 @@ def _policy(sort: str, name: str, spec: Document, where: Document) -> Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """How the API server reaches `bursar webhook`."""
+    """The address of `bursar webhook` for the API server."""
 
     ca_bundle: bytes = b""
-    """PEM. Left out if empty, for somebody else to fill in."""
+    """CA certificates in PEM. If empty, the field is left out, for a CA injector to fill in."""
     url: str = ""
-    """Instead of the Service: `https://host:port`, for a server outside the cluster."""
+    """`https://host:port` of a server outside the cluster. If empty, the Service is used."""
 
     def client_config(self, namespace: str) -> Document:
         bundle: Document = {}
@@ -293,10 +295,10 @@ class Endpoint:
 def webhook_documents(
     settings: GatingSettings, endpoint: Endpoint | None = None
 ) -> tuple[Document, Document]:
-    """The two configurations, under the names by which AAQ's users know them.
+    """The two webhook configurations, with AAQ's names.
 
-    Requests that cannot matter are not sent: pods that have the gate already, updates that
-    leave it alone, and all that the controller itself does.
+    Their match conditions exclude requests that the webhook would allow anyway: pods that have the
+    gate, updates that keep it, and requests of the controller.
     """
     client = (endpoint or Endpoint()).client_config(settings.namespace)
     labels = {GROUP: WEBHOOK}
@@ -337,7 +339,7 @@ def _validators(settings: GatingSettings, client: Document) -> list[Document]:
             **_webhook("resize.pod.quota.validator", _POD_RESIZE, client),
             "namespaceSelector": namespaces,
             "matchConditions": [_RELEASED],
-            # What is granted is put aside in the books, except in a dry run.
+            # A granted resize is reserved in the books, except with dry-run.
             "sideEffects": "NoneOnDryRun",
         },
     ]

@@ -1,12 +1,12 @@
-"""Policies that protect the annotations of a peer pod after its creation.
+"""Policies that make the size annotations of peer pods immutable.
 
-Two readers trust these annotations later: the runtime, which creates a VM of the annotated size
-once the pod has a node, and quotas, which charge what is on record. A tenant may update his
-pods, so without protection he could get a larger VM than he is charged for.
+The runtime creates a VM of the annotated size after the pod got its node, and quotas charge the
+recorded amounts. A tenant can update its own pods. Without the policies it could request a larger
+VM between creation and start, and lower its charge afterwards.
 
-There are three ways to change the annotations of an existing pod: an update of the pod, an update
-of its status, which may change metadata as well, and a Binding, whose annotations the API server
-copies to the pod. The policies deny all three to every user, Bursar included.
+The annotations of an existing pod can be changed in three ways: by an update of the pod, by an
+update of its status, and by a Binding, whose annotations the API server copies to the pod. The
+policies deny all three for every user, because the rewrite happens at creation.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ RECORD: Final = "check-peerpod-record.bursar.io"
 LABELS: Final = {"app.kubernetes.io/part-of": "bursar"}
 
 GPU_MODEL_ANNOTATION: Final = "io.katacontainers.config.hypervisor.default_gpu_model"
-"""The model of the VM's GPUs. The pod's author sets it at creation and cannot change it later."""
+"""The GPU model of the VM. The author of the pod sets it; it is immutable after creation."""
 
 PROTECTED: Final = (
     RECORD_ANNOTATION,
@@ -62,8 +62,8 @@ _IN_CONTAINERS: Final = (
 def protection_documents(
     runtime_classes: Sequence[str], vm_resource: str, namespace_selector: Document
 ) -> tuple[Document, ...]:
-    """The policies for a cluster where the webhook rewrites peer pods."""
-    # Policies run after the webhook, which has dropped the record of a pod that asks for no VM.
+    """The policies for clusters where the webhook rewrites peer pods."""
+    # Policies run after the webhook, which has removed a record from pods that request no VM.
     consistent = [
         _validation(has_class("object", runtime_classes), ONLY_ON_PEER_PODS),
         _validation(f"{_asks_for_vm(vm_resource)} && {_NOTHING_LEFT}", ONLY_WHAT_WAS_REMOVED),
@@ -74,7 +74,7 @@ def protection_documents(
 def protection_documents_without_webhook(
     runtime_classes: Sequence[str], namespace_selector: Document
 ) -> tuple[Document, ...]:
-    """The policies for a cluster without a webhook, where every record is forged."""
+    """The policies for clusters without the webhook, where every record is forged."""
     never = [_validation("false", ONLY_WHAT_WAS_REMOVED)]
     return _documents(runtime_classes, never, namespace_selector)
 
@@ -94,7 +94,7 @@ def _documents(
 
 
 def has_class(pod: str, runtime_classes: Sequence[str]) -> str:
-    """A CEL expression: whether the pod has one of these runtime classes."""
+    """CEL: the pod has one of these runtime classes."""
     listed = ", ".join(f"'{name}'" for name in runtime_classes)
     return f"{pod}.spec.?runtimeClassName.orValue('') in [{listed}]"
 
@@ -108,7 +108,7 @@ def _asks_for_vm(vm_resource: str) -> str:
 
 
 def _lacks_sizes(holder: str) -> str:
-    """CEL: no CPU or memory in `resources`. Other resources may have been kept."""
+    """CEL: there are no amounts of CPU and memory. Other resources may stay on the worker."""
     return " && ".join(
         f"!('{name}' in {holder}.?resources.?{side}.orValue({{}}))"
         for side in ("requests", "limits")
@@ -128,7 +128,7 @@ _BRINGS_ANY: Final = f"{_KEYS}.exists(key, key in object.metadata.?annotations.o
 
 
 def _keeping(is_peer_pod: str) -> Document:
-    """Denies updates, also through subresources that ignore metadata today but may not later."""
+    """Deny changes of the annotations, also by subresources that ignore metadata today."""
     different = f"{_KEYS}.filter(key, {_IS_DIFFERENT})"
     validation: Document = {
         "expression": f"{different}.size() == 0",
@@ -145,7 +145,7 @@ def _keeping(is_peer_pod: str) -> Document:
 
 
 def _binding() -> Document:
-    """Denies Bindings with these annotations, for any pod: a Binding does not tell the class."""
+    """Deny these annotations in every Binding, which does not have the pod's runtime class."""
     return {
         "matchConstraints": {"resourceRules": [_rule("CREATE", ["pods/binding", "bindings"])]},
         "matchConditions": [{"name": "brings-annotations", "expression": _BRINGS_ANY}],

@@ -1,12 +1,12 @@
-"""Manifests for peer pods: RuntimeClasses, and the webhook or policy that changes their pods.
+"""Manifests for peer pods: runtime classes, and the webhook that rewrites pods.
 
-`bursar webhook` does the rewrite. A MutatingAdmissionPolicy can do one part of it without a
-webhook: ask for the VM, so that no node gets more peer pods than it may have. CEL cannot do the
-rest. It adds up numbers but not quantities, it has no warnings for the author of a pod, and it
-cannot record what it removed, so that a second call would take the LimitRange defaults of the
-namespace for what the pod asked for. With the policy alone the resources stay in the containers.
+`bursar webhook` does the rewrite. An admission policy can do a small part of it: it requests the
+VM resource, so that nodes do not get more peer pods than their capacity. CEL cannot do the rest:
+it cannot add quantities, cannot return a warning, and cannot record what it removed. Without the
+record, a second call would take the defaults of the namespace for requests of the pod. With the
+policy alone, resources therefore stay in the containers and count on the worker.
 
-Documents are plain data, ready for `kubectl apply`; nothing here talks to a cluster.
+The functions return plain data for `kubectl apply` and do not access a cluster.
 """
 
 import base64
@@ -37,11 +37,11 @@ COMPONENT: Final = {"app.kubernetes.io/component": "webhook"}
 PATH: Final = "/mutate-v1-pod"
 POLICY: Final = "ask-for-vm.bursar.io"
 TIMEOUT_S: Final = 5
-"""The rewrite makes no calls of its own, so a longer timeout cannot help."""
+"""Timeout of the webhook. The rewrite makes no calls of its own, so a longer one cannot help."""
 
 OVERHEAD_CPU: Final = Quantity.parse("250m")
 OVERHEAD_MEMORY: Final = Quantity.parse("120Mi")
-"""Upstream's figures for what a peer pod uses on the worker. No measurement of them is known."""
+"""Upstream's values for what a peer pod uses on the worker. They are not measured."""
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -49,28 +49,28 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerPodInstallation:
-    """Raises `ValueError` for names that the API server would refuse."""
+    """Settings for peer pods. Raises `ValueError` for invalid names."""
 
     namespace: str = DEFAULT_NAMESPACE
-    """The namespace of Bursar itself. Its pods and those of kube-system are left alone."""
+    """The namespace of Bursar. Its pods and those of kube-system are not rewritten."""
     runtime_classes: tuple[str, ...] = (RUNTIME_CLASS,)
     vm_resource: str = VM_RESOURCE
     node_selector: Mapping[str, str] = field(default_factory=no_labels)
-    """Labels of the nodes that can run pods of these classes; empty for all nodes."""
+    """Labels of the nodes that can run these classes; empty for all nodes."""
     brings_classes: bool = True
-    """Whether to create the RuntimeClasses; kata-deploy creates its own."""
+    """Whether the manifests include the RuntimeClasses. kata-deploy installs its own."""
     handler: str = ""
-    """The container runtime handler of the classes; empty for the name of each class."""
+    """The runtime handler on the nodes; empty for the name of each class."""
     overhead_cpu: Quantity = OVERHEAD_CPU
     overhead_memory: Quantity = OVERHEAD_MEMORY
     asks_about_all_pods: bool = False
-    """Send all pods to the webhook, because another webhook may change a pod's class.
+    """Send all pods to the webhook, because another webhook may set one of the classes later.
 
-    The API server does not reinvoke a webhook that it did not call the first time.
+    The API server reinvokes only webhooks that it called in the first round.
     """
 
     def __post_init__(self) -> None:
-        # The names become part of CEL expressions, where a quote would end the string.
+        # The names become part of CEL expressions, where a quote would be an injection.
         if not _LABEL.fullmatch(self.namespace):
             raise ValueError(f"{self.namespace!r} is not the name of a namespace")
         for name in self.runtime_classes:
@@ -112,9 +112,9 @@ _NEW_PODS: Final[Document] = {
 def peer_pod_documents(
     installation: PeerPodInstallation, endpoint: Endpoint | None = None
 ) -> tuple[Document, ...]:
-    """RuntimeClasses, the policies that protect annotations, and the webhook, in this order.
+    """Runtime classes, protection policies and the webhook, in the order to apply them.
 
-    Applied in this order, nothing that the webhook writes is ever unprotected.
+    Protection comes before the webhook, so that no annotation is ever unprotected.
     """
     webhook = webhook_document(installation, endpoint or Endpoint())
     protection = protection_documents(
@@ -124,7 +124,7 @@ def peer_pod_documents(
 
 
 def peer_pod_documents_without_webhook(installation: PeerPodInstallation) -> tuple[Document, ...]:
-    """RuntimeClasses and the policies, for a cluster where authors annotate sizes themselves."""
+    """Runtime classes and the policy that requests the VM. Authors of pods set the sizes."""
     protection = protection_documents_without_webhook(
         installation.runtime_classes, installation.namespace_selector
     )
@@ -136,7 +136,7 @@ def peer_pod_documents_without_webhook(installation: PeerPodInstallation) -> tup
 
 
 def runtime_class_documents(installation: PeerPodInstallation) -> tuple[Document, ...]:
-    """The classes, with what a peer pod uses on the worker as their overhead."""
+    """The RuntimeClasses. Their overhead is what a peer pod uses on the worker."""
     if not installation.brings_classes:
         return ()
     return tuple(_runtime_class(name, installation) for name in installation.runtime_classes)
@@ -159,14 +159,13 @@ def _runtime_class(name: str, installation: PeerPodInstallation) -> Document:
 
 
 def webhook_document(installation: PeerPodInstallation, endpoint: Endpoint) -> Document:
-    """The webhook configuration, under upstream's name so that it replaces upstream's.
+    """The webhook configuration, with upstream's names, so that it replaces upstream's.
 
-    `kubectl apply` would merge it into upstream's configuration and keep upstream's selectors and
-    address. It has a label of its own, so that a user can apply everything else first and then
-    replace this one object.
+    A label selects it, because it must replace upstream's configuration as a whole: a merge would
+    keep upstream's selectors, address and annotations. All other manifests can be applied first.
 
-    The reinvocation policy is IfNeeded, because another webhook may add containers later. They
-    are then counted, and a second rewrite of the same pod changes nothing.
+    The webhook is reinvoked if a later webhook changes the pod. A second rewrite changes nothing,
+    and counts containers that were added meanwhile.
     """
     webhook: Document = {
         "name": WEBHOOK,
@@ -175,8 +174,8 @@ def webhook_document(installation: PeerPodInstallation, endpoint: Endpoint) -> D
         "namespaceSelector": installation.namespace_selector,
         "matchConditions": [{"name": "peer-pod", "expression": installation.is_peer_pod}],
         "admissionReviewVersions": ["v1", "v1beta1"],
-        # A peer pod that is not rewritten would use the worker's resources and a VM of any
-        # size. Because of the match condition, other pods do not depend on the webhook.
+        # A peer pod that is not rewritten would be charged on the worker and have a VM of any
+        # size. The match condition excludes all other pods.
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
         "reinvocationPolicy": "IfNeeded",
@@ -211,8 +210,8 @@ def _client_config(installation: PeerPodInstallation, endpoint: Endpoint) -> Doc
 
 def _policy_documents(installation: PeerPodInstallation) -> tuple[Document, Document]:
     vm = f"{{'{installation.vm_resource}': '1'}}"
-    # An ApplyConfiguration, because a JSONPatch needs every parent of its path to exist, and
-    # one with a list of typed objects makes the API server of 1.36 panic.
+    # Containers are merged by name. A patch by path needs every parent to exist, and a JSONPatch
+    # with a list of typed objects makes the API server of Kubernetes 1.36 panic.
     asking = (
         "Object{spec: Object.spec{containers: [Object.spec.containers{"
         "name: object.spec.containers[0].name, "
@@ -223,7 +222,7 @@ def _policy_documents(installation: PeerPodInstallation) -> tuple[Document, Docu
         "matchConstraints": {"resourceRules": [_NEW_PODS]},
         "matchConditions": [
             {"name": "peer-pod", "expression": installation.is_peer_pod},
-            # A pod without containers is refused by the API server itself.
+            # The API server refuses a pod without containers.
             {"name": "has-containers", "expression": "size(object.spec.containers) > 0"},
         ],
         "mutations": [

@@ -1,1 +1,1 @@
-"""What is true of a node, a pod or a whole cluster, as values that commands print."""
+"""Reports about a node, a pod or the cluster, as values that commands print."""

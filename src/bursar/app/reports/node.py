@@ -1,8 +1,7 @@
-"""What is true of a node and the pods on it: the numbers of `describe node`, and what is left.
+"""The report of `describe node`: a node, its pods, and what still fits.
 
-The shares are kubectl's: rows count what an in-place resize has granted, totals count
-the spec, and both divide by what the node offers to pods. What is left is counted as
-the scheduler counts it, since it answers what the node would still take.
+Shares are computed as by kubectl: rows use the amounts that an in-place resize granted, totals use
+the spec, and both are divided by allocatable. Free amounts are computed as by the scheduler.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,8 +19,10 @@ from bursar.core.model.demand import (
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_hugepages
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
+from bursar.core.model.problem import Problem
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.resources import ResourceList, add
+from bursar.core.model.validation.node import validate_node
 from bursar.core.placement.fit import Shortfall, free, shortfalls
 from bursar.core.placement.node_books import NodeBooks
 
@@ -31,16 +32,16 @@ ALWAYS_IN_TOTALS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """An amount, and how much of the node it is."""
+    """An amount and its percentage of allocatable."""
 
     amount: Quantity
     percent: int | None
-    """Of what the node offers, towards zero; None if the node offers none of it."""
+    """Percentage of allocatable, rounded towards zero; None if allocatable is zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodLine:
-    """One pod. Cpu and memory are always named; other resources if the pod names them."""
+    """One pod. It always has cpu and memory; other resources only if the pod names them."""
 
     namespace: str
     name: str
@@ -51,7 +52,7 @@ class PodLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """What all pods of the node together hold of one resource."""
+    """Requests and limits of all pods of the node, for one resource."""
 
     resource: str
     requests: Share
@@ -60,7 +61,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingPod:
-    """A pod without a node. It fits here, as far as resources go, if nothing is short."""
+    """A pod without a node. It fits this node by resources if it has no shortfalls."""
 
     namespace: str
     name: str
@@ -71,17 +72,19 @@ class WaitingPod:
 class NodeReport:
     node: Node
     pods: tuple[PodLine, ...]
-    """The pods that have not ended, in the order in which an API server lists them."""
+    """The pods that have not terminated, in the API server's list order."""
     allocated: tuple[Allocation, ...]
     """Cpu, memory, ephemeral storage, then hugepages, then all others; each group by name."""
     free: ResourceList
-    """What the node would still take of what it offers, in the order of `allocated`; pods last."""
+    """Free amounts, in the order of `allocated`, with pods last."""
     waiting: tuple[WaitingPod, ...]
-    """The pods that have no node yet, and what this one lacks for each."""
+    """The pods without a node, each with its shortfalls on this node."""
+    problems: tuple[Problem, ...]
+    """Amounts of capacity and allocatable that the API server would refuse."""
 
 
 def node_report(node: Node, pods: Iterable[Pod]) -> NodeReport:
-    """Report on `node`. Of `pods`, those elsewhere and those that have ended do not count."""
+    """Report on `node`. Pods of other nodes and terminated pods are left out."""
     living = sorted((pod for pod in pods if not pod.is_terminated), key=_place_in_etcd)
     here = [pod for pod in living if pod.node_name == node.name]
     offered = node.allocatable or node.capacity
@@ -107,11 +110,12 @@ def node_report(node: Node, pods: Iterable[Pod]) -> NodeReport:
             for pod in living
             if not pod.node_name
         ),
+        problems=validate_node(node),
     )
 
 
 def _place_in_etcd(pod: Pod) -> str:
-    # The slash takes part: `team-a` sorts before `team`, since a hyphen sorts before it.
+    # The slash is compared as well: `team-a/` sorts before `team/`.
     return f"{pod.namespace}/{pod.name}"
 
 

@@ -1,4 +1,4 @@
-"""The cluster at a glance: each node and how full it is, who runs, who waits and why, who ended."""
+"""The overview of a cluster: load of each node, and pods that run, wait or have ended."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,14 +18,14 @@ from bursar.core.placement.vector import as_quantity
 from bursar.core.quota.ledger import PodKey
 
 FULL_PERCENT: Final = 90
-"""From this share of a resource on a node is called full."""
+"""Percentage of a resource from which a node counts as full."""
 
 
 class PodState(Enum):
     GATED = "gated"
-    """A scheduling gate holds it back."""
+    """The pod has a scheduling gate."""
     WAITING = "waiting"
-    """Nothing holds it back, but it has no node."""
+    """The pod has no scheduling gate and no node."""
     STARTING = "starting"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -34,13 +34,13 @@ class PodState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """How much of one resource of a node is requested."""
+    """Requests for one resource of a node."""
 
     resource: str
     requested: Quantity
     allocatable: Quantity
     percent: int
-    """Of allocatable, towards zero; 100 where there is nothing to have."""
+    """Percentage of allocatable, rounded towards zero; 100 if allocatable is zero."""
 
     @property
     def is_full(self) -> bool:
@@ -70,19 +70,19 @@ class Overview:
     nodes: tuple[NodeLine, ...]
     counts: Mapping[PodState, int]
     waiting: tuple[WaitingLine, ...]
-    """Gated and waiting pods, those of the highest priority first."""
+    """Gated and waiting pods, highest priority first."""
     quotas: tuple[QuotaLine, ...] = ()
 
     @property
     def full(self) -> tuple[tuple[str, str], ...]:
-        """Node and resource of everything that is nearly used up."""
+        """Pairs of node and resource with at least `FULL_PERCENT` requested."""
         return tuple(
             (node.name, load.resource) for node in self.nodes for load in node.loads if load.is_full
         )
 
 
 def overview(nodes: Iterable[Node], pods: Iterable[Pod], books: BooksView = NO_BOOKS) -> Overview:
-    """Look at the whole cluster as of one moment."""
+    """Summarise the nodes and pods of a cluster."""
     everyone = list(pods)
     on_nodes: dict[str, list[Pod]] = {}
     for pod in everyone:
@@ -153,7 +153,7 @@ def _node_line(node: Node, pods: Sequence[Pod]) -> NodeLine:
 
 
 def _listed(books: NodeBooks) -> list[str]:
-    """Cpu and memory first, then what else the node offers, pods last."""
+    """The resources of a node: cpu and memory first, pods last."""
     offered = books.node.allocatable
     others = sorted(name for name in offered if name not in {CPU, MEMORY, PODS})
     return [name for name in (CPU, MEMORY, *others, PODS) if name in offered]

@@ -1,4 +1,4 @@
-"""What is true of one pod: what it counts for and why, its QoS class, its cgroups, its problems."""
+"""The report of `describe pod`: effective requests and limits, QoS, cgroups, problems."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from bursar.core.model.node import Node
 from bursar.core.model.pod import Container, ContainerState, Pod
 from bursar.core.model.problem import Problem
 from bursar.core.model.provenance import Decision, explain_limits, explain_requests
-from bursar.core.model.qos import QosVerdict, explain_qos
+from bursar.core.model.qos import QosExplanation, explain_qos
 from bursar.core.model.quantity import ZERO
 from bursar.core.model.resources import ResourceList
 from bursar.core.model.validation.pod import pod_warnings, validate_pod
@@ -27,29 +27,29 @@ from bursar.core.model.validation.pod import pod_warnings, validate_pod
 class ContainerReport:
     name: str
     requests: ResourceList
-    """After defaulting: a limit without a request is requested, too."""
+    """Requests after defaulting: a limit without a request sets the request."""
     limits: ResourceList
     cgroup: ContainerCgroup
     last_state: ContainerState | None
-    """How it ended last, if it ever did: `OOMKilled` is told here."""
+    """The last termination, such as `OOMKilled`; None if there was none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodReport:
     pod: Pod
-    """As the API server stores it."""
+    """The pod with the API server's defaults."""
     containers: tuple[ContainerReport, ...]
-    """In the order they start: init containers, containers, ephemeral containers."""
+    """Init containers, containers and ephemeral containers, in this order."""
     requests: Mapping[str, Decision]
     limits: Mapping[str, Decision]
-    qos: QosVerdict
+    qos: QosExplanation
     cgroup: PodCgroup
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
 
 
 def pod_report(pod: Pod, node: Node | None = None) -> PodReport:
-    """Report on a pod; `node` is the one it runs on, if known, for numbers that depend on it."""
+    """Report on a pod. `node` is its node, if known; some cgroup values depend on it."""
     stored = with_defaults(pod)
     cgroup = pod_cgroup(stored, DEFAULTS if node is None else _options_on(node))
     return PodReport(

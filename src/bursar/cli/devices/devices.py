@@ -213,7 +213,7 @@ class _Origin:
         return node or ""
 
     async def _read_cluster(self, sources: Sequence[Source], namespace: str) -> Evidence:
-        from bursar.adapters.device_evidence import read_evidence  # noqa: PLC0415 - slow
+        from bursar.app.devices.evidence import read_evidence  # noqa: PLC0415 - slow
 
         async with live_cluster(self.kubeconfig, self.context) as cluster:
             return await read_evidence(cluster, sources, namespace=namespace, node=self.node)

@@ -8,7 +8,6 @@ from typing import Any, Final
 import click
 
 import bursar
-from bursar.adapters.document_text import json_text, yaml_stream
 from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
@@ -34,6 +33,8 @@ from bursar.core.model.selector import LabelExpression, LabelSelector, Operator,
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import RUNTIME_CLASS
+from bursar.wire.documents.json_writing import json_text
+from bursar.wire.documents.yaml_writing import yaml_stream
 
 DEFINITIONS: Final = "api/crds"
 WITHOUT_WEBHOOK: Final = ("crds", "rbac", "policies")

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import click
 
-from bursar.adapters.document_text import json_text, yaml_text
+from bursar.wire.documents.json_writing import json_text
+from bursar.wire.documents.yaml_writing import yaml_text
 
 
 class Output(Enum):

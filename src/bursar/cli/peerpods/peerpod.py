@@ -6,12 +6,6 @@ from typing import Any
 
 import click
 
-from bursar.adapters.document_text import (
-    UnwritableError,
-    json_text,
-    require_writable,
-    yaml_text,
-)
 from bursar.adapters.files.manifests import ManifestError
 from bursar.adapters.files.peerpods import RewrittenManifest, rewrite_files
 from bursar.cli.exit_codes import NO, OK, BadInputError
@@ -26,6 +20,9 @@ from bursar.cli.peerpods.options import (
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.decision import Denied, Rewrite
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
+from bursar.wire.documents.json_writing import json_text
+from bursar.wire.documents.yaml_writing import require_finite, yaml_text
+from bursar.wire.structs.fields import FieldError
 
 
 @click.group(short_help="Rewrite peer pods and choose their instance types, offline.")
@@ -110,8 +107,8 @@ def _rewritten(files: Sequence[str], settings: PeerPodSettings) -> tuple[Rewritt
         raise BadInputError(str(error)) from None
     for each in objects:
         try:
-            require_writable(each.written)
-        except UnwritableError as error:
+            require_finite(each.written)
+        except FieldError as error:
             raise BadInputError(printable(f"{each.kind} {each.subject}: {error}")) from None
     return objects
 

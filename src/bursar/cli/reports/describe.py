@@ -95,7 +95,8 @@ def node(name: str | None, files: tuple[str, ...], output: Output) -> int:
 
     The text is kubectl's, to the last space, but for what needs a live cluster
     (lease, events); then comes what still fits, and whether the pods without a
-    node would fit here, judged by resources alone.
+    node would fit here, judged by resources alone. Exit code 1 if the API server
+    would refuse the capacity or allocatable of any of them.
     """
     manifests = _read(files)
     nodes = [node for node in manifests.nodes if name in {None, node.name}]
@@ -108,7 +109,7 @@ def node(name: str | None, files: tuple[str, ...], output: Output) -> int:
         click.echo("\n\n".join(_node_text(report) for report in reports))
     else:
         emit_document([node_document.as_dict(report) for report in reports], output)
-    return OK
+    return NO if any(report.problems for report in reports) else OK
 
 
 def _read(files: Sequence[str]) -> Manifests:
@@ -177,5 +178,6 @@ def _node_text(report: NodeReport) -> str:
         node_layout.describe_node(report, now=now, zone=zone),
         node_layout.still_fits(report),
         node_layout.waiting_pods(report) if report.waiting else "",
+        node_layout.validation_errors(report) if report.problems else "",
     ]
     return "\n\n".join(part.rstrip("\n") for part in parts if part)

@@ -19,6 +19,8 @@ def as_dict(report: NodeReport) -> Document:
         "allocated": {each.resource: _allocation(each) for each in report.allocated},
         "stillFits": _texts(report.free),
         "waiting": [_waiting(pod) for pod in report.waiting],
+        "valid": not report.problems,
+        "errors": [str(problem) for problem in report.problems],
     }
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from bursar.app.reports.node import Allocation, NodeReport, PodLine, Share
 from bursar.cli.output.ages import age, format_time
+from bursar.cli.output.formats import printable
 from bursar.cli.output.tabwriter import aligned
 from bursar.core.model.int64 import INT64_MIN
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
@@ -67,15 +68,19 @@ def waiting_pods(report: NodeReport) -> str:
         [
             "Waiting pods:",
             "  Namespace\tName\tFits",
-            *(
-                f"  {pod.namespace}\t{pod.name}\t{_verdict(pod.shortfalls)}"
-                for pod in report.waiting
-            ),
+            *(f"  {pod.namespace}\t{pod.name}\t{_fits(pod.shortfalls)}" for pod in report.waiting),
         ]
     )
 
 
-def _verdict(shortfalls: Sequence[Shortfall]) -> str:
+def validation_errors(report: NodeReport) -> str:
+    """The amounts of the node that the API server would refuse, in its words."""
+    return _text(
+        ["Validation errors:", *(f"  {printable(str(problem))}" for problem in report.problems)]
+    )
+
+
+def _fits(shortfalls: Sequence[Shortfall]) -> str:
     if not shortfalls:
         return "yes"
     lacks = (

@@ -1,10 +1,9 @@
 """Floating point without floats: the few upstream numbers that are computed in one.
 
-Upstream computes percentages, thresholds and scores in float64 or float32, and the
-rounding shows in what it prints and reserves. A binary floating point number is a
-fraction, so the same steps are taken here on exact fractions, each followed by the
-rounding the hardware would do (to nearest, ties to even). A caller writes the
-operations in Go's order and rounds after every one of them:
+Upstream computes percentages, cgroup values and scores in float64, and the rounding shows
+in the results. A binary floating point number is a fraction, so the same steps are taken here on
+exact fractions, each followed by the rounding of the hardware (to nearest, ties to even). A caller
+writes the operations in Go's order and rounds after every one of them:
 
 >>> binary64(binary64(Fraction(29, 100)) * 100) < 29
 True
@@ -19,22 +18,14 @@ from typing import Final
 
 from bursar.core.model.int64 import INT64_MAX, INT64_MIN
 
-_BITS_64: Final = 53
-_SMALLEST_64: Final = -1074
-_LARGEST_64: Final = 1024
-_BITS_32: Final = 24
-_SMALLEST_32: Final = -149
-_LARGEST_32: Final = 128
+_BITS: Final = 53
+_SMALLEST: Final = -1074
+_LARGEST: Final = 1024
 
 
 def binary64(x: Fraction | int) -> Fraction:
     """The float64 nearest to `x`, exactly."""
-    return _nearest(Fraction(x), _BITS_64, _SMALLEST_64, _LARGEST_64)
-
-
-def binary32(x: Fraction | int) -> Fraction:
-    """The float32 nearest to `x`, exactly."""
-    return _nearest(Fraction(x), _BITS_32, _SMALLEST_32, _LARGEST_32)
+    return _nearest(Fraction(x))
 
 
 def sqrt64(x: Fraction) -> Fraction:
@@ -42,7 +33,7 @@ def sqrt64(x: Fraction) -> Fraction:
     assert x >= 0
     # Enough places for the root to have two bits more than a float64 keeps; what is left
     # over only has to be known as "something", which the last bit says.
-    places = max(0, _BITS_64 + 3 - _floor_log2(x) // 2) if x else 0
+    places = max(0, _BITS + 3 - _floor_log2(x) // 2) if x else 0
     scaled = x.numerator << 2 * places
     root = isqrt(scaled // x.denominator)
     inexact = root * root * x.denominator != scaled
@@ -80,16 +71,15 @@ def _floor_log2(x: Fraction) -> int:
     return guess if reached else guess - 1
 
 
-def _nearest(x: Fraction, bits: int, smallest: int, largest: int) -> Fraction:
-    """`x` with `bits` significant bits, none of them below 2^smallest, all below 2^largest."""
+def _nearest(x: Fraction) -> Fraction:
     if x == 0:
         return x
-    last = max(_floor_log2(x) - bits + 1, smallest)
+    last = max(_floor_log2(x) - _BITS + 1, _SMALLEST)
     # round() on a fraction gives an int, ties to even.
     if last >= 0:
         nearest = Fraction(round(Fraction(x, 1 << last)) << last)
     else:
         nearest = Fraction(round(x * (1 << -last)), 1 << -last)
-    if abs(nearest) >= 1 << largest:
-        raise OverflowError(f"no finite float of {bits} bits is near 2^{_floor_log2(x)}")
+    if abs(nearest) >= 1 << _LARGEST:
+        raise OverflowError(f"no finite float of {_BITS} bits is near 2^{_floor_log2(x)}")
     return nearest

@@ -1,4 +1,4 @@
-"""Defaulting: what the API server makes of a pod's resources before it stores them.
+"""Defaulting: the defaults that the API server sets on resources before it stores a pod.
 
 A pod read back from a cluster has passed through this already, and passing again
 changes nothing. A manifest on disk has not, and counting it without this step

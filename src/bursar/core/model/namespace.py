@@ -1,4 +1,4 @@
-"""A namespace, as far as quotas go by it."""
+"""A namespace, with the fields that quotas depend on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,4 +14,4 @@ class NamespaceObject:
     labels: Mapping[str, str] = field(default_factory=no_labels)
     annotations: Mapping[str, str] = field(default_factory=no_labels)
     phase: str = ""
-    """Active or Terminating; empty where nobody has written it yet."""
+    """`Active` or `Terminating`; empty if the status has none."""

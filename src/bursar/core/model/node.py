@@ -1,4 +1,4 @@
-"""A node: what it has, what of that pods may use, and what it says of itself."""
+"""A node: capacity, allocatable and the other fields that Bursar reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ class Node:
     provider_id: str = ""
     capacity: ResourceList = field(default_factory=nothing)
     allocatable: ResourceList = field(default_factory=nothing)
-    """What pods may use. The API server fills it from capacity when a node reports none."""
+    """The amounts for pods. The API server sets it to capacity if a node reports none."""
     conditions: tuple[NodeCondition, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
     info: SystemInfo = field(default_factory=SystemInfo)

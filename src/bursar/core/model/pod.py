@@ -1,4 +1,4 @@
-"""A pod, as far as its consumption goes: what it asks for, where it is, what was granted."""
+"""A pod, with the fields that its consumption depends on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ class Container:
 
     @property
     def is_sidecar(self) -> bool:
-        """Meaningful on init containers only; elsewhere the field is not looked at."""
+        """Whether an init container is a sidecar. Meaningless for other containers."""
         return self.restart_policy == RESTART_ALWAYS
 
 
@@ -73,7 +73,7 @@ class ContainerState:
 class ContainerStatus:
     name: str
     resources: ResourceRequirements | None = None
-    """What the runtime has, once the kubelet reports it; None is not the same as empty."""
+    """The resources that the kubelet reports as applied; None is not the same as empty."""
     allocated: ResourceList = field(default_factory=nothing)
     ready: bool = False
     restart_count: int = 0
@@ -101,11 +101,11 @@ class EmptyDir:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toleration:
-    """Which taints a pod puts up with. An empty key or effect stands for every one."""
+    """A toleration. An empty key or effect tolerates every key or effect."""
 
     key: str = ""
     operator: str = ""
-    """As written: `Exists` or `Equal`, which is also meant where nothing is written."""
+    """The operator as written: `Exists`, `Equal`, or empty for `Equal`."""
     value: str = ""
     effect: str = ""
 
@@ -121,7 +121,7 @@ class NodeRequirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTerm:
-    """Conditions that must all hold; a term without any holds nowhere."""
+    """Conditions that must all hold. A term without conditions matches no node."""
 
     expressions: tuple[NodeRequirement, ...] = ()
     fields: tuple[NodeRequirement, ...] = ()
@@ -136,7 +136,7 @@ class Pod:
     annotations: Mapping[str, str] = field(default_factory=no_labels)
     created_at: datetime | None = None
     deleted_at: datetime | None = None
-    """`metadata.deletionTimestamp`: when it has to be gone, once somebody deleted it."""
+    """`metadata.deletionTimestamp`: when a deleted pod has to be removed."""
     deletion_grace_s: int | None = None
     """`metadata.deletionGracePeriodSeconds`, which `deleted_at` already includes."""
 

@@ -1,9 +1,8 @@
-"""A pod in a few hundred bytes: what accounting needs of each of a hundred thousand.
+"""A pod in a few hundred bytes, for processes that hold all pods of a cluster.
 
-Whatever the pods of a workload have in common is one object that all of them refer to:
-their labels, and in their *profile* everything else, above all what they ask for.
-Amounts stay exact quantities; being shared, they need no smaller form. What differs
-from pod to pod is packed.
+Pods of one workload share their labels and a *profile* with all other common fields, including the
+demand. Amounts stay exact quantities; because they are shared, they need no smaller form. Fields
+that differ between pods are packed.
 """
 
 import re
@@ -22,13 +21,13 @@ from bursar.core.model.resources import ResourceList
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodDemand:
-    """What a pod asks for, by everybody's way of counting. Many pods share one."""
+    """The demand of a pod as quota and scheduler count it. Many pods share one object."""
 
     quota_requests: ResourceList
-    """What a quota counts."""
+    """Requests as quotas count them."""
     quota_limits: ResourceList
     assigned_requests: ResourceList
-    """What the scheduler counts once the pod sits on a node."""
+    """Requests as the scheduler counts them for a pod with a node."""
     qos: QosClass
 
     @classmethod
@@ -38,7 +37,7 @@ class PodDemand:
         return cls(
             quota_requests=requests,
             quota_limits=requests if _look_alike(requests, limits) else MappingProxyType(limits),
-            # The two ways differ in nothing but the pod's own status.
+            # The two differ only in the use of pod-level status.
             assigned_requests=requests
             if pod.status_resources is None
             else MappingProxyType(pod_requests(pod, ASSIGNED)),
@@ -47,7 +46,7 @@ class PodDemand:
 
 
 def _look_alike(one: ResourceList, other: ResourceList) -> bool:
-    """Equal in all that is visible of the amounts, not only in the numbers."""
+    """Whether amounts are equal in value, text and format."""
     return one == other and all(_looks(one[name]) == _looks(other[name]) for name in one)
 
 
@@ -57,7 +56,7 @@ def _looks(amount: Quantity) -> tuple[Hashable, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodProfile:
-    """What the pods of a workload have in common. They all refer to one."""
+    """The fields that pods of a workload have in common. They share one object."""
 
     namespace: str
     priority: int | None
@@ -65,38 +64,38 @@ class PodProfile:
     runtime_class: str
     gates: tuple[str, ...]
     deadline_s: int | None
-    """`activeDeadlineSeconds`, which decides about the scope Terminating."""
+    """`activeDeadlineSeconds`, for the quota scope Terminating."""
     crosses_namespaces: bool
-    """Whether its pod (anti-)affinity looks into other namespaces; decides about that scope."""
+    """Whether its pod affinity crosses namespaces, for the scope CrossNamespacePodAffinity."""
     reported_qos: QosClass | None
-    """The class the API server has stored; None for a pod it has not."""
+    """The QoS class in the status; None if there is none."""
     demand: PodDemand
 
     @property
     def qos(self) -> QosClass:
-        """The class that scopes go by. A stored one stays, whatever its rules have become."""
+        """The QoS class for quota scopes: the stored one, else the computed one."""
         return self.reported_qos or self.demand.qos
 
 
 class Deletion(NamedTuple):
-    """A deletion under way."""
+    """A pending deletion."""
 
     due_s: int
-    """When the pod has to be gone, in seconds since 1970, its grace included."""
+    """`deletionTimestamp` in seconds since 1970. It includes the grace period."""
     grace_s: int | None
-    """`deletionGracePeriodSeconds`; None if the object does not say."""
+    """`deletionGracePeriodSeconds`; None if it is absent."""
 
 
 class Stamp(NamedTuple):
-    """Which pod, in which state, and since when: what no two pods have in common."""
+    """The uid, resourceVersion and creation time of a pod."""
 
     uid: str
     resource_version: str
     created_s: int
-    """Seconds since 1970; 0 if the object does not say."""
+    """Creation time in seconds since 1970; 0 if it is absent."""
 
     def packed(self) -> "bytes | Stamp":
-        """The same in 29 bytes; itself if it is not what an API server writes."""
+        """The stamp in 29 bytes; the stamp itself if its values have no packed form."""
         if (
             _UUID.fullmatch(self.uid)
             and _DECIMAL.fullmatch(self.resource_version)
@@ -132,12 +131,12 @@ class Extras(NamedTuple):
 
 
 class PodRow(NamedTuple):
-    """One pod. A tuple, because it is the smallest thing that can still name its parts."""
+    """One pod. A named tuple needs the least memory."""
 
     name: str
     packed_stamp: bytes | Stamp
     label_texts: tuple[str, ...]
-    """Keys and values in turn."""
+    """The labels: keys and values in turn."""
     node_name: str
     phase: str
     extras: Extras | None
@@ -184,7 +183,7 @@ _QOS: Final = {qos.value: qos for qos in QosClass}
 
 
 def row_of(pod: Pod) -> PodRow:
-    """The row of a pod that was read from a file, with nothing shared and no resource version."""
+    """The row of a pod from a file. It shares nothing and has no resourceVersion."""
     return PodRow(
         pod.name,
         Stamp(pod.uid, "", 0 if pod.created_at is None else epoch_s(pod.created_at)).packed(),
@@ -209,7 +208,7 @@ def row_of(pod: Pod) -> PodRow:
 
 
 def stored_qos(text: str) -> QosClass | None:
-    """The class named in a pod's status; None for a text that names none."""
+    """The QoS class with this name; None if there is none."""
     return _QOS.get(text)
 
 

@@ -1,4 +1,4 @@
-"""A problem: one thing wrong with one field, in the words the API server finds for it.
+"""A problem: a validation error of one field, with the API server's text.
 
 The text is upstream's to the letter, because people search for it and programs
 compare it. A problem is a value, not an exception: an object can have many.

@@ -1,8 +1,7 @@
-"""Provenance: which container or rule made a pod's demand what it is.
+"""Provenance: the containers and rules that a pod's demand comes from.
 
-The amounts come from `demand`; here each is traced back to the parts that add up
-to it, so that a person can be told why a pod counts for more, or less, than its
-containers seem to ask for.
+The amounts come from `demand`. This module finds the parts that add up to each amount, to explain
+why a pod counts for more or less than its containers request.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""QoS: the class that decides who is throttled, killed and evicted first, and why a pod has it.
+"""QoS: the class of a pod, which decides about throttling, kills and eviction, and its reason.
 
-Only cpu and memory decide, and only amounts above zero. If the pod states
-resources of its own, the containers are not looked at, not even when the pod
-states nothing in them: `resources: {}` in a pod's spec makes it BestEffort.
+Only cpu and memory decide, and only amounts above zero. If the pod has
+pod-level resources, the containers are not considered, even if the pod-level resources are
+empty: `resources: {}` in a pod's spec makes it BestEffort.
 """
 
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ class QosClass(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QosVerdict:
+class QosExplanation:
     qos: QosClass
     reason: str
-    """What decided, as one sentence without a full stop."""
+    """The reason for the class, as a sentence without a full stop."""
 
 
 def qos_class(pod: Pod) -> QosClass:
@@ -36,8 +36,8 @@ def qos_class(pod: Pod) -> QosClass:
     return _class_of([container.resources for container in containers])
 
 
-def explain_qos(pod: Pod) -> QosVerdict:
-    """The class, and the first container and resource that stand in the way of a better one."""
+def explain_qos(pod: Pod) -> QosExplanation:
+    """The class, and the first container and resource that prevent a better one."""
     qos = qos_class(pod)
     holders = _holders(pod)
     if qos is QosClass.BEST_EFFORT:
@@ -46,7 +46,7 @@ def explain_qos(pod: Pod) -> QosVerdict:
         reason = _all_equal(pod, holders)
     else:
         reason = _first_gap(holders)
-    return QosVerdict(qos=qos, reason=reason)
+    return QosExplanation(qos=qos, reason=reason)
 
 
 # ------------------------------------------------------------------ the class
@@ -55,7 +55,7 @@ _DECISIVE: Final = (CPU, MEMORY)
 
 
 def _class_of(holders: list[ResourceRequirements]) -> QosClass:
-    """Judge the containers, or the pod alone where it states its own resources.
+    """The class of the containers, or of the pod if it has pod-level resources.
 
     What is compared are the sums over all containers, not each with its own limit.
     """

@@ -33,8 +33,6 @@ SUFFIX_ERROR: Final = "unable to parse quantity's suffix"
 NANO: Final = -9
 MILLI: Final = -3
 NANOS_PER_UNIT: Final = 10**9
-MILLI_VALUE_MAX: Final = INT64_MAX // 1000
-"""Above this whole value, `milli_value` overflows; upstream callers that care compare with it."""
 
 
 class Format(Enum):
@@ -113,11 +111,6 @@ class Quantity:
         """The amount rounded away from zero to whole units, exactly, however large."""
         return _ceil_away(self.nanos, NANOS_PER_UNIT)
 
-    @property
-    def milli_units(self) -> int:
-        """The amount rounded away from zero to thousandths, exactly, however large."""
-        return _ceil_away(self.nanos, 10**6)
-
     def value(self) -> int:
         """Upstream's `Value()`: whole units as an int64, with its overflow (0 or wrapped)."""
         return self.scaled_value(0)
@@ -154,11 +147,6 @@ class Quantity:
             return self
         unit = 10 ** (scale - NANO)
         return Quantity(_ceil_away(self.nanos, unit) * unit, self.format, scale, self.big)
-
-    def is_multiple_of(self, scale: int) -> bool:
-        """True when rounding to `10^scale` would change nothing."""
-        unit: int = 10 ** (scale - NANO)
-        return self.nanos % unit == 0
 
     def __add__(self, other: "Quantity") -> "Quantity":
         return _sum(self, other, other.nanos)

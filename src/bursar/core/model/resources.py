@@ -52,20 +52,6 @@ def maximum(left: ResourceList, right: ResourceList) -> dict[str, Quantity]:
     return greatest
 
 
-def exceeding(request: ResourceList, room: ResourceList) -> tuple[str, ...]:
-    """Name the resources of which `request` wants more than there is `room` for, sorted.
-
-    A name absent from `room` is unlimited, not zero.
-
-    >>> one, two = Quantity.parse("1"), Quantity.parse("2")
-    >>> exceeding({"cpu": two, "pods": one}, {"cpu": one})
-    ('cpu',)
-    """
-    return tuple(
-        sorted(name for name, amount in request.items() if name in room and amount > room[name])
-    )
-
-
 def rounded_to_milli(amounts: ResourceList) -> dict[str, Quantity]:
     """What the API server stores: each amount rounded away from zero to a thousandth."""
     return {name: amount.round_up(MILLI) for name, amount in amounts.items()}

@@ -1,4 +1,4 @@
-"""Label selectors: which objects a quota, a policy or a person means, by their labels.
+"""Label selectors.
 
 A selector is a list of requirements that must all hold. There are two ways to write
 one: as it stands in API objects (`LabelSelector`, read here) and as text for

@@ -1,4 +1,4 @@
-"""The choice of a node for one pod: filter, score, and the words if there is none.
+"""The choice of a node for one pod: filter, score, and the message if none fits.
 
 Where upstream picks one of the best nodes at random, the first by name is taken here,
 so that the same cluster always ends up the same. Nothing is evicted: what preemption
@@ -42,13 +42,13 @@ _NOT_PREPARED: Final = "not found"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The node a pod goes to, or, with no node, why it goes nowhere."""
+    """The chosen node of a pod, or the message why no node fits."""
 
     node: str = ""
     message: str = ""
-    """The scheduler's sentence, as its event and the condition `PodScheduled` have it."""
+    """The scheduler's message in the event and in the condition `PodScheduled`."""
     scores: Mapping[str, int] = field(default_factory=dict)
-    """What each node that fits was worth."""
+    """The score of each node that fits."""
     rejections: tuple[Rejection, ...] = ()
 
 
@@ -74,17 +74,17 @@ def choose(pod: Pod, nodes: Sequence[NodeBooks], rules: FitRules = DEFAULT_RULES
 
 
 def objection(pod: Pod, books: NodeBooks, rules: FitRules = DEFAULT_RULES) -> Rejection | None:
-    """What this one node says to the pod now; None if it would take it."""
+    """The rejection of a pod by one node; None if it fits."""
     request = incoming_request(pod)
     return _rejection(pod, request, books, named=named_nodes(pod), rules=rules)
 
 
 def scores_of(pod: Pod, nodes: Sequence[NodeBooks]) -> dict[str, int]:
-    """The worth of nodes that all fit, by the plugins that are on by default and apply."""
+    """The scores of nodes that fit, by the default plugins that apply."""
     avoided = [avoided_taints(pod, books.node) for books in nodes]
     most = max(avoided)
     scores: dict[str, int] = {}
-    # Most nodes of a cluster are as large and as full as some other; each kind is scored once.
+    # Many nodes have the same size and load. Each combination is scored once.
     known: dict[tuple[int, ...], int] = {}
     for books, count in zip(nodes, avoided, strict=True):
         load = _scored_load(books)

@@ -1,4 +1,4 @@
-"""Filters: what keeps a pod from a node before any amount is compared.
+"""Filters: reasons other than resources why a node rejects a pod.
 
 The scheduler asks its plugins one after the other and stops at the first that says
 no, so a node is refused for one reason only, and a reason of this kind always comes
@@ -18,9 +18,9 @@ OTHER_NODE_NAMED: Final = "node(s) didn't match the requested node name"
 UNTOLERATED_TAINT: Final = "node(s) had untolerated taint(s)"
 AFFINITY_UNMET: Final = "node(s) didn't match Pod's node affinity/selector"
 NOT_AMONG_NAMED: Final = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
-"""Said of nodes that are not looked at, because the pod's affinity names others."""
+"""Reason for nodes that the pod's affinity excludes by name."""
 AFFINITY_CONFLICT: Final = "pod affinity terms conflict"
-"""Said before any node is looked at: every term names nodes, and no node is in all names."""
+"""Reason before any node is checked: the terms name nodes, and no node matches all."""
 
 FIELD_NAME: Final = "metadata.name"
 NO_SCHEDULE: Final = "NoSchedule"
@@ -31,7 +31,7 @@ _CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDUL
 
 
 def refusal(pod: Pod, node: Node) -> str | None:
-    """Why the node is out of the question for the pod, resources aside; None if it is not."""
+    """Why the node rejects the pod, without resources; None if it does not."""
     if node.unschedulable and not tolerates(pod.tolerations, _CORDON):
         return UNSCHEDULABLE
     if pod.node_name and pod.node_name != node.name:
@@ -56,7 +56,7 @@ def matches_affinity(pod: Pod, node: Node) -> bool:
 
 
 def named_nodes(pod: Pod) -> frozenset[str] | None:
-    """The only nodes worth looking at, if every term of the affinity names some; else None.
+    """The nodes that the affinity names, if every term names some; else None.
 
     The empty set means that the terms contradict themselves.
     """
@@ -76,7 +76,7 @@ def named_nodes(pod: Pod) -> frozenset[str] | None:
 
 
 def avoided_taints(pod: Pod, node: Node) -> int:
-    """How many taints of the node would rather not have the pod."""
+    """Number of PreferNoSchedule taints that the pod does not tolerate."""
     tolerations = [
         toleration
         for toleration in pod.tolerations
@@ -121,7 +121,7 @@ def _field_matches(wanted: NodeRequirement, node: Node) -> bool:
     return (held == wanted.values[0]) == (wanted.operator == "In")
 
 
-# Pods of one workload carry equal terms, and each is held against every node.
+# Pods of one workload have equal terms, which are compared with every node.
 @lru_cache(maxsize=1024)
 def _selector(expressions: tuple[NodeRequirement, ...]) -> Selector | None:
     try:

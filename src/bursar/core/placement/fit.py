@@ -9,7 +9,6 @@ is that check, which forgives extended resources the node has never heard of.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from types import MappingProxyType
 from typing import Final
 
 from bursar.core.model.demand import INCOMING, pod_requests
@@ -22,21 +21,9 @@ from bursar.core.placement.vector import Vector, as_quantity, vector_of
 
 TOO_MANY_PODS: Final = "Too many pods"
 
-HISTORIC_PREDICATE: Final = "PodFitsResources"
-"""What the plugin NodeResourcesFit was called while the scheduler had predicates."""
-
-HISTORIC_REASONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "Insufficient cpu": "PodExceedsFreeCPU",
-        "Insufficient memory": "PodExceedsFreeMemory",
-        TOO_MANY_PODS: "PodExceedsMaxPodNumber",
-    }
-)
-"""Today's reasons and what the first Kubernetes releases, and documents of that time, call them."""
-
 
 class FitStatus(Enum):
-    """The scheduler's answer for one node, in its own words."""
+    """The scheduler's status code for one node."""
 
     FITS = "Success"
     UNSCHEDULABLE = "Unschedulable"

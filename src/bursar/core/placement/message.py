@@ -1,4 +1,4 @@
-"""The texts by which Kubernetes says that a pod found no place.
+"""Messages of the scheduler and the kubelet for a pod that fits no node.
 
 The scheduler counts reasons over all nodes and adds what preemption found, in the
 event `FailedScheduling` and in the condition `PodScheduled`; the kubelet names one
@@ -44,7 +44,7 @@ KUBELET_STATUS_PREFIX: Final = "Pod was rejected: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """One node's no, for every reason it has."""
+    """The rejection by one node, with all its reasons."""
 
     node: str
     reasons: tuple[str, ...]
@@ -134,7 +134,7 @@ def event_text(message: str) -> str:
 
 
 def gates_text(gates: Iterable[str]) -> str:
-    """Why a gated pod is not even queued.
+    """The message for a pod with scheduling gates.
 
     >>> gates_text(["a", "b"])
     'waiting for scheduling gates: [a b]'

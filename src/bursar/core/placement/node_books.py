@@ -41,7 +41,7 @@ class Entry:
 
 
 def pod_key(pod: Pod) -> str:
-    """What tells pods apart: the uid, or the full name of one that has none yet."""
+    """The key of a pod: its uid, or namespace and name if it has none yet."""
     return pod.uid or f"{pod.namespace}/{pod.name}"
 
 
@@ -96,7 +96,7 @@ class NodeBooks:
         self._enter(pod_key(pod), None if pod.is_terminated else entry_of(pod))
 
     def release(self, pod: Pod) -> None:
-        """Strike the pod out; one that is not booked is no mistake."""
+        """Remove the pod. An unknown pod is ignored."""
         self._enter(pod_key(pod), None)
 
     def observe(self, node: Node) -> None:

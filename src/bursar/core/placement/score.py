@@ -1,4 +1,4 @@
-"""Scores: how much the scheduler likes a node that fits, from 0 to 100.
+"""Scores of the scheduler for nodes that fit, from 0 to 100.
 
 Each function answers the very integer upstream computes, which takes the same steps
 in the same order: int64 that wraps and divides towards zero, and float64 rounded after
@@ -9,7 +9,6 @@ amd64) a balance of three or more resources may come out one higher or lower the
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
 from types import MappingProxyType
 from typing import Final
 
@@ -22,9 +21,6 @@ from bursar.core.placement.node_books import SCORING_DEFAULTS, NodeBooks
 from bursar.core.placement.vector import Vector, scheduled_amount
 
 SCORE_MAX: Final = 100
-SHAPE_SCORE_MAX: Final = 10
-NODES_FOUND_MIN: Final = 100
-PERCENT_FOUND_MIN: Final = 5
 
 PLUGIN_WEIGHTS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -51,14 +47,6 @@ class WeightedResource:
     weight: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShapePoint:
-    """At this utilisation in percent, this score from 0 to 10."""
-
-    utilization: int
-    score: int
-
-
 DEFAULT_RESOURCES: Final = (WeightedResource(name=CPU), WeightedResource(name=MEMORY))
 
 
@@ -79,37 +67,6 @@ def least_allocated(
     return _weighted_average(
         [(_emptiness(load), load.weight) for load in _weighed_loads(pod, books, resources)]
     )
-
-
-def most_allocated(
-    pod: Pod, books: NodeBooks, resources: Sequence[WeightedResource] = DEFAULT_RESOURCES
-) -> int:
-    """Prefer the fuller node, to keep others empty."""
-    return _weighted_average(
-        [(_fullness(load), load.weight) for load in _weighed_loads(pod, books, resources)]
-    )
-
-
-def requested_to_capacity_ratio(
-    pod: Pod,
-    books: NodeBooks,
-    shape: Sequence[ShapePoint],
-    resources: Sequence[WeightedResource] = DEFAULT_RESOURCES,
-) -> int:
-    """Score by a line drawn through points of utilisation, which must rise.
-
-    A resource that scores zero does not lower the average; it is left out of it.
-    """
-    assert shape
-    total = weights = 0
-    for load in _weighed_loads(pod, books, resources):
-        score = _on_line(shape, _utilization(load))
-        if score > 0:
-            total += score * load.weight
-            weights += load.weight
-    if weights == 0:
-        return 0
-    return _rounded_half_up(binary64(Fraction(total, weights)))
 
 
 def balanced_allocation(
@@ -133,14 +90,6 @@ def balanced_allocation(
 def total_score(scores: Mapping[str, int]) -> int:
     """The node's final score from the plugins' own, each already between 0 and 100."""
     return sum(score * PLUGIN_WEIGHTS[plugin] for plugin, score in scores.items())
-
-
-def nodes_to_find(node_count: int, percentage: int = 0) -> int:
-    """After how many fitting nodes the scheduler stops looking; a percentage of 0 adapts."""
-    if node_count < NODES_FOUND_MIN:
-        return node_count
-    share = percentage or max(PERCENT_FOUND_MIN, 50 - node_count // 125)
-    return max(NODES_FOUND_MIN, node_count * share // 100)
 
 
 # ------------------------------------------------------------------ what is scored
@@ -194,36 +143,6 @@ def _emptiness(load: _Load) -> int:
         return 0
     rest = wrapped(load.allocatable - load.after)
     return quotient(wrapped(rest * SCORE_MAX), load.allocatable)
-
-
-def _fullness(load: _Load) -> int:
-    used = min(load.after, load.allocatable)
-    return quotient(wrapped(used * SCORE_MAX), load.allocatable)
-
-
-def _utilization(load: _Load) -> int:
-    if load.after > load.allocatable:
-        return 100
-    return quotient(wrapped(load.after * 100), load.allocatable)
-
-
-def _on_line(shape: Sequence[ShapePoint], utilization: int) -> int:
-    stretch = SCORE_MAX // SHAPE_SCORE_MAX
-    before: ShapePoint | None = None
-    for point in shape:
-        if utilization <= point.utilization:
-            if before is None:
-                return point.score * stretch
-            rise = (point.score - before.score) * stretch * (utilization - before.utilization)
-            run = point.utilization - before.utilization
-            return before.score * stretch + quotient(rise, run)
-        before = point
-    return shape[-1].score * stretch
-
-
-def _rounded_half_up(x: Fraction) -> int:
-    """Go's `math.Round`, for what is never negative."""
-    return floor(x + Fraction(1, 2))
 
 
 def _evenness(pairs: Sequence[tuple[int, int]]) -> int:

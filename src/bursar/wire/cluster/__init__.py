@@ -1,1 +1,1 @@
-"""What surrounds objects: API server answers, kubeconfig files, credentials of exec plugins."""
+"""Codecs for responses of the API server, kubeconfig files and exec credential plugins."""

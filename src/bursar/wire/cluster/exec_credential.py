@@ -1,4 +1,4 @@
-"""What an exec plugin is told and what it answers, both an ExecCredential."""
+"""ExecCredential: the input and the output of an exec credential plugin."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ API_VERSIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """Credentials, as a plugin gave them. It prints none of them."""
+class ExecCredential:
+    """Credentials from a plugin. The `repr` contains none of them."""
 
     token: str = field(repr=False)
     certificate: str = field(repr=False)
@@ -30,8 +30,8 @@ class Answer:
     expires: datetime | None
 
 
-class AnswerError(ValueError):
-    """What a plugin printed is not an answer; says why, and nothing of what it printed."""
+class ExecCredentialError(ValueError):
+    """The output of a plugin is invalid. The message does not quote it."""
 
 
 class _Status(msgspec.Struct, rename="camel", gc=False):
@@ -50,33 +50,33 @@ class _Credential(msgspec.Struct, rename="camel", gc=False):
     status: _Status | None = None
 
 
-def encode_question(
+def encode_exec_info(
     api_version: str, *, is_interactive: bool, cluster: Mapping[str, Plain] | None
 ) -> str:
-    """The text for KUBERNETES_EXEC_INFO."""
+    """The value of the environment variable KUBERNETES_EXEC_INFO."""
     spec: dict[str, Plain] = {"interactive": is_interactive}
     if cluster is not None:
         spec["cluster"] = dict(cluster)
-    question: dict[str, Plain] = {"kind": KIND, "apiVersion": api_version, "spec": spec}
-    return msgspec.json.encode(question).decode()
+    info: dict[str, Plain] = {"kind": KIND, "apiVersion": api_version, "spec": spec}
+    return msgspec.json.encode(info).decode()
 
 
-def decode_answer(output: bytes, api_version: str) -> Answer:
-    """Read what a plugin printed. Raises `AnswerError`."""
+def decode_exec_credential(output: bytes, api_version: str) -> ExecCredential:
+    """Decode the output of a plugin. Raises `ExecCredentialError`."""
     try:
         document = next(read_documents([output]), None)
     except DocumentError as error:
-        raise AnswerError(f"{error.place}: {without_quotes(error.problem)}") from None
+        raise ExecCredentialError(f"{error.place}: {without_quotes(error.problem)}") from None
     if document is None:
-        raise AnswerError("it is empty")
+        raise ExecCredentialError("it is empty")
     if not isinstance(document.value, dict):
-        raise AnswerError(f"an object is expected, found {described(document.value)}")
+        raise ExecCredentialError(f"an object is expected, found {described(document.value)}")
     try:
         credential = shaped(document.value, _Credential)
         _require_type(credential, api_version)
         return _decode_status(credential.status)
     except FieldError as error:
-        raise AnswerError(str(error)) from None
+        raise ExecCredentialError(str(error)) from None
 
 
 def _require_type(credential: _Credential, api_version: str) -> None:
@@ -84,12 +84,12 @@ def _require_type(credential: _Credential, api_version: str) -> None:
         raise FieldError("kind", f"{KIND} is expected")
     found = credential.api_version or ""
     if found != api_version:
-        # Anything else may be part of a secret that got into the wrong place.
+        # Another text is not shown, because it may be part of a secret.
         shown = found if found in API_VERSIONS else "another version"
         raise FieldError("apiVersion", f"{api_version} is configured, {shown} was returned")
 
 
-def _decode_status(status: _Status | None) -> Answer:
+def _decode_status(status: _Status | None) -> ExecCredential:
     if status is None:
         raise FieldError("status", "required, but missing")
     certificate, key = status.client_certificate_data or "", status.client_key_data or ""
@@ -97,7 +97,7 @@ def _decode_status(status: _Status | None) -> Answer:
         raise FieldError("status", "neither a token nor a certificate with its key")
     if bool(certificate) != bool(key):
         raise FieldError("status", "a certificate needs its key, and a key its certificate")
-    return Answer(
+    return ExecCredential(
         token=status.token or "",
         certificate=certificate,
         key=key,

@@ -1,7 +1,7 @@
-"""Kubeconfig files: the fields we read, typed.
+"""Decoding of kubeconfig files.
 
-The file holds secrets, so nothing here shows a value: complaints name a place
-and a field, and a user prints as its type alone.
+A kubeconfig contains secrets. Errors therefore have a place and a field but no value, and the
+`repr` of structs shows no content.
 """
 
 import base64
@@ -18,10 +18,10 @@ from bursar.wire.structs.fields import FieldError, quoted
 from bursar.wire.structs.shape import described, shaped
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | msgspec.Raw | None"
-"""A value that can be written as JSON again; a number keeps its spelling."""
+"""JSON data in which a number can be kept as its text."""
 
 EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
-"""The name of the extension of a cluster that is handed to exec plugins."""
+"""Name of the extension of a cluster that exec plugins receive."""
 
 
 class Cluster(msgspec.Struct, rename="kebab", gc=False):
@@ -33,7 +33,7 @@ class Cluster(msgspec.Struct, rename="kebab", gc=False):
     proxy_url: str | None = None
     disable_compression: bool | None = None
 
-    def __repr__(self) -> str:  # the proxy's address may hold a password
+    def __repr__(self) -> str:  # the proxy URL can contain a password
         return "Cluster(...)"
 
 
@@ -46,7 +46,7 @@ class ExecVariable(msgspec.Struct, gc=False):
 
 
 class Exec(msgspec.Struct, rename="camel", gc=False):
-    """A program that prints credentials."""
+    """An exec credential plugin."""
 
     command: str | None = None
     args: list[str | None] | None = None
@@ -56,12 +56,12 @@ class Exec(msgspec.Struct, rename="camel", gc=False):
     provide_cluster_info: bool | None = None
     interactive_mode: str | None = None
 
-    def __repr__(self) -> str:  # people put secrets into arguments
+    def __repr__(self) -> str:  # arguments can contain secrets
         return "Exec(...)"
 
 
 class AuthProvider(msgspec.Struct, gc=False):
-    """What exec plugins replaced. Its settings are not read."""
+    """The predecessor of exec plugins. Its settings are not read."""
 
     name: str | None = None
 
@@ -123,21 +123,21 @@ Entry = TypeVar("Entry", Cluster, User, Context)
 
 @dataclass(frozen=True, slots=True)
 class KubeConfig:
-    """One file: its entries by name, each with its number in the list it stands in."""
+    """A kubeconfig file: its entries by name, each with its index in the list."""
 
     clusters: dict[str, tuple[int, Cluster]]
     users: dict[str, tuple[int, User]]
     contexts: dict[str, tuple[int, Context]]
     current_context: str
     exec_extensions: dict[str, Plain]
-    """By the name of the cluster: what it has to say to exec plugins."""
+    """The extensions for exec plugins, by the name of the cluster."""
 
 
 NOTHING: Final = KubeConfig({}, {}, {}, "", {})
 
 
 class KubeConfigError(ValueError):
-    """A file that cannot be read: where, which field, and why; never what was found there."""
+    """A file that cannot be decoded. The message has place, field and reason, but no value."""
 
     def __init__(self, place: Place, field: str, problem: str) -> None:
         super().__init__(f"{place}: {field}: {problem}" if field else f"{place}: {problem}")
@@ -146,18 +146,18 @@ class KubeConfigError(ValueError):
 
 
 def decode_kubeconfig(chunks: Iterable[bytes]) -> KubeConfig:
-    """Read the first document, as upstream does; an empty file is an empty configuration."""
+    """Decode the first document of a file, as upstream does. An empty file has no entries."""
     try:
         document = next(read_documents(chunks), None)
     except DocumentError as error:
-        # The field would show keys of a text that may be no kubeconfig at all.
+        # The field is left out: its keys may come from a file that is no kubeconfig.
         raise KubeConfigError(error.place, "", without_quotes(error.problem)) from None
     if document is None:
         return NOTHING
     try:
         return _decode(document.value)
     except FieldError as error:
-        # Keys of a map are the user's own words, and are not shown either.
+        # Keys that users choose are not shown either.
         field = error.field.partition("as-user-extra[")
         shown = f"{field[0]}as-user-extra" if field[1] else error.field
         raise KubeConfigError(_place(document, error), shown, error.problem) from None
@@ -202,7 +202,7 @@ def _by_name(field: str, entries: list[tuple[str | None, Entry]]) -> dict[str, t
 
 
 def _exec_extension(value: dict[str, Value], index: int) -> Plain:
-    """Extensions are anything at all, so they are taken from the document as they are."""
+    """The extension for exec plugins, which can be any JSON value."""
     named = value["clusters"][index] if isinstance(value["clusters"], list) else None
     cluster = named.get("cluster") if isinstance(named, dict) else None
     extensions = cluster.get("extensions") if isinstance(cluster, dict) else None
@@ -223,7 +223,7 @@ def _plain(value: Value) -> Plain:
 
 
 def decode_data(text: str, field: str) -> bytes:
-    """The bytes of a `-data` field: base64, in which upstream allows line breaks."""
+    """Decode a `-data` field: base64, in which upstream allows line breaks."""
     try:
         return base64.b64decode(text.replace("\r", "").replace("\n", ""), validate=True)
     except ValueError:
@@ -231,7 +231,7 @@ def decode_data(text: str, field: str) -> bytes:
 
 
 def without_quotes(problem: str) -> str:
-    """A complaint about a document without what it quotes, for that may be part of a secret.
+    """A problem text without its quotation, which may be part of a secret.
 
     A password that begins with an exclamation mark is a tag to YAML, for example.
 

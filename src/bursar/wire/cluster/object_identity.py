@@ -1,8 +1,10 @@
-"""Which object a body is about, for those who cannot or need not read the rest."""
+"""The identity of an object of any kind, for callers that cannot or need not decode the rest."""
 
 from typing import NamedTuple
 
 import msgspec
+
+from bursar.wire.structs.struct import Struct
 
 
 class RawIdentity(NamedTuple):
@@ -12,22 +14,24 @@ class RawIdentity(NamedTuple):
     resource_version: str
 
 
-class _Meta(msgspec.Struct, rename="camel", gc=False):
+class _IdentityMeta(Struct):
     name: str
     uid: str
     resource_version: str
     namespace: str | None = None
 
 
-class _Object(msgspec.Struct, gc=False):
-    metadata: _Meta
+class _IdentifiedObject(Struct):
+    """Declares no labels or annotations, so that an object with invalid ones is identified too."""
+
+    metadata: _IdentityMeta
 
 
-_DECODER = msgspec.json.Decoder(_Object)
+_DECODER = msgspec.json.Decoder(_IdentifiedObject)
 
 
 def find_identity(body: bytes) -> RawIdentity | None:
-    """None if the body does not tell, or is no object at all.
+    """The identity of the object in a body; None if a field of it is missing.
 
     >>> find_identity(b'{"metadata": {"name": "a", "uid": "u", "resourceVersion": "1"}}')
     RawIdentity(namespace='', name='a', uid='u', resource_version='1')

@@ -1,7 +1,7 @@
-"""What surrounds objects on their way: failures, lists, and the lines of a watch.
+"""Decoding of API responses: Status, lists and watch events.
 
-Objects inside lists and watch events stay bytes. Of each only its resourceVersion is
-read, in one pass that also proves the bytes to be one JSON object.
+Objects inside lists and watch events stay bytes. Of each, only the resourceVersion is decoded. This
+also verifies that the bytes are one JSON object.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,11 @@ from typing import Final
 import msgspec
 
 from bursar.wire.structs.fields import printable
+from bursar.wire.structs.metadata import PartialObjectMetadata
+from bursar.wire.structs.struct import Struct
 
 MESSAGE_LENGTH_MAX: Final = 2048
-"""Longest text of the API server's that is passed on."""
+"""Longest message of the API server that is passed on."""
 
 CAUSES_MAX: Final = 64
 
@@ -33,29 +35,25 @@ _EVENT_TYPES: Final = {
 
 
 class EnvelopeError(ValueError):
-    """Bytes that are not the envelope they should be. Never quotes them: they may hold secrets."""
-
-
-class _Struct(msgspec.Struct, rename="camel", gc=False):
-    """Foreign objects: unknown fields are ignored, and any field may be missing or null."""
+    """A body that is not the expected envelope. The message does not quote it."""
 
 
 # ------------------------------------------------------------------ failures
 
 
-class _Cause(_Struct):
+class _Cause(Struct):
     field: str | None = None
     message: str | None = None
     reason: str | None = None
 
 
-class _Details(_Struct):
+class _Details(Struct):
     kind: str | None = None
     causes: list[_Cause] | None = None
     retry_after_seconds: int | None = None
 
 
-class _Status(_Struct):
+class _Status(Struct):
     kind: str | None = None
     status: str | None = None
     code: int | None = None
@@ -66,19 +64,19 @@ class _Status(_Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A failure in the API's own words."""
+    """The `metav1.Status` of a failed request."""
 
     code: int
     reason: str
     message: str
     kind: str = ""
-    """The kind or resource the failure is about; empty if the request as such was at fault."""
+    """The kind or resource of the failure; empty if it concerns the request itself."""
     causes: Sequence[str] = ()
     retry_after_s: int | None = None
 
 
 def find_status(body: bytes) -> Status | None:
-    """Read a `metav1.Status`; None if the body is anything else."""
+    """Decode a `metav1.Status`; None for any other body."""
     try:
         raw = _STATUS.decode(body)
     except _UNREADABLE:
@@ -104,12 +102,12 @@ def _cause_text(cause: _Cause) -> str:
 # ------------------------------------------------------------------ lists
 
 
-class _ListMeta(_Struct):
+class _ListMeta(Struct):
     resource_version: str | None = None
     continue_: str | None = msgspec.field(default=None, name="continue")
 
 
-class _List(_Struct):
+class _List(Struct):
     metadata: _ListMeta | None = None
     items: list[msgspec.Raw] | None = None
 
@@ -122,7 +120,7 @@ class ListEnvelope:
 
 
 def decode_list(body: bytes) -> ListEnvelope:
-    """Cut a list into its items. Raises `EnvelopeError`."""
+    """Split a list into its items. Raises `EnvelopeError`."""
     try:
         raw = _LIST.decode(body)
     except _UNREADABLE:
@@ -131,7 +129,7 @@ def decode_list(body: bytes) -> ListEnvelope:
     if meta is None or not meta.resource_version:
         raise EnvelopeError("a list without a resourceVersion")
     return ListEnvelope(
-        # Each item is copied out, or one kept item would keep its whole list in memory.
+        # Items are copied. Otherwise one item would keep the whole list in memory.
         items=[bytes(item) for item in raw.items or ()],
         resource_version=meta.resource_version,
         continuation=meta.continue_ or "",
@@ -141,30 +139,26 @@ def decode_list(body: bytes) -> ListEnvelope:
 # ------------------------------------------------------------------ watches
 
 
-class _WatchLine(_Struct):
+class _WatchLine(Struct):
     type: str
     object: msgspec.Raw
 
 
-class _VersionMeta(_Struct):
+class _VersionMeta(Struct):
     resource_version: str | None = None
 
 
-class _Versioned(_Struct):
+class _Versioned(Struct):
+    """An object of which only the resourceVersion is read.
+
+    Every watch event is decoded to this. Decoding all of `ObjectMeta` takes twice as long.
+    """
+
     metadata: _VersionMeta | None = None
 
 
-class _BookmarkMeta(_Struct):
-    resource_version: str | None = None
-    annotations: dict[str, str | None] | None = None
-
-
-class _Bookmark(_Struct):
-    metadata: _BookmarkMeta | None = None
-
-
 def decode_event(line: bytes) -> tuple[str, bytes, str]:
-    """The type of a watch event, its object and the object's resourceVersion if it has one.
+    """The type of a watch event, its object, and the resourceVersion of the object.
 
     Raises `EnvelopeError`.
     """
@@ -173,7 +167,7 @@ def decode_event(line: bytes) -> tuple[str, bytes, str]:
         try:
             return *cut, _find_version(cut[1])
         except _UNREADABLE:
-            pass  # Something follows the object: only a real parse can tell.
+            pass  # There is more after the object, so the line must be parsed.
     try:
         envelope = _WATCH_LINE.decode(line)
         body = bytes(envelope.object)
@@ -183,10 +177,10 @@ def decode_event(line: bytes) -> tuple[str, bytes, str]:
 
 
 def _cut_event(line: bytes) -> tuple[str, bytes] | None:
-    """Cut a line as the API server writes it; None for any other spelling.
+    """Split a line in the API server's notation; None for any other notation.
 
-    Parsing the envelope would scan the object once more, which costs as much as all
-    the rest. The cut is right if what it leaves turns out to be one JSON object.
+    This avoids parsing the object twice, which would double the cost of an event. The split is
+    valid if the rest is one JSON object, which the caller checks.
     """
     end = line.find(b'"', len(_EVENT_START), _EVENT_TYPE_END)
     kind = _EVENT_TYPES.get(line[len(_EVENT_START) : end])
@@ -201,7 +195,7 @@ def _find_version(body: bytes) -> str:
 
 
 def ends_initial_events(bookmark: bytes) -> bool:
-    """Whether a bookmark says that all objects existing at the start have been sent."""
+    """Whether a bookmark ends the initial objects of a watch."""
     try:
         metadata = _BOOKMARK.decode(bookmark).metadata
     except _UNREADABLE:
@@ -213,4 +207,4 @@ _STATUS: Final = msgspec.json.Decoder(_Status)
 _LIST: Final = msgspec.json.Decoder(_List)
 _WATCH_LINE: Final = msgspec.json.Decoder(_WatchLine)
 _VERSIONED: Final = msgspec.json.Decoder(_Versioned)
-_BOOKMARK: Final = msgspec.json.Decoder(_Bookmark)
+_BOOKMARK: Final = msgspec.json.Decoder(PartialObjectMetadata)

@@ -5,7 +5,7 @@ acceptable is the same for both and lives here: how deep, how many values, no
 key twice, and for each complaint the field it is about.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -23,7 +23,11 @@ class Number:
     """The number that the API server is sent; None if that is the text itself, as from JSON."""
 
 
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""Data that Bursar writes, such as the body of a patch."""
+
 Value: TypeAlias = "Scalar | Number | list[Value] | dict[str, Value]"
+"""Data that was read from a document."""
 Branch: TypeAlias = "list[Value] | dict[str, Value]"
 At = TypeVar("At")
 """How a scanner says where it is; made into a place only when somebody asks."""

@@ -1,1 +1,1 @@
-"""Kubernetes' own objects: pods, nodes, namespaces, workloads."""
+"""Decoding of built-in kinds: pods, nodes, namespaces, workloads."""

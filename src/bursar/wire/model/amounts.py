@@ -1,7 +1,7 @@
-"""Every amount of a pod or node with its field, to refuse those below zero.
+"""Rejection of negative amounts in pods and nodes.
 
-The core can compute with negative amounts, as upstream's code can; but no API
-server would have stored them, so in a manifest they are a mistake.
+The core computes with negative amounts as upstream's code does. An API server never stores them, so
+in a manifest they are an error.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _Lists: TypeAlias = Iterator[tuple[str, ResourceList]]
 
 
 def require_amounts_of_pod(pod: Pod) -> None:
-    """Raise `FieldError` for the first amount below zero."""
+    """Raise `FieldError` for the first amount that is negative."""
     for field, amounts in _lists_of_pod(pod):
         _require_list(field, amounts)
     for volume in pod.empty_dirs:
@@ -26,7 +26,7 @@ def require_amounts_of_pod(pod: Pod) -> None:
 
 
 def require_amounts_of_node(node: Node) -> None:
-    """Raise `FieldError` for the first amount below zero."""
+    """Raise `FieldError` for the first amount that is negative."""
     _require_list("status.capacity", node.capacity)
     _require_list("status.allocatable", node.allocatable)
 

@@ -1,17 +1,10 @@
-"""Namespaces: the fields of a v1 Namespace that decide which quotas it is under."""
+"""Decoding of namespaces: the fields that decide which quotas apply."""
 
 from bursar.core.model.namespace import NamespaceObject
 from bursar.wire.structs.body import decode_body
-from bursar.wire.structs.fields import FieldError, RawTexts, decode_texts
+from bursar.wire.structs.fields import decode_texts
+from bursar.wire.structs.metadata import ObjectMeta, required_name
 from bursar.wire.structs.struct import Struct
-
-
-class Meta(Struct):
-    name: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    labels: RawTexts | None = None
-    annotations: RawTexts | None = None
 
 
 class NamespaceStatus(Struct):
@@ -19,22 +12,20 @@ class NamespaceStatus(Struct):
 
 
 class Namespace(Struct):
-    metadata: Meta | None = None
+    metadata: ObjectMeta | None = None
     status: NamespaceStatus | None = None
 
 
 def decode_namespace(body: bytes) -> NamespaceObject:
-    """Read a namespace. Raises `FieldError` or another `ValueError`."""
+    """Decode a namespace. Raises `FieldError` or another `ValueError`."""
     return to_core(decode_body(body, Namespace))
 
 
 def to_core(raw: Namespace) -> NamespaceObject:
     """Translate a decoded namespace. Raises `FieldError` if it has no name."""
-    meta = raw.metadata or Meta()
-    if not meta.name:
-        raise FieldError("metadata.name", "required, but missing")
+    meta = raw.metadata or ObjectMeta()
     return NamespaceObject(
-        name=meta.name,
+        name=required_name(meta),
         uid=meta.uid or "",
         resource_version=meta.resource_version or "",
         labels=decode_texts(meta.labels),

@@ -1,10 +1,10 @@
-"""Nodes: the fields of a v1 Node that we read, and their translation to the core."""
+"""Decoding of nodes: the fields of a v1 Node that Bursar reads."""
 
 import msgspec
 
 from bursar.core.model import node as core
-from bursar.wire.model.pod import ObjectMeta
 from bursar.wire.structs.fields import RawResourceList, decode_resources, decode_texts, decode_time
+from bursar.wire.structs.metadata import Condition, ObjectMeta
 from bursar.wire.structs.struct import Struct
 
 
@@ -20,15 +20,6 @@ class NodeSpec(Struct):
     pod_cidr: str | None = msgspec.field(name="podCIDR", default=None)
     pod_cidrs: list[str] | None = msgspec.field(name="podCIDRs", default=None)
     provider_id: str | None = msgspec.field(name="providerID", default=None)
-
-
-class Condition(Struct):
-    type: str | None = None
-    status: str | None = None
-    reason: str | None = None
-    message: str | None = None
-    last_heartbeat_time: str | None = None
-    last_transition_time: str | None = None
 
 
 class Address(Struct):

@@ -1,8 +1,7 @@
-"""Documents as Kubernetes objects: which kinds are read, which are passed over, which are mistakes.
+"""Documents as Kubernetes objects: decoded kinds, skipped kinds, and errors.
 
-A kind that nobody knows is an error where it would be dangerous to pass over it:
-in the groups that hold pods, what makes them and what limits them. Objects of other
-groups cannot ask for room on a node by themselves, so they are only counted.
+In the API groups of pods, workloads and quotas, an unknown kind is an error, because skipping it
+could hide a request. Objects of other groups request no resources and are only counted.
 """
 
 import re
@@ -40,16 +39,16 @@ Decoded: TypeAlias = Pod | Node | WorkloadTemplate | QuotaObject | NamespaceObje
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An object, and where in its source it begins."""
+    """An object with its place in the source."""
 
     decoded: Decoded
     place: Place
     value: dict[str, Value]
-    """The object as it was written, with what it is even if only its List said so."""
+    """The object as written. apiVersion and kind are set, even if only its List has them."""
 
 
 class ObjectError(ValueError):
-    """An object that cannot be read: where, which one, which field, and why."""
+    """An object that cannot be decoded: its place, name, field and the reason."""
 
     def __init__(self, place: Place, subject: str, error: FieldError) -> None:
         super().__init__(f"{place}: {subject}: {error}" if subject else f"{place}: {error}")
@@ -61,13 +60,13 @@ class ObjectError(ValueError):
 
 
 def read_objects(document: Document) -> Iterator[Entry]:
-    """Read what a document holds, Lists opened up. Raises `ObjectError`."""
+    """The objects of a document, including the items of Lists. Raises `ObjectError`."""
     return _read(document, document.value, (), _UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """What an object says it is."""
+    """The apiVersion and kind of an object."""
 
     version: str
     kind: str
@@ -75,7 +74,7 @@ class _Type:
 
 @dataclass(frozen=True, slots=True)
 class _Items:
-    """The objects in a List, and what those are that do not say so."""
+    """The items of a List, and the type of items that have none."""
 
     values: list[Value]
     implied: _Type
@@ -99,7 +98,7 @@ _KINDS: Final = {
         | {"ApplicationAwareClusterResourceQuota", "ApplicationAwareResourceQuota"}
     ),
 }
-"""The versions in which an unknown kind is an error, and the kinds they have."""
+"""API versions in which an unknown kind is an error, with their kinds."""
 
 _SERVED: Final = {
     "": "v1",
@@ -108,7 +107,7 @@ _SERVED: Final = {
     "extensions": "apps/v1",
     "aaq.kubevirt.io": "aaq.kubevirt.io/v1alpha1",
 }
-"""For each group that has workloads or quotas, or had, the version that is served today."""
+"""The served version of each API group that has, or had, workloads or quotas."""
 
 _QUOTA_KINDS: Final = {kind.value: kind for kind in QuotaKind}
 
@@ -223,7 +222,7 @@ def _items(value: dict[str, Value]) -> list[Value]:
 
 
 def _subject(value: Value, implied: _Type) -> str:
-    """`Pod default/web`, as far as the object says so."""
+    """The kind and name of an object, such as `Pod default/web`, as far as they are valid."""
     if not isinstance(value, dict):
         return ""
     kind = value.get("kind") or implied.kind

@@ -1,4 +1,4 @@
-"""Pods: the fields of a v1 Pod that we read, and their translation to the core."""
+"""Decoding of pods: the fields of a v1 Pod that Bursar reads."""
 
 import msgspec
 
@@ -12,26 +12,8 @@ from bursar.wire.structs.fields import (
     decode_texts,
     decode_time,
 )
+from bursar.wire.structs.metadata import Condition, MatchExpression, Named, ObjectMeta
 from bursar.wire.structs.struct import Struct
-
-
-class OwnerReference(Struct):
-    kind: str | None = None
-    name: str | None = None
-    controller: bool | None = None
-
-
-class ObjectMeta(Struct):
-    name: str | None = None
-    generate_name: str | None = None
-    namespace: str | None = None
-    uid: str | None = None
-    labels: RawTexts | None = None
-    annotations: RawTexts | None = None
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int | None = None
-    owner_references: list[OwnerReference] | None = None
 
 
 class ClaimReference(Struct):
@@ -62,10 +44,6 @@ class Volume(Struct):
     empty_dir: EmptyDirSource | None = None
 
 
-class Named(Struct):
-    name: str | None = None
-
-
 class Toleration(Struct):
     key: str | None = None
     operator: str | None = None
@@ -73,15 +51,9 @@ class Toleration(Struct):
     effect: str | None = None
 
 
-class NodeRequirement(Struct):
-    key: str | None = None
-    operator: str | None = None
-    values: list[str | None] | None = None
-
-
 class NodeTerm(Struct):
-    match_expressions: list[NodeRequirement] | None = None
-    match_fields: list[NodeRequirement] | None = None
+    match_expressions: list[MatchExpression] | None = None
+    match_fields: list[MatchExpression] | None = None
 
 
 class RequiredTerms(Struct):
@@ -95,7 +67,7 @@ class NodeAffinity(Struct):
 
 
 class NamespaceSelector(Struct):
-    """Only whether there is one is looked at; an empty one selects every namespace."""
+    """Only its presence matters. An empty one selects every namespace."""
 
 
 class PodTerm(Struct):
@@ -108,7 +80,7 @@ class WeightedPodTerm(Struct):
 
 
 class PodAffinity(Struct):
-    """Of the same shape for affinity and anti-affinity."""
+    """`podAffinity` or `podAntiAffinity`, which have the same fields."""
 
     required: list[PodTerm] | None = msgspec.field(
         name="requiredDuringSchedulingIgnoredDuringExecution", default=None
@@ -169,13 +141,6 @@ class ContainerStatus(Struct):
     restart_count: int | None = None
     state: ContainerState | None = None
     last_state: ContainerState | None = None
-
-
-class Condition(Struct):
-    type: str | None = None
-    status: str | None = None
-    reason: str | None = None
-    message: str | None = None
 
 
 class PodStatus(Struct):
@@ -242,7 +207,7 @@ def to_core(pod: Pod) -> core.Pod:
 
 
 def crosses_namespaces(*affinities: PodAffinity | None) -> bool:
-    """Whether any term names or selects namespaces, be it the pod's own."""
+    """Whether any term names or selects namespaces, even the pod's own."""
     return any(
         term.namespaces or term.namespace_selector is not None
         for affinity in affinities
@@ -280,7 +245,7 @@ def _node_terms(affinity: Affinity | None) -> tuple[core.NodeTerm, ...] | None:
     )
 
 
-def _node_requirements(raw: list[NodeRequirement] | None) -> tuple[core.NodeRequirement, ...]:
+def _node_requirements(raw: list[MatchExpression] | None) -> tuple[core.NodeRequirement, ...]:
     return tuple(
         core.NodeRequirement(
             key=wanted.key or "",

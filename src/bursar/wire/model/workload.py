@@ -1,4 +1,4 @@
-"""Workloads: objects that make pods from a template, and how many of them."""
+"""Decoding of workloads: their pod template and number of replicas."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,22 +8,22 @@ from bursar.core.model.pod import Pod
 from bursar.wire.documents.tree import Value
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.amounts import require_amounts_of_pod
-from bursar.wire.model.pod import ObjectMeta, PodSpec
+from bursar.wire.model.pod import PodSpec
 from bursar.wire.structs.fields import FieldError
+from bursar.wire.structs.metadata import ObjectMeta
 from bursar.wire.structs.shape import shaped
 from bursar.wire.structs.struct import Struct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadTemplate:
-    """The pod a workload makes, under the workload's name."""
+    """The pod that a workload creates, with the name of the workload."""
 
     owner_kind: str
     owner_name: str
-    controlled_by: str
     """`Kind/name` of the object that made the workload, such as a ReplicaSet's Deployment."""
     replicas: int | None
-    """Pods at once; None where the manifest cannot tell: one per node, or a bare template."""
+    """Number of concurrent pods; None for a DaemonSet and for a PodTemplate."""
     pod: Pod
 
 
@@ -74,7 +74,7 @@ class PodTemplate(Struct):
 
 
 def decode_workload(kind: str, value: Value) -> WorkloadTemplate:
-    """Read an object of one of the kinds in `WORKLOAD_KINDS`. Raises `FieldError`."""
+    """Decode an object of a kind in `WORKLOAD_KINDS`. Raises `FieldError`."""
     return WORKLOAD_KINDS[kind](kind, value)
 
 
@@ -125,7 +125,7 @@ WORKLOAD_KINDS: Final[dict[str, Callable[[str, Value], WorkloadTemplate]]] = {
 
 
 def _pods_of_job(spec: JobSpec, field: str) -> int:
-    """Pods that run at the same time: never more than are needed to complete."""
+    """Number of pods that run at the same time, at most as many as `completions`."""
     parallelism = _count(spec.parallelism, f"{field}.parallelism", missing=1)
     return min(parallelism, _count(spec.completions, f"{field}.completions", missing=parallelism))
 
@@ -155,11 +155,9 @@ def _template(
     except FieldError as error:
         raise error.under(field) from None
     name = owner.name or owner.generate_name or ""
-    controller = next((ref for ref in owner.owner_references or () if ref.controller), None)
     return WorkloadTemplate(
         owner_kind=kind,
         owner_name=name,
-        controlled_by=f"{controller.kind}/{controller.name}" if controller else "",
         replicas=replicas,
         pod=replace(pod, name=name, namespace=owner.namespace or ""),
     )

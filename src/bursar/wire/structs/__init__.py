@@ -1,1 +1,1 @@
-"""Plain values and JSON bytes to typed structs, with errors that name the field."""
+"""Typed structs from JSON bytes or plain values, with errors that name the field."""

@@ -1,4 +1,4 @@
-"""From the JSON of an API server to typed structs, with errors that name the field."""
+"""Decoding of an API server's JSON to typed structs, with errors that name the field."""
 
 from typing import TypeVar
 
@@ -11,12 +11,12 @@ Typed = TypeVar("Typed", bound=msgspec.Struct)
 
 
 def decode_body(body: bytes, kind: type[Typed]) -> Typed:
-    """Read what the struct asks for. Raises `FieldError`, or `ValueError` for what is no JSON."""
+    """Decode the fields of a struct. Raises `FieldError`, or `ValueError` for invalid JSON."""
     try:
         try:
             return msgspec.json.decode(body, type=kind)
         except msgspec.ValidationError:
-            # It says where, but not by the names of keys; what is rarely wrong is read twice.
+            # This error has no names of keys, so the body is decoded again to find the field.
             return shaped(msgspec.json.decode(body), kind)
     except RecursionError:
         raise FieldError("", "nested too deeply to be read") from None

@@ -1,4 +1,4 @@
-"""Reading single fields of a manifest: quantities, times, and the error that names the field."""
+"""Decoding of single fields: quantities, times, labels; and the error that names the field."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,27 +10,27 @@ from bursar.core.model.quantity import ZERO, Quantity, QuantityError
 from bursar.core.model.resources import NOTHING, ResourceList
 
 Scalar: TypeAlias = str | int | float | bool | None
-"""A leaf as a manifest may spell it. Numbers in JSON arrive as their own text where it matters."""
+"""A leaf of a manifest. JSON numbers for quantities arrive as text."""
 
 RawResourceList: TypeAlias = dict[str, Scalar]
 
 RawTexts: TypeAlias = dict[str, str | None]
-"""Labels and annotations. A null in them is an empty text to the API server."""
+"""Labels or annotations. The API server treats a null value as an empty text."""
 
 Step: TypeAlias = str | int
-"""One step down into a document: a key of an object or an index of a list."""
+"""A step of a field path: a key of an object or an index of a list."""
 
 QUOTED_LENGTH_MAX: Final = 64
 FIELD_LENGTH_MAX: Final = 256
 
-# Fields whose keys are the user's own words; upstream writes those in brackets.
+# Maps with keys that users choose. Upstream writes these keys in brackets.
 _MAPS: Final = frozenset(
     {"labels", "annotations", "matchLabels", "nodeSelector", "data", "stringData", "binaryData"}
     | {"requests", "limits", "overhead", "capacity", "allocatable", "allocatedResources"}
     | {"hard", "used"}
 )
 
-# What Go's strings.TrimSpace removes; Python's strip() would remove a few control codes more.
+# The characters that Go's strings.TrimSpace removes. Python's strip() removes a few more.
 _SPACES: Final = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
@@ -42,7 +42,7 @@ _RFC3339: Final = re.compile(
 
 
 class FieldError(ValueError):
-    """A field that cannot be read: where in the object, why, and the text found if it helps."""
+    """A field that cannot be decoded: its path, the problem and, if useful, the text."""
 
     def __init__(self, field: str, problem: str, found: str | None = None) -> None:
         super().__init__(f"{field}: {problem}" if field else problem)
@@ -51,12 +51,12 @@ class FieldError(ValueError):
         self.found = found
 
     def under(self, parent: str) -> "FieldError":
-        """The same complaint, seen from an object that holds this one in `parent`."""
+        """The same error with a path that begins at the parent object."""
         return FieldError(f"{parent}.{self.field}", self.problem, self.found)
 
 
 def printable(text: str, limit: int = QUOTED_LENGTH_MAX) -> str:
-    r"""The start of a foreign text, safe to show: one line, no control or direction characters.
+    r"""The start of an untrusted text in one line, without control characters.
 
     >>> print(printable("a" + chr(27) + "[2J"), printable("x" * 99, 8))
     a\x1b[2J xxxxxxxx...
@@ -75,7 +75,7 @@ def quoted(text: str) -> str:
 
 
 def field_text(steps: Iterable[Step]) -> str:
-    """Steps as upstream writes a field path.
+    """A field path in upstream's notation.
 
     >>> field_text(["spec", "containers", 0, "resources", "limits", "cpu"])
     'spec.containers[0].resources.limits[cpu]'
@@ -92,7 +92,7 @@ def field_text(steps: Iterable[Step]) -> str:
 
 
 def number_text(number: float) -> str:
-    """A YAML float as Go's JSON encoder writes it: shortest digits, exponent only when far out.
+    """A float in the notation of Go's JSON encoder.
 
     >>> number_text(129e6), number_text(0.1), number_text(1e21)
     ('129000000', '0.1', '1e+21')
@@ -119,7 +119,7 @@ def _without_exponent(digits: str) -> str:
 
 
 def decode_quantity(raw: Scalar, field: str) -> Quantity:
-    """Read a quantity as the API server's JSON decoder does: string, bare number or null."""
+    """Decode a quantity like the API server, from a string, a number or null."""
     if raw is None:
         return ZERO
     if isinstance(raw, bool):
@@ -144,7 +144,7 @@ def decode_texts(raw: RawTexts | None) -> Mapping[str, str]:
 
 
 def decode_time(raw: str | None, field: str) -> datetime | None:
-    """Read an RFC 3339 time; the API server writes UTC with whole seconds."""
+    """Decode an RFC 3339 time. Raises `FieldError`."""
     if not raw:
         return None
     try:

@@ -1,8 +1,8 @@
-"""One object for equal values, in tables that cannot grow without end.
+"""Bounded caches that keep one object for equal values.
 
-Two generations: what was asked for lately is in the young one, and is carried over
-when that is full; what nobody asks for is forgotten with the old one. Whoever still
-holds a forgotten object keeps it; only the next equal value will be a second one.
+There are two generations. Values that are used go to the young one. When it is full, it becomes
+the old one, and the previous old one is dropped. A dropped value can still be in use elsewhere; the
+next equal value is then a second object.
 """
 
 from collections.abc import Hashable
@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class Generations(Generic[K, V]):
-    """A memory of at most `2 * limit` values."""
+    """A cache of at most `2 * limit` values."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -43,7 +43,7 @@ class Interner(Generic[K]):
         return len(self._known)
 
     def shared(self, value: K) -> K:
-        """The object that was first seen of those equal to this one."""
+        """The first seen object that is equal to this one."""
         found = self._known.find(value)
         if found is None:
             self._known.keep(value, value)

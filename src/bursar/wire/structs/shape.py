@@ -1,9 +1,8 @@
-"""From plain values to typed structs, with errors that name the field as Kubernetes does.
+"""Conversion of plain values to typed structs, with errors that name the field as Kubernetes does.
 
-msgspec converts fast but says little: it has no name for a key (`$.labels[...]`),
-and it does not know our `Number`. So when it refuses, the value is walked once
-more along the types. That either finds the field at fault, or puts the spelling
-of JSON numbers where a quantity is wanted, and then the conversion succeeds.
+The errors of msgspec have no names of keys (`$.labels[...]`), and msgspec does not know `Number`.
+If msgspec fails, the value is walked again along the types. Either this finds the field, or it
+replaces each `Number` by its text where a quantity is expected, and the conversion then succeeds.
 """
 
 from functools import cache
@@ -49,7 +48,7 @@ def _conform(value: Value, wanted: inspect.Type, field: str) -> Value:
             return [_conform(v, inner_type, f"{field}[{i}]") for i, v in enumerate(value)]
     word, exact = _EXPECTATIONS[type(wanted)]
     if type(value) is not exact:
-        # In YAML a bare `n` or `1.20` is not the text it looks like.
+        # In YAML, `n` without quotes is a boolean and `1.20` a number.
         is_bare = exact is str and isinstance(value, bool | int | float)
         hint = "; quote it to make it one" if is_bare else ""
         raise FieldError(field, f"{word} is expected, found {described(value)}{hint}")
@@ -57,7 +56,7 @@ def _conform(value: Value, wanted: inspect.Type, field: str) -> Value:
 
 
 def _conform_optional(value: Value, types: tuple[inspect.Type, ...], field: str) -> Value:
-    """Null is always allowed; a float beside it means that any spelling of a quantity is."""
+    """Conform to an optional type. A union with float is a quantity in any notation."""
     if value is None:
         return None
     if any(isinstance(each, inspect.FloatType) for each in types):
@@ -76,7 +75,7 @@ def quantity_scalar(value: Value, field: str) -> Scalar:
 
 
 def described(value: Value) -> str:
-    """What kind of value it is, never which one: it may be a secret in the wrong place."""
+    """The type of a value in words. The value is not shown, because it may be a secret."""
     match value:
         case None:
             return "null"

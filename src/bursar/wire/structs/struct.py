@@ -1,7 +1,7 @@
-"""How we read objects that others write."""
+"""The base class of structs for objects of the Kubernetes API."""
 
 import msgspec
 
 
 class Struct(msgspec.Struct, rename="camel", gc=False):
-    """Foreign objects: unknown fields are ignored, and any field may be missing or null."""
+    """Unknown fields are ignored, and any field can be absent or null."""

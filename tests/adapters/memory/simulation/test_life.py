@@ -18,8 +18,8 @@ from bursar.adapters.memory.kinds import (
     STATEFUL_SETS,
 )
 from bursar.adapters.memory.simulation.clock import VirtualClock
-from bursar.adapters.memory.simulation.life import Simulation
-from bursar.adapters.memory.simulation.pod_life import Pace
+from bursar.adapters.memory.simulation.pod_lifecycle import Pace
+from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import EventKind, Patch, PatchKind
 from support.simulated_world import (

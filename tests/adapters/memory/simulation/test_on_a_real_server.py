@@ -18,8 +18,8 @@ from bursar.adapters.memory.kinds import (
     SERVICE_ACCOUNTS,
     STATEFUL_SETS,
 )
-from bursar.adapters.memory.simulation.life import Simulation
-from bursar.adapters.memory.simulation.pod_life import Pace
+from bursar.adapters.memory.simulation.pod_lifecycle import Pace
+from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.app.cluster.ports import Resource
 from controlplane import ControlPlane
 from program import ProgramError

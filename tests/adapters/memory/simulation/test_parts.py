@@ -9,7 +9,7 @@ import pytest
 from bursar.adapters.memory.kinds import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.simulation.inbox import Inbox
-from bursar.adapters.memory.simulation.life import Simulation
+from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.adapters.memory.simulation.workloads.templates import first_to_go, template_hash
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import Key, NotFoundError, UnavailableError

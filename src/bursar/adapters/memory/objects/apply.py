@@ -1,12 +1,11 @@
-"""Server-side apply: who manages which field, and what happens when two want the same one.
+"""Server-side apply: ownership of fields, and conflicts between field managers.
 
-A manager states the fields it cares about. What it stated before and no longer
-states is removed, unless somebody else states it, too; a field of which another
-manager wants a different value is a conflict, unless the change is forced.
+A field manager applies a configuration. A field that it applied before and that is no longer in
+the configuration is removed, unless another manager applied it as well. A field for which another
+manager applied a different value is a conflict, unless the patch is forced.
 
-Only appliers are remembered. A field written by any other patch has no manager
-here, while the API server would name the writer's program; but such a write
-takes the field away from appliers, as there.
+Only managers of apply patches are recorded. The API server also records the writer of every other
+patch. As there, a write by another patch ends the ownership of the fields it changes.
 """
 
 import json
@@ -18,14 +17,14 @@ from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.objects.patches import JsonObject, copied
 
 Path: TypeAlias = tuple[str, ...]
-"""Steps as in `fieldsV1`: `f:<name>`, `k:{"name":"c"}` for an item, `v:"text"` for a text."""
+"""Steps as in `fieldsV1`: `f:<name>` for a field, `k:{"name":"c"}` or `v:"text"` for an item."""
 
 _FIELD: Final = "f:"
 _ITEM: Final = "k:"
 _TEXT: Final = "v:"
 _SELF: Final = "."
 
-# What identifies an object is not managed by anybody.
+# Fields that identify an object have no manager.
 _IDENTITY: Final = frozenset(
     {("f:apiVersion",), ("f:kind",)}
     | {
@@ -63,7 +62,7 @@ _KEYED_LISTS: Final[Mapping[str, tuple[str, ...]]] = {
     "volumeMounts": ("mountPath",),
     "volumes": ("name",),
 }
-"""Lists of built-in kinds whose items are told apart by these keys; others are one value."""
+"""Keys of the items of lists of built-in kinds. All other lists are atomic."""
 _WHOLE_MAPS: Final = frozenset({"matchLabels", "nodeSelector", "selector", "scopeSelector"})
 _KEY_DEFAULTS: Final = {"protocol": "TCP"}
 _METADATA_LISTS: Final = frozenset({"finalizers", "ownerReferences"})
@@ -71,7 +70,7 @@ _METADATA_LISTS: Final = frozenset({"finalizers", "ownerReferences"})
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What is known of a field's structure, by its name or by a custom kind's schema."""
+    """The structure of a field, from its name or from the schema of a custom kind."""
 
     kind: Kind
     schema: Mapping[str, Any] | None
@@ -90,7 +89,7 @@ class _Shape:
 
     @property
     def keys(self) -> tuple[str, ...] | None:
-        """What tells a list's items apart: nothing but themselves in a set; None in an atom."""
+        """The keys of a list's items: empty for a set, None for an atomic list."""
         if self.schema is None:
             is_known = not self.kind.is_custom or self.name in _METADATA_LISTS
             return _KEYED_LISTS.get(self.name) if is_known else None
@@ -117,7 +116,7 @@ def _shape_of(kind: Kind) -> _Shape:
 
 
 def stated_paths(kind: Kind, body: JsonObject) -> set[Path]:
-    """Every field an applied configuration states, leaves and keyed items."""
+    """The paths of all leaves and keyed items of an applied configuration."""
     return set(_paths(body, (), _shape_of(kind))) - _IDENTITY
 
 
@@ -144,7 +143,7 @@ def _item_step(item: Any, keys: tuple[str, ...]) -> str:  # noqa: ANN401
 
 
 def _place(items: list[Any], step: str) -> int | None:
-    """Where in a list the item of a path's step is."""
+    """The index of the item that a step of a path selects; None if it is absent."""
     wanted = json.loads(step[len(_ITEM) :])
     for index, item in enumerate(items):
         if step.startswith(_TEXT):
@@ -177,13 +176,13 @@ def _value_at(body: Any, path: Path) -> Any:  # noqa: ANN401
 
 
 def _order(path: Path) -> list[tuple[bool, str]]:
-    """As the server lists paths: at each level what ends there comes first."""
+    """Sort key for the API server's order: at each level, paths that end there come first."""
     last = len(path) - 1
     return [(index < last, step) for index, step in enumerate(path)]
 
 
 def path_text(path: Path) -> str:
-    """A path as conflicts show it: `.status.conditions[type="Ready"].status`."""
+    """A path as in the message of a conflict: `.status.conditions[type="Ready"].status`."""
     text = ""
     for step in path:
         if step.startswith(_FIELD):
@@ -205,7 +204,7 @@ class Manager:
     subresource: str = ""
 
     def __str__(self) -> str:
-        """As conflicts name it."""
+        """The manager as in the message of a conflict."""
         text = json.dumps(self.name, ensure_ascii=False)
         return f'{text} with subresource "{self.subresource}"' if self.subresource else text
 
@@ -244,7 +243,7 @@ def _folded(paths: frozenset[Path]) -> JsonObject:
 
 
 def _without_lone_marks(fields: JsonObject) -> JsonObject:
-    """A leaf is an empty object; the mark is needed only where there are parts as well."""
+    """Remove the mark `.` from leaves. Only an item that also has fields needs it."""
     if fields.keys() == {_SELF}:
         return {}
     return {step: _without_lone_marks(inner) for step, inner in fields.items()}
@@ -273,7 +272,7 @@ def _with_claims(kind: Kind, body: JsonObject, claims: Mapping[Manager, _Claim])
 
 
 def disowned(kind: Kind, old: JsonObject, new: JsonObject) -> JsonObject:
-    """The object after another kind of write: appliers no longer manage what it changed."""
+    """The object after a write that is no apply: managers lose the fields it changed."""
     claims = _claims(old)
     if not claims:
         return new
@@ -288,7 +287,7 @@ def disowned(kind: Kind, old: JsonObject, new: JsonObject) -> JsonObject:
 
 
 def _same(old: Any, new: Any) -> bool:  # noqa: ANN401
-    """Whether a leaf is unchanged; of an item with parts only that it is still there."""
+    """Whether a leaf is unchanged. Items that are objects count as unchanged if they exist."""
     if isinstance(old, dict) and isinstance(new, dict):
         return True
     return bool(old == new)
@@ -299,7 +298,7 @@ def _same(old: Any, new: Any) -> bool:  # noqa: ANN401
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What an apply came to: the object, or the conflicts as manager and path."""
+    """The result of an apply: the object, or conflicts as pairs of manager and path."""
 
     body: JsonObject
     conflicts: tuple[tuple[str, str], ...] = ()
@@ -308,7 +307,7 @@ class Applied:
 def applied(
     kind: Kind, live: JsonObject, config: JsonObject, manager: Manager, *, force: bool, now: str
 ) -> Applied:
-    """Lay a manager's configuration over the live object."""
+    """Merge a manager's configuration into the live object."""
     claims = _claims(live)
     wanted = stated_paths(kind, config)
     disputed: list[tuple[Manager, Path]] = [
@@ -356,7 +355,7 @@ def _merged(live: Any, config: Any, shape: _Shape) -> Any:  # noqa: ANN401
 
 
 def _take_out(body: Any, path: Path) -> None:  # noqa: ANN401
-    """Remove a field or an item, and whatever holds nothing afterwards."""
+    """Remove a field or an item, and its parents that become empty."""
     holder = _value_at(body, path[:-1])
     last = path[-1]
     if isinstance(holder, dict):

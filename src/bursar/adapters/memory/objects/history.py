@@ -1,8 +1,8 @@
-"""Objects of one kind, in order, and what happened to them since a moment.
+"""The objects of one kind, sorted, with the log of their changes.
 
-Every write has a revision of its own, counted over the whole cluster. A watch is
-a place in this log, a page of a list is a look back along it. What is older than
-the oldest revision kept is forgotten, and whoever asks for it starts afresh.
+Every write gets the next revision of the cluster. A watch is a position in this log. A later page
+of a list is computed by undoing the log. Changes before the oldest kept revision are dropped;
+requests for them fail with `ExpiredError`.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An object at one revision. Neither form is ever changed."""
+    """An object at one revision. Both forms are immutable."""
 
     body: JsonObject
     raw: bytes
@@ -30,7 +30,7 @@ class Stored:
 
 
 def stored_at(body: JsonObject, revision: int) -> Stored:
-    """The object with the revision written into it; what it is always comes first."""
+    """The object with its resourceVersion set. The bytes begin with apiVersion and kind."""
     marked = {
         "apiVersion": body["apiVersion"],
         "kind": body["kind"],
@@ -46,7 +46,7 @@ def encoded(body: JsonObject) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write: what the object was before, and what it is now (of a deleted one, was last)."""
+    """One write: the object before it and after it. `after` of a deletion is the last state."""
 
     kind: EventKind
     key: Key
@@ -66,7 +66,7 @@ class Collection:
     keys: list[Key] = field(default_factory=list)
     log: list[Change] = field(default_factory=list)
     forgotten: int = 0
-    """How many changes are no longer in the log; a watch's place counts them, too."""
+    """Number of changes that were dropped from the log. The position of a watch includes them."""
     waiting: set[asyncio.Future[None]] = field(default_factory=set)
 
     def put(self, change: Change) -> None:
@@ -82,7 +82,7 @@ class Collection:
         self.wake()
 
     def wake(self) -> None:
-        """Let every waiting watch look again."""
+        """Wake all waiting watches."""
         for waiter in self.waiting:
             if not waiter.done():
                 waiter.set_result(None)
@@ -95,16 +95,16 @@ class Collection:
         self.forgotten += count
 
     def place_after(self, revision: int) -> int:
-        """Where in the log the changes after a revision begin."""
+        """The position in the log of the first change after a revision."""
         return self.forgotten + bisect_right(self.log, revision, key=lambda each: each.revision)
 
     def keys_in(self, namespace: str) -> Iterator[Key]:
-        """The keys of a namespace, or all if none is given, in order."""
+        """The sorted keys of a namespace, or of all namespaces for an empty name."""
         start, end = _span(self.keys, namespace)
         return (self.keys[index] for index in range(start, end))
 
     def as_of(self, revision: int, namespace: str, after: Key | None) -> Iterator[Stored]:
-        """The objects as they were at a revision, in order, beginning after a key."""
+        """The sorted objects at a revision, beginning after a key."""
         past = self._undone_since(revision)
         keys = self.keys
         if past:
@@ -119,7 +119,7 @@ class Collection:
                 yield stored
 
     def _undone_since(self, revision: int) -> dict[Key, Stored | None]:
-        """What the objects changed since then were at that revision; None if not there."""
+        """The objects at a revision that changed since; None for those that did not exist."""
         past: dict[Key, Stored | None] = {}
         for change in self.log[self.place_after(revision) - self.forgotten :]:
             past.setdefault(change.key, change.before)

@@ -1,4 +1,4 @@
-"""What every object has: a name, a uid, times, labels, owners, and a beginning and an end."""
+"""Rules for `metadata`: names, uids, timestamps, labels, owners, creation and deletion."""
 
 import random
 import re
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from bursar.adapters.memory import faults
+from bursar.adapters.memory import errors
 from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.objects.patches import JsonObject
 from bursar.app.cluster.ports import Key, Preconditions
@@ -29,7 +29,7 @@ _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "foregroundDeletion", "or
 _NOT_QUALIFIED: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _IMMUTABLE: Final = "field is immutable"
 
-# Set by the server alone; what a creator writes there is dropped.
+# Only the server sets these. Values in a created object are dropped.
 _OWNED_AT_CREATION: Final = (
     "uid",
     "creationTimestamp",
@@ -42,13 +42,13 @@ _OWNED_AT_CREATION: Final = (
 _TEXTS: Final = ("name", "generateName", "namespace", "uid", "resourceVersion")
 _TEXT_MAPS: Final = ("labels", "annotations")
 _MAPS: Final = ("data", "binaryData", "stringData")
-"""Of built-in kinds, maps that are not there when nothing is in them."""
+"""Maps of built-in kinds that are not stored when they are empty."""
 _DROPPED_WHEN_EMPTY: Final = ("labels", "annotations", "finalizers", "ownerReferences", "name")
 
 
-def timestamp(moment: datetime) -> str:
+def timestamp(time: datetime) -> str:
     """A time as the API server writes it: UTC, whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def new_uid(source: random.Random) -> str:
@@ -56,10 +56,10 @@ def new_uid(source: random.Random) -> str:
 
 
 def tidied(kind: Kind, body: JsonObject) -> JsonObject:
-    """The object with sound metadata and without empty leftovers. Raises `InvalidError` (400)."""
+    """The object with valid metadata and without empty fields. Raises `InvalidError` (400)."""
     metadata = body.get("metadata", {})
     if not isinstance(metadata, dict):
-        raise faults.undecodable(kind.resource, None, "metadata: an object is expected")
+        raise errors.undecodable(kind.resource, None, "metadata: an object is expected")
     metadata = {
         name: value
         for name, value in metadata.items()
@@ -67,7 +67,7 @@ def tidied(kind: Kind, body: JsonObject) -> JsonObject:
     }
     detail = next(_misshapen(metadata), None)
     if detail is not None:
-        raise faults.undecodable(kind.resource, None, detail)
+        raise errors.undecodable(kind.resource, None, detail)
     rest = {
         name: value
         for name, value in body.items()
@@ -87,7 +87,7 @@ def tidied(kind: Kind, body: JsonObject) -> JsonObject:
 
 
 def without_nulls(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """To a typed server, a null is a field that is not there."""
+    """The value without nulls: the API server treats a null as an absent field."""
     if isinstance(value, dict):
         return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list):
@@ -115,7 +115,7 @@ def _misshapen(metadata: JsonObject) -> Iterator[str]:
 
 
 def named(body: JsonObject, namespace: str, source: random.Random) -> JsonObject:
-    """The object of a creator with a name made up where only its beginning is given."""
+    """The object to create, with a name made from `generateName` if it has no name."""
     metadata = {
         name: value for name, value in body["metadata"].items() if name not in _OWNED_AT_CREATION
     }
@@ -129,7 +129,7 @@ def named(body: JsonObject, namespace: str, source: random.Random) -> JsonObject
 
 
 def born(kind: Kind, body: JsonObject, now: datetime, source: random.Random) -> JsonObject:
-    """The object with everything the server adds when it is created."""
+    """The object with the metadata that the server sets at creation."""
     metadata = dict(body["metadata"])
     metadata.setdefault("uid", new_uid(source))
     metadata.setdefault("creationTimestamp", timestamp(now))
@@ -198,7 +198,7 @@ def _owner_problems(owners: list[JsonObject]) -> Iterator[Problem]:
 
 
 def with_server_fields(old: JsonObject, new: JsonObject) -> JsonObject:
-    """The changed object with the metadata a writer cannot take away."""
+    """The changed object with the metadata that writers cannot change."""
     was, metadata = old["metadata"], dict(new["metadata"])
     for name in ("generation", "creationTimestamp", "managedFields"):
         metadata.pop(name, None)
@@ -213,7 +213,7 @@ def with_server_fields(old: JsonObject, new: JsonObject) -> JsonObject:
 
 
 def update_problems(kind: Kind, old: JsonObject, new: JsonObject) -> list[Problem]:
-    """Judge the metadata of a changed object against what it was."""
+    """Validation errors of changed metadata."""
     problems: list[Problem] = []
     added = [name for name in new.get("finalizers", []) if name not in old.get("finalizers", [])]
     if "deletionTimestamp" in old and added:
@@ -234,17 +234,17 @@ def update_problems(kind: Kind, old: JsonObject, new: JsonObject) -> list[Proble
 
 
 def require_revision(kind: Kind, key: Key, wanted: str, current: int) -> None:
-    """Raise `ConflictError` unless the writer saw the current revision, or need not say."""
+    """Raise `ConflictError` if the write has another resourceVersion than the object."""
     if not wanted and kind.needs_revision:
         cause = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
         message = f"{kind.resource} {quoted(key.name)} is invalid: {cause}"
-        raise faults.invalid_text(kind.resource, key, message, (cause,))
+        raise errors.invalid_text(kind.resource, key, message, (cause,))
     if not wanted or wanted == str(current):
         return
     if not wanted.isdecimal():
         detail = f"strconv.ParseUint: parsing {quoted(wanted)}: invalid syntax"
-        raise faults.server_fault(kind.resource, key, detail)
-    raise faults.conflict(str(kind.resource), kind.resource, key)
+        raise errors.server_fault(kind.resource, key, detail)
+    raise errors.conflict(str(kind.resource), kind.resource, key)
 
 
 # ------------------------------------------------------------------ the end
@@ -253,27 +253,27 @@ def require_revision(kind: Kind, key: Key, wanted: str, current: int) -> None:
 def require_preconditions(
     kind: Kind, key: Key, metadata: JsonObject, wanted: Preconditions | None
 ) -> None:
-    """Raise `ConflictError` unless the object is the one that is meant."""
+    """Raise `ConflictError` if the preconditions do not hold."""
     if wanted is None:
         return
-    subject = faults.group_kind(kind.resource)
+    subject = errors.group_kind(kind.resource)
     uid, revision = metadata["uid"], metadata["resourceVersion"]
     if wanted.uid and wanted.uid != uid:
         detail = (
             f"the UID in the precondition ({wanted.uid}) does not match the UID in record ({uid}). "
             "The object might have been deleted and then recreated"
         )
-        raise faults.conflict(subject, kind.resource, key, detail)
+        raise errors.conflict(subject, kind.resource, key, detail)
     if wanted.resource_version and wanted.resource_version != revision:
         detail = (
             f"the ResourceVersion in the precondition ({wanted.resource_version}) does not match "
             f"the ResourceVersion in record ({revision}). The object might have been modified"
         )
-        raise faults.conflict(subject, kind.resource, key, detail)
+        raise errors.conflict(subject, kind.resource, key, detail)
 
 
-def doomed(body: JsonObject, now: datetime, grace_seconds: int | None) -> JsonObject:
-    """The object on which deletion has begun; without a period for kinds that give none."""
+def marked_deleted(body: JsonObject, now: datetime, grace_seconds: int | None) -> JsonObject:
+    """The object with `deletionTimestamp`, and with the grace period if the kind has one."""
     metadata = dict(body["metadata"])
     end = now + timedelta(seconds=grace_seconds or 0)
     metadata["deletionTimestamp"] = timestamp(end)
@@ -284,8 +284,10 @@ def doomed(body: JsonObject, now: datetime, grace_seconds: int | None) -> JsonOb
     return {**body, "metadata": metadata}
 
 
-def hastened(body: JsonObject, now: datetime, grace_seconds: int | None) -> JsonObject | None:
-    """The object, already being deleted, with less time left; None if nothing changes."""
+def with_shorter_grace(
+    body: JsonObject, now: datetime, grace_seconds: int | None
+) -> JsonObject | None:
+    """The deleted object with a shorter grace period; None if it is not shorter."""
     metadata = dict(body["metadata"])
     left = metadata.get("deletionGracePeriodSeconds", 0)
     if grace_seconds is None or grace_seconds >= left:
@@ -299,8 +301,8 @@ def hastened(body: JsonObject, now: datetime, grace_seconds: int | None) -> Json
     return {**body, "metadata": metadata}
 
 
-def may_go(kind: Kind, body: JsonObject) -> bool:
-    """Whether nothing holds an object that is being deleted any more."""
+def is_released(kind: Kind, body: JsonObject) -> bool:
+    """Whether an object is being deleted and has neither finalizers nor grace period left."""
     metadata = body["metadata"]
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
         return False

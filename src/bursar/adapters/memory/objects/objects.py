@@ -1,9 +1,9 @@
-"""All objects of a cluster and the one counter of revisions; the only door for changes."""
+"""All objects of a cluster and its revision counter. Every change goes through `Objects`."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from bursar.adapters.memory import faults
+from bursar.adapters.memory import errors
 from bursar.adapters.memory.kinds import CRDS, NAMESPACES, Kind, Kinds, custom_kind
 from bursar.adapters.memory.objects.history import Change, Collection, Stored, stored_at
 from bursar.adapters.memory.objects.patches import JsonObject
@@ -13,13 +13,13 @@ HISTORY_MAX: Final = 50_000
 
 
 class Objects:
-    """Objects by kind and key, each write with a revision of its own."""
+    """Objects by kind and key. Every write gets the next revision."""
 
     def __init__(self, *, history_max: int = HISTORY_MAX) -> None:
         self.kinds = Kinds()
         self.revision = 0
         self.compacted = 0
-        """Changes up to this revision are forgotten."""
+        """Changes up to this revision were dropped."""
         self._history_max = history_max
         self._collections: dict[str, Collection] = {}
         self._uids: set[str] = set()
@@ -37,10 +37,10 @@ class Objects:
         return self.collection(kind).objects.get(key)
 
     def get(self, kind: Kind, key: Key) -> Stored:
-        """The object as it is. Raises `NotFoundError`."""
+        """The current object. Raises `NotFoundError`."""
         stored = self.current(kind, key)
         if stored is None:
-            raise faults.not_found(kind.resource, key)
+            raise errors.not_found(kind.resource, key)
         return stored
 
     def find(self, resource: Resource, name: str) -> JsonObject | None:
@@ -52,14 +52,14 @@ class Objects:
         return [stored.body for stored in collection.objects.values()]
 
     def content_of(self, namespace: str) -> Iterator[tuple[Kind, Key]]:
-        """Everything in a namespace, kind by kind."""
+        """The kinds and keys of all objects in a namespace."""
         for kind in list(self.kinds):
             if kind.resource.is_namespaced:
                 for key in self.collection(kind).keys_in(namespace):
                     yield kind, key
 
     def is_terminating(self, namespace: str) -> bool | None:
-        """Whether a namespace is being deleted; None if there is none of that name."""
+        """Whether a namespace is being deleted; None if it does not exist."""
         body = self.find(NAMESPACES, namespace)
         return None if body is None else "deletionTimestamp" in body["metadata"]
 
@@ -67,7 +67,7 @@ class Objects:
         return uid in self._uids
 
     def dependents_of(self, uid: str) -> Iterator[tuple[Kind, Key]]:
-        """The objects that name this one as an owner, in order."""
+        """The objects that have an owner reference with this uid, sorted."""
         by_place = {kind.place: kind for kind in self.kinds}
         for place, key in sorted(self._dependents.get(uid, ())):
             if place in by_place:
@@ -76,7 +76,7 @@ class Objects:
     # -------------------------------------------------------------- writing
 
     def commit(self, kind: Kind, key: Key, body: JsonObject) -> Stored:
-        """Store an object, new or changed."""
+        """Store a new or changed object."""
         before = self.current(kind, key)
         self.revision += 1
         after = stored_at(body, self.revision)
@@ -87,7 +87,7 @@ class Objects:
         return after
 
     def remove(self, kind: Kind, key: Key) -> Stored:
-        """Take an object out; its last state, at the revision of its end."""
+        """Remove an object and return its last state, at the revision of the removal."""
         before = self.get(kind, key)
         self.revision += 1
         last = stored_at(before.body, self.revision)
@@ -97,7 +97,7 @@ class Objects:
         return last
 
     def replace_all(self, revision: int, saved: Iterable[tuple[str, JsonObject]]) -> None:
-        """Put saved objects in the place of all others, without a history."""
+        """Replace all objects by saved ones and drop the history."""
         fresh = Objects(history_max=self._history_max)
         for place, body in saved:
             fresh._restore(place, body)
@@ -121,7 +121,7 @@ class Objects:
         collection.log.clear()
 
     def compact(self, revision: int) -> None:
-        """Forget the changes up to a revision."""
+        """Drop the changes up to a revision."""
         self.compacted = max(self.compacted, min(revision, self.revision))
         for collection in self._collections.values():
             collection.forget(self.compacted)
@@ -131,7 +131,7 @@ class Objects:
             collection.wake()
 
     def _bound_history(self) -> None:
-        # A quarter more than is promised, so that forgetting is rare and costs little.
+        # A quarter more than the guaranteed history, so that dropping is rare and cheap.
         if self.revision - self.compacted > self._history_max + self._history_max // 4:
             self.compact(self.revision - self._history_max)
 

@@ -1,8 +1,8 @@
-"""Changes to a JSON document: JSON patch (RFC 6902) and merge patch (RFC 7386).
+"""JSON patch (RFC 6902) and merge patch (RFC 7386).
 
-Where the API server's library is more lenient than the RFC, so are we: a path may
-lack its leading slash up to the first one, `replace` may name a key that is not
-there, and `test` holds an absent key equal to null.
+The implementation is as lenient as the API server's library: characters before the first slash
+of a path are ignored, `replace` accepts a key that does not exist, and `test` treats an absent
+key as null.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,17 +11,17 @@ from typing import Any, Final, TypeAlias
 from bursar.app.cluster.ports import Json
 
 JsonObject: TypeAlias = dict[str, Any]
-"""An object as stored: decoded JSON. What is stored is never changed in place."""
+"""Decoded JSON of a stored object. It is never changed in place."""
 
 _APPEND: Final = "-"
 
 
 class PatchError(ValueError):
-    """A JSON patch that cannot be followed."""
+    """A JSON patch that does not apply."""
 
 
-def copied(value: Json) -> Any:  # noqa: ANN401 - JSON is whatever it is
-    """The same document in lists and dicts of our own."""
+def copied(value: Json) -> Any:  # noqa: ANN401 - any JSON value
+    """A deep copy of the document, with lists for sequences and dicts for mappings."""
     if isinstance(value, Mapping):
         return {key: copied(inner) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -33,7 +33,7 @@ def copied(value: Json) -> Any:  # noqa: ANN401 - JSON is whatever it is
 
 
 def merge_patched(target: Json, patch: Json) -> Any:  # noqa: ANN401
-    """The target with the patch laid over it; null removes.
+    """The target after a merge patch. A null in the patch removes the field.
 
     >>> merge_patched({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": 3}})
     {'b': {'c': 2, 'd': 3}}
@@ -53,7 +53,7 @@ def merge_patched(target: Json, patch: Json) -> Any:  # noqa: ANN401
 
 
 def json_patched(target: JsonObject, operations: Json) -> JsonObject:
-    """The target after all operations, in order. Raises `PatchError`; nothing is changed then.
+    """A copy of the target after all operations. Raises `PatchError`.
 
     >>> json_patched({"a": [1, 2]}, [{"op": "remove", "path": "/a/0"}])
     {'a': [2]}

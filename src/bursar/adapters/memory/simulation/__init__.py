@@ -1,1 +1,1 @@
-"""What makes a cluster live: controllers of workloads, a scheduler, nodes and time."""
+"""Simulated workload controllers, scheduler and nodes, on a real or a virtual clock."""

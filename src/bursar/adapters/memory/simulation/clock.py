@@ -1,8 +1,7 @@
-"""Time that passes only when told to, or when everybody waits for it.
+"""A virtual clock. Time passes only when a test advances it, or when all tasks wait.
 
-A day of a cluster's life takes as long as its work does, and the same things happen at
-the same moments each time: whoever sleeps is woken in the order of deadlines, and all
-that follows from it is done before the next one wakes.
+A simulated day takes as long as its computation. Runs are reproducible: tasks wake in the order of
+their deadlines, and all work that follows a wake-up is done before the next one.
 """
 
 import asyncio
@@ -15,15 +14,15 @@ from typing import Final
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 TURNS_MAX: Final = 10_000_000
-"""Turns of the event loop after which work that should come to rest is called endless."""
+"""Iterations of the event loop after which work counts as endless."""
 
 
 class EndlessWorkError(Exception):
-    """Something is always ready to run, so time can never pass."""
+    """Some task is always ready to run, so time cannot pass."""
 
 
 class VirtualClock:
-    """The Clock port, on whatever event loop uses it first. It knows nothing of real I/O."""
+    """`Clock` for the event loop that uses it first. Real I/O is not awaited."""
 
     def __init__(self, start: datetime = START, *, turns_max: int = TURNS_MAX) -> None:
         self._turns_max = turns_max
@@ -40,19 +39,19 @@ class VirtualClock:
         return self._elapsed.total_seconds()
 
     async def sleep(self, seconds: float) -> None:
-        # What rounds to nothing still takes a moment, or whoever waits for a rest of time too
-        # short to be counted would wait for ever without any passing.
+        # A sleep shorter than a microsecond takes one. Otherwise a loop that sleeps for a tiny
+        # remainder would never end.
         duration = max(timedelta(seconds=seconds), timedelta.resolution * (seconds > 0))
         deadline = self._elapsed + max(duration, timedelta())
         waker: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._count += 1
         heapq.heappush(self._sleepers, (deadline, self._count, waker))
         self._bedtime.set()
-        # Whoever is cancelled leaves a done future behind, which is skipped at its deadline.
+        # A cancelled sleep leaves a done future, which is skipped at its deadline.
         await waker
 
     async def advance(self, seconds: float) -> None:
-        """Let that much time pass, with everything that happens in it."""
+        """Advance the time, and run all tasks that become due."""
         end = self._elapsed + timedelta(seconds=seconds)
         await self.settle()
         while (deadline := self._next_deadline()) is not None and deadline <= end:
@@ -61,9 +60,9 @@ class VirtualClock:
         self._elapsed = max(self._elapsed, end)
 
     async def settle(self) -> None:
-        """Let everybody run until all of them wait, without letting time pass."""
-        # The queue of callbacks that are ready has no public name. Without ours in it, an
-        # empty one means that nothing will happen before time passes.
+        """Run all tasks until each of them waits. Time does not pass."""
+        # The event loop's queue of ready callbacks has no public name. If it is empty, nothing
+        # happens before time passes.
         ready = getattr(asyncio.get_running_loop(), "_ready", None)
         if ready is None:
             raise TypeError("a virtual clock needs asyncio's own event loop")
@@ -75,7 +74,7 @@ class VirtualClock:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Within it, time jumps to the next deadline as soon as everybody waits."""
+        """Inside this context, time jumps to the next deadline as soon as all tasks wait."""
         task = asyncio.create_task(self._run())
         try:
             yield
@@ -99,7 +98,7 @@ class VirtualClock:
         return self._sleepers[0][0] if self._sleepers else None
 
     def _wake(self, deadline: timedelta) -> None:
-        """Everybody who sleeps until this moment, in the order in which they lay down."""
+        """Wake all sleeps with this deadline, in the order in which they started."""
         self._elapsed = max(self._elapsed, deadline)
         while self._sleepers and self._sleepers[0][0] <= deadline:
             waker = heapq.heappop(self._sleepers)[2]

@@ -1,4 +1,4 @@
-"""What the parts of a simulation see of a cluster, embedded or real."""
+"""The cluster that the parts of a simulation work on, embedded or real."""
 
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -12,11 +12,11 @@ from bursar.wire.model import pod as wire_pod
 from bursar.wire.structs.fields import FieldError
 
 Raw: TypeAlias = dict[str, Any]
-"""An object as JSON gives it: controllers pass on fields they know nothing about."""
+"""Decoded JSON of an object. Controllers pass on fields that they do not know."""
 
 
 class Cluster(Reader, Writer, Watcher, Protocol):
-    """All that a simulation needs."""
+    """The ports that a simulation needs."""
 
 
 _POD: Final = msgspec.json.Decoder(wire_pod.Pod)
@@ -24,7 +24,7 @@ _NODE: Final = msgspec.json.Decoder(wire_node.Node)
 
 
 def find_pod(body: bytes | None) -> Pod | None:
-    """The pod, or None if there is none or it makes no sense: one pod must not stop the rest."""
+    """The decoded pod; None if there is no body or it cannot be decoded."""
     try:
         return None if body is None else wire_pod.to_core(_POD.decode(body))
     except (FieldError, msgspec.ValidationError):
@@ -32,7 +32,7 @@ def find_pod(body: bytes | None) -> Pod | None:
 
 
 def find_node(body: bytes | None) -> Node | None:
-    """Likewise a node."""
+    """The decoded node; None if there is no body or it cannot be decoded."""
     try:
         return None if body is None else wire_node.to_core(_NODE.decode(body))
     except (FieldError, msgspec.ValidationError):
@@ -40,9 +40,9 @@ def find_node(body: bytes | None) -> Node | None:
 
 
 def is_newer(raw: Raw, held: Raw | None) -> bool:
-    """Whether this is a later state of an object than the one held.
+    """Whether `raw` is a later state of the object than `held`.
 
-    What we wrote comes back to us twice, as the answer and through the watch.
+    A controller sees its own write twice: in the response and through the watch.
     """
     if held is None or raw["metadata"]["uid"] != held["metadata"]["uid"]:
         return True

@@ -1,9 +1,9 @@
-"""An inbox: what changed in a cluster, as one stream for a part that follows several kinds.
+"""An inbox: changes of several kinds as one stream, for one part of the simulation.
 
-Watches end and moments expire; each time all objects are sent again, and what is no
-longer among them has gone. So whoever empties the inbox sees every object in its last
-state, though not every state it was in. Nothing is handed out before all kinds have
-been seen once, since nobody can decide on half a cluster.
+Each time a watch ends or its resourceVersion expires, all objects are sent again, and objects that
+are no longer among them count as deleted. The consumer sees the last state of every object, but
+not every state in between. It gets no change before all kinds were listed once, because it cannot
+decide with half of the cluster.
 """
 
 import asyncio
@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
-import msgspec
-
 from bursar.app.cluster.ports import Clock, EventKind, ExpiredError, Key, Resource, Watcher
+from bursar.wire.cluster.object_identity import find_identity
 
 PAUSE_SECONDS: Final = 0.1
-"""Between two watches, so that a server that ends them at once is not asked all the time."""
+"""Pause between two watches, for a server that ends watches immediately."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,28 +25,17 @@ class Change:
     resource: Resource
     key: Key
     body: bytes | None
-    """The object as it is now, or None if it has gone."""
-
-
-class _Meta(msgspec.Struct, gc=False):
-    name: str = ""
-    namespace: str = ""
-
-
-class _Head(msgspec.Struct, gc=False):
-    metadata: _Meta
-
-
-_HEAD: Final = msgspec.json.Decoder(_Head)
+    """The current object; None if it was deleted."""
 
 
 def key_of(body: bytes) -> Key:
-    meta = _HEAD.decode(body).metadata
-    return Key(meta.namespace, meta.name)
+    found = find_identity(body)
+    assert found is not None, "a stored object has a name, a uid and a resourceVersion"
+    return Key(found.namespace, found.name)
 
 
 class Inbox:
-    """Use it as a context manager; the watches live as long as it does."""
+    """A context manager. The watches run while it is open."""
 
     def __init__(self, watcher: Watcher, clock: Clock, resources: Sequence[Resource]) -> None:
         self._watcher = watcher
@@ -56,7 +44,7 @@ class Inbox:
         self._unseen = set(resources)
         self._changes: list[Change] = []
         self._failure: BaseException | None = None
-        self._stirred = asyncio.Event()
+        self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -77,27 +65,27 @@ class Inbox:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def take(self, *, within: float | None = None) -> list[Change]:
-        """All changes since the last time, as soon as there is one or the seconds are over.
+        """All changes since the last call. Waits for the first one, at most `within` seconds.
 
-        Raises what a watch failed with.
+        Raises the error of a failed watch.
         """
         while self._unseen and self._failure is None:
-            self._stirred.clear()
-            await self._stirred.wait()
+            self._changed.clear()
+            await self._changed.wait()
         if not self._changes and self._failure is None:
-            self._stirred.clear()
+            self._changed.clear()
             await self._wait(within)
         return self.drain()
 
     def drain(self) -> list[Change]:
-        """What has come by now, without waiting."""
+        """All changes since the last call, without waiting."""
         if self._failure is not None:
             raise self._failure
         changes, self._changes = self._changes, []
         return changes
 
     async def _wait(self, within: float | None) -> None:
-        waiters: list[asyncio.Task[object]] = [asyncio.create_task(self._stirred.wait())]
+        waiters: list[asyncio.Task[object]] = [asyncio.create_task(self._changed.wait())]
         if within is not None:
             waiters.append(asyncio.create_task(self._clock.sleep(within)))
         try:
@@ -115,7 +103,7 @@ class Inbox:
             await self._clock.sleep(PAUSE_SECONDS)
 
     async def _watch_once(self, resource: Resource, known: set[Key]) -> None:
-        """Follow one watch to its end, and keep the keys of all objects there are up to date."""
+        """Read one watch to its end, and keep `known` equal to the keys of all objects."""
         repeated: set[Key] = set()
         async for event in self._watcher.watch(resource, send_initial=True):
             if event.kind is EventKind.BOOKMARK:
@@ -124,7 +112,7 @@ class Inbox:
                         known.discard(key)
                         self._put(Change(resource=resource, key=key, body=None))
                     self._unseen.discard(resource)
-                    self._stirred.set()
+                    self._changed.set()
                 continue
             key = key_of(event.body)
             if event.kind is EventKind.DELETED:
@@ -137,9 +125,9 @@ class Inbox:
 
     def _put(self, change: Change) -> None:
         self._changes.append(change)
-        self._stirred.set()
+        self._changed.set()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
             self._failure = task.exception()
-            self._stirred.set()
+            self._changed.set()

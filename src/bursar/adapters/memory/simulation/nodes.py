@@ -1,8 +1,7 @@
-"""Simulated nodes: they report themselves alive and lead the pods bound to them through life.
+"""Simulated nodes: heartbeats, and the status of the pods that are bound to them.
 
-A node takes part if its label or annotation `bursar.io/simulated` says "true"; all
-others are somebody else's. Pods of a node that no longer exists are ended too, which
-in a real cluster a controller of its own does.
+A node is simulated if its label or annotation `bursar.io/simulated` is "true". Pods of a deleted
+node are removed as well, which the pod garbage collector does in a real cluster.
 """
 
 import heapq
@@ -12,6 +11,7 @@ from typing import Final
 import msgspec
 
 from bursar.adapters.memory.kinds import NODES, PODS
+from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import (
     Cluster,
     Raw,
@@ -19,10 +19,10 @@ from bursar.adapters.memory.simulation.cluster import (
     find_pod,
     is_newer,
 )
-from bursar.adapters.memory.simulation.conditions import time_text, with_conditions
+from bursar.adapters.memory.simulation.conditions import with_conditions
 from bursar.adapters.memory.simulation.inbox import Change as Seen
 from bursar.adapters.memory.simulation.inbox import Inbox
-from bursar.adapters.memory.simulation.pod_life import (
+from bursar.adapters.memory.simulation.pod_lifecycle import (
     Memory,
     Pace,
     Step,
@@ -140,7 +140,7 @@ class Nodes:
         is_running = phase_of(raw) == "Running"
         memory = self._memory.get(key)
         if memory is None:
-            # A pod may have run before this simulation began, as after a restart.
+            # A pod can have run before this simulation started.
             started_at = min(now, start_time(raw) or now) if is_running else None
             memory = self._memory[key] = Memory(seen_at=now, started_at=started_at)
         elif memory.started_at is None and is_running:
@@ -169,7 +169,7 @@ class Nodes:
                 self._plan(key)
 
     def _replan_resizes(self, node: str) -> None:
-        """Room has come or gone: what waited for it looks again."""
+        """The free amounts of a node changed: plan its pending resizes again."""
         for entry in self._books[node].entries:
             key = Key(entry.pod.namespace, entry.pod.name)
             if key in self._raws and is_resize_pending(self._raws[key]):
@@ -189,7 +189,7 @@ class Nodes:
         if pod.node_name in self._nodes:
             memory.orphaned_at = None
             if books is None:
-                return None  # on a node that others simulate, or that is real
+                return None  # the node is not simulated here
             return next_step(raw, pod, books, memory, self._pace, now)
         memory.orphaned_at = memory.orphaned_at or now
         due = memory.orphaned_at + timedelta(seconds=self._pace.orphan)
@@ -201,7 +201,7 @@ class Nodes:
             heapq.heappush(self._agenda, (due, place[0].plural, place[1], place[0]))
 
     def _patience(self) -> float | None:
-        """Seconds until the next thing is due."""
+        """Seconds until the next step is due; None if none is planned."""
         while self._agenda:
             due, _, key, resource = self._agenda[0]
             if self._dues.get((resource, key)) == due:
@@ -233,7 +233,7 @@ class Nodes:
         try:
             body = await apply(effect, self._cluster, str)
         except OVERTAKEN:
-            return  # a newer state is on its way, and is planned for when it comes
+            return  # the watch will bring a newer state, for which a new step is planned
         if body is not None and isinstance(effect, Change):
             self._observe(Seen(resource=effect.resource, key=key_of(effect.target), body=body))
 
@@ -245,7 +245,7 @@ class Nodes:
                 "status": status,
                 "reason": reason,
                 "message": "simulated",
-                "lastHeartbeatTime": time_text(now),
+                "lastHeartbeatTime": timestamp(now),
             }
             for kind, status, reason in _NODE_CONDITIONS
         ]
@@ -261,7 +261,7 @@ class Nodes:
         taints = field(raw, "spec", "taints", [])
         kept = [taint for taint in taints if taint.get("key") != NOT_READY]
         if kept != taints:
-            # The API server puts it on every new node, for a controller to take off.
+            # The API server sets this taint on every new node; a controller removes it.
             effects.insert(0, Change(resource=NODES, target=raw, patch={"spec": {"taints": kept}}))
         return effects
 

@@ -1,7 +1,7 @@
-"""The scheduler's queue: who waits for a place, who comes first, and who need not try again.
+"""The scheduling queue: pending pods in order, and pods that need not be tried again yet.
 
-A pod that found no place is parked with what each node said, and comes back only when
-a node says something else.
+A pod that fits no node is parked together with the rejection of each node. It is tried again when
+a node would answer differently.
 """
 
 import heapq
@@ -24,7 +24,7 @@ _Order: TypeAlias = tuple[int, datetime, Key]
 class Waiting:
     pod: Pod
     body: bytes
-    """The object as last seen, for the fields of its status that are to be kept."""
+    """The last seen object, for status fields that an update must keep."""
 
     @property
     def key(self) -> Key:
@@ -32,7 +32,7 @@ class Waiting:
 
     @property
     def order(self) -> _Order:
-        """Higher priority first, then the older, then by name."""
+        """Sort key: higher priority first, then older, then by name."""
         return -(self.pod.priority or 0), self.pod.created_at or _EVER_SINCE, self.key
 
 
@@ -40,8 +40,8 @@ class Queue:
     def __init__(self) -> None:
         self._active: dict[Key, Waiting] = {}
         self._parked: dict[Key, Waiting] = {}
-        self._answers: dict[Key, dict[str, Rejection]] = {}
-        """What the nodes said to those that are parked."""
+        self._rejections: dict[Key, dict[str, Rejection]] = {}
+        """The rejections of parked pods, by node."""
         self._heap: list[_Order] = []
 
     @property
@@ -49,7 +49,7 @@ class Queue:
         return bool(self._parked)
 
     def put(self, waiting: Waiting) -> None:
-        """Add a pod, or a newer state of one; only a change of what it asks for unparks it."""
+        """Add or update a pod. An update unparks it only if its requirements changed."""
         parked = self._parked.get(waiting.key)
         if parked is not None and _wishes(parked.pod) == _wishes(waiting.pod):
             self._parked[waiting.key] = waiting
@@ -61,7 +61,7 @@ class Queue:
         self._unpark(key)
 
     def pop(self) -> Waiting | None:
-        """The next to be tried."""
+        """The next pod to schedule; None if the queue is empty."""
         while self._heap:
             waiting = self._active.get(heapq.heappop(self._heap)[2])
             if waiting is not None:
@@ -71,13 +71,13 @@ class Queue:
 
     def park(self, waiting: Waiting, rejections: Iterable[Rejection] = ()) -> None:
         self._parked[waiting.key] = waiting
-        self._answers[waiting.key] = {rejection.node: rejection for rejection in rejections}
+        self._rejections[waiting.key] = {rejection.node: rejection for rejection in rejections}
 
     def wake(self, improved: Iterable[NodeBooks]) -> None:
-        """Nodes have become better: try those again that one of them answers differently now."""
+        """Unpark the pods that one of these nodes no longer rejects for the same reasons."""
         nodes = list(improved)
         for waiting in list(self._parked.values()):
-            answers = self._answers[waiting.key]
+            answers = self._rejections[waiting.key]
             if any(
                 objection(waiting.pod, books) != answers.get(books.node.name) for books in nodes
             ):
@@ -94,7 +94,7 @@ class Queue:
 
     def _unpark(self, key: Key) -> None:
         self._parked.pop(key, None)
-        self._answers.pop(key, None)
+        self._rejections.pop(key, None)
 
 
 def _wishes(pod: Pod) -> tuple[object, ...]:

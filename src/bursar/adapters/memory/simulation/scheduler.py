@@ -1,8 +1,8 @@
-"""A small scheduler: one pod after the other, the best node for each, no eviction.
+"""A small scheduler: it places one pod after another on the best node, without preemption.
 
-It keeps the books of every node, and books a pod as soon as it is bound, before the
-watch confirms it. What it cannot place it says so of, in the condition `PodScheduled`
-and in an event, in the words of the real one.
+It keeps the books of every node, and charges a pod when it binds it, before the watch confirms it.
+For a pod that fits no node it sets the condition `PodScheduled` and records an event, with the
+messages of kube-scheduler.
 """
 
 from dataclasses import replace
@@ -14,7 +14,6 @@ from bursar.adapters.memory.kinds import BINDINGS, EVENTS, NODES, PODS
 from bursar.adapters.memory.simulation.cluster import Cluster, Raw, find_node, find_pod
 from bursar.adapters.memory.simulation.conditions import (
     find_condition,
-    micro_time_text,
     with_conditions,
 )
 from bursar.adapters.memory.simulation.inbox import Change, Inbox
@@ -25,6 +24,7 @@ from bursar.adapters.memory.simulation.workloads.effects import (
     apply,
     status_change,
 )
+from bursar.app.cluster.micro_time import format_micro_time
 from bursar.app.cluster.ports import Clock, ConflictError, Key, NotFoundError
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
@@ -35,7 +35,7 @@ from bursar.core.placement.vector import Vector
 
 DEFAULT_NAME: Final = "default-scheduler"
 RETRY_SECONDS: Final = 300.0
-"""After which all parked pods are tried again, should a change have gone unnoticed."""
+"""Interval at which all parked pods are tried again, in case a change was missed."""
 UNSCHEDULABLE: Final = "Unschedulable"
 
 
@@ -46,10 +46,10 @@ class Scheduler:
         self._name = name
         self._books: dict[str, NodeBooks] = {}
         self._placed: dict[Key, Pod] = {}
-        """Pods on nodes, known or not, and those bound by us before the watch says so."""
+        """Pods with a node, including those bound here that the watch has not confirmed yet."""
         self._queue = Queue()
         self._improved: set[str] = set()
-        """Nodes that might now take a pod they did not take before."""
+        """Nodes that may accept a pod that they rejected before."""
 
     async def run(self) -> None:
         async with Inbox(self._cluster, self._clock, (PODS, NODES)) as inbox:
@@ -111,7 +111,7 @@ class Scheduler:
             self._queue.drop(key)
             self._put_on_node(key, pod)
         elif held is None:
-            # Had we bound it, this would be a state from before, still on its way to us.
+            # If the pod was bound here, this event is older than the binding.
             if self._is_ours(pod):
                 self._queue.put(Waiting(pod=pod, body=body))
             else:
@@ -153,7 +153,7 @@ class Scheduler:
                 BINDINGS, _binding(waiting.pod, choice.node), namespace=waiting.pod.namespace
             )
         except (NotFoundError, ConflictError):
-            return  # it has gone or has a place, and the watch will say which
+            return  # the pod was deleted or is bound; the watch will show which
         except OVERTAKEN:
             self._queue.park(waiting)
             return
@@ -181,9 +181,9 @@ class Scheduler:
                 await apply(effect, self._cluster, str)
             await apply(self._event(waiting.pod, message), self._cluster, str)
         except (ConflictError, NotFoundError):
-            self._queue.drop(waiting.key)  # a newer state is on its way, and will be tried
+            self._queue.drop(waiting.key)  # the watch will bring a newer state, which is tried
         except OVERTAKEN:
-            return  # it stays parked without an explanation
+            return  # the pod stays parked without a condition
 
     def _event(self, pod: Pod, message: str) -> Create:
         now = self._clock.now()
@@ -199,7 +199,7 @@ class Scheduler:
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {"name": name, "namespace": pod.namespace},
-            "eventTime": micro_time_text(now),
+            "eventTime": format_micro_time(now),
             "reportingController": self._name,
             "reportingInstance": self._name,
             "action": "Scheduling",
@@ -230,5 +230,5 @@ def _has_fallen(before: Vector, after: Vector) -> bool:
 
 
 def _offer(node: Node) -> tuple[object, ...]:
-    """What of a node decides whether a pod may go there."""
+    """The fields of a node that decide whether a pod fits."""
     return node.allocatable, node.labels, node.taints, node.unschedulable

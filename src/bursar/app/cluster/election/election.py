@@ -1,14 +1,13 @@
-"""Leader election by Lease: of all candidates one works, and it stops before another starts.
+"""Leader election by Lease: one candidate works, and its work ends before another's begins.
 
-The protocol is client-go's, so that ours and others' candidates can stand for the same
-Lease. Three things are stricter here. A term counts from the moment its last renewal was
-sent, not from when the answer came. A record is ours only if this process wrote it, so
-two processes with the same identity do not both lead. And every term has a number of
-its own, so that what an earlier term left in flight can be told apart.
+The protocol is client-go's, so candidates of other programs can compete for the same Lease. Three
+rules are stricter. A term is measured from when its last renewal was sent, not from the response.
+A record counts as own only if this process wrote it, so two processes with the same identity do
+not both lead. Every term has its own token, so in-flight work of an earlier term can be recognised.
 
-A Lease elects, it does not protect: a process that is paused between two instructions
-cannot know it. Whoever leads must fence its writes as well, and asks `is_leader` before
-each. `docs/explanation/leader-election.md` says what is promised and what is not.
+A Lease does not protect against a process that is paused between a check and a write. The leader
+must also fence its writes and check `is_leader` before each of them.
+`docs/explanation/leader-election.md` lists the guarantees.
 """
 
 import asyncio
@@ -46,17 +45,17 @@ from bursar.app.cluster.time_limit import end, within
 T = TypeVar("T")
 
 RELEASED_SECONDS: Final = 1
-"""The duration a released Lease has, for candidates that do not know an empty holder."""
+"""Duration of a released Lease, for candidates that do not understand an empty holder."""
 RELEASE_TRIES: Final = 3
 UNANSWERED_MAX: Final = 32
-"""How many of our writes we recognise. An older one that still arrives is fenced off anyway."""
+"""Number of unanswered writes that are recognised later. Older ones are fenced off."""
 TICK_SECONDS: Final = 0.001
-"""A clock may wake us a little early; that much is not worth another sleep."""
+"""Tolerance for a clock that wakes a sleep slightly early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidacy:
-    """Who stands for which Lease. The identity must be unique to the process."""
+    """The Lease and the identity of a candidate. The identity must be unique to the process."""
 
     lease: Key
     identity: str
@@ -69,14 +68,14 @@ class Candidacy:
 
 @dataclass(frozen=True, slots=True, order=True)
 class FencingToken:
-    """Which term this is. No two terms share a token; within one Lease later ones are greater."""
+    """Identifies a term. Tokens are unique; of one Lease, later tokens are greater."""
 
     lease_uid: str
     transitions: int
 
 
 class Loss(Enum):
-    """Why a term ended before its work did."""
+    """The reason why a term ended before its work."""
 
     LATE = "renewal was not confirmed before the deadline"
     TAKEN = "somebody else holds the Lease"
@@ -86,11 +85,11 @@ class Loss(Enum):
 @dataclass(slots=True, kw_only=True)
 class _Term:
     lease: StoredLease
-    """As our last write that was answered left it."""
+    """The Lease after the last acknowledged write."""
     stop_at: float
-    """When, on our own clock, the work must be cancelled; every renewal moves it."""
+    """Deadline on the monotonic clock at which the work is cancelled. A renewal moves it."""
     is_uncertain: bool = False
-    """Whether a write went unanswered, so that the Lease must be read before the next."""
+    """Whether a write had no response. The Lease must then be read before the next write."""
     loss: Loss | None = None
 
     @property
@@ -99,7 +98,7 @@ class _Term:
 
 
 class Election:
-    """One candidate. `run` it; the properties are for metrics and for checks before a write."""
+    """One candidate. `run` does the work; the properties serve metrics and checks before writes."""
 
     def __init__(
         self,
@@ -121,32 +120,32 @@ class Election:
 
     @property
     def is_leader(self) -> bool:
-        """Whether we may act now. False from the deadline on, even if nobody cancelled us yet."""
+        """Whether this process leads. False from the deadline on, even if the work still runs."""
         term = self._term
         return term is not None and term.loss is None and self._clock.monotonic() < term.stop_at
 
     @property
     def token(self) -> FencingToken | None:
-        """The token of our term, until its work has ended."""
+        """The token of the current term; None when no work runs."""
         return None if self._term is None else self._term.token
 
     @property
     def holder(self) -> str:
-        """Who leads, as far as we have seen; empty if nobody does."""
+        """The identity of the last seen leader; empty if there is none."""
         return NOBODY if self._observed is None else self._observed.record.holder
 
     @property
     def trouble(self) -> ClusterError | TimeoutError | None:
-        """Why the last try to read or write the Lease failed; None if it did not."""
+        """The error of the last access to the Lease; None if it succeeded."""
         return self._trouble
 
     async def run(self, lead: Callable[[], Awaitable[T]]) -> T:
-        """Wait to be elected, then do the work; the Lease is released when it has ended.
+        """Wait for the election, then call `lead`. The Lease is released when `lead` has ended.
 
-        Losing the Lease cancels the work, and once it has ended we stand again. So `lead`
-        may be called many times, never twice at once. What it returns or raises by itself
-        ends the run. Work that takes longer than `Timing.stop_seconds` to end after it was
-        cancelled may overlap with the next leader's.
+        If the Lease is lost, `lead` is cancelled, and after it has ended this process is a
+        candidate again. `lead` can be called many times, but never concurrently. If `lead` returns
+        or raises by itself, `run` ends. If `lead` takes longer than `Timing.stop_seconds` to end
+        after its cancellation, it can overlap with the next leader.
         """
         assert self._term is None, "a candidate stands once at a time"
         while True:
@@ -172,7 +171,7 @@ class Election:
             await self._clock.sleep(pause)
 
     async def _stand(self) -> _Term | None:
-        """One try. None if somebody holds the Lease, or was faster."""
+        """Try to acquire the Lease once. None if another candidate holds it or was faster."""
         lease = await self._read()
         if self._is_held_by_another():
             return None
@@ -187,11 +186,11 @@ class Election:
         sent_at = self._clock.monotonic()
         stored = await self._write(lease, record)
         term = _Term(lease=stored, stop_at=sent_at + self._timing.deadline_seconds)
-        # We may have been paused while the answer came: then the term is over before it began.
+        # If the process was paused until the response came, the term is over already.
         return term if self._clock.monotonic() < term.stop_at else None
 
     async def _read(self) -> StoredLease | None:
-        """The Lease now, None if there is none, and a note of when its record last changed."""
+        """Read the Lease and record when it last changed. None if it does not exist."""
         request = self._reader.get(LEASES, self._candidacy.lease)
         try:
             lease = decode_lease(await within(self._clock, self._timing.request_seconds, request))
@@ -202,14 +201,14 @@ class Election:
 
     def _observe(self, lease: StoredLease) -> None:
         if not lease.is_same_record(self._observed):
-            # Noted after the answer, so never before the holder's sign of life.
+            # Taken after the response, so never earlier than the holder's renewal.
             self._observed_at = self._clock.monotonic()
         self._observed = lease
 
     def _is_held_by_another(self) -> bool:
-        """Judged by what we last saw, even if the Lease is gone.
+        """Whether the last seen record is of another holder and not expired.
 
-        Somebody may delete a Lease whose holder still works and has not noticed yet.
+        This holds even if the Lease was deleted, because its holder may still work.
         """
         if self._observed is None or self._observed.record.holder == NOBODY:
             return False
@@ -222,7 +221,7 @@ class Election:
         return record.holder == self._candidacy.identity and record.renew_time in self._written
 
     async def _write(self, lease: StoredLease | None, record: LeaseRecord) -> StoredLease:
-        """Store a record in place of the Lease we read, or where there was none."""
+        """Write a record over the Lease that was read, or create the Lease."""
         self._written.append(record.renew_time)
         key = self._candidacy.lease
         if lease is None:
@@ -238,7 +237,7 @@ class Election:
     # -------------------------------------------------------------- leading
 
     async def _serve(self, term: _Term, lead: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
-        """Do the work of a term until it ends or the term is lost; returns it ended."""
+        """Run `lead` until it ends or the term is lost, and return its finished task."""
         self._term = term
         work = asyncio.ensure_future(lead())
         renewal = asyncio.ensure_future(self._renew(term))
@@ -246,7 +245,7 @@ class Election:
         try:
             await asyncio.wait((work, renewal, alarm), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            # Renewal goes on while the work ends, so that it may take its time on shutdown.
+            # Renewal continues while the work ends, so that a slow shutdown keeps the Lease.
             try:
                 await end(work)
             finally:
@@ -257,7 +256,7 @@ class Election:
                     await self._release(term)
         for task in (renewal, alarm):
             if not task.cancelled():
-                task.result()  # A fault of ours must not look like a cancellation.
+                task.result()  # An error here must not look like a cancellation.
         return work
 
     async def _await_deadline(self, term: _Term) -> None:
@@ -266,14 +265,14 @@ class Election:
         term.loss = Loss.LATE
 
     async def _renew(self, term: _Term) -> None:
-        """Prolong the term for ever, or learn that somebody ended it.
+        """Renew the term until another process takes the Lease.
 
-        A deadline that was missed does not end it: the work that was cancelled for that may
-        still be ending, and nobody else should begin meanwhile.
+        A missed deadline does not stop the renewal: the cancelled work may still be ending, and no
+        other leader should start meanwhile.
         """
         tried_at = self._clock.monotonic()
         while True:
-            # A try that took long is followed by the next at once: the deadline does not wait.
+            # After a slow attempt the next one follows at once, because of the deadline.
             spent = self._clock.monotonic() - tried_at
             await self._clock.sleep(max(0, self._timing.retry_seconds - spent))
             tried_at = self._clock.monotonic()
@@ -317,7 +316,7 @@ class Election:
         term.is_uncertain = False
 
     async def _release(self, term: _Term) -> None:
-        """Tell the others that they need not wait. Best effort: if it fails, they wait."""
+        """Release the Lease, so that the next leader need not wait. Failure is harmless."""
         try:
             await within(self._clock, self._timing.request_seconds, self._hand_over(term))
         except TimeoutError as error:

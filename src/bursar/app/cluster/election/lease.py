@@ -1,7 +1,7 @@
-"""What a Lease says about who leads, read and written as client-go's leader election does.
+"""The election record of a Lease, encoded as by client-go's leader election.
 
-Only the record is compared to find out whether a holder is alive: a label that somebody
-puts on the Lease is no sign of life.
+Only the record shows that the holder is alive. Other changes of the Lease, such as labels, do not
+count as a renewal.
 """
 
 import json
@@ -18,9 +18,9 @@ NOBODY: Final = ""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
     holder: str
-    """Who leads; nobody if empty."""
+    """The identity of the leader; empty if there is none."""
     duration_seconds: int
-    """How long others wait after the last sign of life; 0 if the Lease does not say."""
+    """How long other candidates wait after the last renewal; 0 if the Lease has no value."""
     acquire_time: str
     renew_time: str
     transitions: int
@@ -37,7 +37,7 @@ class LeaseRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLease:
-    """A Lease as the cluster keeps it: the record, and what a write must name to be fenced."""
+    """A stored Lease: the record, and the uid and resourceVersion that fence a write."""
 
     uid: str
     resource_version: str
@@ -48,7 +48,7 @@ class StoredLease:
 
 
 def decode_lease(body: bytes) -> StoredLease:
-    """Every field of the record is optional in the API; an absent one is empty or zero."""
+    """Decode a Lease. An absent field of the record is empty or zero."""
     document: object = json.loads(body)
     metadata, spec = _member(document, "metadata"), _member(document, "spec")
     return StoredLease(
@@ -74,7 +74,7 @@ def new_lease(key: Key, record: LeaseRecord) -> Json:
 
 
 def fenced_change(lease: StoredLease, record: LeaseRecord) -> Json:
-    """A merge patch that the server refuses if anybody wrote the Lease since it was read."""
+    """A merge patch that fails with a conflict if the Lease changed since it was read."""
     return {
         "metadata": {"uid": lease.uid, "resourceVersion": lease.resource_version},
         "spec": record.spec(),

@@ -1,29 +1,28 @@
-"""How long a Lease lasts, and when its holder must have given up, under clocks that differ.
+"""Durations of the leader election, safe for clocks of different speed.
 
-Nobody compares two machines' times of day. A candidate measures, on its own clock, how
-long it has seen no sign of life; the leader measures, on its own clock, how long ago it
-sent the last renewal that was answered. The renewal was sent before anybody could see
-it, so the leader's measure starts first, and ends first if no clock runs faster than
-the other by more than `CLOCK_RATIO_MAX`.
+The wall clocks of two machines are never compared. A candidate measures how long it saw no renewal.
+The leader measures how long ago it sent its last acknowledged renewal. The renewal was sent before
+a candidate could see it, so the leader's period starts first. It also ends first, as long as no
+clock runs faster than another by more than `CLOCK_RATIO_MAX`.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 CLOCK_RATIO_MAX: Final = 1.1
-"""By how much one machine's clock may run faster than another's. Real ones: below 1.001."""
+"""Highest supported ratio of two clocks' speeds. Real clocks stay below 1.001."""
 JITTER: Final = 1.2
-"""A candidate pauses between 1 and 1 + JITTER retry periods, as client-go's do."""
+"""A candidate waits between 1 and 1 + JITTER retry periods, as in client-go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     lease_seconds: int = 15
-    """How long others wait for a sign of life. Whole, since the Lease says it in seconds."""
+    """How long candidates wait for a renewal: `leaseDurationSeconds`, a whole number."""
     deadline_seconds: float = 10
-    """How long after its last renewal a leader's work is cancelled."""
+    """Time from the last renewal until the leader's work is cancelled."""
     retry_seconds: float = 2
-    """How long between two tries to renew, and at least between two tries to acquire."""
+    """Interval between renewals, and minimum interval between attempts to acquire."""
 
     def __post_init__(self) -> None:
         if self.retry_seconds <= 0:
@@ -37,12 +36,12 @@ class Timing:
 
     @property
     def stop_seconds(self) -> float:
-        """How long cancelled work may take to end before somebody else can begin."""
+        """How long cancelled work can take to end before another leader can start."""
         return self.lease_seconds / CLOCK_RATIO_MAX - self.deadline_seconds
 
     @property
     def request_seconds(self) -> float:
-        """How long to wait for one answer: short enough for a second try before the deadline."""
+        """Timeout of one request, short enough for a second attempt before the deadline."""
         return self.deadline_seconds / 2
 
 

@@ -1,7 +1,7 @@
-"""How many events may be written: per object, so that none drowns the others, and altogether.
+"""Rate limits for writing events, per object and in total.
 
-The defaults per object are client-go's: a burst, then one every five minutes, counted
-apart for each type, so that a flood of Normal events does not silence a Warning.
+The limits per object are client-go's: a burst, then one event every five minutes. Each event type
+is counted separately, so that many Normal events do not suppress a Warning.
 """
 
 from collections import OrderedDict
@@ -10,32 +10,32 @@ from dataclasses import dataclass
 from typing import Final
 
 OBJECTS_MAX: Final = 4096
-"""How many objects are remembered. One that is forgotten starts with a full burst again."""
+"""Objects with a remembered limit. An object that is evicted has its full burst again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     object_burst: int = 25
-    """New events about one object, of one type, before they become rare."""
+    """Burst of new events about one object, per event type."""
     object_refill_seconds: float = 300
-    """Then one new event every so often."""
+    """Interval of new events about one object after the burst."""
     burst: int = 100
-    """Writes of any kind at once."""
+    """Burst of writes in total."""
     writes_per_second: float = 10
-    """Then so many a second; what is over waits in the queue."""
+    """Rate of writes after the burst. Further events wait in the queue."""
     queue_max: int = 1000
-    """Events that wait to be written; what is over is dropped."""
+    """Length of the queue. Further events are dropped."""
 
 
 class TokenBucket:
-    """Full at first; a token comes back every `refill_seconds`."""
+    """A token bucket that starts full and gains a token every `refill_seconds`."""
 
     def __init__(self, burst: int, refill_seconds: float, now: float) -> None:
         self._burst, self._refill_seconds = burst, refill_seconds
         self._tokens, self._counted_at = float(burst), now
 
     def take(self, now: float) -> bool:
-        """Take a token if there is one."""
+        """Take a token; false if there is none."""
         self._refill(now)
         if self._tokens < 1:
             return False
@@ -43,7 +43,7 @@ class TokenBucket:
         return True
 
     def seconds_until_next(self, now: float) -> float:
-        """How long until `take` will succeed; 0 if it would now."""
+        """Seconds until `take` succeeds."""
         self._refill(now)
         return max(0.0, 1 - self._tokens) * self._refill_seconds
 
@@ -53,7 +53,7 @@ class TokenBucket:
 
 
 class ObjectBuckets:
-    """One bucket for each object and type, the ones used last."""
+    """A bucket for each object and event type. The least recently used ones are evicted."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget

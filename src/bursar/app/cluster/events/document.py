@@ -1,8 +1,7 @@
-"""What an event says, within the limits that the API sets, and how it is written.
+"""The content of an event and its JSON, within the limits of `events.k8s.io/v1`.
 
-The limits are those of `events.k8s.io/v1`: a note of 1024 bytes, reasons, actions and
-instances of 128, a name that is a DNS subdomain. An event that breaks one is refused
-whole, so text is cut rather than risked.
+A note has at most 1024 bytes; a reason, an action and an instance have at most 128; a name is a
+DNS subdomain. The API refuses an event that exceeds a limit, so texts are cut.
 """
 
 import re
@@ -16,7 +15,7 @@ from bursar.app.cluster.ports import Json, Key, Resource
 
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event")
 NAMESPACE_OF_CLUSTER_WIDE: Final = "default"
-"""Where events about objects without a namespace are kept, by convention of the API."""
+"""Namespace of events about cluster-scoped objects, by convention of Kubernetes."""
 NOTE_BYTES_MAX: Final = 1024
 WORD_BYTES_MAX: Final = 128
 NAME_LENGTH_MAX: Final = 253
@@ -32,7 +31,7 @@ class EventType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectReference:
-    """Which object an event is about. The uid tells it from a later one of the same name."""
+    """The object of an event. The uid distinguishes it from a later object of the same name."""
 
     api_version: str
     kind: str
@@ -54,8 +53,8 @@ class ObjectReference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
-    """What happened, and to whom. Equal happenings are one event that is counted."""
+class Occurrence:
+    """What happened, and to which object. Equal occurrences become one event with a count."""
 
     regarding: ObjectReference
     reason: str
@@ -71,7 +70,7 @@ class Happening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Who reports: the program, as a qualified name, and which of its instances."""
+    """The reporting controller, as a qualified name, and its instance."""
 
     component: str
     instance: str
@@ -82,7 +81,7 @@ class Source:
 
 
 def cut(text: str, bytes_max: int) -> str:
-    """As many whole characters as fit into so many bytes of UTF-8.
+    """The longest prefix of whole characters with at most `bytes_max` bytes of UTF-8.
 
     >>> cut("naïve", 3)
     'na'
@@ -91,16 +90,16 @@ def cut(text: str, bytes_max: int) -> str:
     return encoded[:bytes_max].decode(errors="ignore")
 
 
-def event_name(happening: Happening, suffix: str) -> str:
-    """The object's name and a suffix, or only that where the name cannot be part of one."""
-    name = f"{happening.regarding.name}.{suffix}"
+def event_name(occurrence: Occurrence, suffix: str) -> str:
+    """The object's name and a suffix; only the suffix if the name is no DNS subdomain."""
+    name = f"{occurrence.regarding.name}.{suffix}"
     if len(name) <= NAME_LENGTH_MAX and _DNS_SUBDOMAIN.fullmatch(name):
         return name
     return f"event.{suffix}"
 
 
 def event_document(
-    key: Key, happening: Happening, source: Source, time: datetime
+    key: Key, occurrence: Occurrence, source: Source, time: datetime
 ) -> dict[str, Json]:
     document: dict[str, Json] = {
         "apiVersion": EVENTS.api_version,
@@ -109,18 +108,18 @@ def event_document(
         "eventTime": format_micro_time(time),
         "reportingController": source.component,
         "reportingInstance": cut(source.instance, WORD_BYTES_MAX),
-        "action": happening.action,
-        "reason": happening.reason,
-        "regarding": happening.regarding.document(),
-        "note": happening.note,
-        "type": happening.type.value,
+        "action": occurrence.action,
+        "reason": occurrence.reason,
+        "regarding": occurrence.regarding.document(),
+        "note": occurrence.note,
+        "type": occurrence.type.value,
     }
-    if happening.related is not None:
-        document["related"] = happening.related.document()
+    if occurrence.related is not None:
+        document["related"] = occurrence.related.document()
     return document
 
 
 def series_document(count: int, last_time: datetime) -> Json:
-    """How often it happened. The API knows a series only from the second time on."""
+    """The `series` of an event. The API accepts it only for a count of at least 2."""
     assert count > 1
     return {"count": count, "lastObservedTime": format_micro_time(last_time)}

@@ -1,9 +1,8 @@
-"""Kubernetes events: told by whoever knows, written when there is time, never in the way.
+"""Records Kubernetes events in the background.
 
-`record` only notes what happened. A worker writes it, the same again as a growing count,
-within a budget, and retries for a while if the cluster does not answer. What cannot be
-written is dropped and counted: an event is news for people, and no decision may wait for
-or depend on it.
+`record` only queues an occurrence. A worker writes it within a rate limit, writes repetitions as a
+count, and retries for a while if the cluster does not respond. An event that cannot be written is
+dropped and counted: events inform people, and no decision waits for them or depends on them.
 """
 
 import asyncio
@@ -22,8 +21,8 @@ from bursar.app.cluster.events.document import (
     NOTE_BYTES_MAX,
     WORD_BYTES_MAX,
     EventType,
-    Happening,
     ObjectReference,
+    Occurrence,
     Source,
     cut,
     event_document,
@@ -51,7 +50,7 @@ R = TypeVar("R", bound=Enum)
 DEFAULT_BUDGET: Final = Budget()
 REQUEST_SECONDS: Final = 10.0
 FLUSH_SECONDS: Final = 5.0
-"""How long a shutdown may be held up by events that wait to be written."""
+"""Longest delay of a shutdown for events that wait to be written."""
 TRIES_MAX: Final = 5
 RETRY_SECONDS: Final = 2.0
 RETRY_SECONDS_MAX: Final = 30.0
@@ -60,7 +59,7 @@ TRANSIENT: Final = (BusyError, UnavailableError, ConflictError, TimeoutError)
 
 
 class Drop(Enum):
-    """Why a happening is not, or not fully, in the cluster."""
+    """The reason why an occurrence was not written, or not completely."""
 
     OBJECT_BUDGET = "too many events about one object"
     QUEUE_FULL = "too many events wait to be written"
@@ -69,7 +68,7 @@ class Drop(Enum):
 
 
 class EventRecorder(Generic[R]):
-    """Events of one component, with reasons from one closed list. To be used on one event loop."""
+    """Records events of one component, with reasons of one enum. Use it on one event loop."""
 
     def __init__(
         self,
@@ -84,7 +83,7 @@ class EventRecorder(Generic[R]):
         self._writer, self._clock, self._budget = writer, clock, budget
         self._reasons = reasons
         self._source = Source(component=component, instance=instance)
-        # Two instances may report about one object in the same microsecond.
+        # Two instances can report about one object in the same microsecond.
         self._mark = hashlib.sha256(f"{component} {instance}".encode()).hexdigest()[:8]
         self._book = SeriesBook()
         self._objects = ObjectBuckets(budget)
@@ -96,12 +95,12 @@ class EventRecorder(Generic[R]):
 
     @property
     def dropped(self) -> Mapping[Drop, int]:
-        """How many happenings were not written, and why."""
+        """Number of occurrences that were not written, by reason."""
         return dict(self._dropped)
 
     @property
     def waiting(self) -> int:
-        """How many events have something to write."""
+        """Number of events that wait to be written."""
         return len(self._queue)
 
     def record(
@@ -114,10 +113,10 @@ class EventRecorder(Generic[R]):
         type: EventType = EventType.NORMAL,
         related: ObjectReference | None = None,
     ) -> None:
-        """Note what happened, at once. The note is for people; longer ones are cut."""
+        """Queue an event and return at once. A note that is too long is cut."""
         assert isinstance(reason, self._reasons), "reasons come from one closed list"
         assert action, "an event says what was done"
-        happening = Happening(
+        occurrence = Occurrence(
             regarding=regarding,
             reason=cut(str(reason.value), WORD_BYTES_MAX),
             action=cut(action, WORD_BYTES_MAX),
@@ -126,7 +125,7 @@ class EventRecorder(Generic[R]):
             related=related,
         )
         now = self._clock.monotonic()
-        identity = self._book.combine(happening, now)
+        identity = self._book.combine(occurrence, now)
         series = self._book.find(identity, now)
         if series is not None:
             series.count_again(now, self._clock.now())
@@ -135,12 +134,12 @@ class EventRecorder(Generic[R]):
         elif not self._objects.take((regarding, type), now):
             self._dropped[Drop.OBJECT_BUDGET] += 1
         else:
-            series = self._begin(identity, happening.note, now)
+            series = self._begin(identity, occurrence.note, now)
         if series is not None:
             self._enqueue(series)
 
     async def run(self) -> NoReturn:
-        """Write what was recorded, until cancelled; then what is left, for a few seconds."""
+        """Write queued events until cancelled, then the remaining ones for a few seconds."""
         try:
             while True:
                 await self._write(await self._next_due())
@@ -153,7 +152,7 @@ class EventRecorder(Generic[R]):
 
     # -------------------------------------------------------------- noting
 
-    def _begin(self, identity: Happening, note: str, now: float) -> Series:
+    def _begin(self, identity: Occurrence, note: str, now: float) -> Series:
         time = self._clock.now()
         self._sequence += 1
         suffix = f"{int(time.timestamp() * 1_000_000):x}{self._mark}{self._sequence:x}"
@@ -180,7 +179,7 @@ class EventRecorder(Generic[R]):
     # -------------------------------------------------------------- writing
 
     async def _next_due(self) -> Series:
-        """Wait for an event whose time has come, and for leave to write."""
+        """Wait until an event is due and the rate limit allows a write."""
         while True:
             now = self._clock.monotonic()
             pause = self._queue[0][0] - now if self._queue else None
@@ -220,15 +219,15 @@ class EventRecorder(Generic[R]):
             try:
                 await self._writer.patch(EVENTS, series.key, patch)
             except NotFoundError:
-                pass  # The cluster keeps events for an hour or so. Begin it again.
+                pass  # The API server deletes events after about an hour. Create it again.
             else:
                 return
-        happening = replace(series.identity, note=series.note)
-        body = event_document(series.key, happening, self._source, series.first_time)
+        occurrence = replace(series.identity, note=series.note)
+        body = event_document(series.key, occurrence, self._source, series.first_time)
         try:
             await self._writer.create(EVENTS, body | growth, namespace=series.key.namespace)
         except AlreadyExistsError:
-            # Ours, from a try whose answer was lost: the name has our mark in it.
+            # Created by an earlier attempt whose response was lost: the name contains our suffix.
             if growth:
                 patch = Patch(kind=PatchKind.MERGE, body=growth)
                 await self._writer.patch(EVENTS, series.key, patch)
@@ -249,7 +248,7 @@ class EventRecorder(Generic[R]):
         self._book.forget(series)
 
     async def _flush(self) -> None:
-        """Try once more what is left, due or not."""
+        """Try once more to write all queued events, even those that are not due."""
         for _, _, series in sorted(self._queue):
             await self._write(series)
         self._queue = [entry for entry in self._queue if entry[2].is_dirty]

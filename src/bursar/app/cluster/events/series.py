@@ -1,6 +1,6 @@
-"""Which happenings are one event: the same again is counted, and many alike are combined.
+"""Aggregation of events: equal occurrences are counted, similar ones are combined.
 
-Pure bookkeeping on moments that are passed in; nothing is written here.
+Times are arguments, and nothing is written here.
 """
 
 from collections import OrderedDict
@@ -8,17 +8,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeVar
 
-from bursar.app.cluster.events.document import NOTE_BYTES_MAX, Happening, cut
+from bursar.app.cluster.events.document import NOTE_BYTES_MAX, Occurrence, cut
 from bursar.app.cluster.ports import Key
 
 V = TypeVar("V")
 
 SERIES_SECONDS: Final = 360
-"""The same within so long after the last is the same event; later it is a new one."""
+"""An equal occurrence within this time continues the event; a later one is a new event."""
 SIMILAR_SECONDS: Final = 600
 SIMILAR_MAX: Final = 10
-"""So many notes that differ, for one object and reason, each with no longer pause than
-`SIMILAR_SECONDS`, are written as events of their own. All further ones are combined."""
+"""Number of different notes for one object and reason that become separate events.
+
+All further ones are combined, until there is a pause of `SIMILAR_SECONDS`."""
 COMBINED: Final = "(combined from similar events): "
 REMEMBERED_MAX: Final = 4096
 WRITE_SECONDS_MIN: Final = 10.0
@@ -27,24 +28,24 @@ WRITE_SECONDS_MAX: Final = 300.0
 
 @dataclass(slots=True, kw_only=True)
 class Series:
-    """One event, and how often it has happened so far."""
+    """One event and its number of occurrences."""
 
     key: Key
-    identity: Happening
-    """What it is found by; of a combined event, what its members have in common."""
+    identity: Occurrence
+    """The key of the series. For a combined event, the part that its members share."""
     note: str
     first_time: datetime
     last_time: datetime
     observed_at: float
-    """On the monotonic clock, when it last happened."""
+    """Monotonic time of the last occurrence."""
     count: int = 1
     written_count: int = 0
-    """As of the last write that was answered; 0 if it is not in the cluster."""
+    """The count of the last acknowledged write; 0 if the event is not in the cluster."""
     write_after: float = 0.0
-    """Not to be written again before, on the monotonic clock."""
+    """Monotonic time before which the event is not written again."""
     write_seconds: float = WRITE_SECONDS_MIN
-    """The pause between two writes of a growing count. It doubles, for the count of what
-    happens all day need not be fresh."""
+    """Pause between two writes of the count. It doubles with each write, because the count of a
+    frequent event need not be fresh."""
     is_queued: bool = False
     tries: int = 0
 
@@ -70,29 +71,29 @@ class _Alike:
 
 
 class SeriesBook:
-    """The series that still grow, and what is alike; of both the ones used last."""
+    """The active series and groups of similar ones. The least recently used are evicted."""
 
     def __init__(self) -> None:
-        self._series: OrderedDict[Happening, Series] = OrderedDict()
-        self._alike: OrderedDict[Happening, _Alike] = OrderedDict()
+        self._series: OrderedDict[Occurrence, Series] = OrderedDict()
+        self._alike: OrderedDict[Occurrence, _Alike] = OrderedDict()
 
-    def combine(self, happening: Happening, now: float) -> Happening:
-        """What to count: the happening itself, or what stands for it and its like."""
-        kind = replace(happening, note=COMBINED)
+    def combine(self, occurrence: Occurrence, now: float) -> Occurrence:
+        """The key under which to count: the occurrence, or the group of similar ones."""
+        kind = replace(occurrence, note=COMBINED)
         alike = self._alike.pop(kind, None)
         if alike is None or now - alike.seen_at > SIMILAR_SECONDS:
             alike = _Alike(set(), now)
         _keep_newest(self._alike, kind, alike)
         alike.seen_at = now
-        if happening.note in alike.notes:
-            return happening
+        if occurrence.note in alike.notes:
+            return occurrence
         if len(alike.notes) == SIMILAR_MAX:
             return kind
-        alike.notes.add(happening.note)
-        return happening
+        alike.notes.add(occurrence.note)
+        return occurrence
 
-    def find(self, identity: Happening, now: float) -> Series | None:
-        """The series that this belongs to, if one still grows."""
+    def find(self, identity: Occurrence, now: float) -> Series | None:
+        """The active series with this key; None if there is none."""
         series = self._series.get(identity)
         if series is None or now - series.observed_at > SERIES_SECONDS:
             return None
@@ -104,20 +105,20 @@ class SeriesBook:
         _keep_newest(self._series, series.identity, series)
 
     def forget(self, series: Series) -> None:
-        """Make the next of its kind a new event."""
+        """Remove a series, so that the next equal occurrence is a new event."""
         if self._series.get(series.identity) is series:
             del self._series[series.identity]
 
 
-def note_of(identity: Happening, note: str) -> str:
-    """The text of a new event. A combined one keeps the note that it was first made for.
+def note_of(identity: Occurrence, note: str) -> str:
+    """The note of a new event. A combined event keeps the note of its first occurrence.
 
-    The API does not let the note of an event change.
+    The API does not allow the note of an event to change.
     """
     return cut(COMBINED + note, NOTE_BYTES_MAX) if identity.note == COMBINED else note
 
 
-def _keep_newest(memory: OrderedDict[Happening, V], key: Happening, value: V) -> None:
+def _keep_newest(memory: OrderedDict[Occurrence, V], key: Occurrence, value: V) -> None:
     memory[key] = value
     if len(memory) > REMEMBERED_MAX:
         memory.popitem(last=False)

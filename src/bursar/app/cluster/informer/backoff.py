@@ -1,7 +1,7 @@
-"""How long to wait before asking a cluster again that has just failed us.
+"""Back-off after a failed list or watch.
 
-Full jitter: anything between nothing and a ceiling that doubles with each failure.
-A thousand clients that lost the same API server then do not return to it together.
+The delay has full jitter: it is random between zero and a ceiling that doubles with each failure.
+Many clients of one API server then do not reconnect at the same time.
 """
 
 from dataclasses import dataclass, field
@@ -9,19 +9,19 @@ from random import Random
 from typing import Final
 
 _DOUBLINGS_MAX: Final = 30
-"""More would only make the number longer; the ceiling has been reached long before."""
+"""Limit of the exponent. The ceiling is reached long before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackoffRules:
-    """The defaults are those of client-go, so that we are no worse a guest than a Go controller."""
+    """The defaults are client-go's."""
 
     first_s: float = 0.8
-    """Ceiling after the first failure."""
+    """Ceiling of the delay after the first failure."""
     max_s: float = 30.0
-    """Ceiling after many, and the longest wait a server may ask for."""
+    """Highest ceiling, and the longest `retry_after` that is honoured."""
     healthy_s: float = 120.0
-    """After so long without a failure, the next one counts as the first."""
+    """After this time without a failure, the next failure counts as the first."""
 
 
 @dataclass(slots=True)
@@ -34,8 +34,8 @@ class Backoff:
     def delay_s(self, now: float, retry_after: float | None = None) -> float:
         """Seconds to wait after a failure at `now`.
 
-        What the server asks for in `retry_after` comes first, and the jitter on top of
-        it, since everybody else was asked the same.
+        The jitter is added to the server's `retry_after`, because other clients got the same
+        value.
         """
         if now - self._waited_until >= self.rules.healthy_s:
             self._failures = 0

@@ -1,19 +1,17 @@
-"""The informer's memory: what each list and each event makes of what was known before.
+"""The informer's cache: computes the changes that a list or a watch event causes. It does no I/O.
 
-Nothing here waits or asks: it is told what arrived, and answers which changes that is.
+*Repeated states* change nothing. A watch sends resourceVersions in order, so an event with an older
+one is a repetition, and so is the same uid with the same resourceVersion.
 
-*Repeated news* changes nothing. A stream shows moments in order, so an event older
-than the last one is a repetition, and so is the same uid in the same state.
+*A reused name* is a new object. If an event has another uid than the cached object, the cached
+object was deleted.
 
-*A name is not an object.* When another uid has taken the name, the old object is gone.
+*Undecodable bodies* leave the last decodable state in the cache: a pod that cannot be decoded
+still occupies its node. Its key is in `suspects` until it can be decoded again or is deleted. If
+the undecodable object has another uid than the cached one, the cached one was deleted.
 
-*Unreadable bodies* leave the last readable state in place, for it is nearer to the
-truth than nothing: a pod that we cannot read still occupies its node. Its key is in
-`suspects` until it is readable again or gone. If the unreadable object is another one
-than we hold, the held one is gone for certain, and is deleted.
-
-*Noise* is a body of which not even the name can be read. In a list it may stand for
-any object, so from such a list nothing is concluded about those missing in it.
+*Unidentifiable bodies* do not even have a readable name. In a list such a body may be any object,
+so objects that are missing from that list are not treated as deleted.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class TooManyObjectsError(Exception):
-    """There are more objects than we were told to hold; see `InformerRules.objects_max`."""
+    """The cluster has more objects than `InformerRules.objects_max`."""
 
     resource: str
     limit: int
@@ -40,25 +38,25 @@ class TooManyObjectsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class News(Generic[T]):
-    """An object as it arrived. No item means that the body could not be decoded."""
+    """A received object. `item` is None if the body could not be decoded."""
 
     identity: Identity
     item: T | None
 
 
 class Draft(Generic[T]):
-    """A list on its way in, kept apart until it is whole."""
+    """A list that is being received. It replaces the cache when it is complete."""
 
     def __init__(self, cache: "Cache[T]") -> None:
         self._cache = cache
         self._deleted = dict[Key, str]()
-        """When objects went away during the draft, lest a repetition bring them back."""
+        """resourceVersions of deletions during the list. Older events do not restore objects."""
         self.store: Store[T] = Store()
         self.suspects = set[Key]()
         self.has_noise = False
 
     def put(self, news: News[T]) -> bool:
-        """Enter an object; false if it is a repetition."""
+        """Add an object; false if it is a repetition."""
         identity = news.identity
         if self._is_repeated(identity):
             return False
@@ -76,7 +74,7 @@ class Draft(Generic[T]):
         return True
 
     def keep_missing(self, held: Snapshot[T]) -> None:
-        """Enter what we hold by names that the list does not show, unless it said they are gone."""
+        """Add cached objects that the list does not have and did not report as deleted."""
         for key in held:
             if key not in self._deleted and self.store.find(key) is None:
                 self.suspects.add(key)
@@ -89,7 +87,7 @@ class Draft(Generic[T]):
         return None
 
     def remove(self, identity: Identity) -> bool:
-        """Strike an object out; false if it is a repetition."""
+        """Remove an object; false if it is a repetition."""
         if self._is_repeated(identity):
             return False
         self._deleted[identity.key] = identity.resource_version
@@ -99,7 +97,7 @@ class Draft(Generic[T]):
         return True
 
     def _is_repeated(self, identity: Identity) -> bool:
-        # By moments alone, whatever the uid: they are comparable across objects.
+        # The uid does not matter: resourceVersions are comparable across objects.
         deleted = self._deleted.get(identity.key)
         if deleted is not None and not is_older(deleted, identity.resource_version):
             return True
@@ -127,7 +125,7 @@ class Cache(Generic[T]):
             raise TooManyObjectsError(self._resource, self._objects_max)
 
     def upsert(self, news: News[T]) -> list[ObjectChange[T]]:
-        """Take note that an object exists in this state. No changes: we knew."""
+        """Store an object; the resulting changes, none if it is a repetition."""
         key = news.identity.key
         held = self.store.find(key)
         changes: list[ObjectChange[T]] = []
@@ -149,7 +147,7 @@ class Cache(Generic[T]):
         return changes
 
     def delete(self, identity: Identity) -> list[ObjectChange[T]]:
-        """Take note that nothing exists by this name any more."""
+        """Remove the object of this name; the resulting changes."""
         self.suspects.discard(identity.key)
         held = self.store.find(identity.key)
         if held is None:
@@ -158,7 +156,7 @@ class Cache(Generic[T]):
         return [Deleted(held, is_inferred=self.identify(held).uid != identity.uid)]
 
     def replace(self, draft: Draft[T]) -> Iterator[ObjectChange[T]]:
-        """Put a whole list in the place of everything; deletions come first, to make room."""
+        """Replace the cache by a complete list; the resulting changes, deletions first."""
         before = self.store.snapshot()
         if draft.has_noise:
             draft.keep_missing(before)
@@ -167,7 +165,7 @@ class Cache(Generic[T]):
         return self._differences(before, after)
 
     def held_instead(self, identity: Identity, item: T) -> T:
-        """The instance we hold of an object, if its state is the same."""
+        """The cached instance if it has the same state, else `item`."""
         held = self.store.find(identity.key)
         return held if held is not None and self.identify(held) == identity else item
 

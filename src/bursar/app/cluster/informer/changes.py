@@ -1,8 +1,7 @@
-"""What an informer tells its consumers: each change once, in order, and no faster than they read.
+"""Changes that an informer passes to its consumers: once each, in order, with back-pressure.
 
-A consumer that applies every change it is given holds, at any moment, what the
-informer held at some moment. `old` and `last` are always what that consumer was
-told before, never something it has not seen.
+A consumer that applies all changes always has a state that the informer had. `old` and `last` are
+states that the same consumer received before.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Upserted(Generic[T]):
-    """An object is new, or has changed. Both states are of the same uid."""
+    """An object was added or changed. `old` and `new` have the same uid."""
 
     old: T | None
     new: T
@@ -26,12 +25,12 @@ class Upserted(Generic[T]):
 class Deleted(Generic[T]):
     last: T
     is_inferred: bool = False
-    """Nobody told us: it was missing in a list, or another object has taken its name."""
+    """No event reported the deletion: a list lacks the object, or its name has a new uid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """Everything that existed at this moment has been told."""
+    """The consumer has received all objects of the first complete list."""
 
     resource_version: str
 
@@ -43,8 +42,8 @@ Change: TypeAlias = Upserted[T] | Deleted[T] | Synced
 class Changes(Generic[T]):
     """One consumer's bounded queue: `async for change in informer.changes()`.
 
-    It begins with what is known already, and ends when the informer does. When it
-    is full the informer waits, and with it the watch and the socket behind it.
+    It begins with all cached objects, and ends when the informer ends. When it is full, the
+    informer stops reading its watch until the consumer catches up.
     """
 
     def __init__(self, known: Iterator[Change[T]], limit: int) -> None:
@@ -71,11 +70,11 @@ class Changes(Generic[T]):
         return self._pending.popleft()
 
     def __len__(self) -> int:
-        """How many changes wait to be read, beyond those that were known at the start."""
+        """Number of unread changes, without the objects that were cached at the start."""
         return len(self._pending)
 
     def close(self) -> None:
-        """Read no more. The informer drops what it has for us and stops waiting."""
+        """Stop reading. The informer drops the unread changes and no longer waits."""
         self._is_closed = True
         self._known = iter(())
         self._pending.clear()
@@ -97,6 +96,6 @@ class Changes(Generic[T]):
             self._has_news.set()
 
     def end(self) -> None:
-        """Nothing more will be put; what is pending may still be read."""
+        """Mark the end. Pending changes can still be read."""
         self._is_ended = True
         self._has_news.set()

@@ -1,15 +1,13 @@
-"""The informer: the objects of one kind, kept equal to the cluster's, whatever happens on the way.
+"""The informer: a cache of all objects of one resource that follows the cluster.
 
-It lists everything once, as one stream where the server can and in pages where it
-cannot, then follows the changes. A watch that ends is taken up where it stopped; if
-that moment is no longer known, everything is listed afresh and compared, so that
-deletions nobody told us about are found. Every end and every typed error of the ports
-is a reason to try again, never to stop; only `TooManyObjectsError` stops it.
+It lists all objects once, as a streaming list if the server supports it and in pages otherwise,
+and then watches. A watch that ends is resumed at the last resourceVersion. If the server no longer
+has that, all objects are listed again and compared with the cache, which finds missed deletions.
+After an error the informer retries; only `TooManyObjectsError` stops it.
 
-Deadlines belong to the ports: a list or a silent watch that hangs is ended there, with
-an error or plainly. A process that has synced should call `gc.freeze()` once, so
-that the collector does not walk the cache again and again; that is for the entry to do,
-which alone owns the process.
+Timeouts belong to the ports: they end a list or a watch that hangs. A process should call
+`gc.freeze()` once after the sync, so that the garbage collector does not traverse the cache; the
+composition root does that.
 """
 
 import asyncio
@@ -42,67 +40,70 @@ from bursar.app.cluster.ports import (
 T = TypeVar("T")
 
 TURN: Final = 256
-"""Events taken in a row before other tasks get a turn, if the stream itself never waits."""
+"""Number of events after which other tasks run, if the stream itself never waits."""
 
 _TOO_NEW: Final = "Too large resource version"
-"""The API server's words for a moment it has not reached, as after it was restored from a copy."""
+"""The API server's message for a resourceVersion that it has not reached.
+
+It appears after etcd was restored from a backup.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InformerRules:
     page_limit: int = 500
-    """Objects per page of a list, which bounds what one answer can weigh."""
+    """Objects per page of a list, which bounds the size of a response."""
     objects_max: int = 500_000
-    """Above this many objects the informer stops rather than take all memory."""
+    """Number of objects above which the informer stops, to bound its memory."""
     pending_max: int = 1024
-    """Changes that may wait for one consumer before the watch has to wait."""
+    """Unread changes of one consumer at which the informer stops reading its watch."""
     backoff: BackoffRules = field(default_factory=BackoffRules)
     brief_s: float = 1.0
-    """A watch shorter than this has failed, even if it ended without an error."""
+    """A watch that ends earlier counts as failed, even without an error."""
     barren_watches_max: int = 3
-    """After this many watches without an event or bookmark, the moment itself is doubted."""
+    """Number of watches without any event after which the informer lists again."""
     initial_failures_max: int = 3
-    """After this many failures to stream the initial objects, try whether pages work better."""
+    """Number of failed streaming lists after which the informer lists in pages."""
     relist_s: float | None = None
-    """When a watch ends and the last list is older than this, list afresh; heals lost events."""
+    """List again if a watch ends and the last list is older. This repairs lost events."""
 
 
 @dataclass(slots=True)
 class InformerCounters:
-    """How often what happened; only ever growing."""
+    """Counters of one informer. They only grow."""
 
     events: int = 0
     duplicates: int = 0
-    """Events that repeated what was known."""
+    """Events that did not change the cache."""
     bookmarks: int = 0
     relists: int = 0
-    """Times everything was listed again, after the first."""
+    """Lists after the first one."""
     watch_restarts: int = 0
     expired: int = 0
-    """Moments that the server no longer knew."""
+    """Lists and watches that failed because the resourceVersion was expired."""
     failures: int = 0
-    """Lists and watches that ended with an error, moments no longer known aside."""
+    """Lists and watches that failed for other reasons."""
     decode_failures: int = 0
     over_limit: int = 0
-    """Times that there were too many objects to hold."""
+    """Lists and watches that exceeded `InformerRules.objects_max`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undecodable:
-    """A body that could not be decoded, as far as it can be told without showing it."""
+    """A body that could not be decoded. Its content is not shown."""
 
     resource: Resource
     key: Key | None
     error: ValueError
 
 
-def _tell_nobody(_: Undecodable) -> None:
-    """The default: it is counted all the same."""
+def _report_nothing(_: Undecodable) -> None:
+    """The default for `report`. Undecodable bodies are counted in any case."""
 
 
 @dataclass(eq=False)
 class Informer(Generic[T]):
-    """A cache of one kind. `run` it once; ask it or follow `changes` at any time."""
+    """A cache of one resource. Call `run` once; read it or its `changes` at any time."""
 
     reader: Reader
     watcher: Watcher
@@ -112,16 +113,16 @@ class Informer(Generic[T]):
     resource: Resource
     query: Query = EVERYTHING
     decode: Callable[[bytes], T]
-    """Raises `ValueError` for a body that it cannot read."""
+    """Decodes a body. Raises `ValueError` if it cannot."""
     identify: Callable[[T], Identity]
     locate: Callable[[bytes], Identity | None]
-    """Which object a body is about that could not be decoded; None if even that is unreadable."""
+    """The identity in an undecodable body; None if that cannot be read either."""
     rules: InformerRules = field(default_factory=InformerRules)
-    report: Callable[[Undecodable], None] = _tell_nobody
+    report: Callable[[Undecodable], None] = _report_nothing
 
     counters: InformerCounters = field(default_factory=InformerCounters, init=False)
     last_error: ClusterError | None = field(default=None, init=False)
-    """Why the last list or watch failed; None while all is well."""
+    """The error of the last list or watch; None if it succeeded."""
 
     def __post_init__(self) -> None:
         self._cache = Cache(
@@ -131,7 +132,7 @@ class Informer(Generic[T]):
         self._draft: Draft[T] | None = None
         self._consumers: list[Changes[T]] = []
         self._position = ""
-        """The moment up to which everything is known; empty if we have to list."""
+        """The resourceVersion of the cache; empty if a list is needed."""
         self._settled = asyncio.Event()
         self._failure: TooManyObjectsError | None = None
         self._has_started = self._has_ended = False
@@ -140,29 +141,29 @@ class Informer(Generic[T]):
         self._initial_failures = 0
         self._barren_watches = 0
         self._has_noise = False
-        """Whether something arrived since the last list that may have been about any object."""
+        """Whether an unidentifiable body arrived since the last list."""
         self._listed_at = self._fresh_at = float("-inf")
 
     # ------------------------------------------------------------------ asking
 
     @property
     def is_synced(self) -> bool:
-        """Whether everything has been listed at least once."""
+        """Whether one list is complete."""
         return self._synced is not None
 
     @property
     def resource_version(self) -> str:
-        """The moment up to which everything is known; empty while that has to be found out."""
+        """The resourceVersion of the cache; empty while a list is needed."""
         return self._position
 
     @property
     def staleness_seconds(self) -> float:
-        """How long ago we last had proof of being up to date; infinite before the first."""
+        """Seconds since the cache was last known to be current; infinite before the first list."""
         return self.clock.monotonic() - self._fresh_at
 
     @property
     def suspects(self) -> frozenset[Key]:
-        """Objects whose latest state could not be read; an older one may be held."""
+        """Objects whose latest state could not be decoded. The cache may hold an older one."""
         return frozenset(self._cache.suspects)
 
     def __len__(self) -> int:
@@ -175,9 +176,9 @@ class Informer(Generic[T]):
         return self._cache.store.snapshot()
 
     async def wait_synced(self) -> None:
-        """Wait for the first whole list. Raises what stopped the informer, if that comes first.
+        """Wait for the first complete list. Raises the error that stopped the informer.
 
-        The caller sets the deadline: how long is too long depends on the cluster's size.
+        There is no timeout; the caller sets one that suits the size of the cluster.
         """
         await self._settled.wait()
         if self._synced is None:
@@ -186,7 +187,7 @@ class Informer(Generic[T]):
             )
 
     def changes(self) -> Changes[T]:
-        """Everything held now, as if it had just been added, then every change from here on."""
+        """A queue of all cached objects as added, and then of all further changes."""
         known = () if self._synced is None else _retold(self.snapshot(), self._synced)
         consumer = Changes(iter(known), self.rules.pending_max)
         if self._has_ended:
@@ -202,7 +203,7 @@ class Informer(Generic[T]):
     # ------------------------------------------------------------------ running
 
     async def run(self) -> None:
-        """Follow the cluster until cancelled. Raises `TooManyObjectsError`."""
+        """List and watch until cancelled. Raises `TooManyObjectsError`."""
         assert not self._has_started, "an informer runs once"
         self._has_started = True
         try:
@@ -221,7 +222,7 @@ class Informer(Generic[T]):
             self._settled.set()
 
     async def _attempt(self) -> float:
-        """List if need be, then watch to the end. Returns the seconds to wait before the next."""
+        """List if needed, then watch until the watch ends. Returns the back-off in seconds."""
         began = self.clock.monotonic()
         heard = self._heard()
         is_resumed = bool(self._position)
@@ -233,7 +234,7 @@ class Informer(Generic[T]):
         now = self.clock.monotonic()
         is_brief = now - began < self.rules.brief_s
         if is_resumed and not is_brief:
-            self._doubt_if_barren(is_barren=self._heard() == heard)
+            self._relist_if_barren(is_barren=self._heard() == heard)
         is_urgent = self._learn_from(error, is_brief=is_brief and not is_resumed)
         if self._has_noise or self._is_list_old(now):
             self._position = ""
@@ -248,15 +249,15 @@ class Informer(Generic[T]):
         return self.counters.events + self.counters.bookmarks
 
     def _learn_from(self, error: ClusterError | None, *, is_brief: bool) -> bool:
-        """Draw conclusions from how an attempt ended; true if the next should follow at once."""
+        """Decide how to continue after an attempt; true to retry without a back-off."""
         was_drafting = self._draft is not None
         self._draft = None
         self.last_error = error
         if error is None:
             return False
         if isinstance(error, ExpiredError) or _is_too_new(error):
-            # Not a fault: the past we asked for has been compacted. It is right to list at
-            # once, unless a list is what has just expired, or was of no use.
+            # Not a failure: the history was compacted. List again at once, unless the expired
+            # request was itself a list.
             self.counters.expired += 1
             is_urgent = bool(self._position) and not is_brief
             self._position = ""
@@ -266,12 +267,15 @@ class Informer(Generic[T]):
             self._refuses_initial = True
             return True
         if isinstance(error, UnavailableError) and not self._position:
-            # Pages that fail as well prove nothing against streaming.
+            # If pages fail as well, the streaming list is not at fault.
             self._initial_failures = self._initial_failures + 1 if was_drafting else 0
         return False
 
-    def _doubt_if_barren(self, *, is_barren: bool) -> None:
-        """A watch from a moment that the server has yet to reach says nothing, for ever."""
+    def _relist_if_barren(self, *, is_barren: bool) -> None:
+        """List again after several watches without events.
+
+        A watch from a resourceVersion that the server has not reached never sends anything.
+        """
         self._barren_watches = self._barren_watches + 1 if is_barren else 0
         if self._barren_watches >= self.rules.barren_watches_max:
             self._barren_watches = 0
@@ -298,7 +302,7 @@ class Informer(Generic[T]):
         return self._initial_failures < self.rules.initial_failures_max
 
     async def _stream(self) -> None:
-        """All objects and then all changes, in one stream."""
+        """List and watch in one stream."""
         self._draft = Draft(self._cache)
         await self._follow(self.watcher.watch(self.resource, self.query, send_initial=True))
         if self._draft is not None:
@@ -380,18 +384,18 @@ class Informer(Generic[T]):
             changes = self._cache.upsert(news)
         self._advance(event.resource_version)
         if changes:
-            await self._tell(changes)
+            await self._send(changes)
         elif news.item is not None:
             self.counters.duplicates += 1
 
     def _require_not_deleted(self, event: WatchEvent) -> None:
-        """An unreadable deletion of we know not what: only a list can tell which object it was."""
+        """Raise if the deleted object cannot be identified: only a list shows which one it was."""
         if event.kind is EventKind.DELETED:
             self._position = ""
             raise UnavailableError("a deletion could not be read", resource=str(self.resource))
 
     def _read(self, body: bytes) -> News[T] | None:
-        """What arrived, or None if it cannot even be told which object it is about."""
+        """The received object; None if it cannot be identified."""
         try:
             item = self.decode(body)
         except ValueError as error:
@@ -413,10 +417,10 @@ class Informer(Generic[T]):
         self._initial_failures = 0
         self._synced = Synced(resource_version)
         self._settled.set()
-        await self._tell(chain(changes, [self._synced]))
+        await self._send(chain(changes, [self._synced]))
 
-    async def _tell(self, changes: Iterable[Change[T]]) -> None:
-        # Whoever joins from here on begins with the new state, and must not hear of it twice.
+    async def _send(self, changes: Iterable[Change[T]]) -> None:
+        # A consumer that joins later begins with the new state and must not get it twice.
         self._consumers = [each for each in self._consumers if not each.is_closed]
         consumers = tuple(self._consumers)
         for change in changes:

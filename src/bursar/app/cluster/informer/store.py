@@ -1,8 +1,7 @@
-"""Objects of one kind by namespace and name, with snapshots that cost nothing until a write.
+"""Objects of one kind by namespace and name, with copy-on-write snapshots.
 
-The names are the keys, in one table per namespace: a table of `Key`s would add fifty
-bytes to each of a hundred thousand objects. A snapshot shares the tables; the store
-copies one before it next writes to it.
+There is one table per namespace, with names as keys: a table of `Key`s would add fifty bytes per
+object. A snapshot shares the tables. The store copies a shared table before it changes it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,7 @@ T = TypeVar("T")
 
 
 class Identity(NamedTuple):
-    """Which object, which of those that ever had its name, and in which state."""
+    """The key, uid and resourceVersion of an object."""
 
     key: Key
     uid: str
@@ -24,17 +23,17 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sighting(Generic[T]):
-    """An object as an informer keeps it: what it says, and which state of it this is."""
+    """A decoded object with its identity."""
 
     identity: Identity
     item: T
 
 
 def is_older(resource_version: str, than: str) -> bool:
-    """Whether one state came before another, as far as the texts tell.
+    """Whether one resourceVersion is older than another.
 
-    The API server's are numbers and comparable across objects of a kind. Of others
-    nothing is assumed: they are never older.
+    Numbers, as the API server uses them, are comparable across objects of a kind. Other texts are
+    never older.
 
     >>> is_older("9", "10"), is_older("10", "10"), is_older("a", "b")
     (True, False, False)
@@ -45,7 +44,7 @@ def is_older(resource_version: str, than: str) -> bool:
 
 
 class Snapshot(Mapping[Key, T]):
-    """All objects as they were at one moment. It never changes."""
+    """An immutable copy of all objects."""
 
     def __init__(self, tables: dict[str, dict[str, T]], count: int) -> None:
         self._tables = tables
@@ -66,16 +65,16 @@ class Snapshot(Mapping[Key, T]):
         return self._count
 
     def objects(self) -> Iterator[T]:
-        """All of them, without a `Key` for each."""
+        """All objects, without making a `Key` for each."""
         for table in self._tables.values():
             yield from table.values()
 
     def in_namespace(self, namespace: str) -> Mapping[str, T]:
-        """The objects of one namespace by name, without a `Key` for each."""
+        """The objects of one namespace, by name."""
         return self._tables.get(namespace, {})
 
     def not_in(self, other: "Snapshot[T]") -> Iterator[tuple[T, T | None]]:
-        """Objects that the other does not hold, with what it holds by the same name instead."""
+        """Objects that `other` lacks, each with the object that `other` has under its name."""
         for namespace, table in self._tables.items():
             others = other.in_namespace(namespace)
             if others is table:
@@ -90,7 +89,7 @@ class Store(Generic[T]):
     def __init__(self) -> None:
         self._tables: dict[str, dict[str, T]] = {}
         self._shared: set[str] = set()
-        """Namespaces whose table a snapshot holds as well."""
+        """Namespaces whose table is shared with a snapshot."""
         self._count = 0
 
     def __len__(self) -> int:
@@ -107,7 +106,7 @@ class Store(Generic[T]):
         self._count += len(table) - before
 
     def remove(self, key: Key) -> None:
-        """Remove an object that must be there."""
+        """Remove an object. It must exist."""
         table = self._writable(key.namespace)
         del table[key.name]
         self._count -= 1

@@ -1,1 +1,1 @@
-"""What kubelet and the runtime write on the node: cgroup values and OOM scores."""
+"""Cgroup values and OOM scores that the kubelet and the runtime set on a node."""

@@ -1,8 +1,8 @@
-"""OOM scores: whom the kernel kills first when a node runs out of memory.
+"""OOM scores: the order in which the kernel kills containers when memory runs out.
 
 The kubelet gives every container a number between -1000 (never) and 1000 (first),
-by its pod's QoS class and, for Burstable pods, by how much of the node it requested:
-whoever requested more is spared longer.
+by the QoS class of its pod and, for Burstable pods, by its share of the node's memory: a container
+with a larger request is killed later.
 """
 
 from typing import Final
@@ -14,9 +14,6 @@ from bursar.core.model.pod import Container, Pod
 from bursar.core.model.qos import QosClass, qos_class
 from bursar.core.model.quantity import ZERO
 from bursar.core.model.resources import ResourceList
-
-KUBELET_OOM_SCORE_ADJ: Final = -999
-"""What the kubelet and kube-proxy give themselves."""
 
 GUARANTEED_OOM_SCORE_ADJ: Final = -997
 BEST_EFFORT_OOM_SCORE_ADJ: Final = 1000

@@ -340,5 +340,5 @@ def systemd_path(name: tuple[str, ...]) -> str:
 
 
 def _text(number: int | None) -> str | None:
-    """Zero is not written either: whoever writes the files takes it for "not set"."""
+    """The text of a number; None for zero, which the writers of the files treat as "not set"."""
     return str(number) if number else None

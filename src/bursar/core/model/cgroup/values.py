@@ -1,14 +1,13 @@
 """Cgroup numbers: how amounts of cpu and memory become the numbers in kernel files.
 
 Everything here is a conversion between plain integers. Which container gets which
-number is decided in `cgroup_pod`.
+number is decided in `cgroup.pod`.
 """
 
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor
 from typing import Final
 
 from bursar.core.model.binary_float import binary64, truncated_int64
@@ -29,11 +28,6 @@ QUOTA_US_MIN: Final = 1000
 
 QUOTA_UNLIMITED: Final = -1
 
-PAGE_BYTES: Final = 4096
-THROTTLING_FACTOR: Final = binary64(Fraction(9, 10))
-"""Default of the kubelet's `memoryThrottlingFactor`."""
-
-
 # ------------------------------------------------------------------ cpu
 
 
@@ -43,25 +37,11 @@ def shares_from_milli(milli: int) -> int:
     return min(max(shares, SHARES_MIN), SHARES_MAX)
 
 
-def milli_from_shares(shares: int) -> int:
-    """The cpu request the kubelet reads back; 0 below the kernel's minimum."""
-    if shares < SHARES_MIN:
-        return 0
-    return ceil(Fraction(binary64(wrapped(shares * 1000)), SHARES_PER_CPU))
-
-
 def quota_from_milli(milli: int, period_us: int = PERIOD_US) -> int:
     """Microseconds of cpu time per period for a cpu limit; 0 means that no limit is set."""
     if milli == 0:
         return 0
     return max(quotient(wrapped(milli * period_us), 1000), QUOTA_US_MIN)
-
-
-def milli_from_quota(quota_us: int, period_us: int) -> int:
-    """The cpu limit the kubelet reads back; 0 for an unlimited quota."""
-    if quota_us == QUOTA_UNLIMITED:
-        return 0
-    return quotient(wrapped(quota_us * 1000), period_us)
 
 
 def weight_linear(shares: int) -> int:
@@ -92,15 +72,6 @@ def weight_quadratic(shares: int) -> int:
     parabola = _DIGITS.subtract(_DIGITS.multiply(log2, _DIGITS.add(log2, Decimal(125))), 126)
     weight = _DIGITS.power(10, _DIGITS.divide(parabola, 612))
     return int(weight.to_integral_value(ROUND_CEILING))
-
-
-def shares_from_weight(weight: int) -> int:
-    """The shares the kubelet reads back, by the linear rule, whoever wrote the weight.
-
-    The way there and back loses: 1000m are 1024 shares, weight 39, 998 shares, 975m.
-    """
-    assert weight >= 1
-    return (weight - 1) * (SHARES_MAX - SHARES_MIN) // (WEIGHT_MAX - 1) + SHARES_MIN
 
 
 # The result is whole only at powers of two, which are computed exactly. Everywhere else it stays
@@ -162,29 +133,6 @@ def hugepage_limits(amounts: Mapping[str, Quantity]) -> dict[int, int]:
 
 
 # ------------------------------------------------------------------ memory
-
-
-def memory_high(
-    request: int,
-    limit: int,
-    *,
-    allocatable: int = 0,
-    factor: Fraction = THROTTLING_FACTOR,
-    page_bytes: int = PAGE_BYTES,
-) -> int | None:
-    """Where the kernel begins to throttle a container, if the kubelet's MemoryQoS is on.
-
-    It lies `factor` of the way from request to limit, or to the node's allocatable
-    memory where there is no limit (0). None means that no such mark is set.
-    """
-    ceiling = limit or max(allocatable, 0)
-    if request == limit or ceiling == 0:
-        return None
-    start = binary64(request)
-    headroom = binary64(binary64(binary64(ceiling) - start) * factor)
-    pages = binary64(Fraction(floor(binary64(start + headroom)), page_bytes))
-    high = wrapped(truncated_int64(pages) * page_bytes)
-    return high if high > request and high != 0 else None
 
 
 def swap_share(request: int, *, memory_capacity: int, swap_capacity: int) -> int:

@@ -1,1 +1,1 @@
-"""What the API server refuses about resources, in its words."""
+"""Validation of resources by the API server's rules, with its messages."""

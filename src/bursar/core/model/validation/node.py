@@ -1,4 +1,4 @@
-"""What is wrong with the amounts a node reports. Names are free: a node may report anything."""
+"""Validation of the amounts that a node reports. Resource names are not checked, as upstream."""
 
 from bursar.core.model.node import Node
 from bursar.core.model.problem import Problem
@@ -7,7 +7,7 @@ from bursar.core.model.validation.requirements import validate_amount
 
 
 def validate_node(node: Node) -> tuple[Problem, ...]:
-    """Judge capacity and allocatable: no amount negative, countable things whole."""
+    """Check capacity and allocatable: no amount is negative, countable resources are whole."""
     problems: list[Problem] = []
     for side, amounts in (("capacity", node.capacity), ("allocatable", node.allocatable)):
         for name, amount in sorted(rounded_to_milli(amounts).items(), key=lambda item: item[0]):

@@ -1,10 +1,10 @@
-"""Validation: what the API server would say about the resources of a pod.
+"""Validation of the resources of a pod.
 
 Only rules about resources are here: requests, limits, overhead, claims, emptyDir
 sizes, and scheduling gates, which decide when resources are asked for. A pod
 without a problem here can still be refused for, say, a missing image.
 
-The pod must have its defaults, for the API server fills them in before it looks.
+The pod must have its defaults, because the API server sets them before validation.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ WHOLE_OBJECT: Final = "[]"
 
 
 def validate_pod(pod: Pod) -> tuple[Problem, ...]:
-    """Judge a pod that is being created."""
+    """Validate a pod that is being created."""
     problems = validate_pod_spec(pod)
     if pod.node_name and pod.scheduling_gates:
         return (
@@ -42,7 +42,7 @@ def validate_pod(pod: Pod) -> tuple[Problem, ...]:
 
 
 def validate_pod_spec(pod: Pod, *, broken_pages_allowed: bool = False) -> tuple[Problem, ...]:
-    """Judge a pod at any time of its life, whether it is being created or changed."""
+    """Validate a pod that is being created or changed."""
     return (
         *_empty_dir_problems(pod),
         *_pod_claim_problems(pod),
@@ -57,9 +57,9 @@ def validate_pod_spec(pod: Pod, *, broken_pages_allowed: bool = False) -> tuple[
 
 
 def validate_demand(pod: Pod, *, broken_pages_allowed: bool = False) -> Iterator[Problem]:
-    """Judge only what containers and the pod itself ask for.
+    """Validate only the resources of the containers and of the pod itself.
 
-    Problems come one by one: who tells the first few need not have all of them found.
+    Problems are computed one by one, so a caller that needs only the first can stop.
     """
     claims = KnownClaims(pod.claim_names)
     yield from _container_problems(pod, claims, broken_pages_allowed=broken_pages_allowed)
@@ -67,7 +67,7 @@ def validate_demand(pod: Pod, *, broken_pages_allowed: bool = False) -> Iterator
 
 
 def validate_gate_update(old: Pod, new: Pod) -> tuple[Problem, ...]:
-    """Judge a change of scheduling gates in a pod that exists: they may only go."""
+    """Validate a change of scheduling gates: gates of an existing pod can only be removed."""
     before = frozenset(old.scheduling_gates)
     places = {gate: index for index, gate in enumerate(new.scheduling_gates)}
     return tuple(
@@ -81,7 +81,7 @@ def validate_gate_update(old: Pod, new: Pod) -> tuple[Problem, ...]:
 
 
 def pod_warnings(pod: Pod) -> tuple[str, ...]:
-    """What the API server warns of when it accepts the pod: memory or disk in parts of a byte."""
+    """The API server's warnings for a valid pod: fractions of bytes."""
     warnings = _fractional_bytes(pod.overhead, "spec.overhead", MEMORY)
     warnings += _fractional_bytes(pod.overhead, "spec.overhead", EPHEMERAL_STORAGE)
     for path, container in (

@@ -1,4 +1,4 @@
-"""What is wrong with the resources a pod states for itself, beside those of its containers."""
+"""Validation of pod-level resources."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -19,7 +19,7 @@ _CONTAINERS_ALONE: Final = DemandOptions(exclude_overhead=True, skip_pod_level=T
 def validate_pod_level(
     pod: Pod, claims: KnownClaims, *, broken_pages_allowed: bool = False
 ) -> Iterator[Problem]:
-    """Judge `spec.resources`; a pod without them has no problem here."""
+    """Validate `spec.resources`. A pod without them has no problems."""
     if pod.resources is None:
         return
     if pod.os_name == WINDOWS:
@@ -75,7 +75,7 @@ def _parts(pod: Pod, side: Side, names: Iterable[str]) -> Iterator[tuple[str, Po
 
 
 def _single_limits(pod: Pod, stated: ResourceRequirements) -> Iterator[Problem]:
-    """No container may be limited to more than the pod. Init containers are not looked at."""
+    """No container may be limited to more than the pod. Init containers are not checked."""
     for index, container in enumerate(pod.containers):
         for name, limit in sorted(container.resources.limits.items(), key=_name_of):
             bound = stated.limits.get(name)

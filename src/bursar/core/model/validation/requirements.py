@@ -1,4 +1,4 @@
-"""What is wrong with one `resources` block: names, amounts, requests against limits, claims.
+"""Validation of one `resources` block: names, amounts, requests and limits, claims.
 
 The rules are the same for containers, for a pod's own resources and for overhead,
 except for the names that are allowed. Upstream visits names in random order; here
@@ -56,7 +56,7 @@ class KnownClaims:
 
     @cached_property
     def refusal(self) -> str:
-        """What is said of any other claim.
+        """The message for any other claim.
 
         It lists all of them. There can be very many, and very many refusals, so it is made
         once, and only if there is one.
@@ -76,7 +76,7 @@ def validate_requirements(
     pod_level: bool = False,
     broken_pages_allowed: bool = False,
 ) -> Iterator[Problem]:
-    """Judge the block at `path`, whose claims must be among those known.
+    """Validate the block at `path`. Its claims must be among `known`.
 
     `broken_pages_allowed` lets hugepages be something else than whole pages, as the
     API server does for a pod that was stored that way before the rule existed.
@@ -107,7 +107,7 @@ def validate_resource_list(
     pod_level: bool = False,
     broken_pages_allowed: bool = False,
 ) -> Iterator[Problem]:
-    """Judge every name and amount by itself.
+    """Validate each name and amount.
 
     `compared_with` are the limits of these requests. They matter only beyond 64 bits,
     where a comparison changes how upstream reads the number afterwards.
@@ -124,7 +124,7 @@ def validate_resource_list(
 
 
 def validate_amount(name: str, amount: Quantity, field: str) -> tuple[Problem, ...]:
-    """Judge one amount of the named resource: not negative, and whole where it must be.
+    """Validate an amount: it is not negative, and whole if the resource is countable.
 
     Whether it is whole is asked as upstream asks it: in thousandths, in 64 bits. An
     amount too large for that counts as whole, or as whatever the overflow leaves.

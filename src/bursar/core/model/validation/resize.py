@@ -1,10 +1,10 @@
-"""What is wrong with an in-place resize: which changes the `resize` subresource accepts.
+"""Validation of in-place resizes by the rules of the `resize` subresource.
 
 Only cpu and memory can change; an amount can be added or altered but not taken
 away, and the QoS class must stay. Both pods must have their defaults.
 
 Changes to anything but resources are not problems: the subresource ignores them.
-Not looked at, because a core pod does not carry it, is a container's resize policy.
+The resize policy of containers is not checked, because a core pod does not have it.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _ONLY_CPU_AND_MEMORY: Final = "only cpu and memory resources are mutable"
 
 
 def validate_resize(old: Pod, new: Pod) -> tuple[Problem, ...]:
-    """Judge the change from the stored pod `old` to `new`."""
+    """Validate the change from the stored pod `old` to `new`."""
     if MIRROR_ANNOTATION in old.annotations:
         return (forbidden(WHOLE_OBJECT, "static pods cannot be resized"),)
     if old.os_name == WINDOWS:

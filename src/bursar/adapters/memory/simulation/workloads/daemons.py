@@ -1,4 +1,4 @@
-"""DaemonSets: one pod for every node that would have it."""
+"""DaemonSets: one pod for every node that its pods tolerate and select."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from bursar.adapters.memory.simulation.workloads.effects import Delete, Effect, 
 from bursar.adapters.memory.simulation.workloads.templates import (
     field,
     is_active,
-    is_ending,
+    is_being_deleted,
     is_ready,
     new_pod,
     observed,
@@ -32,11 +32,11 @@ _TOLERATED: Final = (
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 )
-"""Every daemon stays on a node in trouble, or starts on one."""
+"""Tolerations that every pod of a DaemonSet gets, as upstream."""
 
 
 def decide_daemon_set(owner: Raw, pods: Sequence[Raw], nodes: Sequence[Node]) -> list[Effect]:
-    if is_ending(owner):
+    if is_being_deleted(owner):
         return []
     pattern = _pattern(owner)
     eligible = [node.name for node in nodes if refusal(pattern, node) is None]
@@ -50,12 +50,12 @@ def decide_daemon_set(owner: Raw, pods: Sequence[Raw], nodes: Sequence[Node]) ->
         effects += [
             Delete(resource=PODS, target=pod)
             for pod in _superfluous(held, revision)
-            if not is_ending(pod)
+            if not is_being_deleted(pod)
         ]
         if not held:
             effects.append(_pod(owner, name, revision))
     misplaced = [pod for held in by_node.values() for pod in held]
-    effects += [Delete(resource=PODS, target=pod) for pod in misplaced if not is_ending(pod)]
+    effects += [Delete(resource=PODS, target=pod) for pod in misplaced if not is_being_deleted(pod)]
     placed = [pod for pod in pods if pod not in misplaced]
     ready = sum(is_ready(pod) for pod in placed)
     status = {
@@ -71,20 +71,20 @@ def decide_daemon_set(owner: Raw, pods: Sequence[Raw], nodes: Sequence[Node]) ->
 
 
 def _pattern(owner: Raw) -> Pod:
-    """A pod of the set, as far as it matters which nodes it may go to."""
+    """A pod of the set, with the fields that decide which nodes accept it."""
     spec = _with_tolerations(owner["spec"]["template"].get("spec") or {})
     raw = msgspec.convert({"spec": spec}, wire_pod.Pod, strict=False)
     return replace(wire_pod.to_core(raw), node_name="")
 
 
 def _superfluous(held: Sequence[Raw], revision: str) -> list[Raw]:
-    """Finished pods, pods of an old template, and all but the first."""
+    """Pods to delete: finished ones, ones of an old template, and all but the first."""
     good = [pod for pod in held if is_active(pod) and _revision(pod) == revision]
     return [pod for pod in held if pod not in good[:1]]
 
 
 def _pod(owner: Raw, node: str, revision: str) -> Effect:
-    """Bound by the scheduler like any other, but with an affinity that names its node."""
+    """A pod with a node affinity for one node. The scheduler binds it."""
     spec = _with_tolerations(owner["spec"]["template"].get("spec") or {})
     affinity = spec.get("affinity") or {}
     term = {"matchFields": [{"key": FIELD_NAME, "operator": "In", "values": [node]}]}
@@ -102,7 +102,7 @@ def _with_tolerations(spec: Raw) -> Raw:
 
 
 def _node_of(pod: Raw) -> str:
-    """Where the pod is, or is meant to go while it waits."""
+    """The node of the pod, or the node of its affinity while it is pending."""
     name = str(field(pod, "spec", "nodeName", ""))
     if name:
         return name

@@ -1,7 +1,7 @@
-"""Effects: what a controller decided to do, as data, and the one place where it is done.
+"""Effects: the decisions of a controller as data, and the function that applies them.
 
-Every change is fenced: by the uid of what is deleted, by the resource version of what
-is patched. A decision that the world has overtaken changes nothing.
+A deletion has the uid as precondition, a patch the resourceVersion. A decision that was made on a
+stale object changes nothing.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from bursar.app.cluster.ports import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """A new object. With `generateName` and no name it gets a name of its own."""
+    """Creation of an object. With `generateName` and no name, a name is generated."""
 
     resource: Resource
     namespace: str
@@ -35,7 +35,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A merge patch of an object in the state it was last seen in."""
+    """A merge patch of an object, valid for the resourceVersion of `target`."""
 
     resource: Resource
     target: Raw
@@ -59,11 +59,11 @@ OVERTAKEN: Final = (
     InvalidError,
     NotFoundError,
 )
-"""Answers to one effect that say nothing about the next one."""
+"""Errors of one effect that do not prevent the next one."""
 
 
 def status_change(resource: Resource, target: Raw, status: Raw) -> list[Effect]:
-    """The change of status that is needed, if any; fields that are not given stay."""
+    """The patch of a status, or no effect if it is the same. Fields that are not given stay."""
     current = target.get("status") or {}
     news = {name: value for name, value in status.items() if current.get(name) != value}
     if not news:
@@ -77,7 +77,7 @@ def key_of(raw: Raw) -> Key:
 
 
 async def apply(effect: Effect, writer: Writer, suffix: Callable[[], str]) -> bytes | None:
-    """Do it; the object as stored, where there is one. Raises what the cluster answers."""
+    """Apply an effect and return the stored object, if there is one. Raises `ClusterError`."""
     match effect:
         case Create(resource=resource, namespace=namespace, body=body):
             named = _named(body, suffix)

@@ -1,17 +1,18 @@
-"""Jobs: pods until enough of them have succeeded. A failed one is replaced at once."""
+"""Jobs: pods run until enough of them succeeded. A failed pod is replaced immediately."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from bursar.adapters.memory.kinds import JOBS, PODS
+from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import Raw
-from bursar.adapters.memory.simulation.conditions import time_text, with_conditions
+from bursar.adapters.memory.simulation.conditions import with_conditions
 from bursar.adapters.memory.simulation.workloads.effects import Delete, Effect, status_change
 from bursar.adapters.memory.simulation.workloads.templates import (
     field,
     first_to_go,
     is_active,
-    is_ending,
+    is_being_deleted,
     is_ready,
     new_pod,
     phase_of,
@@ -19,7 +20,7 @@ from bursar.adapters.memory.simulation.workloads.templates import (
 
 
 def decide_job(owner: Raw, pods: Sequence[Raw], now: datetime) -> list[Effect]:
-    if is_ending(owner) or _is_complete(owner):
+    if is_being_deleted(owner) or _is_complete(owner):
         return []
     active = [pod for pod in pods if is_active(pod)]
     counted = sum(phase_of(pod) == "Succeeded" for pod in pods)
@@ -36,7 +37,7 @@ def decide_job(owner: Raw, pods: Sequence[Raw], now: datetime) -> list[Effect]:
         "ready": sum(is_ready(pod) for pod in active),
         "succeeded": succeeded,
         "failed": sum(phase_of(pod) == "Failed" for pod in pods),
-        "startTime": field(owner, "status", "startTime", time_text(now)),
+        "startTime": field(owner, "status", "startTime", timestamp(now)),
     }
     if is_done:
         status |= _completion(owner, now)
@@ -44,7 +45,7 @@ def decide_job(owner: Raw, pods: Sequence[Raw], now: datetime) -> list[Effect]:
 
 
 def _wanted(owner: Raw, succeeded: int) -> int:
-    """How many pods should be at work. Without a number of completions one success is enough."""
+    """The number of active pods. Without `completions`, one success completes the Job."""
     if _is_suspended(owner):
         return 0
     parallelism: int = field(owner, "spec", "parallelism", 1)
@@ -78,7 +79,7 @@ def _is_complete(owner: Raw) -> bool:
 
 def _completion(owner: Raw, now: datetime) -> Raw:
     """The API accepts `Complete` only after, or with, `SuccessCriteriaMet`."""
-    reached = {"status": "True", "reason": "CompletionsReached", "lastProbeTime": time_text(now)}
+    reached = {"status": "True", "reason": "CompletionsReached", "lastProbeTime": timestamp(now)}
     message = "Reached expected number of succeeded pods"
     conditions = [
         {"type": kind, "message": message, **reached} for kind in ("SuccessCriteriaMet", "Complete")
@@ -87,6 +88,6 @@ def _completion(owner: Raw, now: datetime) -> Raw:
         "active": 0,
         "ready": 0,
         "terminating": 0,
-        "completionTime": time_text(now),
+        "completionTime": timestamp(now),
         "conditions": with_conditions(field(owner, "status", "conditions", ()), conditions, now),
     }

@@ -1,4 +1,4 @@
-"""StatefulSets: pods with numbers, which come and go in order."""
+"""StatefulSets: numbered pods that are created and deleted in order."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,7 +9,7 @@ from bursar.adapters.memory.simulation.workloads.effects import Delete, Effect, 
 from bursar.adapters.memory.simulation.workloads.templates import (
     field,
     is_active,
-    is_ending,
+    is_being_deleted,
     is_ready,
     new_pod,
     observed,
@@ -20,7 +20,7 @@ REVISION_LABEL: Final = "controller-revision-hash"
 
 
 def decide_stateful_set(owner: Raw, pods: Sequence[Raw]) -> list[Effect]:
-    if is_ending(owner):
+    if is_being_deleted(owner):
         return []
     name = owner["metadata"]["name"]
     revision = f"{name}-{template_hash(owner['spec']['template'])}"
@@ -48,23 +48,25 @@ def _names(owner: Raw) -> list[str]:
 
 
 def _moves(owner: Raw, held: dict[str, Raw], wanted: list[str], revision: str) -> list[Effect]:
-    """All that may be done now; in order means one pod at a time, and only after the others."""
+    """The effects that are allowed now. With ordered pod management that is one pod at a time."""
     in_order = field(owner, "spec", "podManagementPolicy", "OrderedReady") == "OrderedReady"
     moves: list[Effect] = []
     for name in wanted:
         pod = held.get(name)
         if pod is None:
             moves.append(_pod(owner, name, revision))
-        elif not is_active(pod) and not is_ending(pod):
+        elif not is_active(pod) and not is_being_deleted(pod):
             moves.append(Delete(resource=PODS, target=pod))
         if in_order and (moves or not is_ready(held[name])):
             return moves
     surplus = sorted((name for name in held if name not in wanted), key=_ordinal, reverse=True)
     moves += [
-        Delete(resource=PODS, target=held[name]) for name in surplus if not is_ending(held[name])
+        Delete(resource=PODS, target=held[name])
+        for name in surplus
+        if not is_being_deleted(held[name])
     ]
     if in_order and surplus:
-        return moves[:1] if not is_ending(held[surplus[0]]) else []
+        return moves[:1] if not is_being_deleted(held[surplus[0]]) else []
     stale = [
         name for name in reversed(wanted) if name in held and _revision(held[name]) != revision
     ]

@@ -1,4 +1,4 @@
-"""Deployments and ReplicaSets: so many pods alike, and the exchange of old ones for new."""
+"""ReplicaSets, and rolling updates of Deployments."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,7 +16,7 @@ from bursar.adapters.memory.simulation.workloads.templates import (
     field,
     first_to_go,
     is_active,
-    is_ending,
+    is_being_deleted,
     is_ready,
     new_pod,
     observed,
@@ -30,7 +30,7 @@ DEFAULT_SHARE: Final = f"{DEFAULT_PERCENT}%"
 
 
 def decide_replica_set(owner: Raw, pods: Sequence[Raw]) -> list[Effect]:
-    if is_ending(owner):
+    if is_being_deleted(owner):
         return []
     wanted: int = field(owner, "spec", "replicas", 1)
     active = [pod for pod in pods if is_active(pod)]
@@ -50,7 +50,7 @@ def decide_replica_set(owner: Raw, pods: Sequence[Raw]) -> list[Effect]:
 
 
 def decide_deployment(owner: Raw, sets: Sequence[Raw]) -> list[Effect]:
-    if is_ending(owner):
+    if is_being_deleted(owner):
         return []
     name = f"{owner['metadata']['name']}-{template_hash(owner['spec']['template'])}"
     current = next((held for held in sets if held["metadata"]["name"] == name), None)
@@ -70,7 +70,7 @@ def decide_deployment(owner: Raw, sets: Sequence[Raw]) -> list[Effect]:
 
 
 def _bounds(owner: Raw, wanted: int) -> tuple[int, int]:
-    """How many pods there may be during an exchange, and how many must be ready."""
+    """The most pods during a rolling update, and the fewest ready ones."""
     strategy = field(owner, "spec", "strategy", {})
     if strategy.get("type") == "Recreate":
         return wanted, 0
@@ -91,12 +91,12 @@ def _share(raw: int | str, whole: int, *, is_rounded_up: bool) -> int:
 
 
 def _kept(current: Raw, wanted: int) -> int:
-    """What the new set has already, which an exchange under way does not take back."""
+    """The replicas of the new ReplicaSet. A rolling update never lowers them."""
     return min(wanted, int(field(current, "spec", "replicas", 1)))
 
 
 def _shrunk(old: Sequence[Raw], allowed: int) -> list[Effect]:
-    """Let old sets keep that many pods together, those of the youngest set longest."""
+    """Scale old ReplicaSets down to `allowed` pods in total, the youngest set last."""
     effects: list[Effect] = []
     for held in sorted(old, key=_age, reverse=True):
         have = field(held, "spec", "replicas", 0)

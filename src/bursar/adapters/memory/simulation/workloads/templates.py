@@ -1,4 +1,4 @@
-"""What controllers of workloads have in common: templates, owners, and the state of pods."""
+"""Functions that all workload controllers share: templates, owners and pod state."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -11,10 +11,10 @@ from bursar.adapters.memory.simulation.workloads.effects import Create
 from bursar.app.cluster.ports import Resource
 
 SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Upstream's letters for generated names: none that make words, none that look alike."""
+"""Upstream's letters for generated names. They form no words and look different."""
 SUFFIX_LENGTH: Final = 5
 NAME_LENGTH_MAX: Final = 58
-"""What of a generated name comes before the suffix."""
+"""Longest part of a generated name before the suffix."""
 _FNV_OFFSET: Final = 0x811C9DC5
 _FNV_PRIME: Final = 0x01000193
 
@@ -24,7 +24,7 @@ def suffixes(rng: Random) -> Callable[[], str]:
 
 
 def template_hash(template: Raw) -> str:
-    """A short word that changes with the template; upstream's alphabet, not its numbers."""
+    """A short hash of the template, in upstream's alphabet but with other values."""
     number = _FNV_OFFSET
     for byte in json.dumps(template, sort_keys=True, separators=(",", ":")).encode():
         number = ((number ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
@@ -43,7 +43,7 @@ def owner_reference(resource: Resource, owner: Raw) -> Raw:
 
 
 def controller_of(raw: Raw) -> Raw | None:
-    """The owner reference that says who manages the object."""
+    """The owner reference that is marked as the controller."""
     references: list[Raw] = raw["metadata"].get("ownerReferences") or []
     return next((reference for reference in references if reference.get("controller")), None)
 
@@ -56,7 +56,7 @@ def new_pod(
     labels: dict[str, str] | None = None,
     spec: Raw | None = None,
 ) -> Create:
-    """A pod from the owner's template, with more labels and fields where the kind adds some."""
+    """A pod from the owner's template, with the labels and fields that the kind adds."""
     template = owner["spec"]["template"]
     meta = template.get("metadata") or {}
     metadata: Raw = {
@@ -79,7 +79,7 @@ def new_pod(
 
 
 def field(raw: Raw, section: str, name: str, default: Any) -> Any:  # noqa: ANN401 - any JSON
-    """A field of `spec` or `status`, where both it and the section may be missing or null."""
+    """A field of `spec` or `status`. Both the field and the section can be absent or null."""
     value = (raw.get(section) or {}).get(name)
     return default if value is None else value
 
@@ -88,12 +88,12 @@ def phase_of(pod: Raw) -> str:
     return str(field(pod, "status", "phase", "Pending"))
 
 
-def is_ending(raw: Raw) -> bool:
+def is_being_deleted(raw: Raw) -> bool:
     return bool(raw["metadata"].get("deletionTimestamp"))
 
 
 def is_active(pod: Raw) -> bool:
-    return not is_ending(pod) and phase_of(pod) not in {"Succeeded", "Failed"}
+    return not is_being_deleted(pod) and phase_of(pod) not in {"Succeeded", "Failed"}
 
 
 def is_ready(pod: Raw) -> bool:
@@ -104,9 +104,9 @@ def is_ready(pod: Raw) -> bool:
 
 
 def first_to_go(pods: Sequence[Raw]) -> list[Raw]:
-    """Who is given up first: without a node, then not running, not ready, and the youngest.
+    """Pods in the order of deletion: without a node, not running, not ready, then the youngest.
 
-    Of pods of the same second the last by name goes first, which upstream leaves to chance.
+    Pods of the same second are deleted in reverse order of names. Upstream chooses at random.
     """
     youngest = sorted(
         pods,
@@ -124,5 +124,5 @@ def first_to_go(pods: Sequence[Raw]) -> list[Raw]:
 
 
 def observed(owner: Raw) -> Raw:
-    """The part of every status that says which version of the spec it is about."""
+    """The `observedGeneration` of a status."""
     return {"observedGeneration": owner["metadata"].get("generation", 1)}

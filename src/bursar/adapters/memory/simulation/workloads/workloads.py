@@ -1,8 +1,8 @@
-"""The controllers of workloads: from Deployments and their like to pods, and back to status.
+"""The workload controllers: pods for Deployments and other workloads, and their status.
 
-Level-based: whatever changed, an owner is compared with what it owns and the difference
-is made good. What an owner leaves behind when it goes is deleted, as the garbage
-collector does, after asking the cluster itself whether the owner is really gone.
+They are level-based: after any change, an owner is compared with the objects it owns and the
+difference is corrected. Objects without an owner are deleted, as by the garbage collector, after a
+read from the cluster confirms that the owner does not exist.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,11 @@ from bursar.adapters.memory.simulation.workloads.replicas import (
     decide_deployment,
     decide_replica_set,
 )
-from bursar.adapters.memory.simulation.workloads.templates import controller_of, suffixes
+from bursar.adapters.memory.simulation.workloads.templates import (
+    controller_of,
+    is_being_deleted,
+    suffixes,
+)
 from bursar.app.cluster.ports import Clock, Key, NotFoundError, Resource
 from bursar.core.model.node import Node
 from bursar.wire.model.workload import decode_workload
@@ -45,7 +49,7 @@ from bursar.wire.structs.fields import FieldError
 OWNERS: Final = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)
 _BY_KIND: Final = {resource.kind: resource for resource in OWNERS}
 RETRY_SECONDS: Final = 1.0
-"""When to try again what the cluster refused, for no change of ours may announce better luck."""
+"""Back-off for refused effects. A retry is needed because no watch event may follow."""
 
 _Place = tuple[Resource, Key]
 
@@ -57,10 +61,10 @@ class Workloads:
         self._suffix = suffixes(rng)
         self._objects: dict[_Place, Raw] = {}
         self._owned: dict[str, dict[_Place, Raw]] = {}
-        """By the owner's uid."""
+        """Owned objects, by the uid of their owner."""
         self._nodes: dict[str, Node] = {}
         self._due: set[_Place] = set()
-        """Owners to look at again, and objects whose owner is not known."""
+        """Owners to reconcile, and objects whose owner is unknown."""
         self._refused: set[_Place] = set()
 
     async def run(self) -> None:
@@ -110,17 +114,17 @@ class Workloads:
             self._owned.get(controller["uid"], {}).pop(place, None)
             owner = self._owner_place(held, controller)
             self._due |= {owner} if owner else set()
-        # Whatever it owned has lost its owner.
+        # The objects it owned have no owner now.
         self._due |= self._owned.get(held["metadata"]["uid"], {}).keys()
 
     def _owner_place(self, raw: Raw, controller: Raw) -> _Place | None:
-        """Where the owner is kept, if it is known and still the same."""
+        """The key of the owner in `_objects`; None if it is unknown or has another uid."""
         place = (_BY_KIND[controller["kind"]], Key(key_of(raw).namespace, controller["name"]))
         owner = self._objects.get(place)
         return place if owner and owner["metadata"]["uid"] == controller["uid"] else None
 
     def _observe_node(self, change: Change) -> None:
-        """Daemons care for a few fields of a node; heartbeats do not concern them."""
+        """Reconcile DaemonSets if a node changed in a field that they depend on."""
         before = self._nodes.pop(change.key.name, None)
         after = find_node(change.body)
         if after is not None:
@@ -134,7 +138,7 @@ class Workloads:
         raw = self._objects.get(place)
         if raw is None:
             return
-        for effect in [*await self._farewell(place, raw), *self._decide(place[0], raw)]:
+        for effect in [*await self._orphan_deletion(place, raw), *self._decide(place[0], raw)]:
             try:
                 body = await apply(effect, self._cluster, self._suffix)
             except OVERTAKEN:
@@ -143,7 +147,7 @@ class Workloads:
             if body is not None:
                 self._remember(effect.resource, msgspec.json.decode(body))
             elif isinstance(effect, Delete):
-                self._mark_ending(effect)
+                self._mark_deleted(effect)
 
     def _decide(self, resource: Resource, raw: Raw) -> list[Effect]:
         if resource == PODS or not _is_sound(resource, raw):
@@ -164,15 +168,15 @@ class Workloads:
         owned = self._owned.get(uid, {})
         return iter(sorted(owned.values(), key=_age))
 
-    async def _farewell(self, place: _Place, raw: Raw) -> list[Effect]:
-        """The end of an object whose owner is gone.
+    async def _orphan_deletion(self, place: _Place, raw: Raw) -> list[Effect]:
+        """The deletion of an object whose owner does not exist.
 
-        Watches of two kinds are not in step: an owner may just not be known yet.
+        The watches of two kinds are not in step, so an unknown owner can still exist.
         """
         controller = controller_of(raw)
         if controller is None or controller["kind"] not in _BY_KIND:
             return []
-        if self._owner_place(raw, controller) is not None or _is_ending(raw):
+        if self._owner_place(raw, controller) is not None or is_being_deleted(raw):
             return []
         owner = Key(place[1].namespace, controller["name"])
         try:
@@ -183,8 +187,8 @@ class Workloads:
             return []
         return [Delete(resource=place[0], target=raw)]
 
-    def _mark_ending(self, effect: Delete) -> None:
-        """Until the watch tells, so that nobody chooses another in its place."""
+    def _mark_deleted(self, effect: Delete) -> None:
+        """Mark a deleted object, so that it is not active until the watch confirms it."""
         place = (effect.resource, key_of(effect.target))
         held = self._objects.get(place)
         if held is None or held["metadata"]["uid"] != effect.target["metadata"]["uid"]:
@@ -193,16 +197,12 @@ class Workloads:
 
 
 def _is_sound(resource: Resource, raw: Raw) -> bool:
-    """Whether pods can be made of it. The embedded cluster stores workloads unread."""
+    """Whether the workload can be decoded. The embedded cluster stores workloads unchecked."""
     try:
         decode_workload(resource.kind, raw)
     except FieldError:
         return False
     return True
-
-
-def _is_ending(raw: Raw) -> bool:
-    return bool(raw["metadata"].get("deletionTimestamp"))
 
 
 def _age(raw: Raw) -> tuple[str, str]:

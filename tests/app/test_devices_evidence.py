@@ -5,11 +5,11 @@ import json
 import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.device_evidence import read_evidence
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.listing import ATTEMPTS_MAX, PAGE_SIZE
 from bursar.app.cluster.ports import EVERYTHING, ExpiredError, ForbiddenError, NotFoundError, Page
+from bursar.app.devices.evidence import read_evidence
 from bursar.core.devices.source import KOORDINATOR
 from support.scripted_cluster import seeded
 

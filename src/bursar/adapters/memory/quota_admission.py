@@ -1,19 +1,19 @@
-"""Admission of the embedded cluster: what the webhook is to a real one, without the web.
+"""Quota admission of the embedded cluster, in place of `bursar webhook` on a real one.
 
-New pods of selected namespaces get the gate, and the books are asked whether a pod may grow,
-by the same judgements. The embedded cluster has no users, so that nobody can be
-kept from lifting a gate.
+New pods of selected namespaces get the scheduling gate, and a resize is checked against the
+books, by the same functions as in the webhook. The embedded cluster has no users, so removal of
+the gate is not restricted to the controller.
 """
 
 import json
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, cast
 
 from bursar.adapters.memory.admission import Admitted, Operation, Refused, Request
 from bursar.adapters.memory.kinds import NAMESPACES, PODS
 from bursar.adapters.memory.objects.patches import JsonObject, json_patched
 from bursar.app.admission.pods import Installation, judge_creation
-from bursar.app.cluster.ports import Key, NotFoundError, Reader, UnavailableError
+from bursar.app.cluster.ports import Json, Key, NotFoundError, Reader, UnavailableError
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.refusal import Refusal, explanation
@@ -23,25 +23,28 @@ RESIZE = "resize"
 _ALLOWED = Admitted()
 
 
-class Resizes(Protocol):
-    """The controller's service for resizes."""
+class ResizeBooks(Protocol):
+    """The books of the leading controller, for resizes."""
 
     def resize(self, row: PodRow, id: str, *, is_dry_run: bool) -> tuple[Refusal, ...]:
-        """Promise what the pod will use. Raises `UnavailableError`."""
+        """Reserve the resized pod's amounts; the refusals if they do not fit.
+
+        Raises `UnavailableError`.
+        """
 
 
-class Gatekeeper:
-    """Its two methods are admissions of a `MemoryCluster`; give it the cluster afterwards."""
+class QuotaAdmission:
+    """Two admission plugins of a `MemoryCluster`. Set `reader` to it before the first write."""
 
     def __init__(self, targeting: Targeting, *, decode: Callable[[bytes], PodRow]) -> None:
         self._targeting = targeting
         self._installation = Installation(targeting.own_namespace)
         self._decode = decode
         self.reader: Reader | None = None
-        self.find_resizes: Callable[[], Resizes | None] = _nobody
+        self.find_resizes: Callable[[], ResizeBooks | None] = _nobody
 
     async def gate(self, request: Request) -> Admitted | Refused:
-        """Mutating: put new pods of selected namespaces behind the gate."""
+        """Mutating plugin: add the gate to new pods of selected namespaces."""
         pod = request.new
         if request.resource != PODS or request.subresource or pod is None:
             return _ALLOWED
@@ -49,24 +52,28 @@ class Gatekeeper:
             return _ALLOWED
         spec = pod.get("spec") or {}
         gates = [gate["name"] for gate in spec.get("schedulingGates") or ()]
-        verdict = judge_creation(
+        decision = judge_creation(
             gates, spec.get("nodeName") or "", request.key.namespace, self._installation
         )
-        if not verdict.is_allowed:
-            return Refused(message=verdict.message, code=verdict.code)
-        return Admitted(body=json_patched(pod, list(verdict.patch))) if verdict.patch else _ALLOWED
+        if not decision.is_allowed:
+            return Refused(message=decision.message, code=decision.code)
+        return (
+            Admitted(body=json_patched(pod, cast("Json", decision.patch)))
+            if decision.patch
+            else _ALLOWED
+        )
 
     async def check_resize(self, request: Request) -> Admitted | Refused:
-        """Validating: a pod may grow only if there is room."""
+        """Validating plugin: refuse a resize that exceeds a quota."""
         if request.resource != PODS or request.subresource != RESIZE or request.new is None:
             return _ALLOWED
-        resizes = self.find_resizes()
-        if resizes is None:
+        books = self.find_resizes()
+        if books is None:
             return _ALLOWED
         row = self._decode(json.dumps(_without_conditions(request.new)).encode())
         identity = f"{row.stamp.uid}/{row.stamp.resource_version}"
         try:
-            refusals = resizes.resize(row, identity, is_dry_run=request.is_dry_run)
+            refusals = books.resize(row, identity, is_dry_run=request.is_dry_run)
         except UnavailableError as error:
             return Refused(message=error.message, code=503, reason="ServiceUnavailable")
         return Refused(message=explanation(refusals)) if refusals else _ALLOWED
@@ -88,7 +95,7 @@ def _nobody() -> None:
 
 
 def _without_conditions(pod: JsonObject) -> JsonObject:
-    """That the node refused an earlier resize says nothing about this one."""
+    """The pod without conditions: a refused earlier resize must not lower its charge."""
     status = {**(pod.get("status") or {})}
     status.pop("conditions", None)
     return {**pod, "status": status}

@@ -1,4 +1,4 @@
-"""A live cluster: all parts of the simulation side by side, each restarted when it fails."""
+"""Runs all parts of the simulation and restarts a part that fails."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from typing import Final, Self
 
 from bursar.adapters.memory.simulation.cluster import Cluster
 from bursar.adapters.memory.simulation.nodes import Nodes
-from bursar.adapters.memory.simulation.pod_life import Pace
+from bursar.adapters.memory.simulation.pod_lifecycle import Pace
 from bursar.adapters.memory.simulation.scheduler import Scheduler
 from bursar.adapters.memory.simulation.workloads.workloads import Workloads
 from bursar.app.cluster.ports import Clock
@@ -17,7 +17,7 @@ from bursar.app.cluster.ports import Clock
 BACKOFF_SECONDS_MIN: Final = 0.5
 BACKOFF_SECONDS_MAX: Final = 30.0
 CALM_SECONDS: Final = 60.0
-"""A part that ran this long before it failed starts again with the shortest wait."""
+"""A part that ran this long before it failed restarts with the shortest back-off."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -29,9 +29,9 @@ def _to_log(part: str, error: Exception) -> None:
 
 
 class Simulation:
-    """Use it as a context manager: the parts live inside, and none outlives it.
+    """A context manager. The parts run while it is open.
 
-    Parts that a cluster already has, such as a real scheduler, can be left out.
+    Parts that the cluster has itself, such as a real scheduler, can be left out.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Simulation:
             began = self._clock.monotonic()
             try:
                 await part()
-            except Exception as error:  # noqa: BLE001 - the one place where a part's fault ends
+            except Exception as error:  # noqa: BLE001 - a failed part is restarted
                 self._report(name, error)
             if self._clock.monotonic() - began >= CALM_SECONDS:
                 backoff = BACKOFF_SECONDS_MIN

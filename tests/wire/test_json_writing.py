@@ -5,13 +5,9 @@ import math
 
 import pytest
 
-from bursar.adapters.document_text import (
-    UnwritableError,
-    json_text,
-    require_writable,
-    yaml_stream,
-    yaml_text,
-)
+from bursar.wire.documents.json_writing import json_text
+from bursar.wire.documents.yaml_writing import require_finite, yaml_stream, yaml_text
+from bursar.wire.structs.fields import FieldError
 
 
 def test_json_has_no_character_that_a_terminal_obeys():
@@ -23,8 +19,8 @@ def test_json_has_no_character_that_a_terminal_obeys():
 
 
 @pytest.mark.parametrize(
-    "write", [json_text, yaml_text, require_writable, lambda document: yaml_stream([document])]
+    "write", [json_text, yaml_text, require_finite, lambda document: yaml_stream([document])]
 )
 def test_what_no_document_can_hold_is_refused_with_its_field(write):
-    with pytest.raises(UnwritableError, match=r"a\[1\]: the number is too large, or none"):
+    with pytest.raises(FieldError, match=r"a\[1\]: the number is too large, or none"):
         write({"a": [1.5, math.inf]})

@@ -1,4 +1,4 @@
-"""Refusals in the API server's words: which error, code, reason and text for which mistake."""
+"""Errors of the embedded cluster, with the code, reason and text of the API server."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -32,12 +32,12 @@ _FORBIDDEN: Final = 403
 
 
 def group_kind(resource: Resource) -> str:
-    """As messages about an object's content name its kind: `Pod`, `Deployment.apps`."""
+    """A kind as the API server's messages name it: `Pod`, `Deployment.apps`."""
     return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
 
 
 def _on_one_line(text: str) -> str:
-    """Texts of the server are passed on like this by the other cluster, too."""
+    """The text as `adapters/kube` passes on messages of a real API server."""
     return printable(text, MESSAGE_LENGTH_MAX)
 
 
@@ -75,7 +75,7 @@ def conflict(subject: str, resource: Resource, key: Key, detail: str = _MODIFIED
 def apply_conflict(
     resource: Resource, key: Key, conflicts: Sequence[tuple[str, str]]
 ) -> ConflictError:
-    """Fields that others manage, as pairs of manager and path, sorted."""
+    """The error for fields of other managers, given as sorted pairs of manager and path."""
     if len(conflicts) == 1:
         manager, path = conflicts[0]
         text = f"1 conflict: conflict with {manager}: {path}"
@@ -116,9 +116,9 @@ def invalid_text(
 
 
 def patch_rejected(resource: Resource, key: Key) -> ConflictError:
-    """A JSON patch that cannot be followed, a failed `test` included.
+    """The error for a JSON patch that does not apply, such as one with a failed `test`.
 
-    The server answers 422 and keeps the cause to itself; both clusters call it a conflict.
+    The API server answers 422 without a cause. Both implementations raise `ConflictError`.
     """
     message = "the patch does not apply to the object as it is now"
     return ConflictError(message, code=422, reason="Invalid", resource=str(resource), key=key)
@@ -153,7 +153,7 @@ def page_expired(resource: Resource) -> ExpiredError:
     return ExpiredError(_PAGE_EXPIRED, code=410, reason="Expired", resource=str(resource))
 
 
-def moment_expired(resource: Resource, revision: int, oldest: int) -> ExpiredError:
+def resource_version_expired(resource: Resource, revision: int, oldest: int) -> ExpiredError:
     return ExpiredError(
         f"too old resource version: {revision} ({oldest})",
         code=410,

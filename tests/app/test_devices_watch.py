@@ -12,18 +12,18 @@ import pytest
 
 from bursar.adapters.client_auth.credentials import FixedCredentials, bearer
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.device_watch import (
+from bursar.adapters.memory.kinds import NAMESPACES
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Resource
+from bursar.app.cluster.time_limit import end
+from bursar.app.devices.ports import SourceError
+from bursar.app.devices.watch import (
     ABSENT_SECONDS,
     DEVICES,
     STALE_SECONDS,
     ApiPods,
     WatchedInventory,
 )
-from bursar.adapters.memory.kinds import NAMESPACES
-from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Resource
-from bursar.app.cluster.time_limit import end
-from bursar.app.devices.ports import SourceError
 from bursar.core.devices.inventory import Inventory
 from bursar.wire.devices.pod import DevicePodDecoder
 from controlplane import ControlPlane

@@ -1,10 +1,8 @@
-"""The whole cluster in a file and back: JSON lines, one object each after a first line.
+"""Saving the embedded cluster to a file and loading it: JSON lines, a header and then objects.
 
-The first line says what the file is, which version of the format, and the digest of
-all that follows, so that a file which lost its end is not taken for a smaller cluster.
-Who edits a file by hand takes the digest out. History is not kept: after loading,
-whoever watched before must list afresh. The file can hold secrets, so only its owner
-may read it.
+The header has the format, its version and a digest of all other lines, so a truncated file is
+recognised. To edit a file by hand, remove the digest. Watch history is not saved: after loading,
+clients list again. The file can hold secrets, so only its owner can read it.
 """
 
 import hashlib
@@ -25,7 +23,7 @@ _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 class SavedStateError(Exception):
-    """A file that is not a saved cluster, or cannot be read or written. Its text is one line."""
+    """The file is not a saved cluster, or cannot be read or written. The message is one line."""
 
 
 class _Header(msgspec.Struct, omit_defaults=True):
@@ -33,40 +31,40 @@ class _Header(msgspec.Struct, omit_defaults=True):
     version: int
     revision: int
     digest: str = ""
-    """SHA-256 of the other lines. Without it they are taken as they are."""
+    """SHA-256 of all other lines. If it is absent, they are not checked."""
 
 
 class _Saved(msgspec.Struct):
     resource: str
-    """Where the object lives, as `deployments.apps`."""
+    """The resource of the object, such as `deployments.apps`."""
     object: dict[str, Any]
 
 
-class _Owner(msgspec.Struct):
+class _StoredOwner(msgspec.Struct):
     uid: str
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    """What every stored object has, and what the cluster looks it up by."""
+class _StoredMeta(msgspec.Struct, rename="camel"):
+    """The metadata that every stored object must have."""
 
     name: str
     uid: str
     resource_version: str
     namespace: str = ""
-    owner_references: list[_Owner] | None = None
+    owner_references: list[_StoredOwner] | None = None
 
 
-class _Object(msgspec.Struct):
-    metadata: _Metadata
+class _StoredObject(msgspec.Struct):
+    metadata: _StoredMeta
 
 
 def save(cluster: MemoryCluster, path: Path) -> None:
-    """Write the cluster's state. Raises `SavedStateError`; what was there before is there still."""
+    """Write the cluster to a file. On `SavedStateError` the previous file is unchanged."""
     lines = b"".join(_lines(cluster))
     digest = hashlib.sha256(lines).hexdigest()
     header = _Header(FORMAT, VERSION, cluster.objects.revision, digest)
     try:
-        # What a link leads to is replaced, and not the link.
+        # A symbolic link stays; its target is replaced.
         _replace(path.resolve(), msgspec.json.encode(header) + b"\n" + lines)
     except OSError as error:
         raise _failed(path, error) from None
@@ -75,7 +73,7 @@ def save(cluster: MemoryCluster, path: Path) -> None:
 def _lines(cluster: MemoryCluster) -> Iterator[bytes]:
     objects = cluster.objects
     encode = msgspec.json.Encoder().encode
-    # Definitions first, for without them the objects they define have no kind.
+    # CRDs first: without them their objects have no kind.
     for kind in sorted(objects.kinds, key=lambda each: (each.resource != CRDS, each.place)):
         collection = objects.collection(kind)
         for key in collection.keys:
@@ -83,7 +81,7 @@ def _lines(cluster: MemoryCluster) -> Iterator[bytes]:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """The file is the old one or the new one at every moment, and only its owner may read it."""
+    """Replace the file atomically. Only its owner can read it."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".draft")
     draft = Path(name)
     try:
@@ -98,9 +96,9 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def load(cluster: MemoryCluster, path: Path) -> None:
-    """Replace the cluster's state by a saved one. Raises `SavedStateError`; nothing changed then.
+    """Replace all objects of the cluster. On `SavedStateError` the cluster is unchanged.
 
-    Everything that watches is ended, and moments of before are expired.
+    All watches end, and earlier resourceVersions are expired.
     """
     first, _, rest = _read(path).partition(b"\n")
     header = _header(path, first)
@@ -142,9 +140,9 @@ def _header(path: Path, line: bytes) -> _Header:
 def _saved(path: Path, number: int, line: bytes) -> _Saved:
     try:
         saved = msgspec.json.decode(line, type=_Saved)
-        fields = msgspec.convert(saved.object, _Object).metadata
+        fields = msgspec.convert(saved.object, _StoredObject).metadata
         if not (fields.name and fields.uid and int(fields.resource_version)):
-            raise ValueError  # refused like everything else that is not an object
+            raise ValueError  # handled like an undecodable line
     except _UNREADABLE:
         raise SavedStateError(f"{path}:{number}: not a saved object") from None
     return saved

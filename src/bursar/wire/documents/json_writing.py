@@ -1,17 +1,19 @@
-"""Plain data as indented JSON, with every `Number` spelt as it was written."""
+"""Plain data as indented JSON; the counterpart of `yaml_writing`."""
 
 import json
 from typing import Final
 
 from bursar.wire.documents.tree import Number
+from bursar.wire.documents.yaml_writing import require_finite
 
 STEP: Final = "  "
 
 
 def json_text(document: object) -> str:
-    """JSON with two blanks a level. Raises `ValueError` for a float that is not finite.
+    """JSON indented by two spaces, with every `Number` spelt as it was written.
 
     Characters that a terminal obeys are escaped: C1 controls, and marks of text direction.
+    Raises `FieldError` for a number that is infinite or not a number.
 
     >>> print(json_text({"a": [Number("1.10"), 2], "b": {}}))
     {
@@ -22,6 +24,7 @@ def json_text(document: object) -> str:
       "b": {}
     }
     """
+    require_finite(document)
     return _written(document, "\n")
 
 
@@ -38,7 +41,7 @@ def _written(value: object, line: str) -> str:
 
 
 def _scalar(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(value, ensure_ascii=False)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)

@@ -1,10 +1,9 @@
-"""Watches: an iterator that follows a collection's log.
+"""Watches of the embedded cluster: iterators over the change log of a collection.
 
-A watch keeps a place in the log and nothing else, so a slow one costs no memory.
-When it falls too far behind, it is ended, as the API server ends a watch whose
-buffer is full; the consumer then watches again from the last revision it saw. What
-had happened before a watch began is not held against it, or one that fell behind
-could never catch up.
+A watch holds only its position in the log, so a slow consumer costs no memory. A watch that falls
+too far behind is ended, as the API server ends a watch whose buffer is full. The consumer then
+starts a new watch from the last resourceVersion it saw. Changes from before the start of a watch
+do not count as lag; otherwise a consumer that fell behind could never catch up.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ from typing import Final
 
 from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.objects.history import Change, Collection, Stored, encoded, stored_at
-from bursar.adapters.memory.objects.selecting import Choice
+from bursar.adapters.memory.objects.selection import Selection
 from bursar.app.cluster.ports import Clock, EventKind, UnavailableError, WatchEvent
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
@@ -22,19 +21,19 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchLimits:
-    """When watches end by themselves, and how often they are told that nothing happened."""
+    """When the cluster ends a watch, and how often it sends bookmarks."""
 
     bookmark_seconds: float = 60.0
-    """As often as the API server sends bookmarks."""
+    """Interval between bookmarks, as in the API server."""
     lifetime_seconds: float = 1800.0
-    """The shortest that the API server lets a watch live by default."""
+    """How long a watch lasts: the minimum of the API server's default range."""
     lag_max: int = 10_000
-    """Changes a watch may be behind before it is ended."""
+    """Number of unread changes at which a watch is ended."""
 
 
 @dataclass(slots=True)
 class Switch:
-    """Shared by all watches begun between two cuts; turning it ends them."""
+    """Ends all watches that were started with it. Each cut makes a new switch."""
 
     is_cut: bool = False
     is_fault: bool = False
@@ -42,11 +41,11 @@ class Switch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """One watch, ready to be followed."""
+    """One watch."""
 
     kind: Kind
     collection: Collection
-    choice: Choice
+    selection: Selection
     clock: Clock
     limits: WatchLimits
     switch: Switch
@@ -55,7 +54,7 @@ class Stream:
     async def events(
         self, initial: Sequence[Stored], revision: int, *, marks_end: bool
     ) -> AsyncGenerator[WatchEvent]:
-        """First the initial objects, then changes after the revision."""
+        """Send the initial objects, then all changes after the revision."""
         for stored in initial:
             yield _event(EventKind.ADDED, stored)
         if marks_end:
@@ -91,11 +90,11 @@ class Stream:
             and self.clock.monotonic() < end
         )
 
-    async def _change_until(self, moment: float) -> None:
-        """Return when something was written, the watch was cut, or the moment has come."""
+    async def _change_until(self, deadline: float) -> None:
+        """Return after a write, when the watch is cut, or at the deadline."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.collection.waiting.add(waiter)
-        sleeper = asyncio.ensure_future(self.clock.sleep(moment - self.clock.monotonic()))
+        sleeper = asyncio.ensure_future(self.clock.sleep(deadline - self.clock.monotonic()))
         try:
             await asyncio.wait({waiter, sleeper}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -105,17 +104,17 @@ class Stream:
             await asyncio.wait({sleeper})
 
     def _seen(self, change: Change) -> WatchEvent | None:
-        """The change as this watch sees it: leaving the selection is a deletion."""
-        if self.choice.namespace not in {"", change.key.namespace}:
+        """The event of a change; None if no selector matches. No longer matching is a deletion."""
+        if self.selection.namespace not in {"", change.key.namespace}:
             return None
         before, after = change.before, change.after
-        was = before is not None and self.choice.matches(before.body)
+        was = before is not None and self.selection.matches(before.body)
         if change.kind is EventKind.DELETED:
             return _event(EventKind.DELETED, after) if was else None
-        if self.choice.matches(after.body):
+        if self.selection.matches(after.body):
             return _event(EventKind.MODIFIED if was else EventKind.ADDED, after)
         if was and before is not None:
-            # The server shows what the object was when it was last selected.
+            # The API server sends the last state that matched.
             return _event(EventKind.DELETED, stored_at(before.body, change.revision))
         return None
 

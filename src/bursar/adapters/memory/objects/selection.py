@@ -1,10 +1,10 @@
-"""Which objects a query means: its namespace, its label selector and its field selector."""
+"""Selection of objects by namespace, label selector and field selector."""
 
 import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bursar.adapters.memory import faults
+from bursar.adapters.memory import errors
 from bursar.adapters.memory.kinds import COMMON_FIELDS, Kind
 from bursar.adapters.memory.objects.patches import JsonObject
 from bursar.app.cluster.ports import Query
@@ -12,7 +12,7 @@ from bursar.core.model.problem import quoted
 from bursar.core.model.selector import EVERYTHING, Selector, SelectorError
 from bursar.core.model.selector_text import parse_selector
 
-# A backslash before a comma, an equals sign or another backslash takes its meaning away.
+# A backslash escapes a comma, an equals sign or another backslash.
 _TERM: Final = re.compile(r"(?:[^\\,]|\\.)+")
 _COMPARISON: Final = re.compile(r"((?:[^\\=!]|\\.)*)(!=|==|=)(.*)", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
@@ -29,15 +29,15 @@ class _FieldTerm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """A query that was understood."""
+class Selection:
+    """A parsed query."""
 
     namespace: str
     labels: Selector
     terms: tuple[_FieldTerm, ...]
 
     def matches(self, body: JsonObject) -> bool:
-        """Whether labels and fields are as asked for; the namespace is not looked at."""
+        """Whether labels and fields match. The namespace is not checked."""
         if not self.labels.is_empty:
             labels = body["metadata"].get("labels") or {}
             if not self.labels.matches(labels):
@@ -45,24 +45,24 @@ class Choice:
         return all(term.matches(body) for term in self.terms)
 
 
-def choice_of(kind: Kind, query: Query) -> Choice:
-    """Read a query. Raises `InvalidError` (400) in the server's words."""
+def parse_query(kind: Kind, query: Query) -> Selection:
+    """Parse a query. Raises `InvalidError` (400) with the API server's message."""
     try:
         labels = parse_selector(query.label_selector) if query.label_selector else EVERYTHING
     except SelectorError as error:
-        raise faults.bad_request(kind.resource, None, str(error)) from None
+        raise errors.bad_request(kind.resource, None, str(error)) from None
     terms = tuple(_term(kind, text) for text in _TERM.findall(query.field_selector))
-    return Choice(namespace=query.namespace, labels=labels, terms=terms)
+    return Selection(namespace=query.namespace, labels=labels, terms=terms)
 
 
 def _term(kind: Kind, text: str) -> _FieldTerm:
     match = _COMPARISON.fullmatch(text)
     if match is None:
         detail = f"invalid selector: '{text}'; can't understand '{text}'"
-        raise faults.bad_request(kind.resource, None, detail)
+        raise errors.bad_request(kind.resource, None, detail)
     name, sign, value = match.groups()
     if name not in (kind.fields or COMMON_FIELDS):
-        raise faults.bad_request(kind.resource, None, _unknown_field(kind, name))
+        raise errors.bad_request(kind.resource, None, _unknown_field(kind, name))
     text_wanted = _ESCAPED.sub(r"\1", value)
     return _FieldTerm(path=tuple(name.split(".")), value=text_wanted, is_equal=sign != "!=")
 
@@ -75,7 +75,7 @@ def _unknown_field(kind: Kind, name: str) -> str:
 
 
 def _text_at(body: JsonObject, path: tuple[str, ...]) -> str:
-    """The field as a selector sees it: what is absent is empty, or false if it could be true."""
+    """The value of a field for selectors. An absent field is empty, an absent boolean `false`."""
     value: Any = body
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None

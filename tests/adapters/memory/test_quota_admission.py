@@ -7,8 +7,8 @@ import random
 import pytest
 
 from bursar.adapters.files.crds import crd_documents
-from bursar.adapters.memory.gatekeeper import Gatekeeper
 from bursar.adapters.memory.manifests import load_manifests
+from bursar.adapters.memory.quota_admission import QuotaAdmission
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.kinds import PODS
@@ -49,7 +49,7 @@ def quota(**hard: str) -> dict:
 async def world():
     """A cluster with a gatekeeper and a controller at work, on a clock of its own."""
     clock, luck = VirtualClock(), random.Random(7)  # noqa: S311 - a run must be repeatable
-    keeper = Gatekeeper(TARGETING, decode=PodRowDecoder().decode)
+    keeper = QuotaAdmission(TARGETING, decode=PodRowDecoder().decode)
     cluster = MemoryCluster(
         clock, source=luck, mutating=(keeper.gate,), validating=(keeper.check_resize,)
     )

@@ -1,7 +1,7 @@
-"""From what a writer sends to what is stored: the steps of one creation or change.
+"""The steps of a creation or a change, from the request to the stored object.
 
-Each step is a plain function on the object. Who runs them, when admission is asked
-in between, and what happens if the object changed meanwhile, is said in `store`.
+Each step is a pure function of the object. `store` calls them, runs admission between them and
+retries if the object changed meanwhile. The numbers behind "Raises" are HTTP status codes.
 """
 
 import random
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from bursar.adapters.memory import defaults, faults, pods
+from bursar.adapters.memory import defaults, errors, pods
 from bursar.adapters.memory.kinds import BINDINGS, DEPLOYMENTS, NAMESPACES, PODS, Kind
 from bursar.adapters.memory.objects import apply, metadata
 from bursar.adapters.memory.objects.objects import Objects
@@ -29,34 +29,34 @@ _NAMES_TRIED: Final = 8
 
 
 def received(kind: Kind, key: Key | None, body: Json) -> JsonObject:
-    """The object of a creator, as data of our own and of the right kind. Raises (400, 422)."""
+    """A copy of the object to create, checked for its kind. Raises (400, 422)."""
     resource = kind.resource
     if not isinstance(body, dict):
-        raise faults.bad_request(resource, key, "an object is expected")
+        raise errors.bad_request(resource, key, "an object is expected")
     stated = body.get("kind") or "", body.get("apiVersion") or ""
     if kind.is_custom and not stated[0]:
         detail = f"the object provided is unrecognized (must be of type {resource.kind})"
-        raise faults.bad_request(resource, key, f"{detail}: Object 'Kind' is missing")
+        raise errors.bad_request(resource, key, f"{detail}: Object 'Kind' is missing")
     if kind.is_custom and stated[0] != resource.kind and stated[1] == resource.api_version:
         cause = f"kind: Invalid value: {quoted(stated[0])}: must be {resource.kind}"
         name = str((body.get("metadata") or {}).get("name") or "")
         message = f"{stated[0]}.{resource.group} {quoted(name)} is invalid: {cause}"
-        raise faults.invalid_text(resource, Key("", name), message, (cause,))
+        raise errors.invalid_text(resource, Key("", name), message, (cause,))
     if stated[0] not in {"", resource.kind} or stated[1] not in {"", resource.api_version}:
         version = stated[1].rpartition("/")[2]
         detail = f'{stated[0]} in version "{version}" cannot be handled as a {resource.kind}'
-        raise faults.bad_request(resource, key, detail)
+        raise errors.bad_request(resource, key, detail)
     return metadata.tidied(kind, copied(body))
 
 
 def binding_of(body: Json) -> tuple[str, str]:
-    """Which pod a binding puts on which node. Raises `InvalidError` (400)."""
+    """The names of a binding's pod and node. Raises `InvalidError` (400)."""
     binding = copied(body)
     try:
         name, node = binding["metadata"]["name"], binding["target"]["name"]
     except (KeyError, TypeError):
         detail = "a binding names a pod and a target"
-        raise faults.bad_request(BINDINGS, None, detail) from None
+        raise errors.bad_request(BINDINGS, None, detail) from None
     return str(name), str(node)
 
 
@@ -66,7 +66,7 @@ def binding_of(body: Json) -> tuple[str, str]:
 def named(
     kind: Kind, body: JsonObject, namespace: str, objects: Objects, source: random.Random
 ) -> tuple[Key, JsonObject]:
-    """The object with a name, a free one if it may be made up. Raises (400)."""
+    """The object with its name; `generateName` gives an unused one. Raises (400)."""
     stated = body["metadata"].get("namespace", "")
     if not kind.resource.is_namespaced:
         namespace = ""
@@ -74,10 +74,10 @@ def named(
         detail = (
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-        raise faults.bad_request(kind.resource, None, detail)
+        raise errors.bad_request(kind.resource, None, detail)
     if kind.resource.is_namespaced and not namespace:
         detail = "an empty namespace may not be set during creation"
-        raise faults.bad_request(kind.resource, None, detail)
+        raise errors.bad_request(kind.resource, None, detail)
     candidate = metadata.named(body, namespace, source)
     tries = 1
     while objects.current(kind, _key(namespace, candidate)) is not None and tries < _NAMES_TRIED:
@@ -91,27 +91,27 @@ def _key(namespace: str, body: JsonObject) -> Key:
 
 
 def require_namespace(kind: Kind, key: Key, objects: Objects) -> None:
-    """Raise `NotFoundError` or `ForbiddenError` if nothing can be created there."""
+    """Raise `NotFoundError` or `ForbiddenError` if the namespace accepts no new objects."""
     if not kind.resource.is_namespaced:
         return
     terminating = objects.is_terminating(key.namespace)
     if terminating is None:
-        raise faults.namespace_not_found(kind.resource, key)
+        raise errors.namespace_not_found(kind.resource, key)
     if terminating:
         detail = (
             f"unable to create new content in namespace {key.namespace} because it is being "
             "terminated"
         )
-        raise faults.forbidden(kind.resource, key, detail)
+        raise errors.forbidden(kind.resource, key, detail)
 
 
 def require_deletable(kind: Kind, key: Key) -> None:
     if kind.resource == NAMESPACES and key.name in defaults.UNDELETABLE_NAMESPACES:
-        raise faults.forbidden(kind.resource, key, "this namespace may not be deleted")
+        raise errors.forbidden(kind.resource, key, "this namespace may not be deleted")
 
 
 def proposed(kind: Kind, key: Key, body: JsonObject, objects: Objects) -> JsonObject:
-    """The object as admission sees it first: defaulted, without a uid."""
+    """The object before admission: with defaults, without a uid."""
     if kind.has_status and not kind.status_at_creation:
         body = {name: value for name, value in body.items() if name != STATUS}
     if kind.resource == PODS:
@@ -122,7 +122,7 @@ def proposed(kind: Kind, key: Key, body: JsonObject, objects: Objects) -> JsonOb
 def created(
     kind: Kind, key: Key, body: JsonObject, now: datetime, source: random.Random
 ) -> JsonObject:
-    """The object as it will be stored. Raises `InvalidError`."""
+    """The new object as stored. Raises `InvalidError`."""
     body = metadata.tidied(kind, body)
     problems = metadata.creation_problems(kind, body["metadata"])
     if kind.resource == PODS:
@@ -130,7 +130,7 @@ def created(
         problems += pods.creation_problems(document)
         body = pods.with_first_status(document, now)
     if problems:
-        raise faults.invalid(kind.resource, key, problems)
+        raise errors.invalid(kind.resource, key, problems)
     return metadata.born(kind, defaults.created(kind, body, now), now, source)
 
 
@@ -139,7 +139,7 @@ def created(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a patch is aimed at."""
+    """The object and subresource that a patch changes."""
 
     kind: Kind
     key: Key
@@ -151,51 +151,51 @@ class Target:
             known.add(RESIZE)
         if self.subresource not in known:
             if self.kind.is_custom:
-                raise faults.not_found(self.kind.resource, self.key)
-            raise faults.unknown_kind(self.kind.resource)
+                raise errors.not_found(self.kind.resource, self.key)
+            raise errors.unknown_kind(self.kind.resource)
 
 
 def patched(target: Target, live: JsonObject, patch: Patch, now: datetime) -> JsonObject:
-    """The live object with the patch on it, as the writer means it. Raises (400, 409, 422)."""
+    """The live object after the patch, before checks. Raises (400, 409, 422)."""
     kind, key = target.kind, target.key
     if patch.kind is PatchKind.APPLY:
         return _applied(target, live, patch, now)
     if patch.kind is PatchKind.MERGE:
         if not isinstance(patch.body, dict):
-            raise faults.bad_request(kind.resource, key, "error decoding patch: not an object")
+            raise errors.bad_request(kind.resource, key, "error decoding patch: not an object")
         merged: JsonObject = merge_patched(live, patch.body)
         return merged
     if not isinstance(patch.body, list | tuple):
-        raise faults.bad_request(kind.resource, key, "error decoding patch: not a list")
+        raise errors.bad_request(kind.resource, key, "error decoding patch: not a list")
     try:
         return json_patched(live, patch.body)
     except PatchError:
-        raise faults.patch_rejected(kind.resource, key) from None
+        raise errors.patch_rejected(kind.resource, key) from None
 
 
 def configuration(target: Target, patch: Patch) -> JsonObject:
-    """The object an apply patch states, checked. Raises (400, 422)."""
+    """The object in the body of an apply patch, checked. Raises (400, 422)."""
     kind, key = target.kind, target.key
     if not patch.field_manager:
         cause = "fieldManager: Required value: is required for apply patch"
         message = f'PatchOptions.meta.k8s.io "" is invalid: {cause}'
-        raise faults.invalid_text(kind.resource, key, message, (cause,))
+        raise errors.invalid_text(kind.resource, key, message, (cause,))
     config = copied(patch.body)
     resource = kind.resource
     if not isinstance(config, dict) or (config.get("apiVersion"), config.get("kind")) != (
         resource.api_version,
         resource.kind,
     ):
-        raise faults.bad_request(resource, key, f"invalid object type: {_kind_text(config)}")
+        raise errors.bad_request(resource, key, f"invalid object type: {_kind_text(config)}")
     stated = config.get("metadata") or {}
     if not stated.get("name"):
         detail = (
             f"the name of the object ({key.name} based on URL) was undeterminable: name must be "
             "provided"
         )
-        raise faults.bad_request(resource, key, detail)
+        raise errors.bad_request(resource, key, detail)
     if stated.get("managedFields") is not None:
-        raise faults.bad_request(resource, key, "metadata.managedFields must be nil")
+        raise errors.bad_request(resource, key, "metadata.managedFields must be nil")
     if target.subresource == STATUS:
         return {
             name: config[name]
@@ -208,14 +208,14 @@ def configuration(target: Target, patch: Patch) -> JsonObject:
 
 
 def _kind_text(config: object) -> str:
-    """What a configuration says it is, in the server's notation."""
+    """The group, version and kind of a configuration, in the API server's notation."""
     stated = config if isinstance(config, dict) else {}
     group, _, version = str(stated.get("apiVersion") or "").rpartition("/")
     return f"{group}/{version}, Kind={stated.get('kind') or ''}"
 
 
 def applied_new(target: Target, patch: Patch, now: datetime) -> JsonObject:
-    """The object an apply patch creates where there is none. Raises (400, 422)."""
+    """The object that an apply patch creates. Raises (400, 422)."""
     config = configuration(target, patch)
     uid = config["metadata"].get("uid")
     if uid:
@@ -224,7 +224,7 @@ def applied_new(target: Target, patch: Patch, now: datetime) -> JsonObject:
             f"uid mismatch: the provided object specified uid {uid}, and no existing object was "
             "found"
         )
-        raise faults.conflict(str(resource), resource, target.key, detail)
+        raise errors.conflict(str(resource), resource, target.key, detail)
     empty: JsonObject = {
         "apiVersion": config["apiVersion"],
         "kind": config["kind"],
@@ -246,12 +246,12 @@ def _applied(target: Target, live: JsonObject, patch: Patch, now: datetime) -> J
         now=metadata.timestamp(now),
     )
     if outcome.conflicts:
-        raise faults.apply_conflict(target.kind.resource, target.key, outcome.conflicts)
+        raise errors.apply_conflict(target.kind.resource, target.key, outcome.conflicts)
     return outcome.body
 
 
 def changed(target: Target, old: JsonObject, new: JsonObject, *, is_applied: bool) -> JsonObject:
-    """The change as far as the writer may make it. Raises (400, 409, 422, 500)."""
+    """The object with the changes that the writer can make. Raises (400, 409, 422, 500)."""
     kind, key = target.kind, target.key
     _require_identity(kind, key, new)
     metadata.require_revision(
@@ -278,22 +278,22 @@ def _require_identity(kind: Kind, key: Key, new: JsonObject) -> None:
     resource = kind.resource
     fields = new.get("metadata")
     if not isinstance(fields, dict):
-        raise faults.patch_rejected(resource, key)
+        raise errors.patch_rejected(resource, key)
     if (new.get("kind"), new.get("apiVersion")) != (resource.kind, resource.api_version):
-        raise faults.invalid_text(resource, key, ' "" is invalid: patch: the kind cannot change')
+        raise errors.invalid_text(resource, key, ' "" is invalid: patch: the kind cannot change')
     name = fields.get("name")
     if name not in {None, "", key.name}:
         detail = f"the name of the object ({name}) does not match the name on the URL ({key.name})"
-        raise faults.bad_request(resource, key, detail)
+        raise errors.bad_request(resource, key, detail)
     if fields.get("namespace") not in {None, "", key.namespace}:
         detail = (
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-        raise faults.bad_request(resource, key, detail)
+        raise errors.bad_request(resource, key, detail)
 
 
 def _scoped(target: Target, old: JsonObject, new: JsonObject) -> JsonObject:
-    """Keep what the addressed resource does not write: status here, the rest there."""
+    """The change limited to the subresource: its own fields from `new`, all others from `old`."""
     kind = target.kind
     if target.subresource == RESIZE:
         return {**old, "spec": new.get("spec") or {}}
@@ -308,7 +308,7 @@ def _with_status(body: JsonObject, holder: JsonObject) -> JsonObject:
 
 
 def _status_metadata(kind: Kind, old: JsonObject, new: JsonObject) -> JsonObject:
-    """Built-in kinds let labels and annotations through with the status, custom ones do not."""
+    """A status update of a built-in kind changes labels and annotations; of a custom kind not."""
     was: JsonObject = old["metadata"]
     now: JsonObject = new["metadata"]
     if kind.is_custom:
@@ -322,8 +322,8 @@ def _status_metadata(kind: Kind, old: JsonObject, new: JsonObject) -> JsonObject
     return now
 
 
-def judged(target: Target, old: JsonObject, new: JsonObject) -> JsonObject:
-    """The changed object with its defaults. Raises `InvalidError`."""
+def validated(target: Target, old: JsonObject, new: JsonObject) -> JsonObject:
+    """The changed object with defaults. Raises `InvalidError`."""
     kind, key = target.kind, target.key
     new = defaults.changed(kind, metadata.tidied(kind, new))
     problems = metadata.update_problems(kind, old["metadata"], new["metadata"])
@@ -340,12 +340,12 @@ def judged(target: Target, old: JsonObject, new: JsonObject) -> JsonObject:
     if kind.is_custom and new["kind"] != kind.resource.kind:
         problems.append(invalid("kind", new["kind"], f"must be {kind.resource.kind}"))
     if problems:
-        raise faults.invalid(kind.resource, key, problems)
+        raise errors.invalid(kind.resource, key, problems)
     return new
 
 
-def counted(target: Target, old: JsonObject, new: JsonObject) -> JsonObject:
-    """The object with its next generation, if what it asks for changed."""
+def with_generation(target: Target, old: JsonObject, new: JsonObject) -> JsonObject:
+    """The object with the next generation, if its spec changed."""
     kind = target.kind
     if "generation" not in old["metadata"] or not kind.counts_generation:
         return new

@@ -1,9 +1,9 @@
-"""The end of objects, and of what depends on them.
+"""Deletion of objects and garbage collection of their dependents.
 
-Deleting an object may only begin its end: a finalizer or a node still holds it.
-When it is gone, the objects it owned go as well unless another owner lives, and
-a namespace that is being deleted goes when it is empty. A real cluster does this
-in the background within seconds; here it has happened when the call returns.
+A deletion only marks an object that has finalizers or that a node still runs. When an object is
+removed, its dependents are deleted unless another owner exists. A namespace that is being deleted
+is removed when it is empty. A real cluster does this in the background; here it is complete when
+the call returns.
 """
 
 from collections import deque
@@ -17,21 +17,21 @@ from bursar.adapters.memory.objects.patches import JsonObject
 from bursar.app.cluster.ports import Clock, Key
 
 
-class Ending:
-    """Ends objects, one after the other, until nothing more has to go."""
+class GarbageCollector:
+    """Deletes objects and, in turn, everything that their removal leaves without an owner."""
 
     def __init__(self, objects: Objects, clock: Clock) -> None:
         self._objects = objects
         self._clock = clock
 
-    def begin(self, kind: Kind, key: Key, grace_seconds: int | None) -> None:
-        """Begin the end of an object. Raises `NotFoundError`."""
+    def delete(self, kind: Kind, key: Key, grace_seconds: int | None) -> None:
+        """Mark an object as deleted, or remove it. Raises `NotFoundError`."""
         self._objects.get(kind, key)
         self._drain(deque([(kind, key, grace_seconds)]))
 
-    def finish_if_free(self, kind: Kind, key: Key, body: JsonObject) -> bool:
-        """End an object whose last holder has just let go, `body` being what it came to."""
-        if not self._may_go(kind, key, body):
+    def remove_if_released(self, kind: Kind, key: Key, body: JsonObject) -> bool:
+        """Remove an object if its deletion is pending and nothing holds `body`; whether it did."""
+        if not self._is_released(kind, key, body):
             return False
         todo: deque[tuple[Kind, Key, int | None]] = deque()
         self._remove(kind, key, todo)
@@ -51,18 +51,18 @@ class Ending:
                 todo.extend(
                     (inner, each, None) for inner, each in self._objects.content_of(key.name)
                 )
-            if self._may_go(kind, key, stored.body) or not _must_be_marked(kind, stored.body):
+            if self._is_released(kind, key, stored.body) or not _must_be_marked(kind, stored.body):
                 self._remove(kind, key, todo)
 
-    def _may_go(self, kind: Kind, key: Key, body: JsonObject) -> bool:
-        if not metadata.may_go(kind, body):
+    def _is_released(self, kind: Kind, key: Key, body: JsonObject) -> bool:
+        if not metadata.is_released(kind, body):
             return False
         return kind.resource != NAMESPACES or next(self._objects.content_of(key.name), None) is None
 
     def _remove(self, kind: Kind, key: Key, todo: deque[tuple[Kind, Key, int | None]]) -> None:
         defined = custom_kind(self._objects.get(kind, key).body) if kind.resource == CRDS else None
         if defined is not None:
-            # Its objects go first, while the kind is still known.
+            # Remove its objects first, while the kind is still known.
             for each in [*self._objects.collection(defined).keys]:
                 self._objects.remove(defined, each)
         last = self._objects.remove(kind, key)
@@ -85,7 +85,7 @@ class Ending:
 
 
 def _must_be_marked(kind: Kind, body: JsonObject) -> bool:
-    """Whether the end takes two steps; without a holder, an object goes in one."""
+    """Whether deletion only sets `deletionTimestamp`, because something still holds the object."""
     held = bool(body["metadata"].get("finalizers"))
     return held or kind.is_graceful or kind.resource == NAMESPACES
 
@@ -93,15 +93,15 @@ def _must_be_marked(kind: Kind, body: JsonObject) -> bool:
 def _marked(
     kind: Kind, body: JsonObject, now: datetime, requested: int | None
 ) -> JsonObject | None:
-    """The object with its end written into it; None if there is nothing to write."""
+    """The object with its `deletionTimestamp`; None if that is unchanged."""
     if requested is not None and requested < 0:
         requested = 1
     if "deletionTimestamp" in body["metadata"]:
-        return metadata.hastened(body, now, requested) if kind.is_graceful else None
+        return metadata.with_shorter_grace(body, now, requested) if kind.is_graceful else None
     if not _must_be_marked(kind, body):
         return None
     if kind.resource == NAMESPACES:
-        ended = metadata.doomed(body, now, None)
+        ended = metadata.marked_deleted(body, now, None)
         return {**ended, "status": {**(ended.get("status") or {}), "phase": "Terminating"}}
     period = pods.grace_seconds(body, requested) if kind.is_graceful else 0
-    return metadata.doomed(body, now, period)
+    return metadata.marked_deleted(body, now, period)

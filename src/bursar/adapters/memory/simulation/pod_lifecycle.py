@@ -1,8 +1,7 @@
-"""The life of a pod on a simulated node: start, finish, resize, let go; or a refusal.
+"""The lifecycle of a pod on a simulated node: rejection, start, resize, completion, deletion.
 
-One pure function says what the next step is and when it is due; it sees the pod, the
-node's books and a few moments the node remembers. The kubelet it stands for would
-take the same steps with containers in between.
+One pure function computes the next step and when it is due, from the pod, the books of the node
+and a few times that the node remembers. A kubelet takes the same steps, with containers.
 """
 
 import re
@@ -11,10 +10,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from bursar.adapters.memory.kinds import PODS
+from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.conditions import (
     find_condition,
-    time_text,
     with_conditions,
 )
 from bursar.adapters.memory.simulation.workloads.effects import Change, Delete, Effect
@@ -37,23 +36,23 @@ _DURATION: Final = re.compile(r"(?:(\d{1,9})(\.\d{1,9})?(ns|us|ms|s|m|h))", re.A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How fast simulated nodes are, in seconds."""
+    """Durations of the steps on simulated nodes, in seconds."""
 
     start: float = 1.0
-    """From binding to running."""
+    """Time from binding to running."""
     job: float = 10.0
-    """How long a Job's pod runs that does not say so itself."""
+    """Run time of a pod of a Job that has no annotation for it."""
     grace_max: float = 1.0
-    """How long a deleted pod may take to end, whatever its grace period."""
+    """Longest time until a deleted pod is removed, even if its grace period is longer."""
     resize: float = 1.0
     heartbeat: float = 20.0
     orphan: float = 5.0
-    """How long after its node a pod is gone, too."""
+    """Time from the deletion of a node to the removal of its pods."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Memory:
-    """Moments of one pod that its status does not tell, or only to the second."""
+    """Times of one pod that its status does not have, or only in whole seconds."""
 
     seen_at: datetime
     started_at: datetime | None = None
@@ -71,7 +70,7 @@ class Step:
 def next_step(
     raw: Raw, pod: Pod, books: NodeBooks, memory: Memory, pace: Pace, now: datetime
 ) -> Step | None:
-    """What happens to the pod next, if nothing else does."""
+    """The next step of the pod, if nothing changes before; None if there is none."""
     if pod.deleted_at is not None and memory.ending_at is not None:
         patience = memory.ending_at + timedelta(seconds=pace.grace_max)
         end = Delete(resource=PODS, target=raw, grace_seconds=0)
@@ -89,7 +88,7 @@ def next_step(
 
 
 def parsed_duration(text: str) -> timedelta | None:
-    """A duration as Go writes it, or None for any other text.
+    """A duration in Go's notation; None for any other text.
 
     >>> parsed_duration("1m30s"), parsed_duration("half an hour")
     (datetime.timedelta(seconds=90), None)
@@ -102,7 +101,7 @@ def parsed_duration(text: str) -> timedelta | None:
 
 
 def start_time(raw: Raw) -> datetime | None:
-    """When the pod started, to the second; None if its status does not tell."""
+    """The start time of the pod in whole seconds; None if its status has none."""
     text = field(raw, "status", "startTime", None)
     try:
         return decode_time(text, "status.startTime") if isinstance(text, str) else None
@@ -115,7 +114,7 @@ def is_resize_pending(raw: Raw) -> bool:
 
 
 def differs_in_size(raw: Raw) -> bool:
-    """Whether a running pod's spec asks for other amounts than the node has given it."""
+    """Whether the spec of a running pod requests other amounts than were allocated."""
     given = {
         status["name"]: status.get("resources") or {}
         for status in field(raw, "status", "containerStatuses", ())
@@ -144,20 +143,20 @@ def _start(raw: Raw, pod: Pod, books: NodeBooks, now: datetime) -> Effect:
                 "phase": "Failed",
                 "reason": kubelet_reason(lack),
                 "message": KUBELET_STATUS_PREFIX + kubelet_message(lack),
-                "startTime": time_text(now),
+                "startTime": timestamp(now),
             },
         )
     conditions = [
         {"type": kind, "status": "True"}
         for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
     ]
-    running = {"running": {"startedAt": time_text(now)}}
+    running = {"running": {"startedAt": timestamp(now)}}
     done = {
         "terminated": {
             "exitCode": 0,
             "reason": "Completed",
-            "startedAt": time_text(now),
-            "finishedAt": time_text(now),
+            "startedAt": timestamp(now),
+            "finishedAt": timestamp(now),
         }
     }
     inits = [
@@ -166,7 +165,7 @@ def _start(raw: Raw, pod: Pod, books: NodeBooks, now: datetime) -> Effect:
     ]
     status = {
         "phase": "Running",
-        "startTime": time_text(now),
+        "startTime": timestamp(now),
         "conditions": with_conditions(field(raw, "status", "conditions", ()), conditions, now),
         "containerStatuses": [_container_status(c, running) for c in raw["spec"]["containers"]],
     }
@@ -230,12 +229,12 @@ def _running_time(raw: Raw, pace: Pace) -> timedelta | None:
 
 
 def _ended(status: Raw, now: datetime) -> Raw:
-    started = ((status.get("state") or {}).get("running") or {}).get("startedAt", time_text(now))
+    started = ((status.get("state") or {}).get("running") or {}).get("startedAt", timestamp(now))
     terminated = {
         "exitCode": 0,
         "reason": "Completed",
         "startedAt": started,
-        "finishedAt": time_text(now),
+        "finishedAt": timestamp(now),
     }
     return {"terminated": terminated}
 
