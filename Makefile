@@ -18,7 +18,7 @@ setup: $(STAMPS)/runtime ## Make .venv with the `bursar` command in .venv/bin
 run: $(STAMPS)/runtime ## Show a living cluster in this terminal: the embedded one (Ctrl-C stops it)
 	$(BIN)/bursar up
 
-test: $(STAMPS)/dev ## Everything CI runs: checks, core coverage, and the comparison with upstream Go
+test: $(STAMPS)/dev ## Everything CI runs: checks, coverage of core and wire, and the comparison with upstream Go
 	$(MAKE) --no-print-directory lint types imports
 	@if command -v go >/dev/null; then $(BIN)/python tools/assets.py oracle >/dev/null; fi
 	$(BIN)/coverage erase

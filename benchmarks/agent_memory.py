@@ -16,7 +16,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from controlplane import ControlPlane
 from ratio import Ratio
-from support.agent_scene import Node, Tenant, gpus, inventory, node_with_agent, secure_port
+from support.devices.node_with_agent import (
+    Node,
+    Tenant,
+    gpus,
+    inventory,
+    node_with_agent,
+    secure_port,
+)
 from support.waiting import until
 
 NODE = "node-0"

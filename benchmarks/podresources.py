@@ -17,9 +17,16 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from ratio import Ratio
-from support.agent_process import AgentProcess, pods_port
-from support.kubelet_server import Container, Contents, Device, KubeletServer, Pod, kubelet_server
-from support.podresources_client import PodResourcesClient, podresources_client
+from support.devices.agent import AgentProcess, pods_port
+from support.devices.kubelet_server import (
+    Container,
+    Contents,
+    Device,
+    KubeletServer,
+    Pod,
+    kubelet_server,
+)
+from support.devices.socket_clients import PodResourcesClient, podresources_client
 
 PODS = 250
 DEVICES = 10

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from assets import AssetError
 from controlplane import ControlPlane
-from program import ProgramError
+from support.cluster.control_plane import started_control_plane
 
 IN_CI = os.environ.get("CI") == "true"
 NODES = 3
@@ -45,10 +44,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """One real control plane for the whole run. A test that hurts a part puts it right again."""
-    try:
-        plane = ControlPlane()
-        plane.start(nodes=NODES)
-    except (AssetError, ProgramError) as error:
-        pytest.fail(f"no control plane: {error}", pytrace=False)
-    yield plane
-    plane.stop()
+    with started_control_plane(nodes=NODES) as plane:
+        yield plane

@@ -88,7 +88,7 @@ class ControlPlane:
         context = ssl.create_default_context(cafile=str(self._authority.certificate))
         context.load_cert_chain(self._admin.certificate, self._admin.key)
         connection = http.client.HTTPSConnection(
-            LOOPBACK, self.api_port, context=context, timeout=10
+            LOOPBACK, self.api_port, context=context, timeout=60
         )
         try:
             payload = None if body is None else json.dumps(body)
@@ -218,9 +218,9 @@ class _Probe:
 
     def _connection(self) -> http.client.HTTPConnection:
         if not self._secure:
-            return http.client.HTTPConnection(LOOPBACK, self._port, timeout=2)
+            return http.client.HTTPConnection(LOOPBACK, self._port, timeout=10)
         # Only loopback, and only the question whether something is up.
         context = ssl._create_unverified_context()  # noqa: S323, SLF001
         if self._client is not None:
             context.load_cert_chain(self._client.certificate, self._client.key)
-        return http.client.HTTPSConnection(LOOPBACK, self._port, context=context, timeout=2)
+        return http.client.HTTPSConnection(LOOPBACK, self._port, context=context, timeout=10)

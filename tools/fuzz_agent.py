@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from bursar.cli.output.durations import parse_duration  # noqa: E402 - likewise
-from support.agent_fuzz import fuzz_agent  # noqa: E402 - found only now
+from support.faults.agent_under_attack import fuzz_agent  # noqa: E402 - found only now
 
 
 def main() -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
-STOP_SECONDS = 10
+STOP_SECONDS = 30
 POLL_SECONDS = 0.05
 
 
@@ -58,7 +58,7 @@ class Program:
                 preexec_fn=_die_with_parent,  # noqa: PLW1509 - set before any thread is started
             )
 
-    def wait_ready(self, seconds: float = 60) -> None:
+    def wait_ready(self, seconds: float = 180) -> None:
         deadline = time.monotonic() + seconds
         while not self._is_ready():
             if not self.is_running:
@@ -68,7 +68,7 @@ class Program:
             time.sleep(POLL_SECONDS)
 
     def stop(self) -> None:
-        """Ask it to end; after ten seconds end it."""
+        """Ask it to end; if it has not ended after half a minute, kill it."""
         self._signal(signal.SIGCONT)
         self._signal(signal.SIGTERM)
         if self._process is not None:

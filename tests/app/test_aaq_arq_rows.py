@@ -10,7 +10,7 @@ from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.quota import GATE
-from support.aaq_scene import TEAM, AaqScene, listed
+from support.quota.aaq_controller import TEAM, AaqScene, listed
 
 FOREIGN = "example.com/licence"
 MANAGED = "q-non-schedulable-resources-managed-rq-x"

@@ -11,7 +11,7 @@ from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Key
 from bursar.app.quota.kinds import JOB_QUEUE_CONFIGS
 from bursar.core.quota.quota import GATE
-from support.aaq_scene import AaqScene
+from support.quota.aaq_controller import AaqScene
 
 FOREIGN = "example.com/licence"
 

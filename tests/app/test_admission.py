@@ -29,7 +29,7 @@ from bursar.core.model.pod import (
 )
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import GATE
-from support.admission_notation import OneAnswerDesk
+from support.builders.reviews import OneAnswerDesk
 
 HOME = Installation("aaq")
 

@@ -18,7 +18,7 @@ from bursar.app.cluster.ports import (
     UnavailableError,
 )
 from bursar.core.quota.quota import QuotaKind
-from support.admission_notation import OpinionatedWriter
+from support.builders.reviews import OpinionatedWriter
 
 
 def a_writing(*names: str, kind: QuotaKind = QuotaKind.NAMESPACED, **more: object) -> QuotaWriting:

@@ -2,7 +2,7 @@
 
 from bursar.app.capacity.events import CapacityReason
 from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION, VM_RESOURCE, CapacityAction
-from support.capacity_scene import FIVE, FOO, KATA, on_scene
+from support.quota.capacity_keeper import FIVE, FOO, KATA, on_scene
 
 # ------------------------------------------------------------------ others
 

@@ -27,7 +27,7 @@ from bursar.app.cluster.ports import (
 from bursar.core.model.selector import EVERYTHING
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import CapacityAction, Declaration
-from support.machine_time import MachineClock, run
+from support.virtual_time import MachineClock, run
 
 FOO = "example.com/foo"
 

@@ -10,7 +10,7 @@ from bursar.app.capacity.events import CapacityReason
 from bursar.app.cluster.kinds import CONFIG_MAPS
 from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION, VM_RESOURCE
-from support.capacity_scene import BARE, FIVE, FOO, HOME, KATA, on_scene
+from support.quota.capacity_keeper import BARE, FIVE, FOO, HOME, KATA, on_scene
 
 # ------------------------------------------------------------------ declared, live
 

@@ -8,7 +8,7 @@ from bursar.app.capacity.usage import ExtendedUsage, usage_of
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Container, Pod, ResourceRequirements
 from bursar.core.model.pod_row import PodRow, row_of
-from support.pod_notation import parsed
+from support.builders.pods import parsed
 
 VM = "kata.peerpods.io/vm"
 

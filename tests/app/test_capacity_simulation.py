@@ -8,7 +8,7 @@ import pytest
 from bursar.adapters.memory.kinds import NODES
 from bursar.app.cluster.ports import ConflictError, Key, UnavailableError
 from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION
-from support.capacity_scene import FOO, Scene, on_scene
+from support.quota.capacity_keeper import FOO, Scene, on_scene
 
 STEPS = 40
 NODE = "a"

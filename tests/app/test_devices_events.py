@@ -17,9 +17,9 @@ from bursar.app.devices.events import (
     reason_of,
 )
 from bursar.core.devices.allocation import Problem, ProblemKind
+from support.cluster.small_cluster import Line, SmallCluster
 from support.device_notation import a_pod
-from support.machine_time import MachineClock, run
-from support.small_cluster import Line, SmallCluster
+from support.virtual_time import MachineClock, run
 
 UNREADABLE = Problem(kind=ProblemKind.UNREADABLE, source="koordinator", text="not JSON")
 ELSEWHERE = Problem(kind=ProblemKind.NOT_ON_NODE, source="koordinator", text="no 'GPU-9' here")

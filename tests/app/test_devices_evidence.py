@@ -1,61 +1,31 @@
 """Pods, inventories and ResourceClaims of a cluster, read once and in pages."""
 
-import json
-
 import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.listing import ATTEMPTS_MAX, PAGE_SIZE
-from bursar.app.cluster.ports import EVERYTHING, ExpiredError, ForbiddenError, NotFoundError, Page
+from bursar.app.cluster.ports import EVERYTHING, ExpiredError, ForbiddenError, NotFoundError
 from bursar.app.devices.evidence import read_evidence
 from bursar.core.devices.source import KOORDINATOR
-from support.scripted_cluster import seeded
+from support.builders.manifests import namespace_manifest, pod_manifest
+from support.cluster.scripted_cluster import seeded
+from support.faults.line import ScriptedLists
 
 SOURCES = (KOORDINATOR,)
 NO_INVENTORY = "no devices.scheduling.koordinator.sh in this cluster; ids are not checked"
 
 
 def a_pod(name, namespace="a", node="n1"):
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "annotations": {KOORDINATOR.annotation: '{"gpu": [{"minor": 0, "id": "GPU-1"}]}'},
-        },
-        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
-    }
+    annotations = {KOORDINATOR.annotation: '{"gpu": [{"minor": 0, "id": "GPU-1"}]}'}
+    return pod_manifest(f"{namespace}/{name}", node=node, metadata={"annotations": annotations})
 
 
 async def a_cluster(*manifests):
     cluster = MemoryCluster(SYSTEM_CLOCK, source=seeded(1))
-    spaces = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in "ab"
-    ]
-    await load_manifests(cluster, [*spaces, *manifests])
+    await load_manifests(cluster, [*map(namespace_manifest, "ab"), *manifests])
     return cluster
-
-
-class Reluctant:
-    """A reader that has some lists of its own, and raises the errors it was given for a kind."""
-
-    def __init__(self, cluster, lists=None, **errors):
-        self._cluster, self._lists, self._errors = cluster, lists or {}, errors
-
-    async def get(self, resource, key):
-        return await self._cluster.get(resource, key)
-
-    async def list(self, resource, query=EVERYTHING, *, limit=0, page=""):
-        errors = self._errors.get(resource.plural)
-        if errors:
-            raise errors.pop()
-        if resource.plural in self._lists:
-            items = [json.dumps(each).encode() for each in self._lists[resource.plural]]
-            return Page(items=items, resource_version="1")
-        return await self._cluster.list(resource, query, limit=limit, page=page)
 
 
 def names(evidence):
@@ -89,7 +59,7 @@ async def test_what_cannot_be_read_is_left_out_and_told():
         "spec": {"devices": "none"},
     }
     half = {"metadata": {"name": "n1"}, "spec": {"devices": [{"minor": 0}]}}
-    reader = Reluctant(await a_cluster(), {"devices": [bad, half]})
+    reader = ScriptedLists(await a_cluster(), {"devices": [bad, half]})
     evidence = await read_evidence(reader, SOURCES)
 
     assert list(evidence.inventories) == ["n1"]
@@ -103,7 +73,7 @@ async def test_what_cannot_be_read_is_left_out_and_told():
 async def test_kinds_that_may_not_be_seen_are_left_out():
     refusal = ForbiddenError("no")
     cluster = await a_cluster(a_pod("one"))
-    reader = Reluctant(cluster, devices=[refusal], resourceclaims=[refusal])
+    reader = ScriptedLists(cluster, devices=[refusal], resourceclaims=[refusal])
     evidence = await read_evidence(reader, SOURCES)
 
     assert names(evidence) == ["a/one"]
@@ -124,7 +94,7 @@ async def test_claims_are_read_in_the_newest_version_that_the_cluster_has(versio
     }
     asked = []
 
-    class Older(Reluctant):
+    class Older(ScriptedLists):
         async def list(self, resource, query=EVERYTHING, *, limit=0, page=""):
             if resource.plural == "resourceclaims":
                 asked.append(resource.version)
@@ -144,7 +114,7 @@ async def test_claims_are_read_in_the_newest_version_that_the_cluster_has(versio
 async def test_whoever_may_see_one_namespace_gets_its_pods_and_claims():
     refusal = ForbiddenError("no")
     cluster = await a_cluster(a_pod("one"), a_pod("two", "b"))
-    reader = Reluctant(cluster, pods=[refusal], resourceclaims=[refusal])
+    reader = ScriptedLists(cluster, pods=[refusal], resourceclaims=[refusal])
     evidence = await read_evidence(reader, SOURCES, namespace="a")
 
     assert names(evidence) == ["a/one"]
@@ -155,7 +125,7 @@ async def test_whoever_may_see_one_namespace_gets_its_pods_and_claims():
 
 
 async def test_pods_that_may_not_be_seen_at_all_are_an_error():
-    reader = Reluctant(await a_cluster(), pods=[ForbiddenError("no")])
+    reader = ScriptedLists(await a_cluster(), pods=[ForbiddenError("no")])
 
     with pytest.raises(ForbiddenError):
         await read_evidence(reader, SOURCES)
@@ -165,6 +135,6 @@ async def test_list_that_takes_too_long_is_begun_again_but_not_for_ever():
     cluster = await a_cluster(a_pod("one"))
     late = [ExpiredError("too old")] * (ATTEMPTS_MAX - 1)
 
-    assert names(await read_evidence(Reluctant(cluster, pods=list(late)), SOURCES)) == ["a/one"]
+    assert names(await read_evidence(ScriptedLists(cluster, pods=list(late)), SOURCES)) == ["a/one"]
     with pytest.raises(ExpiredError):
-        await read_evidence(Reluctant(cluster, pods=[*late, ExpiredError("again")]), SOURCES)
+        await read_evidence(ScriptedLists(cluster, pods=[*late, ExpiredError("again")]), SOURCES)

@@ -6,7 +6,7 @@ from inspect import signature
 from bursar.app.devices.node_pods import FreshnessRules, NodePods, ReadDeadline
 from bursar.app.devices.ports import SourceError
 from bursar.core.devices.pod import DevicePod
-from support.machine_time import MachineClock, run
+from support.virtual_time import MachineClock, run
 
 A, B, C = (("team", name) for name in "abc")
 

@@ -6,7 +6,7 @@ from bursar.core.devices.allocation import ReportedContainer, ReportedPod
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.pod import live_pods
 from bursar.core.devices.resolve import Rules
-from support.proxy_scene import SOURCES, gpu_pod
+from support.devices.pod_resources_proxy import SOURCES, gpu_pod
 
 
 def view(*pods):

@@ -13,7 +13,7 @@ from bursar.core.devices.claim import Claims
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.source import KOORDINATOR
 from bursar.wire.devices.pod_resources import v1_pb2 as v1
-from support.proxy_scene import GPU, devices, gpu_pod, on_scene
+from support.devices.pod_resources_proxy import GPU, devices, gpu_pod, on_scene
 
 ONE = (GPU, "GPU-1")
 TWO = (GPU, "GPU-2")

@@ -8,7 +8,7 @@ import pytest
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.app.devices.ports import CallError, Version
 from bursar.app.devices.rate_limit import CallBucket, RateLimited, RateRules
-from support.node_sockets import Echo
+from support.devices.scripted_kubelet import Echo
 
 MILLI = 1_000_000
 

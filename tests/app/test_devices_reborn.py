@@ -5,8 +5,8 @@ from bursar.app.devices.planning import CompatPlanning
 from bursar.app.devices.ports import Version
 from bursar.app.devices.proxy import ProxyRules
 from bursar.wire.devices.pod_resources import v1_pb2 as v1
-from support.machine_time import MachineClock, run
-from support.proxy_scene import GPU, MadeUpPods, devices, gpu_pod, on_scene
+from support.devices.pod_resources_proxy import GPU, MadeUpPods, devices, gpu_pod, on_scene
+from support.virtual_time import MachineClock, run
 
 LIST = (Version.V1, b"", None)
 WEB = ("team", "web")

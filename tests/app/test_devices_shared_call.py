@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from bursar.app.devices.shared_call import SharedCall
-from support.machine_time import run
+from support.virtual_time import run
 
 
 class Work:

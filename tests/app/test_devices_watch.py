@@ -27,12 +27,12 @@ from bursar.app.devices.watch import (
 from bursar.core.devices.inventory import Inventory
 from bursar.wire.devices.pod import DevicePodDecoder
 from controlplane import ControlPlane
-from support import machine_time
-from support.device_kind import DEFINITION
-from support.kube_access import PlainAccess, a_client, access_of
-from support.kubectl import kubectl
-from support.kubelet_http import Asker
-from support.memory_world import Line, MemoryWorld
+from support import virtual_time
+from support.builders.koordinator_device import DEFINITION
+from support.cluster.access import PlainAccess, a_client, access_of
+from support.devices.kubelet_http import Asker
+from support.faults.embedded_cluster import Line, MemoryWorld
+from support.processes.kubectl import kubectl
 from support.waiting import until
 
 SPACE = "devices"
@@ -89,7 +89,7 @@ def in_virtual_time(story):
             await world.writer.create(NAMESPACES, {"metadata": {"name": SPACE}})
             await story(world)
 
-        machine_time.run(tell())
+        virtual_time.run(tell())
 
     # What pytest would take for fixtures are the story's own parameters.
     del told.__wrapped__

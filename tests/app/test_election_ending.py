@@ -8,16 +8,17 @@ import pytest
 from bursar.app.cluster.election.election import Candidacy
 from bursar.app.cluster.election.lease import decode_lease
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
-from support.election_bench import LEASE, Work, eternity, in_virtual_time, stop
-from support.small_cluster import Travel
+from support.cluster.election_candidates import LEASE, Bench, Work, eternity, stop
+from support.cluster.small_cluster import Travel
+from support.virtual_time import in_virtual_time
 
 
-@in_virtual_time
+@in_virtual_time(on=Bench)
 async def test_released_lease_is_taken_at_the_next_try(bench):
     work = Work()
     first = bench.start(bench.candidate("one"), eternity)
     await asyncio.sleep(1)
-    second = bench.start(bench.candidate("two"), work)
+    bench.start(bench.candidate("two"), work)
     await asyncio.sleep(20)
     await stop(first)
     released, released_at = bench.spec, bench.now
@@ -28,15 +29,14 @@ async def test_released_lease_is_taken_at_the_next_try(bench):
     assert released["leaseTransitions"] == 0
     assert bench.now - released_at < 2.2 * DEFAULT_TIMING.retry_seconds
     assert bench.spec["leaseTransitions"] == 1
-    await stop(second)
 
 
-@in_virtual_time
+@in_virtual_time(on=Bench)
 async def test_lease_is_kept_until_slow_work_has_ended_and_released_then(bench):
-    election, work, other = bench.candidate("one"), Work(stop_seconds=60), Work()
-    task = bench.start(election, work)
+    work, other = Work(stop_seconds=60), Work()
+    task = bench.start(bench.candidate("one"), work)
     await work.has_begun.wait()
-    rival = bench.start(bench.candidate("two"), other)
+    bench.start(bench.candidate("two"), other)
     await stop(task)
     ended_at = bench.now
     await other.has_begun.wait()
@@ -44,10 +44,9 @@ async def test_lease_is_kept_until_slow_work_has_ended_and_released_then(bench):
     assert work.ended[0] <= ended_at
     assert work.ended[0] >= 60
     assert other.begun[0] > ended_at
-    await stop(rival)
 
 
-@in_virtual_time
+@in_virtual_time(on=Bench)
 async def test_what_the_work_raises_ends_the_run_and_releases_the_lease(bench):
     async def lead() -> None:
         raise ZeroDivisionError
@@ -58,7 +57,7 @@ async def test_what_the_work_raises_ends_the_run_and_releases_the_lease(bench):
     assert bench.spec["holderIdentity"] == ""
 
 
-@in_virtual_time
+@in_virtual_time(on=Bench)
 async def test_release_finds_the_record_of_a_renewal_whose_answer_was_lost(bench):
     task = bench.start(bench.candidate("one"), eternity)
     await asyncio.sleep(1)
@@ -70,7 +69,7 @@ async def test_release_finds_the_record_of_a_renewal_whose_answer_was_lost(bench
     assert bench.spec["holderIdentity"] == ""
 
 
-@in_virtual_time
+@in_virtual_time(on=Bench)
 async def test_shutdown_does_not_wait_for_a_server_that_does_not_answer(bench):
     task = bench.start(bench.candidate("one"), eternity)
     await asyncio.sleep(1)
@@ -80,7 +79,7 @@ async def test_shutdown_does_not_wait_for_a_server_that_does_not_answer(bench):
     assert bench.now <= 1 + DEFAULT_TIMING.request_seconds
 
 
-@in_virtual_time
+@in_virtual_time(on=Bench)
 async def test_lease_is_kept_for_work_that_resists_being_cancelled(bench):
     """However often: whoever releases too early has two leaders."""
     ended = []
@@ -105,7 +104,7 @@ async def test_lease_is_kept_for_work_that_resists_being_cancelled(bench):
     assert bench.spec["holderIdentity"] == ""
 
 
-@in_virtual_time
+@in_virtual_time(on=Bench)
 async def test_answer_that_is_no_document_is_a_fault_and_no_cancellation(bench):
     task = bench.start(bench.candidate("one"), eternity)
     await asyncio.sleep(1)
@@ -115,7 +114,7 @@ async def test_answer_that_is_no_document_is_a_fault_and_no_cancellation(bench):
     assert isinstance(task.exception(), json.JSONDecodeError)
 
 
-@in_virtual_time
+@in_virtual_time(on=Bench)
 async def test_candidate_that_waits_can_be_cancelled_at_any_moment(bench):
     bench.write(holderIdentity="x", leaseDurationSeconds=15)
     for moment in (0, 0.005, 0.015, 0.5):

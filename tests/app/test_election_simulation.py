@@ -16,8 +16,8 @@ import pytest
 from bursar.app.cluster.election.election import Candidacy, Election
 from bursar.app.cluster.election.timing import CLOCK_RATIO_MAX, DEFAULT_TIMING
 from bursar.app.cluster.ports import BusyError, Key, UnavailableError
-from support.machine_time import MachineClock, run
-from support.small_cluster import Line, SmallCluster, Travel
+from support.cluster.small_cluster import Line, SmallCluster, Travel
+from support.virtual_time import MachineClock, run
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,8 @@
 """Events on a small cluster in virtual time: counted, combined, within budget, never in the way."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from enum import Enum
+from typing import Self
 
 import pytest
 
@@ -17,8 +17,8 @@ from bursar.app.cluster.ports import (
     InvalidError,
     UnavailableError,
 )
-from support.machine_time import MachineClock, run
-from support.small_cluster import Line, SmallCluster, Travel
+from support.cluster.small_cluster import Line, SmallCluster, Travel
+from support.virtual_time import MachineClock, in_virtual_time
 
 
 class Reason(Enum):
@@ -36,7 +36,7 @@ def a_pod(name: str = "web", namespace: str = "team-a") -> ObjectReference:
     )
 
 
-class Desk:
+class Recording:
     """A recorder at work, and the cluster it writes to."""
 
     def __init__(self, budget: Budget = DEFAULT_BUDGET) -> None:
@@ -64,40 +64,32 @@ class Desk:
     def writes(self) -> int:
         return len(self.cluster.history)
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     async def close(self) -> None:
         self.worker.cancel()
         await asyncio.wait((self.worker,))
 
 
-def at_a_desk(test: Callable[[Desk], Awaitable[None]]) -> Callable[[], None]:
-    async def main() -> None:
-        desk = Desk()
-        await test(desk)
-        await desk.close()
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    def wrapper() -> None:
-        run(main())
-
-    wrapper.__name__, wrapper.__doc__ = test.__name__, test.__doc__
-    return wrapper
-
-
-def counts(desk: Desk) -> list[int]:
-    return [event.get("series", {"count": 1})["count"] for event in desk.events]
+def counts(recording: Recording) -> list[int]:
+    return [event.get("series", {"count": 1})["count"] for event in recording.events]
 
 
 # ------------------------------------------------------------------ what is written
 
 
-@at_a_desk
-async def test_event_says_what_happened_to_whom(desk):
+@in_virtual_time(on=Recording)
+async def test_event_says_what_happened_to_whom(recording):
     node = ObjectReference(api_version="v1", kind="Node", name="n1")
-    desk.recorder.record(
+    recording.recorder.record(
         a_pod(), Reason.HELD, "no room", action="Hold", type=EventType.WARNING, related=node
     )
     await asyncio.sleep(1)
-    (event,) = desk.events
+    (event,) = recording.events
     name = event.pop("metadata")["name"]
 
     assert name.startswith("web.")
@@ -122,106 +114,100 @@ async def test_event_says_what_happened_to_whom(desk):
     }
 
 
-@at_a_desk
-async def test_event_about_a_cluster_wide_object_is_kept_in_default(desk):
-    desk.record(pod=ObjectReference(api_version="v1", kind="Node", name="n1"))
+@in_virtual_time(on=Recording)
+async def test_event_about_a_cluster_wide_object_is_kept_in_default(recording):
+    recording.record(pod=ObjectReference(api_version="v1", kind="Node", name="n1"))
     await asyncio.sleep(1)
 
-    assert desk.events[0]["metadata"]["namespace"] == "default"
-    assert "namespace" not in desk.events[0]["regarding"]
+    assert recording.events[0]["metadata"]["namespace"] == "default"
+    assert "namespace" not in recording.events[0]["regarding"]
 
 
 @pytest.mark.parametrize("letter", ["a", "ü", "語", "\N{ABACUS}"])
 @pytest.mark.parametrize("offset", range(4))
-def test_long_note_is_cut_between_characters(letter, offset):
-    async def main() -> None:
-        desk = Desk()
-        note = "x" * offset + letter * 2000
-        desk.record(note)
-        await asyncio.sleep(1)
-        written = desk.events[0]["note"]
+@in_virtual_time(on=Recording)
+async def test_long_note_is_cut_between_characters(recording, letter, offset):
+    note = "x" * offset + letter * 2000
+    recording.record(note)
+    await asyncio.sleep(1)
+    written = recording.events[0]["note"]
 
-        assert note.startswith(written)
-        assert 1024 - 4 < len(written.encode()) <= 1024
-        await desk.close()
-
-    run(main())
+    assert note.startswith(written)
+    assert 1024 - 4 < len(written.encode()) <= 1024
 
 
 @pytest.mark.parametrize("name", ["system:masters", "x" * 250, "Upper", "-"])
-def test_object_whose_name_cannot_begin_an_events_name_has_events_all_the_same(name):
-    async def main() -> None:
-        desk = Desk()
-        desk.record(pod=a_pod(name))
-        await asyncio.sleep(1)
+@in_virtual_time(on=Recording)
+async def test_object_whose_name_cannot_begin_an_events_name_has_events_all_the_same(
+    recording, name
+):
+    recording.record(pod=a_pod(name))
+    await asyncio.sleep(1)
 
-        assert desk.events[0]["metadata"]["name"].startswith("event.")
-        assert desk.events[0]["regarding"]["name"] == name
-        await desk.close()
-
-    run(main())
+    assert recording.events[0]["metadata"]["name"].startswith("event.")
+    assert recording.events[0]["regarding"]["name"] == name
 
 
-@at_a_desk
-async def test_reason_from_another_list_is_our_own_fault(desk):
+@in_virtual_time(on=Recording)
+async def test_reason_from_another_list_is_our_own_fault(recording):
     with pytest.raises(AssertionError, match="closed list"):
-        desk.recorder.record(a_pod(), OtherReason.HELD, "no", action="Hold")
+        recording.recorder.record(a_pod(), OtherReason.HELD, "no", action="Hold")
 
 
 # ------------------------------------------------------------------ counting
 
 
-@at_a_desk
-async def test_same_again_is_one_event_with_a_count(desk):
+@in_virtual_time(on=Recording)
+async def test_same_again_is_one_event_with_a_count(recording):
     for _ in range(50):
-        desk.record()
+        recording.record()
         await asyncio.sleep(1)
     await asyncio.sleep(60)
 
-    assert counts(desk) == [50]
-    assert desk.events[0]["series"]["lastObservedTime"] == "2026-11-15T00:00:49.000000Z"
-    assert desk.events[0]["eventTime"] == "2026-11-15T00:00:00.000000Z"
+    assert counts(recording) == [50]
+    assert recording.events[0]["series"]["lastObservedTime"] == "2026-11-15T00:00:49.000000Z"
+    assert recording.events[0]["eventTime"] == "2026-11-15T00:00:00.000000Z"
 
 
-@at_a_desk
-async def test_growing_count_is_written_ever_more_rarely(desk):
+@in_virtual_time(on=Recording)
+async def test_growing_count_is_written_ever_more_rarely(recording):
     for _ in range(3600):
-        desk.record()
+        recording.record()
         await asyncio.sleep(1)
     hour = [10, 20, 40, 80, 160] + [300] * 12
 
-    assert desk.writes <= 1 + len(hour)
-    assert desk.writes >= 10
+    assert recording.writes <= 1 + len(hour)
+    assert recording.writes >= 10
 
 
-@at_a_desk
-async def test_happenings_that_come_at_once_are_one_write(desk):
+@in_virtual_time(on=Recording)
+async def test_happenings_that_come_at_once_are_one_write(recording):
     for _ in range(1000):
-        desk.record()
+        recording.record()
     await asyncio.sleep(5)
 
-    assert counts(desk) == [1000]
-    assert desk.writes == 1
+    assert counts(recording) == [1000]
+    assert recording.writes == 1
 
 
-@at_a_desk
-async def test_same_after_a_long_silence_is_a_new_event(desk):
-    desk.record()
+@in_virtual_time(on=Recording)
+async def test_same_after_a_long_silence_is_a_new_event(recording):
+    recording.record()
     await asyncio.sleep(359)
-    desk.record()
+    recording.record()
     await asyncio.sleep(361)
-    desk.record()
+    recording.record()
     await asyncio.sleep(1)
 
-    assert sorted(counts(desk)) == [1, 2]
+    assert sorted(counts(recording)) == [1, 2]
 
 
-@at_a_desk
-async def test_what_differs_in_anything_is_an_event_of_its_own(desk):
+@in_virtual_time(on=Recording)
+async def test_what_differs_in_anything_is_an_event_of_its_own(recording):
     recreated = ObjectReference(
         api_version="v1", kind="Pod", namespace="team-a", name="web", uid="another"
     )
-    record = desk.recorder.record
+    record = recording.recorder.record
     record(a_pod(), Reason.HELD, "a", action="Hold")
     record(a_pod(), Reason.HELD, "b", action="Hold")
     record(a_pod(), Reason.RELEASED, "a", action="Hold")
@@ -230,91 +216,83 @@ async def test_what_differs_in_anything_is_an_event_of_its_own(desk):
     record(recreated, Reason.HELD, "a", action="Hold")
     await asyncio.sleep(5)
 
-    assert counts(desk) == [1] * 6
+    assert counts(recording) == [1] * 6
 
 
-@at_a_desk
-async def test_many_notes_that_differ_are_combined(desk):
+@in_virtual_time(on=Recording)
+async def test_many_notes_that_differ_are_combined(recording):
     for number in range(100):
-        desk.record(f"short of {number}m")
-    desk.record("short of 3m")
+        recording.record(f"short of {number}m")
+    recording.record("short of 3m")
     await asyncio.sleep(60)
-    combined = [event for event in desk.events if event["note"].startswith("(combined")]
+    combined = [event for event in recording.events if event["note"].startswith("(combined")]
 
-    assert len(desk.events) == 11
+    assert len(recording.events) == 11
     assert [event["note"] for event in combined] == ["(combined from similar events): short of 10m"]
     assert combined[0]["series"]["count"] == 90
-    assert sorted(counts(desk)) == [1] * 9 + [2, 90]
+    assert sorted(counts(recording)) == [1] * 9 + [2, 90]
 
 
-@at_a_desk
-async def test_event_that_the_cluster_no_longer_keeps_begins_again(desk):
-    desk.record()
+@in_virtual_time(on=Recording)
+async def test_event_that_the_cluster_no_longer_keeps_begins_again(recording):
+    recording.record()
     await asyncio.sleep(1)
-    desk.cluster.objects.clear()
-    desk.record()
+    recording.cluster.objects.clear()
+    recording.record()
     await asyncio.sleep(60)
 
-    assert counts(desk) == [2]
+    assert counts(recording) == [2]
 
 
 # ------------------------------------------------------------------ budget
 
 
-@at_a_desk
-async def test_object_has_a_burst_and_then_one_event_every_five_minutes(desk):
+@in_virtual_time(on=Recording)
+async def test_object_has_a_burst_and_then_one_event_every_five_minutes(recording):
     reasons = [(kind, number) for kind in EventType for number in range(40)]
     for kind, number in reasons:
-        desk.recorder.record(a_pod(), Reason.HELD, "n", action=f"Hold{number}", type=kind)
+        recording.recorder.record(a_pod(), Reason.HELD, "n", action=f"Hold{number}", type=kind)
     await asyncio.sleep(20)
 
-    assert len(desk.events) == 2 * 25
-    assert desk.recorder.dropped == {Drop.OBJECT_BUDGET: 2 * 15}
-    desk.record("other pods have their own", a_pod("db"))
+    assert len(recording.events) == 2 * 25
+    assert recording.recorder.dropped == {Drop.OBJECT_BUDGET: 2 * 15}
+    recording.record("other pods have their own", a_pod("db"))
     await asyncio.sleep(601)
     for number in range(3):
-        desk.recorder.record(a_pod(), Reason.RELEASED, "n", action=f"Release{number}")
+        recording.recorder.record(a_pod(), Reason.RELEASED, "n", action=f"Release{number}")
     await asyncio.sleep(20)
-    assert len(desk.events) == 2 * 25 + 1 + 2
+    assert len(recording.events) == 2 * 25 + 1 + 2
 
 
-@at_a_desk
-async def test_all_together_are_written_at_a_bounded_rate(desk):
+@in_virtual_time(on=Recording)
+async def test_all_together_are_written_at_a_bounded_rate(recording):
     for number in range(300):
-        desk.record(pod=a_pod(f"pod-{number}"))
+        recording.record(pod=a_pod(f"pod-{number}"))
     await asyncio.sleep(10)
 
-    assert 100 + 9 * 10 <= desk.writes <= 100 + 10 * 10 + 1
+    assert 100 + 9 * 10 <= recording.writes <= 100 + 10 * 10 + 1
     await asyncio.sleep(15)
-    assert desk.writes == 300
+    assert recording.writes == 300
 
 
-def test_queue_is_bounded_and_the_rest_is_counted():
-    async def main() -> None:
-        desk = Desk(Budget(queue_max=10))
-        desk.line.travel = lambda: Travel(refusal=UnavailableError("down"))
-        for number in range(50):
-            desk.record(pod=a_pod(f"pod-{number}"))
+@in_virtual_time(on=lambda: Recording(Budget(queue_max=10)))
+async def test_queue_is_bounded_and_the_rest_is_counted(recording):
+    recording.line.travel = lambda: Travel(refusal=UnavailableError("down"))
+    for number in range(50):
+        recording.record(pod=a_pod(f"pod-{number}"))
 
-        assert desk.recorder.waiting == 10
-        assert desk.recorder.dropped == {Drop.QUEUE_FULL: 40}
-        await desk.close()
-
-    run(main())
+    assert recording.recorder.waiting == 10
+    assert recording.recorder.dropped == {Drop.QUEUE_FULL: 40}
 
 
-def test_memory_is_bounded():
-    async def main() -> None:
-        desk = Desk(Budget(queue_max=100_000))
-        for number in range(10_000):
-            desk.record(pod=a_pod(f"pod-{number}"))
-        book = desk.recorder._book
+@in_virtual_time(on=lambda: Recording(Budget(queue_max=100_000)))
+async def test_memory_is_bounded(recording):
+    for number in range(10_000):
+        recording.record(pod=a_pod(f"pod-{number}"))
+    book = recording.recorder._book
 
-        assert len(book._series) == len(book._alike) == 4096
-        assert len(desk.recorder._objects._buckets) == 4096
-        await desk.close()
-
-    run(main())
+    assert len(book._series) == len(book._alike) == 4096
+    assert len(recording.recorder._objects._buckets) == 4096
 
 
 # ------------------------------------------------------------------ trouble
@@ -329,21 +307,17 @@ def test_memory_is_bounded():
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_transient_trouble_is_outlasted(error):
-    async def main() -> None:
-        desk = Desk()
-        travels = iter([Travel(refusal=error)] * 3 + [Travel(there=1e6)])
-        desk.line.travel = lambda: next(travels, Travel())
-        desk.record()
-        await asyncio.sleep(1)
-        desk.record()
-        await asyncio.sleep(60)
+@in_virtual_time(on=Recording)
+async def test_transient_trouble_is_outlasted(recording, error):
+    travels = iter([Travel(refusal=error)] * 3 + [Travel(there=1e6)])
+    recording.line.travel = lambda: next(travels, Travel())
+    recording.record()
+    await asyncio.sleep(1)
+    recording.record()
+    await asyncio.sleep(60)
 
-        assert counts(desk) == [2]
-        assert desk.recorder.dropped == {}
-        await desk.close()
-
-    run(main())
+    assert counts(recording) == [2]
+    assert recording.recorder.dropped == {}
 
 
 @pytest.mark.parametrize(
@@ -355,80 +329,70 @@ def test_transient_trouble_is_outlasted(error):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, ClusterError) else "",
 )
-def test_lasting_trouble_drops_the_event_and_the_next_begins_afresh(error, reason):
-    async def main() -> None:
-        desk = Desk()
-        desk.line.travel = lambda: Travel(refusal=error)
-        desk.record()
-        desk.record()
-        await asyncio.sleep(60)
-
-        assert desk.recorder.dropped == {reason: 2}
-        assert desk.recorder.waiting == 0
-        desk.line.travel = Travel
-        desk.record()
-        await asyncio.sleep(60)
-        assert counts(desk) == [1]
-        await desk.close()
-
-    run(main())
-
-
-@at_a_desk
-async def test_lost_answers_make_no_event_twice(desk):
-    travels = iter([Travel(is_answer_lost=True)] * 3)
-    desk.line.travel = lambda: next(travels, Travel())
-    desk.record()
-    await asyncio.sleep(1)
-    desk.record()
+@in_virtual_time(on=Recording)
+async def test_lasting_trouble_drops_the_event_and_the_next_begins_afresh(recording, error, reason):
+    recording.line.travel = lambda: Travel(refusal=error)
+    recording.record()
+    recording.record()
     await asyncio.sleep(60)
 
-    assert counts(desk) == [2]
+    assert recording.recorder.dropped == {reason: 2}
+    assert recording.recorder.waiting == 0
+    recording.line.travel = Travel
+    recording.record()
+    await asyncio.sleep(60)
+    assert counts(recording) == [1]
 
 
-@at_a_desk
-async def test_event_that_cannot_be_written_does_not_hold_up_the_others(desk):
+@in_virtual_time(on=Recording)
+async def test_lost_answers_make_no_event_twice(recording):
+    travels = iter([Travel(is_answer_lost=True)] * 3)
+    recording.line.travel = lambda: next(travels, Travel())
+    recording.record()
+    await asyncio.sleep(1)
+    recording.record()
+    await asyncio.sleep(60)
+
+    assert counts(recording) == [2]
+
+
+@in_virtual_time(on=Recording)
+async def test_event_that_cannot_be_written_does_not_hold_up_the_others(recording):
     travels = iter([Travel(refusal=UnavailableError("down"))])
-    desk.line.travel = lambda: next(travels, Travel())
-    desk.record(pod=a_pod("first"))
-    desk.record(pod=a_pod("second"))
+    recording.line.travel = lambda: next(travels, Travel())
+    recording.record(pod=a_pod("first"))
+    recording.record(pod=a_pod("second"))
     await asyncio.sleep(1)
 
-    assert [event["regarding"]["name"] for event in desk.events] == ["second"]
+    assert [event["regarding"]["name"] for event in recording.events] == ["second"]
     await asyncio.sleep(5)
-    assert len(desk.events) == 2
+    assert len(recording.events) == 2
 
 
 # ------------------------------------------------------------------ ending
 
 
 @pytest.mark.parametrize("moment", [0, 0.005, 0.015, 0.5, 12])
-def test_shutdown_writes_what_is_left(moment):
-    async def main() -> None:
-        desk = Desk()
-        desk.record()
-        await asyncio.sleep(moment)
-        desk.record()
-        desk.record(pod=a_pod("db"))
-        await desk.close()
+@in_virtual_time(on=Recording)
+async def test_shutdown_writes_what_is_left(recording, moment):
+    recording.record()
+    await asyncio.sleep(moment)
+    recording.record()
+    recording.record(pod=a_pod("db"))
+    await recording.close()
 
-        assert sorted(counts(desk)) == [1, 2]
-        assert desk.recorder.dropped == {}
-        assert desk.worker.cancelled()
-
-    run(main())
+    assert sorted(counts(recording)) == [1, 2]
+    assert recording.recorder.dropped == {}
+    assert recording.worker.cancelled()
 
 
-def test_shutdown_is_not_held_up_by_a_cluster_that_does_not_answer():
-    async def main() -> None:
-        desk = Desk()
-        desk.line.travel = lambda: Travel(there=1e6)
-        for number in range(20):
-            desk.record(pod=a_pod(f"pod-{number}"))
-        await asyncio.sleep(1)
-        await desk.close()
+@in_virtual_time(on=Recording)
+async def test_shutdown_is_not_held_up_by_a_cluster_that_does_not_answer(recording):
+    recording.line.travel = lambda: Travel(there=1e6)
+    for number in range(20):
+        recording.record(pod=a_pod(f"pod-{number}"))
+    await asyncio.sleep(1)
+    await recording.close()
 
-        assert asyncio.get_running_loop().time() <= 1 + 5
-        assert desk.recorder.dropped == {Drop.UNAVAILABLE: 20}
-
-    run(main())
+    assert asyncio.get_running_loop().time() <= 1 + 5
+    assert recording.recorder.dropped == {Drop.UNAVAILABLE: 20}

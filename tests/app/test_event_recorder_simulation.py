@@ -9,8 +9,8 @@ from bursar.app.cluster.events.budget import Budget
 from bursar.app.cluster.events.document import EVENTS, EventType, ObjectReference
 from bursar.app.cluster.events.recorder import Drop, EventRecorder
 from bursar.app.cluster.ports import BusyError, ForbiddenError, UnavailableError
-from support.machine_time import MachineClock, run
-from support.small_cluster import Line, SmallCluster, Travel
+from support.cluster.small_cluster import Line, SmallCluster, Travel
+from support.virtual_time import MachineClock, run
 
 SEEDS = 100
 MINUTE = 60

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from bursar.app.cluster.informer.backoff import Backoff, BackoffRules
-from support.scripted_cluster import seeded
+from support.cluster.scripted_cluster import seeded
 
 
 def delays(backoff, count, now=0.0):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bursar.app.cluster.informer.cache import Cache, Draft, News
 from bursar.app.cluster.informer.store import Identity, Store, is_older
 from bursar.app.cluster.ports import Key
-from support.scripted_cluster import Thing, identify_thing
+from support.cluster.scripted_cluster import Thing, identify_thing
 
 KEY = Key("a", "one")
 

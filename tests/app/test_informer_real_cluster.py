@@ -15,8 +15,9 @@ from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.observe import identify_pod, locate
 from bursar.app.cluster.ports import InvalidError, Key, Query, UnavailableError
 from bursar.wire.model.pod_row import PodRowDecoder
-from support.kube_access import a_client, access_of
-from support.scripted_cluster import seeded
+from support.cluster.access import a_client, access_of
+from support.cluster.scripted_cluster import seeded
+from support.until import until
 
 DEADLINE_S = 30
 
@@ -78,12 +79,6 @@ async def collected(changes):
     return [change async for change in changes]
 
 
-async def until(condition):
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():  # noqa: ASYNC110 - a real server sets no event of ours
-            await asyncio.sleep(0.02)
-
-
 def cpu_of(informer, key):
     row = informer.find(key)
     return row and str(row.demand.quota_requests["cpu"])
@@ -116,14 +111,15 @@ async def test_the_cache_equals_the_cluster_across_an_outage(control_plane, refu
         assert len(informer) == 5
 
         delete(control_plane, namespace, "web-0")
-        await until(lambda: len(informer) == 4)
+        await until(lambda: len(informer) == 4, "the deleted pod is gone")
         line.is_down.set()
         delete(control_plane, namespace, "web-1")
         delete(control_plane, namespace, "web-2")
         write(control_plane, namespace, "web-2", "1500m")
-        await until(lambda: informer.counters.failures > 0)
+        await until(lambda: informer.counters.failures, "the outage is noticed")
         line.is_down.clear()
-        await until(lambda: cpu_of(informer, Key(namespace, "web-2")) == "1500m")
+        changed = Key(namespace, "web-2")
+        await until(lambda: cpu_of(informer, changed) == "1500m", "the new pod is seen")
         page = await client.list(PODS, query)
         running.cancel()
         await asyncio.wait([running])

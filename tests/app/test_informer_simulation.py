@@ -9,9 +9,9 @@ import asyncio
 import pytest
 
 from bursar.app.cluster.ports import ExpiredError, Key, UnavailableError
-from support.informer_session import following
-from support.machine_time import run
-from support.scripted_cluster import CALM, ScriptedCluster, Weather, seeded
+from support.cluster.audited_informer import following
+from support.cluster.scripted_cluster import CALM, ScriptedCluster, Weather, seeded
+from support.virtual_time import run
 
 pytestmark = pytest.mark.slow
 

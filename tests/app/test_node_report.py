@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from bursar.app.reports.node import node_report
-from support.raw_objects import as_node, as_pod
+from support.builders.manifests import pod_manifest
+from support.builders.pods import texts
+from support.builders.random_objects import as_node, as_pod
 
 ROOM = {"cpu": "4", "memory": "12Gi", "pods": "110"}
 
@@ -15,32 +17,13 @@ def a_node(**status: Any) -> dict[str, Any]:
 
 
 def a_pod(name: str = "web", namespace: str = "default", **changes: Any) -> dict[str, Any]:
-    """A pod on node `n` with one container that requests 1 cpu; `changes` replace those."""
-    spec = {
-        "nodeName": changes.get("node", "n"),
-        "containers": [
-            {
-                "name": "main",
-                "resources": {
-                    "requests": changes.get("requests", {"cpu": "1"}),
-                    "limits": changes.get("limits", {}),
-                },
-            }
-        ],
-    }
-    return {
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": spec,
-        "status": changes.get("status", {"phase": "Running"}),
-    }
+    """A running pod on node `n` that requests 1 cpu, but for the changes."""
+    usual = {"node": "n", "phase": "Running", "requests": "cpu=1", "container": "main"}
+    return pod_manifest(f"{namespace}/{name}", **usual | changes)
 
 
 def report(node: dict[str, Any], *pods: dict[str, Any]):
     return node_report(as_node(node), [as_pod(pod) for pod in pods])
-
-
-def texts(amounts) -> dict[str, str]:
-    return {name: str(amount) for name, amount in amounts.items()}
 
 
 def totals(node: dict[str, Any], *pods: dict[str, Any]) -> dict[str, tuple[str, int | None]]:
@@ -53,11 +36,11 @@ def totals(node: dict[str, Any], *pods: dict[str, Any]) -> dict[str, tuple[str, 
 def test_pods_elsewhere_and_pods_that_ended_do_not_count():
     pods = [
         a_pod("here"),
-        a_pod("starting", status={"phase": "Pending"}),
+        a_pod("starting", phase="Pending"),
         a_pod("elsewhere", node="other"),
         a_pod("unassigned", node=""),
-        a_pod("done", status={"phase": "Succeeded"}),
-        a_pod("failed", status={"phase": "Failed"}),
+        a_pod("done", phase="Succeeded"),
+        a_pod("failed", phase="Failed"),
     ]
 
     assert [pod.name for pod in report(a_node(), *pods).pods] == ["here", "starting"]
@@ -77,7 +60,7 @@ def test_pods_come_in_the_order_of_their_keys_in_etcd():
 
 
 def test_a_row_names_cpu_and_memory_first_and_always():
-    pod = a_pod(requests={"ephemeral-storage": "1Gi", "cpu": "500m"})
+    pod = a_pod(requests="ephemeral-storage=1Gi cpu=500m")
 
     (line,) = report(a_node(), pod).pods
 
@@ -90,7 +73,7 @@ def test_a_row_names_cpu_and_memory_first_and_always():
 
 
 def test_shares_are_cut_towards_zero_and_cpu_is_divided_in_thousandths():
-    pod = a_pod(requests={"cpu": "1999m", "memory": "1Gi"}, limits={"cpu": "9", "memory": "2Gi"})
+    pod = a_pod(requests="cpu=1999m memory=1Gi", limits="cpu=9 memory=2Gi")
 
     (line,) = report(a_node(), pod).pods
 
@@ -99,7 +82,7 @@ def test_shares_are_cut_towards_zero_and_cpu_is_divided_in_thousandths():
 
 
 def test_a_share_of_more_memory_than_fits_in_thousandths_is_right():
-    pod = a_pod(requests={"memory": "5P"})
+    pod = a_pod(requests="memory=5P")
 
     assert totals(a_node(allocatable={"memory": "10P"}), pod)["memory"] == ("5P", 50)
 
@@ -122,7 +105,7 @@ def test_shares_are_of_capacity_where_nothing_is_allocatable():
 
 def test_totals_name_hugepages_before_other_resources_and_never_pods():
     room = {"z.io/x": "1", "hugepages-2Mi": "2Gi", "a.io/x": "4", "hugepages-1Gi": "0", **ROOM}
-    pods = [a_pod(str(n), requests={"a.io/x": "1", "hugepages-2Mi": "512Mi"}) for n in range(2)]
+    pods = [a_pod(str(n), requests="a.io/x=1 hugepages-2Mi=512Mi") for n in range(2)]
 
     assert totals(a_node(allocatable=room), *pods) == {
         "cpu": ("0", 0),
@@ -136,12 +119,12 @@ def test_totals_name_hugepages_before_other_resources_and_never_pods():
 
 
 def test_a_resource_the_node_does_not_offer_is_missing_from_the_totals():
-    assert "nvidia.com/gpu" not in totals(a_node(), a_pod(requests={"nvidia.com/gpu": "1"}))
+    assert "nvidia.com/gpu" not in totals(a_node(), a_pod(requests="nvidia.com/gpu=1"))
 
 
 def test_during_a_resize_rows_and_free_count_the_status_but_totals_do_not():
     granted = {"name": "main", "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "4"}}}
-    pod = a_pod(limits={"cpu": "2"}, status={"phase": "Running", "containerStatuses": [granted]})
+    pod = a_pod(limits="cpu=2") | {"status": {"phase": "Running", "containerStatuses": [granted]}}
 
     made = report(a_node(), pod)
 
@@ -153,7 +136,7 @@ def test_during_a_resize_rows_and_free_count_the_status_but_totals_do_not():
 
 def test_what_is_free_is_exact_and_ends_with_the_pods():
     room = {**ROOM, "memory": "7474992Ki", "nvidia.com/gpu": "8"}
-    pod = a_pod(requests={"cpu": "680m", "memory": "920Mi", "nvidia.com/gpu": "3"})
+    pod = a_pod(requests="cpu=680m memory=920Mi nvidia.com/gpu=3")
 
     free = report(a_node(allocatable=room), pod).free
 
@@ -174,7 +157,7 @@ def test_what_is_free_is_never_negative_and_only_told_of_what_the_node_offers(ro
 
 
 def test_pods_without_a_node_wait_and_are_told_what_this_one_lacks_for_them():
-    small, large = a_pod("small"), a_pod("large", requests={"cpu": "9", "example.com/foo": "1"})
+    small, large = a_pod("small"), a_pod("large", requests="cpu=9 example.com/foo=1")
     for pod in (small, large):
         del pod["spec"]["nodeName"]
 

@@ -1,38 +1,31 @@
 """The cluster at a glance."""
 
+from typing import Any
+
 import pytest
 
 from bursar.app.reports.overview import PodState, overview, state_of
-from support.raw_objects import as_node, as_pod
+from support.builders.manifests import node_manifest, pod_manifest
+from support.builders.random_objects import as_node, as_pod
 
 READY = [{"type": "Ready", "status": "True"}]
 
 
-def a_node(name: str, *, conditions: list[dict] = READY, **allocatable: str):
-    offered = {"cpu": "4", "memory": "8Gi", "pods": "10", **allocatable}
-    status = {"capacity": offered, "allocatable": offered, "conditions": conditions}
-    return as_node({"metadata": {"name": name}, "status": status})
-
-
-def a_pod(name: str, *, node: str = "", phase: str = "Pending", cpu: str = "1", **spec: object):
-    return as_pod(
-        {
-            "metadata": {"name": name, "namespace": "d"},
-            "spec": {
-                "nodeName": node,
-                "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
-                **spec,
-            },
-            "status": {"phase": phase},
-        }
+def a_node(name: str, amounts: str = "", conditions: list[dict] = READY):
+    return as_node(
+        node_manifest(name, f"cpu=4 memory=8Gi pods=10 {amounts}", conditions=conditions)
     )
+
+
+def a_pod(name: str, *gates: str, requests: str = "cpu=1", phase: str = "Pending", **more: Any):
+    return as_pod(pod_manifest(f"d/{name}", *gates, requests=requests, phase=phase, **more))
 
 
 @pytest.mark.parametrize(
     ("pod", "state"),
     [
         (a_pod("a"), PodState.WAITING),
-        (a_pod("a", schedulingGates=[{"name": "x/hold"}]), PodState.GATED),
+        (a_pod("a", "x/hold"), PodState.GATED),
         (a_pod("a", node="n"), PodState.STARTING),
         (a_pod("a", node="n", phase="Running"), PodState.RUNNING),
         (a_pod("a", node="n", phase="Succeeded"), PodState.SUCCEEDED),
@@ -44,9 +37,9 @@ def test_every_pod_is_in_one_state(pod, state):
 
 
 def test_nodes_are_told_with_what_is_requested_on_them_and_what_is_full():
-    pods = [a_pod("a", node="n1", phase="Running", cpu="3700m"), a_pod("b", node="n2", cpu="1")]
+    pods = [a_pod("a", node="n1", phase="Running", requests="cpu=3700m"), a_pod("b", node="n2")]
 
-    seen = overview([a_node("n2"), a_node("n1", **{"example.com/foo": "0"})], pods)
+    seen = overview([a_node("n2"), a_node("n1", "example.com/foo=0")], pods)
 
     first, second = seen.nodes
     assert (first.name, second.name) == ("n1", "n2")
@@ -61,19 +54,13 @@ def test_nodes_are_told_with_what_is_requested_on_them_and_what_is_full():
 
 
 def test_who_waits_is_listed_by_priority_with_what_the_scheduler_or_the_gate_says():
-    refused = as_pod(
-        {
-            "metadata": {"name": "low", "namespace": "d"},
-            "status": {
-                "phase": "Pending",
-                "conditions": [
-                    {"type": "Ready", "status": "False"},
-                    {"type": "PodScheduled", "status": "False", "message": "0/1 nodes"},
-                ],
-            },
-        }
-    )
-    gated = a_pod("held", schedulingGates=[{"name": "x/hold"}])
+    conditions = [
+        {"type": "Ready", "status": "False"},
+        {"type": "PodScheduled", "status": "False", "message": "0/1 nodes"},
+    ]
+    status = {"phase": "Pending", "conditions": conditions}
+    refused = as_pod(pod_manifest("d/low") | {"status": status})
+    gated = a_pod("held", "x/hold")
 
     seen = overview([], [refused, gated, a_pod("new"), a_pod("high", priority=7)])
 

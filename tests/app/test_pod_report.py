@@ -1,7 +1,7 @@
 """The pod report: what a pod counts for and why, put together from one defaulted pod."""
 
 from bursar.app.reports.pod import pod_report
-from support.raw_objects import as_node, as_pod
+from support.builders.random_objects import as_node, as_pod
 
 
 def raw(containers: list[dict], **rest: object) -> dict:

@@ -8,8 +8,8 @@ import pytest
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
-from support.machine_time import run
-from support.quota_scene import a_scene, on_scene
+from support.quota.books_of_a_cluster import a_scene, on_scene
+from support.virtual_time import run
 
 COPY = Key("blue", "wide")
 

@@ -22,35 +22,19 @@ from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.sources import EVERY_KIND
 from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
+from support.builders.manifests import arq_manifest, namespace_manifest, pod_manifest
 
 TEXT = "exceeded quota: limits, requested: pods=1, used: pods=1, limited: pods=1; missing: pods=1"
 LEASE = Key("aaq", "aaq-controller")
 TARGETING = Targeting(own_namespace="aaq")
 
 
-def namespace(name, **labels):
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-
-
 def quota(name="limits", **hard):
-    return {
-        "apiVersion": "aaq.kubevirt.io/v1alpha1",
-        "kind": "ApplicationAwareResourceQuota",
-        "metadata": {"name": name, "namespace": "team"},
-        "spec": {"hard": hard},
-    }
+    return arq_manifest(f"team/{name}", hard)
 
 
 def pod(name, *gates):
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "team"},
-        "spec": {
-            "schedulingGates": [{"name": gate} for gate in (GATE, *gates)],
-            "containers": [{"name": "c", "image": "i"}],
-        },
-    }
+    return pod_manifest(f"team/{name}", GATE, *gates)
 
 
 @pytest.fixture
@@ -59,7 +43,11 @@ async def world():
     cluster = MemoryCluster(clock, source=random.Random(5))  # noqa: S311 - repeatable
     await load_manifests(
         cluster,
-        [*crd_documents(), namespace("aaq"), namespace("team", **{GATING_LABEL: ""})],
+        [
+            *crd_documents(),
+            namespace_manifest("aaq"),
+            namespace_manifest("team", **{GATING_LABEL: ""}),
+        ],
     )
     return cluster, clock
 

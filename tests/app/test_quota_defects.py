@@ -36,9 +36,9 @@ from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.releases import ReleaseOutcome
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
-from support.machine_time import MachineClock, run
-from support.pod_notation import parsed
-from support.quota_notation import a_namespace, a_quota, a_row, running
+from support.builders.pods import parsed
+from support.builders.quota_books import a_namespace, a_quota, a_row, running
+from support.virtual_time import MachineClock, run
 
 HOME = "aaq"
 TEAM = "team-a"

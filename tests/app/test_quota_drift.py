@@ -7,9 +7,9 @@ from bursar.app.cluster.ports import Clock
 from bursar.app.cluster.time_limit import end
 from bursar.app.quota.drift import COUNT_SECONDS, PAUSE_PER_WORK, PAUSE_SECONDS, DriftCheck
 from bursar.core.quota.names import Unit
-from support.machine_time import run
-from support.quota_loop_scene import HOME, QuotaLoopScene, a_quota_loop
-from support.quota_notation import a_key
+from support.builders.quota_books import a_key
+from support.quota.quota_loop import HOME, QuotaLoopScene, a_quota_loop
+from support.virtual_time import run
 
 NONE = {Unit.BYTES: "0", Unit.CORE: "0", Unit.COUNT: "0"}
 

@@ -1,6 +1,7 @@
 """Lifting a gate: every answer of the API server, and every missing one, has one meaning."""
 
 import asyncio
+import gc
 import random
 
 import pytest
@@ -148,6 +149,29 @@ async def test_whoever_leads_no_longer_writes_no_more():
 
     assert result is None
     assert len(server.bodies) == 1
+
+
+async def test_a_write_that_fails_after_the_work_is_cancelled_leaves_no_traceback_behind():
+    clock, forgotten = VirtualClock(), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: forgotten.append(context))
+    lifter = GateLifter(
+        Server(clock, UnavailableError("no answer within 3 s")),
+        clock,
+        random=random.Random(1),  # noqa: S311 - a run must be repeatable
+        may_write=lambda: True,
+        write_seconds=3.0,
+    )
+    lifting = asyncio.create_task(lifter.lift(ROW))
+    await clock.advance(0.05)
+    lifting.cancel()
+    await clock.advance(1)
+    await asyncio.wait((lifting,))
+    await lifter.close()
+    del lifting, lifter
+    await clock.advance(10)
+    gc.collect()
+
+    assert forgotten == []
 
 
 async def test_a_write_under_way_is_waited_for_when_the_work_is_cancelled():

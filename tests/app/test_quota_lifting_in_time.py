@@ -5,8 +5,8 @@ from random import Random
 
 from bursar.app.cluster.ports import Key, Patch, Resource
 from bursar.app.quota.lifting import GateLifter
-from support.machine_time import MachineClock, run
-from support.quota_notation import a_row
+from support.builders.quota_books import a_row
+from support.virtual_time import MachineClock, run
 
 
 class Recorder:

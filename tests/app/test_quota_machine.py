@@ -18,9 +18,7 @@ from bursar.core.model.pod_row import Deletion
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Order
 from bursar.core.quota.releases import ReleaseOutcome
-from support.quota_auditor import ENDED, is_in_use
-from support.quota_leader import KINDS, Leader, Lift, Resize
-from support.quota_notation import (
+from support.builders.quota_books import (
     GATED,
     UNGATED,
     a_namespace,
@@ -29,7 +27,9 @@ from support.quota_notation import (
     changed,
     with_facts,
 )
-from support.quota_world import HANDOVER_S, LANDING_S, RESIZE_S, REST_S, World
+from support.quota.naive_count import ENDED, is_in_use
+from support.quota.simulated_cluster import HANDOVER_S, LANDING_S, RESIZE_S, REST_S, World
+from support.quota.simulated_leader import KINDS, Leader, Lift, Resize
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ from bursar.app.quota.managed import Action, action_for, managed_spec
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind
 from bursar.core.quota.reported import QuotaObject
 from bursar.core.quota.scopes import ScopeRule
-from support.machine_time import run
-from support.pod_notation import parsed
-from support.quota_scene import a_scene, on_scene
+from support.builders.pods import parsed
+from support.quota.books_of_a_cluster import a_scene, on_scene
+from support.virtual_time import run
 
 KEY = Key("blue", "q")
 NAME = "q-non-schedulable-resources-managed-rq-x"

@@ -11,8 +11,8 @@ from bursar.core.quota.quota import GATE, Quota, QuotaKind
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.reported import QuotaObject
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
-from support.pod_notation import a_pod, main, parsed, texts
-from support.quota_notation import UNGATED, a_quota, a_row
+from support.builders.pods import a_pod, main, parsed, texts
+from support.builders.quota_books import UNGATED, a_quota, a_row
 
 NOW_S = 1_000_000
 TARGETING = Targeting(own_namespace="aaq")

@@ -8,8 +8,8 @@ from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.app.quota.resize import STALE_SECONDS_MAX, ResizeService, staleness_problem
 from bursar.core.quota.refusal import Reason, explanation
-from support.machine_time import run
-from support.quota_loop_scene import HOME, QuotaLoopScene, a_quota_loop
+from support.quota.quota_loop import HOME, QuotaLoopScene, a_quota_loop
+from support.virtual_time import run
 
 
 def asked_by(scene: QuotaLoopScene) -> ResizeService:

@@ -15,8 +15,8 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.cluster.reconcile import IN_FLIGHT_MAX
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
-from support.machine_time import run
-from support.quota_scene import a_scene, on_scene
+from support.quota.books_of_a_cluster import a_scene, on_scene
+from support.virtual_time import run
 
 QUOTA = Key("blue", "q")
 

@@ -12,8 +12,18 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "bursar"
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 60  # without the docstring
+FOLDER_MODULES_MAX = 16
+SUPPORT_MODULES_MAX = 12
+CROWDED = {"adapters": 19, "adapters/kube": 20, "core/model": 17}
+"""Folders that hold more modules than allowed. They may shrink, and then leave this list."""
+MAY_SLEEP = ("tests/support/until.py", "tests/support/quota/installed_aaq.py", "tests/integration/")
+"""The one place where tests wait by the clock, and those that do not use it yet."""
 BANNED_STEMS = {"utils", "util", "helpers", "common", "misc", "base", "manager"}
 FILES = sorted(SOURCE.rglob("*.py"))
+SUPPORT = ROOT / "tests" / "support"
+PACKAGES = sorted(
+    path.parent for path in (*FILES, *SUPPORT.rglob("*.py")) if path.stem == "__init__"
+)
 CORE_FILES = [path for path in FILES if "core" in path.relative_to(SOURCE).parts]
 
 
@@ -38,7 +48,11 @@ def functions(tree: ast.Module) -> Iterator[tuple[str, int]]:
             yield node.name, lines
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", [*FILES, *sorted(SUPPORT.rglob("*.py"))], ids=named)
 def test_file_is_tidy(path):
     text = path.read_text()
     tree = ast.parse(text)
@@ -49,7 +63,31 @@ def test_file_is_tidy(path):
     assert [f for f in functions(tree) if f[1] > FUNCTION_LINES_MAX] == []
 
 
-@pytest.mark.parametrize("path", CORE_FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+@pytest.mark.parametrize("package", PACKAGES, ids=named)
+def test_package_says_in_one_sentence_what_it_holds(package):
+    text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+
+    assert re.fullmatch(r"[^\n]+\.", text), "one line, one sentence"
+    assert not re.search(r"[.!?] [A-Z]", text), "one sentence, not two"
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=named)
+def test_folder_holds_no_more_modules_than_a_person_can_keep_in_mind(package):
+    modules = [path for path in package.glob("*.py") if path.stem != "__init__"]
+    is_support = package.is_relative_to(SUPPORT)
+    most = SUPPORT_MODULES_MAX if is_support else FOLDER_MODULES_MAX
+    allowed = most if is_support else CROWDED.get(str(package.relative_to(SOURCE)), most)
+
+    assert len(modules) <= allowed, "make a room for some of them"
+
+
+def test_every_folder_of_python_files_is_a_package():
+    folders = {path.parent for path in (*FILES, *SUPPORT.rglob("*.py"))}
+
+    assert folders == set(PACKAGES)
+
+
+@pytest.mark.parametrize("path", CORE_FILES, ids=named)
 def test_core_knows_no_float(path):
     nodes = list(ast.walk(ast.parse(path.read_text())))
 
@@ -61,7 +99,7 @@ def test_core_knows_no_float(path):
 
 def test_tests_and_tools_are_short_too():
     long = {
-        str(path.relative_to(ROOT)): count
+        named(path): count
         for path in tracked("tests/*.py", "tools/*.py", "benchmarks/*.py", "*.go")
         if (count := path.read_text().count("\n")) > FILE_LINES_MAX
     }
@@ -74,7 +112,7 @@ def test_no_mocks_anywhere():
         r"^\s*(?:from|import) (?:unittest\.mock|mock)\b|\bmonkeypatch\b", re.MULTILINE
     )
     users = [
-        str(path.relative_to(ROOT))
+        named(path)
         for path in tracked("tests/*.py", "src/*.py", "benchmarks/*.py")
         if path != Path(__file__) and banned.search(path.read_text())
     ]
@@ -82,13 +120,24 @@ def test_no_mocks_anywhere():
     assert users == []
 
 
+def test_tests_wait_for_conditions_and_not_for_the_clock():
+    """`until` and `until_sync` of tests/support/until.py wait, and say what for."""
+    sleepers = [
+        named(path)
+        for path in tracked("tests/*.py")
+        if "time.sleep(" in path.read_text() and path != Path(__file__)
+    ]
+
+    assert [name for name in sleepers if not name.startswith(MAY_SLEEP)] == []
+
+
 def test_pinned_files_name_no_place_to_download_from():
     """Packages come from whatever registry the machine is set up with."""
     pinned = tracked("requirements", "controlplane/go.mod", "controlplane/go.sum")
-    named = [str(path.relative_to(ROOT)) for path in pinned if "://" in path.read_text()]
+    naming = [named(path) for path in pinned if "://" in path.read_text()]
 
     assert pinned
-    assert named == []
+    assert naming == []
 
 
 def test_every_requirement_is_pinned_with_a_hash():

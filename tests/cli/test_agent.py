@@ -24,9 +24,9 @@ from bursar.cli.processes.agent import agent
 from bursar.cli.processes.agent_options import agent_options, settings_from
 from bursar.core.devices.resolve import Trust
 from bursar.entry.processes import ComposedProcesses
-from support.agent_process import AgentProcess, pods_port
-from support.command_line import run_bursar
+from support.devices.agent import AgentProcess, pods_port
 from support.log_lines import messages
+from support.processes.command_line import run_bursar
 from support.waiting import until
 
 LIST = "/v1.PodResourcesLister/List"

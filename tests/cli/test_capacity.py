@@ -4,7 +4,6 @@ import http.client
 import json
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 
@@ -14,8 +13,9 @@ from click.testing import CliRunner
 from bursar.cli.capacity.capacity import capacity
 from bursar.cli.exit_codes import BadInputError
 from controlplane import ControlPlane
-from support.command_line import Ran, run_bursar
-from support.kubectl import try_kubectl
+from support.processes.command_line import Ran, run_bursar
+from support.processes.kubectl import try_kubectl
+from support.until import until_sync
 
 FOO = "example.com/foo"
 VM = "kata.peerpods.io/vm"
@@ -125,8 +125,7 @@ class Town:
         self.make(f"{group}ybindings", {"metadata": {"name": name}, "spec": bound})
         change = '{"metadata": {"annotations": {"bursar.io/capacity": "{}"}}}'
         patch = ("patch", "node", node, "--subresource=status", "--dry-run=server", "-p", change)
-        while try_kubectl(self.plane, *patch).code == 0:
-            time.sleep(0.1)
+        until_sync(lambda: try_kubectl(self.plane, *patch).code, "the policy is in force")
 
     def put_pod(self, name: str) -> None:
         amounts = {FOO: "1"}

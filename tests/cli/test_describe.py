@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.command_line import run_bursar
+from support.processes.command_line import run_bursar
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 POD = """

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command_line import run_bursar
+from support.processes.command_line import run_bursar
 
 MANIFESTS = """
 apiVersion: v1

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.agent_process import annotated_pod
-from support.command_line import run_bursar
+from support.devices.agent import annotated_pod
+from support.processes.command_line import run_bursar
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "devices"
 KUBELET = EXAMPLES / "kubelet" / "node-a.json"

@@ -11,8 +11,8 @@ import pytest
 from assets import ensure
 from cli.test_manifests import printed
 from cli.test_peerpod import run
-from support.nasty_texts import NASTY
-from support.peerpod_notation import a_peer_pod, main
+from support.builders.peer_pods import a_peer_pod, main
+from support.faults.ambiguous_yaml import NASTY
 
 pytestmark = pytest.mark.integration
 

@@ -4,7 +4,7 @@ import json
 
 from bursar.app.reports.node import node_report
 from bursar.cli.reports.node_document import as_dict
-from support.raw_objects import as_node, as_pod
+from support.builders.random_objects import as_node, as_pod
 
 NODE = {
     "metadata": {"name": "n"},

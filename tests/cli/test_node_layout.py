@@ -9,7 +9,7 @@ import yaml
 
 from bursar.app.reports.node import NodeReport, node_report
 from bursar.cli.reports.node_layout import describe_node, still_fits, waiting_pods
-from support.raw_objects import as_node, as_pod
+from support.builders.random_objects import as_node, as_pod
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "node-pool.yaml"

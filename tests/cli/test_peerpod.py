@@ -14,8 +14,8 @@ from bursar.adapters.memory.objects.patches import json_patched
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.peerpods.peerpod import peerpod
 from bursar.wire.documents.stream import read_documents
-from support.nasty_texts import NASTY
-from support.peerpod_notation import KATA, ONE_VM, RECORD, a_peer_pod, main
+from support.builders.peer_pods import KATA, ONE_VM, RECORD, a_peer_pod, main
+from support.faults.ambiguous_yaml import NASTY
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "peerpods"
 POD = str(EXAMPLES / "pod.yaml")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cli.test_peerpod import run
-from support.peerpod_notation import RECORD, a_peer_pod, main
+from support.builders.peer_pods import RECORD, a_peer_pod, main
 
 NUMBERS = [
     *("12345678901234567890123", "9007199254740993", "18446744073709551616", "-1", "0"),

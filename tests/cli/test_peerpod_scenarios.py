@@ -15,7 +15,7 @@ from bursar.adapters.files.peerpods import read_catalogue
 from bursar.cli.peerpods.options import catalogue_options, sizing_options
 from bursar.cli.processes.webhook import peer_pod_settings
 from cli.test_peerpod import EXAMPLES, chosen, run
-from support.peerpod_notation import KATA, a_peer_pod, main
+from support.builders.peer_pods import KATA, a_peer_pod, main
 
 IBM = """
 instanceTypes:

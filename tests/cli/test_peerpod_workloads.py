@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cli.test_peerpod import a_list, chosen, run
-from support.peerpod_notation import a_peer_pod, main
+from support.builders.peer_pods import a_peer_pod, main
 
 CATALOGUE = """
 instanceTypes:

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 import yaml
 
-from support.command_line import COMMAND, run_bursar
+from support.processes.command_line import COMMAND, run_bursar
 
 NO_SUFFIX = "beyond 999E there is no suffix, and Kubernetes prints none"
 

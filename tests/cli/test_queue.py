@@ -4,64 +4,41 @@ import json
 
 import pytest
 
-from support.command_line import run_bursar
+from support.builders.manifests import arq_manifest, namespace_manifest, pod_manifest
+from support.processes.command_line import run_bursar
 
-NAMESPACE = """
-apiVersion: v1
-kind: Namespace
-metadata: {{name: {name}, labels: {{{label}: ""}}}}
-"""
-QUOTA = """
-apiVersion: aaq.kubevirt.io/v1alpha1
-kind: ApplicationAwareResourceQuota
-metadata: {{name: {name}, namespace: {namespace}}}
-spec: {{hard: {{memory: {hard}}}}}
-"""
-POD = """
-apiVersion: v1
-kind: Pod
-metadata: {{name: {name}, namespace: {namespace}, creationTimestamp: "{created}"}}
-spec:
-  priority: {priority}
-  schedulingGates: [{gates}]
-  containers: [{{name: c, image: i, resources: {{requests: {{memory: {memory}}}}}}}]
-"""
-GATE = "{name: ApplicationAwareQuotaGate}"
-GATING = "application-aware-quota/enable-gating"
+GATE = "ApplicationAwareQuotaGate"
+GATED = {"application-aware-quota/enable-gating": ""}
 FUTURE = "2999-01-01T00:00:00Z"
 """Patience has not ended for pods that are not created yet, so small ones may pass."""
 
 
-def a_namespace(name, label=GATING):
-    return NAMESPACE.format(name=name, label=label)
+def a_pod(where, memory, *gates, created=FUTURE, priority=0):
+    facts = {"metadata": {"creationTimestamp": created}, "priority": priority}
+    return pod_manifest(where, *gates, requests=f"memory={memory}", **facts)
 
 
-def a_pod(place, memory, *, gates=GATE, priority=0, created=FUTURE):
-    namespace, name = place.split("/")
-    facts = {"gates": gates, "priority": priority, "created": created}
-    return POD.format(namespace=namespace, name=name, memory=memory, **facts)
-
-
-def a_quota(place, hard):
-    namespace, name = place.split("/")
-    return QUOTA.format(namespace=namespace, name=name, hard=hard)
+def a_quota(where, memory):
+    return arq_manifest(where, {"memory": memory})
 
 
 SCENE = [
-    *(a_namespace(name) for name in ("shop", "lab")),
+    *(namespace_manifest(name, **GATED) for name in ("shop", "lab")),
     a_quota("shop/team-a", "1Gi"),
-    a_pod("shop/runs", "624Mi", gates=""),
-    a_pod("shop/fits", "10Mi", priority=1),
-    a_pod("shop/first", "490Mi"),
-    a_pod("shop/second", "500Mi"),
-    a_pod("shop/third", "2Gi"),
-    a_pod("shop/two-gates", "1Mi", gates=f"{GATE}, {{name: theirs}}"),
-    a_pod("lab/free", "1Mi"),
+    a_pod("shop/runs", "624Mi"),
+    a_pod("shop/fits", "10Mi", GATE, priority=1),
+    a_pod("shop/first", "490Mi", GATE),
+    a_pod("shop/second", "500Mi", GATE),
+    a_pod("shop/third", "2Gi", GATE),
+    a_pod("shop/two-gates", "1Mi", GATE, "theirs"),
+    a_pod("lab/free", "1Mi", GATE),
 ]
 
 
 def queued(*arguments, scene=SCENE):
-    return run_bursar("queue", "-f", "-", *arguments, stdin="---\n".join(scene).encode())
+    return run_bursar(
+        "queue", "-f", "-", *arguments, stdin="\n---\n".join(map(json.dumps, scene)).encode()
+    )
 
 
 def listed(*arguments, scene=SCENE):
@@ -141,7 +118,7 @@ def test_a_namespace_narrows_what_is_shown_and_not_the_positions():
 
 
 def test_a_pod_that_does_not_say_when_it_was_created_has_no_age():
-    scene = [a_namespace("shop"), a_pod("shop/p", "1Mi").replace(f'"{FUTURE}"', "null")]
+    scene = [namespace_manifest("shop", **GATED), a_pod("shop/p", "1Mi", GATE, created=None)]
 
     assert listed(scene=scene)[0]["created"] is None
     assert "<unknown>" in queued(scene=scene).out
@@ -157,19 +134,19 @@ def test_a_pod_that_does_not_say_when_it_was_created_has_no_age():
     ids=str,
 )
 def test_pods_are_held_back_where_the_selector_says(arguments, reason):
-    scene = [a_namespace("x", "team"), a_quota("x/q", "1Mi"), a_pod("x/p", "2Mi")]
+    scene = [namespace_manifest("x", team=""), a_quota("x/q", "1Mi"), a_pod("x/p", "2Mi", GATE)]
 
     assert [pod["reason"] for pod in listed(*arguments, scene=scene)] == [reason]
 
 
 def test_a_namespace_nobody_describes_holds_its_pods_back():
-    scene = [a_quota("x/q", "1Mi"), a_pod("x/p", "2Mi")]
+    scene = [a_quota("x/q", "1Mi"), a_pod("x/p", "2Mi", GATE)]
 
     assert [pod["reason"] for pod in listed(scene=scene)] == ["QuotaTooSmall"]
 
 
 def test_where_nobody_waits_that_is_said_and_the_document_is_empty():
-    scene = [a_namespace("shop"), a_pod("shop/runs", "1Mi", gates="")]
+    scene = [namespace_manifest("shop", **GATED), a_pod("shop/runs", "1Mi")]
     ran = queued("-n", "shop", scene=scene)
 
     assert (ran.code, ran.out) == (0, "")

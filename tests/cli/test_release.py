@@ -25,8 +25,9 @@ from bursar.app.quota.force_release import (
 )
 from bursar.core.quota.quota import GATE
 from bursar.wire.model.pod_row import PodRowDecoder
-from support.command_line import run_bursar
-from support.machine_time import MachineClock, run
+from support.builders.manifests import pod_manifest
+from support.processes.command_line import run_bursar
+from support.virtual_time import MachineClock, run
 
 FOREIGN = "example.com/licence"
 
@@ -89,16 +90,6 @@ class Meddler:
         return done
 
 
-def a_pod(name: str, *gates: str) -> dict:
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "containers": [{"name": "c", "image": "i"}],
-            "schedulingGates": [{"name": gate} for gate in gates],
-        },
-    }
-
-
 def with_pods(*names: str):
     """Play a test on a cluster with pods at the gate."""
 
@@ -107,7 +98,7 @@ def with_pods(*names: str):
             cluster = MemoryCluster(MachineClock(), source=Random(1))  # noqa: S311 - a seed
             await cluster.create(NAMESPACES, {"metadata": {"name": "a"}})
             for name in names:
-                await cluster.create(PODS, a_pod(name, GATE), namespace="a")
+                await cluster.create(PODS, pod_manifest(name, GATE), namespace="a")
             await test(Meddler(cluster))
 
         def wrapper() -> None:
@@ -121,8 +112,8 @@ def with_pods(*names: str):
 
 @with_pods("p")
 async def test_only_our_gate_is_taken_and_only_from_those_that_have_it(meddler):
-    await meddler.cluster.create(PODS, a_pod("two", FOREIGN, GATE), namespace="a")
-    await meddler.cluster.create(PODS, a_pod("theirs", FOREIGN), namespace="a")
+    await meddler.cluster.create(PODS, pod_manifest("two", FOREIGN, GATE), namespace="a")
+    await meddler.cluster.create(PODS, pod_manifest("theirs", FOREIGN), namespace="a")
 
     done = await meddler.let_go()
 
@@ -183,7 +174,9 @@ async def test_a_pod_recreated_under_the_same_name_is_another_one_and_goes_as_we
     async def recreate(key: Key) -> None:
         if meddler.writes == 1:
             await meddler.cluster.delete(PODS, key, grace_seconds=0)
-            await meddler.cluster.create(PODS, a_pod(key.name, GATE), namespace=key.namespace)
+            await meddler.cluster.create(
+                PODS, pod_manifest(key.name, GATE), namespace=key.namespace
+            )
 
     meddler.before_write = recreate
 

@@ -8,7 +8,7 @@ import pytest
 from bursar import __version__
 from bursar.cli.front_page import VERBS, front_page
 from bursar.cli.root import bursar as root
-from support.command_line import COMMAND, run_bursar
+from support.processes.command_line import COMMAND, run_bursar
 
 
 def test_help_lists_every_verb_and_the_exit_codes():
@@ -27,33 +27,27 @@ def test_the_help_line_of_a_verb_is_its_own(verb):
     assert command.get_short_help_str(limit=200) == VERBS[verb][1]
 
 
-def test_the_front_page_comes_without_importing_what_it_does_not_need():
-    listing = (
-        "import sys; sys.argv = ['bursar', '--help']\n"
-        "from bursar.entry.command import main\n"
-        "main()\n"
-        "print(sorted({'click', 'rich', 'yaml', 'msgspec', 'json'} & set(sys.modules)))"
-    )
+def imported(program: str, *modules: str) -> str:
+    """Which of these modules a program has imported at its end, as Python prints a list."""
+    ending = f"import sys; print(sorted({set(modules)} & set(sys.modules)))"
     done = subprocess.run(
-        [sys.executable, "-c", listing], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"{program}\n{ending}"], capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()[-1]
+
+
+def test_the_front_page_comes_without_importing_what_it_does_not_need():
+    program = (
+        "import sys; sys.argv = ['bursar', '--help']\nfrom bursar.entry.command import main\nmain()"
     )
 
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert imported(program, "click", "rich", "yaml", "msgspec", "json") == "[]"
 
 
 def test_a_verb_is_not_paid_for_by_the_others():
-    listing = (
-        "import sys\n"
-        "from bursar.entry.command import run\n"
-        "run(['quantity', '1Gi', '-o', 'json'])\n"
-        "others = {'rich', 'yaml', 'msgspec', 'bursar.cli.reports.describe'}\n"
-        "print(sorted(others & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", listing], capture_output=True, text=True, check=True
-    )
+    program = "from bursar.entry.command import run\nrun(['quantity', '1Gi', '-o', 'json'])"
 
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert imported(program, "rich", "yaml", "msgspec", "bursar.cli.reports.describe") == "[]"
 
 
 @pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])

@@ -8,50 +8,40 @@ from click.testing import CliRunner, Result
 
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.quota.top import top
+from support.builders.manifests import a_manifest, pod_manifest
+from support.builders.pods import listed
 
-NODE = """
-apiVersion: v1
-kind: Node
-metadata: {{name: {name}}}
-status: {{capacity: {{cpu: 4, {amounts}}}}}
-"""
-POD = """
-apiVersion: v1
-kind: Pod
-metadata: {{name: {name}, namespace: shop}}
-spec:
-  nodeName: "{node}"
-  schedulingGates: [{gates}]
-  containers: [{{name: c, image: i, resources: {{limits: {{{amounts}}}}}}}]
-status: {{phase: {phase}}}
-"""
-VM = 'kata.peerpods.io/vm: "{}"'
+VM = "kata.peerpods.io/vm"
 
 
-ONE = VM.format(1)
+def a_node(name, amounts):
+    return a_manifest("v1", "Node", name, status={"capacity": listed(f"cpu=4 {amounts}")})
 
 
-def a_pod(name, node="", amounts=ONE, *, gates="", phase="Pending"):
-    return POD.format(name=name, node=node, amounts=amounts, gates=gates, phase=phase)
+def a_pod(name, *gates, limits=f"{VM}=1", phase="Pending", **more):
+    return pod_manifest(f"shop/{name}", *gates, limits=limits, phase=phase, **more)
 
 
 SCENE = [
-    NODE.format(name="n1", amounts=VM.format(10)),
-    NODE.format(name="n2", amounts=VM.format(2)),
-    NODE.format(name="plain", amounts="pods: 110"),
-    a_pod("a", "n1", phase="Running"),
-    a_pod("b", "n1"),
-    a_pod("c", "n2", phase="Succeeded"),
-    a_pod("d", "n2", phase="Running"),
+    a_node("n1", f"{VM}=10"),
+    a_node("n2", f"{VM}=2"),
+    a_node("plain", "pods=110"),
+    a_pod("a", node="n1", phase="Running"),
+    a_pod("b", node="n1"),
+    a_pod("c", node="n2", phase="Succeeded"),
+    a_pod("d", node="n2", phase="Running"),
     a_pod("waits"),
-    a_pod("gated", gates="{name: g}"),
-    a_pod("ordinary", "n1", "cpu: 1", phase="Running"),
+    a_pod("gated", "g"),
+    a_pod("ordinary", node="n1", limits="cpu=1", phase="Running"),
 ]
 
 
 def asked(*arguments: str, scene=SCENE) -> Result:
     return CliRunner().invoke(
-        top, ["peerpods", *arguments], input="---\n".join(scene), standalone_mode=False
+        top,
+        ["peerpods", *arguments],
+        input="\n---\n".join(map(json.dumps, scene)),
+        standalone_mode=False,
     )
 
 
@@ -90,7 +80,7 @@ def test_another_resource_may_be_asked_for():
 
 
 def test_cluster_without_the_resource_is_told():
-    ran = asked("-f", "-", scene=[NODE.format(name="plain", amounts="pods: 110")])
+    ran = asked("-f", "-", scene=[a_node("plain", "pods=110")])
 
     assert ran.return_value == 0
     assert (ran.stdout, ran.stderr) == ("", "bursar: no node offers kata.peerpods.io/vm\n")

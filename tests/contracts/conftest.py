@@ -19,15 +19,15 @@ import pytest
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import EVERYTHING, Key, NotFoundError, Query, Resource, WatchEvent
-from support import machine_time
-from support.fault_scene import Stage
-from support.kube_world import compact_etcd, kube_world
-from support.memory_world import memory_world
-from support.relay import Relay, dial_port
+from support import virtual_time
+from support.faults.embedded_cluster import memory_world
+from support.faults.informer_faults import Stage
+from support.faults.real_cluster import compact_etcd, kube_world
+from support.faults.relay import Relay, dial_port
+from support.until import PATIENCE_SECONDS, until
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
-PATIENCE_SECONDS = 20.0
 
 
 BOTH = ("cluster", "stage")
@@ -67,7 +67,8 @@ class Cluster:
         name = f"contract-{uuid.uuid4().hex[:10]}"
         await self.port.create(NAMESPACES, {"metadata": {"name": name}})
         if for_pods and self.is_real:
-            await self.eventually(lambda: self.exists(SERVICE_ACCOUNTS, Key(name, "default")))
+            account = Key(name, "default")
+            await until(lambda: self.exists(SERVICE_ACCOUNTS, account), f"{account} is there")
         return name
 
     async def read(self, resource: Resource, key: Key) -> dict[str, Any]:
@@ -82,12 +83,6 @@ class Cluster:
 
     async def is_gone(self, resource: Resource, key: Key) -> bool:
         return not await self.exists(resource, key)
-
-    async def eventually(self, check: Callable[[], Awaitable[bool]]) -> None:
-        """Wait for what a real cluster does in the background."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not await check():  # noqa: ASYNC110 - nobody tells us when a server is done
-                await asyncio.sleep(0.05)
 
     async def events(
         self,
@@ -123,7 +118,7 @@ async def cluster(request) -> AsyncIterator[Cluster]:
 def stage(request) -> Stage:
     """Where an informer is put to the test; on the embedded cluster, time is virtual."""
     if request.param == "memory":
-        return Stage(memory_world, machine_time.run)
+        return Stage(memory_world, virtual_time.run)
     plane = request.getfixturevalue("control_plane")
     return Stage(lambda: kube_world(plane), asyncio.run)
 
@@ -145,7 +140,7 @@ async def _memory() -> AsyncIterator[Cluster]:
 async def _kube(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     from bursar.adapters.clock import SYSTEM_CLOCK  # noqa: PLC0415
     from bursar.adapters.kube.client import KubeClient  # noqa: PLC0415 - only for this half
-    from support.kubeconfig_notation import loaded  # noqa: PLC0415
+    from support.builders.kubeconfigs import loaded  # noqa: PLC0415
 
     plane = request.getfixturevalue("control_plane")
 

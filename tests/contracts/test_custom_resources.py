@@ -18,6 +18,7 @@ from bursar.app.cluster.ports import (
     Query,
     Resource,
 )
+from support.until import until
 
 CRDS = Resource(
     "apiextensions.k8s.io",
@@ -100,7 +101,7 @@ async def defined(cluster, *, has_status=True, spec=None):
             return False
         return True
 
-    await cluster.eventually(is_served)
+    await until(is_served, f"{resource} is served")
     return Custom(cluster, await cluster.namespace(), resource)
 
 
@@ -197,5 +198,5 @@ async def test_a_kind_goes_with_its_definition(cluster):
             return True
         return False
 
-    await cluster.eventually(is_unknown)
+    await until(is_unknown, "the kind is no longer served")
     assert event.kind in {EventKind.DELETED, EventKind.MODIFIED}

@@ -17,6 +17,7 @@ from bursar.app.cluster.ports import (
     Query,
     Resource,
 )
+from support.until import until
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
@@ -194,17 +195,17 @@ async def test_what_an_object_owned_goes_with_it(cluster):
     await cluster.port.delete(CONFIG_MAPS, Key(namespace, "top"))
 
     for name in ("middle", "bottom"):
-        await cluster.eventually(
-            lambda name=name: cluster.is_gone(CONFIG_MAPS, Key(namespace, name))
-        )
+        key = Key(namespace, name)
+        await until(lambda key=key: cluster.is_gone(CONFIG_MAPS, key), f"{name} is deleted")
 
     async def has_one_owner():
         shared = await cluster.read(CONFIG_MAPS, Key(namespace, "shared"))
         return [each["name"] for each in shared["metadata"]["ownerReferences"]] == ["other"]
 
-    await cluster.eventually(has_one_owner)
+    await until(has_one_owner, "one owner is left")
     await cluster.port.delete(CONFIG_MAPS, Key(namespace, "other"))
-    await cluster.eventually(lambda: cluster.is_gone(CONFIG_MAPS, Key(namespace, "shared")))
+    shared = Key(namespace, "shared")
+    await until(lambda: cluster.is_gone(CONFIG_MAPS, shared), "what had two owners is deleted")
 
 
 async def test_a_namespace_is_emptied_before_it_goes(cluster):
@@ -232,9 +233,9 @@ async def test_a_namespace_is_emptied_before_it_goes(cluster):
         found = [json.loads(item)["metadata"] for item in page.items]
         return [each["name"] for each in found if "deletionTimestamp" in each] == ["held"]
 
-    await cluster.eventually(only_held)
+    await until(only_held, "only what has a finalizer is left")
     await merged(cluster, CONFIG_MAPS, Key(namespace, "held"), {"metadata": {"finalizers": None}})
-    await cluster.eventually(lambda: cluster.is_gone(NAMESPACES, place))
+    await until(lambda: cluster.is_gone(NAMESPACES, place), "the namespace is deleted")
 
 
 async def test_system_namespaces_stay(cluster):

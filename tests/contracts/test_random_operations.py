@@ -1,6 +1,5 @@
 """The same script of operations on both clusters, step by step: the answers are the same."""
 
-import asyncio
 import contextlib
 import os
 import uuid
@@ -13,13 +12,13 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.kinds import CRDS, NAMESPACES, SERVICE_ACCOUNTS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import AlreadyExistsError, Key, NotFoundError
-from support.kube_access import a_client, access_of
-from support.random_operations import THINGS, Side, script
+from support.cluster.access import a_client, access_of
+from support.cluster.random_operations import THINGS, Side, script
+from support.until import until
 
 FIXED_SEED = 20_260_417
 FRESH_SEED = int(os.environ.get("BURSAR_SEED") or int.from_bytes(os.urandom(4), "big"))
 LENGTH = 150
-PATIENCE_SECONDS = 20
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 DEFINITION = {
     "metadata": {"name": str(THINGS)},
@@ -54,9 +53,7 @@ async def prepared(port: Any) -> Side:
         await port.create(SERVICE_ACCOUNTS, account, namespace=namespace)
     with contextlib.suppress(AlreadyExistsError):
         await port.create(CRDS, DEFINITION)
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not await is_served(port):  # noqa: ASYNC110 - a server sets no event of ours
-            await asyncio.sleep(0.05)
+    await until(lambda: is_served(port), "the custom kind is served")
     return Side(port, namespace)
 
 

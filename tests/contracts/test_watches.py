@@ -16,6 +16,7 @@ from bursar.app.cluster.ports import (
     Resource,
     UnavailableError,
 )
+from support.until import PATIENCE_SECONDS, until
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
@@ -210,10 +211,9 @@ async def test_a_cut_watch_ends_and_loses_nothing(cluster, place):
 
     following = asyncio.ensure_future(follow())
     await place.create("a")
-    async with asyncio.timeout(10):
-        await first.wait()
+    await until(first.is_set, "the watch has told of something")
     await cluster.cut_watches()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         with contextlib.suppress(UnavailableError):
             await following
     await place.create("b")
@@ -236,7 +236,7 @@ async def test_a_cancelled_watch_leaves_no_task_behind(cluster, place):
     async def is_quiet():
         return len(asyncio.all_tasks()) <= before
 
-    await cluster.eventually(is_quiet)
+    await until(is_quiet, asyncio.all_tasks)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from bursar.core.model.cgroup.values import (
     weight_linear,
     weight_quadratic,
 )
-from support.pod_notation import parsed
+from support.builders.pods import parsed
 
 MI = 1 << 20
 GI = 1 << 30

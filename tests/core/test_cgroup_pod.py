@@ -17,7 +17,7 @@ from bursar.core.model.cgroup.pod import (
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.pod import Container, Pod
 from bursar.core.model.qos import QosClass
-from support.pod_notation import Slot, a_pod, init, main, resources, sidecar
+from support.builders.pods import Slot, a_pod, init, main, resources, sidecar
 
 MI = 1 << 20
 GI = 1 << 30

@@ -6,7 +6,7 @@ from bursar.core.placement.choice import choose, objection, scores_of
 from bursar.core.placement.filters import NOT_AMONG_NAMED, UNTOLERATED_TAINT
 from bursar.core.placement.fit import FitRules
 from bursar.core.placement.node_books import NodeBooks
-from support.pod_notation import a_pod, main, parsed
+from support.builders.pods import a_pod, main, parsed
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 

@@ -12,7 +12,7 @@ from bursar.core.model.node import Node
 from bursar.core.model.pod import NO_RESOURCES, ResourceRequirements
 from bursar.core.model.qos import QosClass, qos_class
 from bursar.core.model.quantity import Quantity
-from support.pod_notation import (
+from support.builders.pods import (
     a_pod,
     init,
     listed,
@@ -23,7 +23,7 @@ from support.pod_notation import (
     status,
     texts,
 )
-from support.raw_objects import as_pod, pods
+from support.builders.random_objects import as_pod, pods
 
 REQUESTS = {
     "limits only": (("", "cpu=1 memory=1Gi"), "cpu=1 memory=1Gi"),

@@ -22,7 +22,7 @@ from bursar.core.model.demand import (
 from bursar.core.model.names import is_pod_level
 from bursar.core.model.pod import Pod
 from bursar.core.model.quantity import Format, Quantity
-from support.pod_notation import (
+from support.builders.pods import (
     a_pod,
     init,
     listed,
@@ -32,7 +32,7 @@ from support.pod_notation import (
     sidecar,
     texts,
 )
-from support.raw_objects import as_pod, pods
+from support.builders.random_objects import as_pod, pods
 
 SUMS = {
     "a container without requests asks for nothing, whatever its limits": (

@@ -14,7 +14,7 @@ from bursar.core.model.demand import (
     pod_requests,
 )
 from bursar.core.model.pod import Condition
-from support.pod_notation import (
+from support.builders.pods import (
     a_pod,
     init,
     listed,
@@ -26,22 +26,19 @@ from support.pod_notation import (
     status,
     texts,
 )
-from support.raw_objects import as_pod, pods
+from support.builders.random_objects import as_pod, pods
 
+REFUSED = resize("Infeasible")
 RESIZES = {
     "refused: what runs counts": (
-        a_pod(
-            main("cpu=4"),
-            container_statuses=(status("c0", "cpu=2"),),
-            conditions=resize("Infeasible"),
-        ),
+        a_pod(main("cpu=4"), container_statuses=(status("c0", "cpu=2"),), conditions=REFUSED),
         "cpu=2",
     ),
     "refused: what was granted counts if it is more": (
         a_pod(
             main("cpu=6"),
             container_statuses=(status("c0", "cpu=2", allocated="cpu=4"),),
-            conditions=resize("Infeasible"),
+            conditions=REFUSED,
         ),
         "cpu=4",
     ),
@@ -84,9 +81,7 @@ RESIZES = {
     ),
     "sidecars: refused": (
         a_pod(
-            sidecar("cpu=4"),
-            init_container_statuses=(status("i0", "cpu=2"),),
-            conditions=resize("Infeasible"),
+            sidecar("cpu=4"), init_container_statuses=(status("i0", "cpu=2"),), conditions=REFUSED
         ),
         "cpu=2",
     ),
@@ -110,7 +105,7 @@ def test_the_status_is_not_looked_at_unless_asked():
     pod = a_pod(
         main("cpu=4", "cpu=5"),
         container_statuses=(status("c0", "cpu=2", "cpu=9"),),
-        conditions=resize("Infeasible"),
+        conditions=REFUSED,
     )
 
     assert texts(pod_requests(pod)) == {"cpu": "4"}
@@ -172,7 +167,7 @@ def test_a_refused_pod_level_resize_without_report_gives_no_request_but_the_limi
         main("cpu=1"),
         resources=resources("cpu=4", "cpu=5"),
         status_resources=resources(),
-        conditions=resize("Infeasible"),
+        conditions=REFUSED,
     )
 
     assert texts(pod_requests(pod, ASSIGNED)) == {"cpu": "0"}
@@ -180,7 +175,7 @@ def test_a_refused_pod_level_resize_without_report_gives_no_request_but_the_limi
 
 
 def test_pod_level_resources_without_status_keep_to_the_spec():
-    pod = a_pod(main(), resources=resources("cpu=4", "cpu=5"), conditions=resize("Infeasible"))
+    pod = a_pod(main(), resources=resources("cpu=4", "cpu=5"), conditions=REFUSED)
 
     assert texts(pod_requests(pod, ASSIGNED)) == {"cpu": "4"}
     assert texts(pod_limits(pod, ASSIGNED)) == {"cpu": "5"}

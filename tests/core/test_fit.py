@@ -21,8 +21,8 @@ from bursar.core.placement.fit import (
 )
 from bursar.core.placement.node_books import NodeBooks, pod_key
 from bursar.core.placement.vector import EMPTY, Vector, vector_of
-from support.pod_notation import a_pod, init, main, parsed, resources, texts
-from support.raw_objects import as_pod, pods
+from support.builders.pods import a_pod, init, main, parsed, resources, texts
+from support.builders.random_objects import as_pod, pods
 
 ROOM = (
     "cpu=10m memory=20 pods=32 example.com/aaa=5 ephemeral-storage=20 hugepages-2Mi=5"

@@ -5,7 +5,7 @@ import pytest
 from bursar.core.model.cgroup.oom import class_on_node, is_critical, is_node_critical, oom_score_adj
 from bursar.core.model.pod import Pod
 from bursar.core.model.qos import QosClass
-from support.pod_notation import a_pod, init, main, resources, sidecar
+from support.builders.pods import a_pod, init, main, resources, sidecar
 
 FOUR_G = 4_000_000_000
 EIGHT_G = 8_000_000_000

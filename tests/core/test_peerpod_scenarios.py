@@ -25,7 +25,15 @@ from bursar.core.peerpods.instances import (
     upstream_choice,
     upstream_order,
 )
-from support.peerpod_notation import EFFECTIVE, KATA, RECORD, UPSTREAM, a_peer_pod, main, rewritten
+from support.builders.peer_pods import (
+    EFFECTIVE,
+    KATA,
+    RECORD,
+    UPSTREAM,
+    a_peer_pod,
+    main,
+    rewritten,
+)
 
 BOTH = pytest.mark.parametrize("settings", [UPSTREAM, EFFECTIVE], ids=["upstream", "effective"])
 VCPUS, MEMORY, GPUS = (f"{KATA}default_{key}" for key in ("vcpus", "memory", "gpus"))

@@ -7,7 +7,7 @@ import pytest
 from bursar.core.peerpods.annotations import whole_number
 from bursar.core.peerpods.instances import InstanceType
 from bursar.core.peerpods.settings import PeerPodSettings
-from support.peerpod_notation import KATA, a_peer_pod, main, rewritten, sized
+from support.builders.peer_pods import KATA, a_peer_pod, main, rewritten, sized
 
 MACHINE_TYPE = f"{KATA}machine_type"
 

@@ -13,7 +13,7 @@ from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.record import NO_RECORD
 from bursar.core.peerpods.recorded_demand import is_believable, recorded_demand, restored
 from bursar.wire.peerpods.rewrite import read_record
-from support.peerpod_notation import (
+from support.builders.peer_pods import (
     EFFECTIVE,
     KATA,
     PEER_PODS,
@@ -27,8 +27,8 @@ from support.peerpod_notation import (
     rewritten,
     sidecar,
 )
-from support.pod_notation import texts
-from support.raw_objects import as_pod
+from support.builders.pods import texts
+from support.builders.random_objects import as_pod
 
 
 def believed(raw):

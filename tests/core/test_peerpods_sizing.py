@@ -4,7 +4,7 @@ import pytest
 
 from bursar.core.model.quantity import Quantity
 from bursar.core.peerpods.settings import Mode, OwnSizes, PeerPodSettings
-from support.peerpod_notation import (
+from support.builders.peer_pods import (
     EFFECTIVE,
     KATA,
     ONE_VM,

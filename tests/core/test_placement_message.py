@@ -19,7 +19,7 @@ from bursar.core.placement.message import (
     scheduling_failure,
 )
 from bursar.core.placement.node_books import NodeBooks
-from support.pod_notation import Slot, a_pod, main, parsed
+from support.builders.pods import Slot, a_pod, main, parsed
 
 Sized = tuple[str, int | None]
 

@@ -22,8 +22,8 @@ from bursar.core.model.provenance import (
     explain_requests,
 )
 from bursar.core.model.quantity import Quantity
-from support.pod_notation import a_pod, init, main, parsed, resize, resources, sidecar, status
-from support.raw_objects import as_pod, pods
+from support.builders.pods import a_pod, init, main, parsed, resize, resources, sidecar, status
+from support.builders.random_objects import as_pod, pods
 
 
 def told(decision: Decision) -> str:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 
 from bursar.core.model.pod import NO_RESOURCES
 from bursar.core.model.qos import QosClass, QosExplanation, explain_qos, qos_class
-from support.pod_notation import a_pod, init, main, resources, sidecar
-from support.raw_objects import as_pod, pods
+from support.builders.pods import a_pod, init, main, resources, sidecar
+from support.builders.random_objects import as_pod, pods
 
 BOTH = "cpu=100m memory=100Mi"
 EVEN = main(BOTH, BOTH)

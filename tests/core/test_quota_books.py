@@ -13,8 +13,8 @@ from bursar.core.quota.books import (
 from bursar.core.quota.counting import NativeCounter, NotReady
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import ReleaseOutcome
-from support.pod_notation import parsed
-from support.quota_notation import (
+from support.builders.pods import parsed
+from support.builders.quota_books import (
     GATED,
     UNGATED,
     a_key,

@@ -9,8 +9,8 @@ from bursar.core.quota.account import Charge
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Coverage, Namespace
 from bursar.core.quota.quota import NamespaceSelector, Quota, QuotaKey, QuotaKind
-from support.pod_notation import parsed
-from support.quota_notation import a_key, a_namespace, a_profile, a_quota, a_row
+from support.builders.pods import parsed
+from support.builders.quota_books import a_key, a_namespace, a_profile, a_quota, a_row
 
 CPU = Charge(parsed("cpu=1 pods=1"))
 

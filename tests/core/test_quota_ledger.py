@@ -6,8 +6,8 @@ from bursar.core.model.quantity import Format, Quantity
 from bursar.core.quota.account import NO_CHARGE, Account, Bill, Charge, Item, to_quantity
 from bursar.core.quota.ledger import Ledger, PodKey, Reservation
 from bursar.core.quota.refusal import Reason
-from support.pod_notation import parsed
-from support.quota_notation import a_key, a_profile
+from support.builders.pods import parsed
+from support.builders.quota_books import a_key, a_profile
 
 POD = PodKey("a", "web")
 OTHER = PodKey("a", "db")

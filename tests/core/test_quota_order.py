@@ -6,7 +6,7 @@ from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import ReleaseOutcome
-from support.quota_notation import UNGATED, a_namespace, a_quota, a_row, running
+from support.builders.quota_books import UNGATED, a_namespace, a_quota, a_row, running
 
 NOW_S = 1_000
 PATIENCE_S = 600

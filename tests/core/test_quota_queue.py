@@ -11,7 +11,7 @@ from bursar.core.quota.counting import NativeCounter, NotReady
 from bursar.core.quota.queue import NAMES_MAX, WaitingPod, waiting_list
 from bursar.core.quota.quota import GATE, Quota
 from bursar.core.quota.refusal import Reason
-from support.quota_notation import UNGATED, a_namespace, a_quota, a_row
+from support.builders.quota_books import UNGATED, a_namespace, a_quota, a_row
 
 NOW_S = 10_000
 TARGETED = tuple(map(a_namespace, "ab"))

@@ -13,8 +13,8 @@ from bursar.core.quota.quota import GATE, Quota, QuotaKey, QuotaKind
 from bursar.core.quota.recount import Recount
 from bursar.core.quota.scopes import ScopeRule, matches
 from bursar.core.quota.usage import is_counted, native_usage
-from support.pod_notation import parsed, texts
-from support.quota_notation import GATED, UNGATED, a_namespace, a_quota, a_row
+from support.builders.pods import parsed, texts
+from support.builders.quota_books import GATED, UNGATED, a_namespace, a_quota, a_row
 
 NOW_S = 1_000_000
 RUNNING = a_row("a/runs", "cpu=1 memory=1Gi", "cpu=2", gates=UNGATED)

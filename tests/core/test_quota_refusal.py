@@ -3,8 +3,8 @@
 import pytest
 
 from bursar.core.quota.refusal import Reason, Refusal, Shortage, explanation, refusals_of
-from support.pod_notation import parsed
-from support.quota_notation import a_key
+from support.builders.pods import parsed
+from support.builders.quota_books import a_key
 
 QUOTA = a_key("a/compute")
 OTHER = a_key("wide")

@@ -7,8 +7,16 @@ from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.refusal import Reason
-from support.pod_notation import parsed
-from support.quota_notation import UNGATED, a_key, a_namespace, a_quota, a_row, changed, with_facts
+from support.builders.pods import parsed
+from support.builders.quota_books import (
+    UNGATED,
+    a_key,
+    a_namespace,
+    a_quota,
+    a_row,
+    changed,
+    with_facts,
+)
 
 NOW_S = 1_000
 M = 1_000_000

@@ -15,7 +15,7 @@ from bursar.core.quota.statement import (
     statement_of,
     used_in,
 )
-from support.pod_notation import listed, parsed, texts
+from support.builders.pods import listed, parsed, texts
 
 OWN = QuotaKey(QuotaKind.NAMESPACED, "blue", "q")
 WIDE = QuotaKey(QuotaKind.CLUSTER, "", "q")

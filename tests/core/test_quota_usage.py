@@ -14,8 +14,8 @@ from bursar.core.model.quantity import ZERO
 from bursar.core.model.resources import ResourceList, add
 from bursar.core.quota.scopes import ScopeRule, matches
 from bursar.core.quota.usage import is_counted, native_usage
-from support.pod_notation import a_pod, init, listed, main, status, texts
-from support.raw_objects import as_pod
+from support.builders.pods import a_pod, init, listed, main, status, texts
+from support.builders.random_objects import as_pod
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 NOW_S = int(NOW.timestamp())

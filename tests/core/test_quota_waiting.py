@@ -6,7 +6,7 @@ from bursar.core.model.quantity import Quantity
 from bursar.core.quota.account import NO_CHARGE, Account, Bill, Item
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.waiting import WaitingGroup, WaitingQueue
-from support.quota_notation import a_key, a_profile, a_row, changed
+from support.builders.quota_books import a_key, a_profile, a_row, changed
 
 KEY = a_key("a/q")
 

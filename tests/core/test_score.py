@@ -12,7 +12,7 @@ from bursar.core.placement.score import (
     least_allocated,
     total_score,
 )
-from support.pod_notation import a_pod, main, parsed, resources
+from support.builders.pods import a_pod, main, parsed, resources
 
 TWO_CONTAINERS = a_pod(main("cpu=1 memory=2000"), main("cpu=2 memory=3000"))
 """Three cores and 5000 bytes in all, the pod of most of upstream's cases."""

@@ -18,7 +18,7 @@ from bursar.core.model.validation.requirements import (
     validate_requirements,
     validate_resource_list,
 )
-from support.pod_notation import a_pod, init, main, parsed, resources, sidecar
+from support.builders.pods import a_pod, init, main, parsed, resources, sidecar
 
 CONTAINER = "spec.containers[0].resources"
 PART_RULE = (

@@ -2,7 +2,7 @@
 
 from bursar.core.model.node import Node
 from bursar.core.model.validation.node import validate_node
-from support.pod_notation import parsed
+from support.builders.pods import parsed
 
 
 def said(**lists):

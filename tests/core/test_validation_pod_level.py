@@ -6,7 +6,7 @@ import pytest
 
 from bursar.core.model.pod import ClaimReference
 from bursar.core.model.validation.pod import validate_pod
-from support.pod_notation import a_pod, init, main, resources, sidecar
+from support.builders.pods import a_pod, init, main, resources, sidecar
 
 
 def said(pod):

@@ -12,7 +12,7 @@ from bursar.core.model.pod import (
     ResourceRequirements,
 )
 from bursar.core.model.validation.resize import validate_resize
-from support.pod_notation import a_pod, init, main, resources
+from support.builders.pods import a_pod, init, main, resources
 
 MIRROR = {"kubernetes.io/config.mirror": "x"}
 EMPTY = ResourceRequirements()

@@ -11,7 +11,7 @@ import pytest
 from bursar.core.model.pod import ClaimReference, Container, Pod, ResourceRequirements
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.validation.pod import validate_gate_update, validate_pod_spec
-from support.pod_notation import resources
+from support.builders.pods import resources
 
 FEW, MANY = 200, 400
 

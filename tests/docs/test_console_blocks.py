@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command_line import COMMAND
+from support.processes.command_line import COMMAND
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command_line import COMMAND
+from support.processes.command_line import COMMAND
 
 POD = str(Path(__file__).parents[2] / "examples" / "peerpods" / "pod.yaml")
 NO_SPACE = "bursar: cannot write the output: no space left on device\n"

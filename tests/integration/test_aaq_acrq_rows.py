@@ -2,7 +2,8 @@
 
 import pytest
 
-from support.quota_e2e import a_system, listed, until
+from support.quota.installed_aaq import a_system, listed
+from support.until import until_sync
 
 EXCLUDED = {"key": "do.not/include", "operator": "DoesNotExist"}
 
@@ -32,7 +33,7 @@ def limited(hard, **fields):
 def test_e_acrq_01_a_namespace_that_leaves_takes_its_waiting_pods_along(system, place):
     quota = limited("requests.memory=1Mi", scopes=["NotTerminating"])
     with system.cluster_quota(quota, named(place.name, "default", also=[EXCLUDED])) as wide:
-        until(lambda: {*wide.namespaces()} == {place.name, "default"}, wide.read)
+        until_sync(lambda: {*wide.namespaces()} == {place.name, "default"}, wide.read)
         place.pod("p", "memory=200Mi")
         place.check_stays_gated("p")
 
@@ -40,7 +41,7 @@ def test_e_acrq_01_a_namespace_that_leaves_takes_its_waiting_pods_along(system, 
 
         place.label(**{"do.not/include": "true"})
         place.wait_released("p")
-        until(lambda: {*wide.namespaces()} == {"default"}, wide.read)
+        until_sync(lambda: {*wide.namespaces()} == {"default"}, wide.read)
 
 
 def test_e_acrq_02_a_pod_goes_when_the_smaller_of_two_quotas_does(system, place):
@@ -49,13 +50,13 @@ def test_e_acrq_02_a_pod_goes_when_the_smaller_of_two_quotas_does(system, place)
         system.cluster_quota(limited("requests.memory=300Mi"), named(place.name)) as large,
     ):
         for quota in (small, large):
-            until(lambda quota=quota: {*quota.namespaces()} == {place.name}, quota.read)
+            until_sync(lambda quota=quota: {*quota.namespaces()} == {place.name}, quota.read)
         place.pod("p", "memory=200Mi")
         place.check_stays_gated("p", note=f"exceeded quota: {small.name}")
         small.delete()
         place.wait_released("p")
 
-        until(
+        until_sync(
             lambda: large.read()["status"]["total"]["used"] == {"requests.memory": "200Mi"},
             large.read,
         )

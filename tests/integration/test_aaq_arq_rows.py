@@ -1,7 +1,6 @@
 """AAQ's own tests of quotas of a namespace (E-ARQ), on a real cluster; scopes are elsewhere."""
 
 import json
-import time
 from http.client import CREATED, FORBIDDEN, OK, UNPROCESSABLE_ENTITY
 from itertools import count
 
@@ -9,7 +8,7 @@ import pytest
 import yaml
 
 from assets import ROOT
-from support.quota_e2e import (
+from support.quota.installed_aaq import (
     ACRQ,
     ARQ,
     COUNT_ARQ,
@@ -19,8 +18,8 @@ from support.quota_e2e import (
     custom,
     listed,
     mark,
-    until,
 )
+from support.until import until_sync
 
 FOREIGN = "testGate"
 EXAMPLES = ROOT / "examples" / "quota"
@@ -121,9 +120,9 @@ def test_e_arq_13_a_quota_is_created_changed_read_and_deleted(place):
     place.limit("cpu=2 memory=1Gi")
 
     assert place.read(ARQ, "test-quota")["spec"]["hard"] == listed("cpu=2 memory=1Gi")
-    until(lambda: place.status()["hard"] == listed("cpu=2 memory=1Gi"), place.status)
+    until_sync(lambda: place.status()["hard"] == listed("cpu=2 memory=1Gi"), place.status)
     place.delete(ARQ, "test-quota")
-    until(lambda: not place.exists(ARQ, "test-quota"), lambda: "it is gone")
+    until_sync(lambda: not place.exists(ARQ, "test-quota"), lambda: "it is gone")
 
 
 def test_e_arq_14_quotas_are_listed_patched_and_deleted_by_label(system, place):
@@ -154,7 +153,7 @@ def test_e_arq_15_a_status_that_somebody_wrote_is_put_right(place):
     written = place.patch(ARQ, "test-quota", foreign, "--type=merge", "--subresource=status")
 
     assert written.code == 0, written.err
-    until(lambda: place.status()["hard"] == listed("cpu=1 memory=1Gi"), place.status)
+    until_sync(lambda: place.status()["hard"] == listed("cpu=1 memory=1Gi"), place.status)
     assert place.read(ARQ, "test-quota")["spec"]["hard"] == listed("cpu=1 memory=1Gi")
     version = int(place.read(ARQ, "test-quota")["metadata"]["generation"])
     assert version == 1
@@ -198,7 +197,7 @@ def test_e_arq_03_secrets_are_counted_to_the_limit(system, place):
 
 def test_e_arq_05_config_maps_are_counted_to_the_limit(system, place):
     # Every namespace is given one, after a moment.
-    until(lambda: place.exists("configmaps", "kube-root-ca.crt"), lambda: "an authority is there")
+    until_sync(lambda: place.exists("configmaps", "kube-root-ca.crt"), "an authority is there")
 
     fill_up(system, place, "configmaps")
 
@@ -252,14 +251,16 @@ def wait_until_kubernetes_counts_quotas(place):
 
     def is_counted():
         name = f"probe-{next(numbers)}"
-        kubectl = place.system.kubectl
-        kubectl("-n", place.name, "create", "quota", name, f"--hard={COUNT_ARQ}=9")
-        time.sleep(2)
-        used = kubectl("-n", place.name, "get", "quota", name, "-o", "jsonpath={.status.used}")
-        kubectl("-n", place.name, "delete", "quota", name)
-        return '"1"' in used.out
+        place.create("resourcequotas", name, spec={"hard": {COUNT_ARQ: "9"}})
+        until_sync(lambda: status(name), "Kubernetes has looked at the quota")
+        used = status(name).get("used", {})
+        place.delete("resourcequotas", name)
+        return used == {COUNT_ARQ: "1"}
 
-    until(is_counted, lambda: "Kubernetes does not count application-aware quotas")
+    def status(name):
+        return place.read("resourcequotas", name).get("status")
+
+    until_sync(is_counted, "Kubernetes counts application-aware quotas")
     place.system.run("-n", place.name, "delete", "arq", "counted")
 
 
@@ -295,7 +296,7 @@ def wait_status(system, quota):
         status = json.loads(system.run("get", *where, name, "-o", "json")).get("status", {})
         return status.get("total", status).get("hard")
 
-    until(lambda: shown() == wanted, shown)
+    until_sync(lambda: shown() == wanted, shown)
 
 
 def test_every_example_of_a_quota_works_as_it_stands(system):

@@ -4,7 +4,8 @@ from http.client import CREATED
 
 import pytest
 
-from support.quota_e2e import a_pod, a_system, cluster_path, listed, mark, until
+from support.quota.installed_aaq import a_pod, a_system, cluster_path, listed, mark
+from support.until import until_sync
 
 MARK = mark()
 CLASSES = [f"rows-{MARK}-{number}" for number in range(1, 10)]
@@ -40,7 +41,7 @@ def a_class(place, number):
     name = CLASSES[number - 1]
     probe = a_pod("probe", priorityClassName=name)
     path = f"{place.path('pods')}?dryRun=All"
-    until(lambda: place.system.request("POST", path, probe)[0] == CREATED, lambda: name)
+    until_sync(lambda: place.system.request("POST", path, probe)[0] == CREATED, lambda: name)
     return name
 
 

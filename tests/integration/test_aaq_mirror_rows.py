@@ -2,7 +2,8 @@
 
 import pytest
 
-from support.quota_e2e import AACRQ, ARQ, a_system, listed, until
+from support.quota.installed_aaq import AACRQ, ARQ, a_system, listed
+from support.until import until_sync
 
 MANAGED = "test-quota-non-schedulable-resources-managed-rq-x"
 DELEGATED = listed(
@@ -32,7 +33,7 @@ def managed_limits(place):
 
 
 def wait_limits(place, hard):
-    until(lambda: managed_limits(place) == hard, lambda: managed_limits(place))
+    until_sync(lambda: managed_limits(place) == hard, lambda: managed_limits(place))
 
 
 # ------------------------------------------------------------------ managed quotas
@@ -101,7 +102,7 @@ def is_mirrored(system, quota, namespace):
 
 
 def wait_mirrored(system, quota, namespaces):
-    until(lambda: all(is_mirrored(system, quota, name) for name in namespaces), quota.read)
+    until_sync(lambda: all(is_mirrored(system, quota, name) for name in namespaces), quota.read)
 
 
 def test_e_mir_05_each_namespace_is_shown_its_cluster_wide_quotas(system, place):
@@ -130,8 +131,8 @@ def test_e_mir_06_a_namespace_that_leaves_is_shown_it_no_longer(system, place):
                 if shown(system, namespace, wide.name) is not None
             }
 
-        until(lambda: holders() == {place.name, "default"}, holders)
+        until_sync(lambda: holders() == {place.name, "default"}, holders)
         place.label(**{"do.not/include": "true"})
-        until(lambda: holders() == {"default"}, holders)
+        until_sync(lambda: holders() == {"default"}, holders)
         place.label(**{"do.not/include": None})
-        until(lambda: holders() == {place.name, "default"}, holders)
+        until_sync(lambda: holders() == {place.name, "default"}, holders)

@@ -19,8 +19,9 @@ from google.protobuf.message import Message
 
 from assets import ensure
 from bursar.wire.devices.pod_resources import v1_pb2 as v1
-from support.agent_process import AgentProcess
-from support.agent_scene import (
+from support.devices.agent import AgentProcess
+from support.devices.kubelet_server import Allocatable, Container, Contents, Device, Memory, Pod
+from support.devices.node_with_agent import (
     GPU,
     RDMA,
     Tenant,
@@ -32,8 +33,7 @@ from support.agent_scene import (
     secure_port,
     shared_gpu,
 )
-from support.kubelet_server import Allocatable, Container, Contents, Device, Memory, Pod
-from support.podresources_client import ALLOCATABLE, ALPHA_LIST, GET, LIST, podresources_client
+from support.devices.socket_clients import ALLOCATABLE, ALPHA_LIST, GET, LIST, podresources_client
 from support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]

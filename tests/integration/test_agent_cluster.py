@@ -17,12 +17,12 @@ from assets import AssetError
 from bursar.cli.install.manifests import manifests
 from controlplane import ControlPlane
 from program import ProgramError
-from support.agent_process import ANNOTATION, AgentProcess, annotated_pod, gpu_pod, pods_port
-from support.agent_scene import inventory
-from support.kubectl import kubectl, try_kubectl
-from support.kubelet_http import KubeletHttp
-from support.kubelet_server import Pod, kubelet_server
-from support.podresources_client import podresources_client
+from support.devices.agent import ANNOTATION, AgentProcess, annotated_pod, gpu_pod, pods_port
+from support.devices.kubelet_http import KubeletHttp
+from support.devices.kubelet_server import Pod, kubelet_server
+from support.devices.node_with_agent import inventory
+from support.devices.socket_clients import podresources_client
+from support.processes.kubectl import kubectl, try_kubectl
 from support.waiting import until
 
 HOME = "aaq"

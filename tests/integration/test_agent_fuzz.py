@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from support.agent_fuzz import fuzz_agent
-from support.agent_scene import GPU, Tenant, gpus, node_with_agent, plain_port
-from support.hostile_frames import (
+from support.devices.node_with_agent import GPU, Tenant, gpus, node_with_agent, plain_port
+from support.faults.agent_under_attack import fuzz_agent
+from support.faults.hostile_frames import (
     DATA,
     END_HEADERS,
     END_STREAM,

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from support.agent_process import ANNOTATION, AgentProcess
-from support.agent_scene import GPU, RDMA, functions, gpus
-from support.hollow_kubelet import HollowKubelet, hollow_kubelet
-from support.podresources_client import Answer, PodResourcesClient, podresources_client
+from support.devices.agent import ANNOTATION, AgentProcess
+from support.devices.hollow_kubelet import HollowKubelet, hollow_kubelet
+from support.devices.node_with_agent import GPU, RDMA, functions, gpus
+from support.devices.socket_clients import Answer, PodResourcesClient, podresources_client
 from support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]

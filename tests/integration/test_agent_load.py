@@ -5,7 +5,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from support.agent_scene import (
+from support.devices.kubelet_server import Allocatable, Device
+from support.devices.node_with_agent import (
     GPU,
     RDMA,
     Node,
@@ -15,8 +16,7 @@ from support.agent_scene import (
     node_with_agent,
     plain_port,
 )
-from support.kubelet_server import Allocatable, Device
-from support.podresources_client import Answer, podresources_client
+from support.devices.socket_clients import Answer, podresources_client
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 from bursar.cli.install.manifests import manifests
-from support.kubectl import kubectl, try_kubectl
+from support.processes.kubectl import kubectl, try_kubectl
 
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 CASES = {

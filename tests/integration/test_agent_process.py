@@ -5,10 +5,17 @@ import json
 
 import pytest
 
-from support.agent_process import AgentProcess, annotated_pod, gpu_pod, pods_port
-from support.kubelet_server import Allocatable, Container, Contents, Device, Pod, kubelet_server
+from support.devices.agent import AgentProcess, annotated_pod, gpu_pod, pods_port
+from support.devices.kubelet_server import (
+    Allocatable,
+    Container,
+    Contents,
+    Device,
+    Pod,
+    kubelet_server,
+)
+from support.devices.socket_clients import podresources_client
 from support.log_lines import messages
-from support.podresources_client import podresources_client
 from support.waiting import until
 
 pytestmark = pytest.mark.integration

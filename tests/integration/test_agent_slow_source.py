@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from support.agent_process import LOOPBACK, AgentProcess, Raw, gpu_pod
-from support.agent_scene import GPU
-from support.kubelet_server import Pod, kubelet_server
+from support.devices.agent import LOOPBACK, AgentProcess, Raw, gpu_pod
+from support.devices.kubelet_server import Pod, kubelet_server
+from support.devices.node_with_agent import GPU
+from support.devices.socket_clients import PodResourcesClient, podresources_client
 from support.log_lines import messages
-from support.podresources_client import PodResourcesClient, podresources_client
 from support.waiting import until
 
 pytestmark = pytest.mark.integration

@@ -15,8 +15,10 @@ import pytest_asyncio
 
 from certificates import Authority
 from controlplane import ControlPlane
-from support.agent_process import AgentProcess
-from support.agent_scene import (
+from support.devices.agent import AgentProcess
+from support.devices.kubelet_http import KubeletHttp
+from support.devices.kubelet_server import Container, Contents, Device, Pod, kubelet_server
+from support.devices.node_with_agent import (
     FPGA,
     GPU,
     RDMA,
@@ -31,10 +33,8 @@ from support.agent_scene import (
     secure_port,
     shared_gpu,
 )
-from support.kubectl import kubectl, try_kubectl
-from support.kubelet_http import KubeletHttp
-from support.kubelet_server import Container, Contents, Device, Pod, kubelet_server
-from support.podresources_client import podresources_client
+from support.devices.socket_clients import podresources_client
+from support.processes.kubectl import kubectl, try_kubectl
 from support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]

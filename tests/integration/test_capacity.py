@@ -5,7 +5,7 @@ import contextlib
 import http.client
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from random import Random
 from typing import Any
 
@@ -22,11 +22,9 @@ from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import MARK_ANNOTATION, VM_RESOURCE
 from controlplane import ControlPlane
-from support.kube_access import NODES, a_client, access_of
+from support.cluster.access import NODES, a_client, access_of
+from support.until import until
 
-WAIT_SECONDS = 30.0
-HEAL_SECONDS = 5.0
-STEP_SECONDS = 0.1
 COMPONENT = "bursar.io/capacity"
 
 
@@ -102,6 +100,24 @@ class Stage:
         status = self.read_node()["status"]
         return status["capacity"].get(VM_RESOURCE), status["allocatable"].get(VM_RESOURCE)
 
+    async def offers(self, amount: str | None) -> None:
+        """Wait until the node has this capacity."""
+        wanted = (amount, amount)
+
+        def is_offered() -> bool:
+            return self.offered() == wanted
+
+        what = f"the node offers {amount}"
+        await until(lambda: asyncio.to_thread(is_offered), lambda: f"{what}, not {self.offered()}")
+
+    async def runs(self, phases: list[str]) -> None:
+        """Wait until the pods have these phases."""
+
+        def is_so() -> bool:
+            return self.phases() == phases
+
+        await until(lambda: asyncio.to_thread(is_so), lambda: f"{phases}, not {self.phases()}")
+
     def marked(self) -> str | None:
         return self.read_node()["metadata"].get("annotations", {}).get(MARK_ANNOTATION)
 
@@ -112,12 +128,6 @@ def stage(control_plane: ControlPlane) -> Iterator[Stage]:
     built.build("2")
     yield built
     built.remove()
-
-
-async def until(is_true: Callable[[], bool], seconds: float = WAIT_SECONDS) -> None:
-    async with asyncio.timeout(seconds):
-        while not await asyncio.to_thread(is_true):  # noqa: ASYNC110 - another process tells nobody
-            await asyncio.sleep(STEP_SECONDS)
 
 
 @contextlib.asynccontextmanager
@@ -167,27 +177,28 @@ async def offer(client: KubeClient, stage: Stage, amount: str | None) -> None:
 async def test_the_scheduler_places_as_many_peer_pods_as_there_is_capacity(stage):
     """Capacity 2 and three pods: two run, the third waits; one is deleted, and it runs."""
     async with keeping(stage):
-        await until(lambda: stage.offered() == ("2", "2"))
+        await stage.offers("2")
         for name in ("one", "two", "three"):
             stage.make_pod(name)
-        await until(lambda: stage.phases() == ["Pending", "Running", "Running"])
+        await stage.runs(["Pending", "Running", "Running"])
         await until(
-            lambda: any(f"Insufficient {VM_RESOURCE}" in text for text in stage.complaints())
+            lambda: any(f"Insufficient {VM_RESOURCE}" in text for text in stage.complaints()),
+            lambda: f"the scheduler complains of too little capacity, not {stage.complaints()}",
         )
         runs = next(name for name, pod in stage.pods().items() if pod["spec"].get("nodeName"))
         stage.call("DELETE", stage.path("pods", runs))
-        await until(lambda: stage.phases() == ["Running", "Running"])
+        await stage.runs(["Running", "Running"])
 
     assert runs not in stage.pods()
 
 
 @pytest.mark.parametrize("amount", [None, "0", "1"])
-async def test_wiped_capacity_is_back_within_seconds(stage, amount):
+async def test_wiped_capacity_is_restored(stage, amount):
     async with keeping(stage) as (work, client):
-        await until(lambda: stage.offered() == ("2", "2"))
+        await stage.offers("2")
         await offer(client, stage, amount)
-        await until(lambda: stage.offered() == ("2", "2"), HEAL_SECONDS)
-        await until(lambda: work.reconciler.counters.healed == 1)
+        await stage.offers("2")
+        await until(lambda: work.reconciler.counters.healed == 1, "the repair is counted")
 
     assert stage.marked() == json.dumps({VM_RESOURCE: 2})
     listed = stage.call("GET", "/apis/events.k8s.io/v1/namespaces/default/events")["items"]
@@ -202,43 +213,43 @@ async def test_wiped_capacity_is_back_within_seconds(stage, amount):
 
 async def test_node_registered_anew_gets_its_capacity_again(stage):
     async with keeping(stage):
-        await until(lambda: stage.offered() == ("2", "2"))
+        await stage.offers("2")
         stage.call("DELETE", f"/api/v1/nodes/{stage.node}")
         stage.plane.add_node(stage.node)
-        await until(lambda: stage.offered() == ("2", "2"), HEAL_SECONDS)
+        await stage.offers("2")
 
 
 async def test_capacity_follows_upstreams_settings_and_goes_with_them(stage):
     async with keeping(stage):
-        await until(lambda: stage.offered() == ("2", "2"))
+        await stage.offers("2")
         stage.call("PUT", stage.path("configmaps", "peer-pods-cm"), stage.settings("5"))
-        await until(lambda: stage.offered() == ("5", "5"))
+        await stage.offers("5")
         stage.call("PUT", stage.path("configmaps", "peer-pods-cm"), stage.settings("-1"))
-        await until(lambda: stage.offered() == (None, None))
+        await stage.offers(None)
 
     assert stage.marked() is None
 
 
 async def test_capacity_is_lowered_as_pods_end(stage):
     async with keeping(stage):
-        await until(lambda: stage.offered() == ("2", "2"))
+        await stage.offers("2")
         for name in ("one", "two"):
             stage.make_pod(name)
-        await until(lambda: stage.phases() == ["Running", "Running"])
+        await stage.runs(["Running", "Running"])
         stage.call("PUT", stage.path("configmaps", "peer-pods-cm"), stage.settings("0"))
         stage.call("DELETE", stage.path("pods", "one"))
-        await until(lambda: stage.offered() == ("1", "1"))
+        await stage.offers("1")
         stage.call("DELETE", stage.path("pods", "two"))
-        await until(lambda: stage.offered() == ("0", "0"))
+        await stage.offers("0")
 
 
 async def test_what_is_right_costs_no_write(stage):
     async with keeping(stage) as (work, _):
-        await until(lambda: stage.offered() == ("2", "2"))
-        await until(lambda: work.reconciler.reconciler.is_idle)
+        await stage.offers("2")
+        await until(lambda: work.reconciler.reconciler.is_idle, "there is nothing left to do")
     async with keeping(stage) as (work, _):
-        await until(lambda: work.is_synced)
-        await until(lambda: stage.node in work.reconciler.settlements)
+        await until(lambda: work.is_synced, "the sources are synced")
+        await until(lambda: stage.node in work.reconciler.settlements, "the node was considered")
         writes = work.reconciler.reconciler.counters.writes
 
     assert writes == 0

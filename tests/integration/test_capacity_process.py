@@ -2,7 +2,6 @@
 
 import json
 import ssl
-import time
 import urllib.request
 from typing import Any
 
@@ -11,14 +10,13 @@ import pytest
 from certificates import Authority
 from controlplane import LOOPBACK
 from program import free_port
-from support.admission_notation import put_pair
-from support.kubectl import kubectl, try_kubectl
-from support.quota_processes import Controllers, own_cluster, printed
+from support.builders.reviews import put_pair
+from support.processes.kubectl import kubectl, try_kubectl
+from support.quota.controller_processes import Controllers, own_cluster, printed
+from support.until import PATIENCE_SECONDS, until_sync
 
 PLACE = "peer-pods"
 VM = "kata.peerpods.io/vm"
-HEALED_S = 5
-PATIENCE_S = 30
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +32,8 @@ def offered(plane) -> list[tuple[str | None, str | None]]:
     ]
 
 
-def wait_offered(plane, amount: str | None, seconds: float = PATIENCE_S) -> None:
-    deadline = time.monotonic() + seconds
-    while offered(plane) != [(amount, amount)]:
-        assert time.monotonic() < deadline, offered(plane)
-        time.sleep(0.1)
+def wait_offered(plane, amount: str | None) -> None:
+    until_sync(lambda: offered(plane) == [(amount, amount)], lambda: offered(plane))
 
 
 def a_pod(name: str) -> dict[str, Any]:
@@ -59,16 +54,14 @@ def a_pod(name: str) -> dict[str, Any]:
 def wait_shown(authority: Authority, port: int, wanted: dict[str, str]) -> None:
     """Until the metrics of the only node and of the cluster have these numbers."""
     trust = ssl.create_default_context(cafile=str(authority.certificate))
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
+
+    def shown() -> dict[str, str]:
         url = f"https://{LOOPBACK}:{port}/metrics"
-        with urllib.request.urlopen(url, context=trust, timeout=10) as answer:
+        with urllib.request.urlopen(url, context=trust, timeout=60) as answer:
             lines = [line.rpartition(" ") for line in answer.read().decode().splitlines()]
-        shown = {name.partition("{")[0]: value for name, _, value in lines if VM in name}
-        if shown.items() >= wanted.items():
-            return
-        assert time.monotonic() < deadline, shown
-        time.sleep(0.2)
+        return {name.partition("{")[0]: value for name, _, value in lines if VM in name}
+
+    until_sync(lambda: shown().items() >= wanted.items(), shown)
 
 
 def test_the_preset_is_kept_healed_and_withdrawn(control_plane, tmp_path):
@@ -90,7 +83,7 @@ def test_the_preset_is_kept_healed_and_withdrawn(control_plane, tmp_path):
     served = (f"--tls-dir={tmp_path}", f"--bind={LOOPBACK}:{port}")
     with Controllers(plane, tmp_path, *options, *served):
         wait_offered(plane, "2")
-        account = ("serviceaccount/default", "-n", PLACE, f"--timeout={PATIENCE_S}s")
+        account = ("serviceaccount/default", "-n", PLACE, f"--timeout={PATIENCE_SECONDS}s")
         kubectl(plane, "wait", "--for=create", *account)
         for number in range(3):
             kubectl(plane, "create", "-f", "-", stdin=json.dumps(a_pod(f"peer-{number}")))
@@ -103,7 +96,7 @@ def test_the_preset_is_kept_healed_and_withdrawn(control_plane, tmp_path):
             plane, "patch", name, "--subresource=status", "--type=json", "-p", wiped
         )
         assert patched.code == 0, patched.err
-        wait_offered(plane, "2", HEALED_S)
+        wait_offered(plane, "2")
 
         kubectl(plane, "delete", "configmap", "peer-pods-cm", "-n", PLACE)
         wait_offered(plane, None)

@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from assets import ROOT, ensure
+from support.until import PATIENCE_SECONDS, until_sync
 
 CLUSTER = [sys.executable, str(ROOT / "tools" / "cluster.py"), "--nodes", "2"]
 
@@ -49,13 +49,10 @@ def test_make_cluster_prints_a_kubeconfig_and_ctrl_c_leaves_nothing_behind(tmp_p
     with process, process.stdout:
         kubeconfig = process.stdout.readline().strip()
         folder = Path(kubeconfig).parent
-        deadline = time.monotonic() + 30
-        while len(nodes_ready(kubeconfig)) < 2:
-            assert time.monotonic() < deadline, "the nodes never became ready"
-            time.sleep(0.2)
+        until_sync(lambda: len(nodes_ready(kubeconfig)) == 2, "two nodes are ready")
         running = processes_naming(folder.name)
         process.send_signal(signal.SIGINT)
-        code = process.wait(timeout=60)
+        code = process.wait(timeout=PATIENCE_SECONDS)
 
     assert code == 0
     assert len(running) == 5

@@ -27,12 +27,12 @@ from bursar.app.quota.kinds import (
 )
 from bursar.app.quota.sources import observe_quotas
 from bursar.core.quota.quota import Order, QuotaKind
-from support.kube_access import a_client, access_of
-from support.kubectl import kubectl
-from support.scripted_cluster import seeded
+from support.cluster.access import a_client, access_of
+from support.cluster.scripted_cluster import seeded
+from support.processes.kubectl import kubectl
+from support.until import PATIENCE_SECONDS
 
 EXAMPLES = ROOT / "examples" / "quota"
-DEADLINE_S = 30
 MOMENT = "2026-01-02T12:00:00Z"
 
 
@@ -59,7 +59,7 @@ def plane(control_plane):
     """A cluster with the definitions, which stay: other tests may have asked for them, too."""
     kubectl(control_plane, "apply", "--server-side", "-f", str(crd_folder()))
     names = [f"crd/{resource}" for resource in CUSTOM_KINDS]
-    kubectl(control_plane, "wait", "--for=condition=Established", "--timeout=30s", *names)
+    kubectl(control_plane, "wait", "--for=condition=Established", "--timeout=120s", *names)
     return control_plane
 
 
@@ -305,7 +305,7 @@ async def check_that_observers_see_quotas_and_namespaces(cluster, namespace):
     namespaces = observe_namespaces(cluster, SYSTEM_CLOCK, source)
     tasks = [asyncio.ensure_future(informer.run()) for informer in (quotas, namespaces)]
     try:
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await quotas.wait_synced()
             await namespaces.wait_synced()
         found = quotas.find(Key(namespace, "seen"))

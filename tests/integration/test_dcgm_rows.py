@@ -15,10 +15,18 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from support.agent_process import Raw
-from support.agent_scene import GPU, Node, Tenant, gpus, node_with_agent, plain_port, shared_gpu
-from support.kubelet_server import Claim, ClaimDevice, Container, Device, Pod
-from support.podresources_client import DcgmAnswer, podresources_client
+from support.devices.agent import Raw
+from support.devices.kubelet_server import Claim, ClaimDevice, Container, Device, Pod
+from support.devices.node_with_agent import (
+    GPU,
+    Node,
+    Tenant,
+    gpus,
+    node_with_agent,
+    plain_port,
+    shared_gpu,
+)
+from support.devices.socket_clients import DcgmAnswer, podresources_client
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

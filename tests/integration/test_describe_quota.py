@@ -21,9 +21,10 @@ from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, CUSTOM_KI
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
-from support.command_line import run_bursar
-from support.kube_access import PODS, SERVICE_ACCOUNTS, a_client, access_of
-from support.kubectl import kubectl
+from support.cluster.access import PODS, SERVICE_ACCOUNTS, a_client, access_of
+from support.processes.command_line import run_bursar
+from support.processes.kubectl import kubectl
+from support.until import until
 
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
@@ -31,7 +32,6 @@ PRIORITY_CLASSES = Resource(
 CLASSES = {"quota-test-high": 1000, "quota-test-low": 10}
 NAMESPACE_COUNT = 4
 POD_COUNT = 560
-PATIENCE_S = 120
 FINALIZER = "bursar.io/test"
 
 AMOUNTS = {
@@ -181,11 +181,9 @@ async def namespaces(client) -> AsyncIterator[list[str]]:
 
 async def make_namespace(client, name, **labels):
     await client.create(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            if (await client.list(SERVICE_ACCOUNTS, Query(namespace=name))).items:
-                return
-            await asyncio.sleep(0.1)
+    # Pods are refused without it. The controller that makes it need not be waited for.
+    with contextlib.suppress(AlreadyExistsError):
+        await client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, namespace=name)
 
 
 async def let_go(client, namespace):
@@ -259,13 +257,12 @@ async def test_the_recount_equals_what_kubernetes_counts(control_plane, client, 
         )
     )
 
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            quotas = await asyncio.to_thread(recounted, control_plane, namespaces)
-            if len(quotas) == NAMESPACE_COUNT * len(SHAPES) and not differences(quotas):
-                break
-            await asyncio.sleep(1)
+    async def agreed() -> dict | None:
+        quotas = await asyncio.to_thread(recounted, control_plane, namespaces)
+        is_whole = len(quotas) == NAMESPACE_COUNT * len(SHAPES)
+        return quotas if is_whole and not differences(quotas) else None
 
+    quotas = await until(agreed, "Kubernetes and `bursar describe quota` count the same")
     assert all(each["used"].keys() == each["hard"].keys() for each in quotas.values())
     counted = [Quantity.parse(each["used"]["pods"]).value() for each in quotas.values()]
     assert sum(count > 0 for count in counted) > 0.9 * len(counted)
@@ -280,7 +277,7 @@ async def gated_namespaces(control_plane, client) -> AsyncIterator[list[str]]:
     """Two namespaces whose pods are held back, and the kinds of AAQ, which stay."""
     kubectl(control_plane, "apply", "--server-side", "-f", str(crd_folder()))
     kinds = [f"crd/{resource}" for resource in CUSTOM_KINDS]
-    kubectl(control_plane, "wait", "--for=condition=Established", "--timeout=30s", *kinds)
+    kubectl(control_plane, "wait", "--for=condition=Established", "--timeout=120s", *kinds)
     names = sorted(f"queue-{uuid.uuid4().hex[:8]}" for _ in range(2))
     for name in names:
         await make_namespace(client, name, **{GATING_LABEL: "", "queue-test": names[0]})
@@ -328,8 +325,8 @@ async def test_the_queue_of_a_real_cluster_is_worked_out_without_a_controller(
             (there, a_waiting_pod("d-lacks-a-place", "1Mi")),
             (there, a_waiting_pod("e-elsewhere", "1Mi", gates=(GATE, "example.com/theirs"))),
         ):
+            # Pods are ordered by the second of their creation, those of one second by name.
             await client.create(PODS, pod, namespace=place)
-            await asyncio.sleep(1.1)  # Pods are ordered by the second of their creation.
         arguments = ("queue", "--kubeconfig", str(control_plane.kubeconfig), "-o", "json")
         everything = json.loads((await asyncio.to_thread(run_bursar, *arguments)).out)
         one = json.loads((await asyncio.to_thread(run_bursar, *arguments, "-n", there)).out)

@@ -9,11 +9,18 @@ from collections.abc import Iterator
 import pytest
 
 from controlplane import ControlPlane
-from support.agent_process import AgentProcess, gpu_pod, pods_port
-from support.command_line import Ran, run_bursar
-from support.device_kind import DEFINITION
-from support.kubectl import kubectl, try_kubectl
-from support.kubelet_server import Claim, ClaimDevice, Container, Device, Pod, kubelet_server
+from support.builders.koordinator_device import DEFINITION
+from support.devices.agent import AgentProcess, gpu_pod, pods_port
+from support.devices.kubelet_server import (
+    Claim,
+    ClaimDevice,
+    Container,
+    Device,
+    Pod,
+    kubelet_server,
+)
+from support.processes.command_line import Ran, run_bursar
+from support.processes.kubectl import kubectl, try_kubectl
 
 pytestmark = pytest.mark.integration
 
@@ -112,7 +119,7 @@ def town(control_plane: ControlPlane) -> Iterator[Town]:
         control_plane,
         "wait",
         "--for=condition=Established",
-        "--timeout=30s",
+        "--timeout=120s",
         f"crd/devices.{GROUP}",
     )
     built.build()

@@ -12,8 +12,9 @@ from bursar.adapters.clock import RealClock
 from bursar.app.cluster.events.document import EventType, ObjectReference
 from bursar.app.cluster.events.recorder import Drop, EventRecorder
 from controlplane import ControlPlane
-from support.kube_access import a_client, access_of
-from support.kubectl import kubectl
+from support.cluster.access import a_client, access_of
+from support.processes.kubectl import kubectl
+from support.until import until
 
 
 class Reason(Enum):
@@ -107,7 +108,7 @@ async def test_series_grows_on_the_server_while_it_happens(control_plane):
     pod = a_pod(control_plane, namespace)
     async with recording(control_plane) as recorder:
         recorder.record(pod, Reason.HELD, "short of 2 cpu", action="Hold")
-        await asyncio.sleep(0.5)
+        await until(lambda: events(control_plane, namespace), "the first event is written")
         recorder.record(pod, Reason.HELD, "short of 2 cpu", action="Hold")
         before = events(control_plane, namespace)
     after = events(control_plane, namespace)

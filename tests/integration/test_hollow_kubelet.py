@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from support.hollow_kubelet import PORT, READ_ONLY_PORT, HollowKubelet, hollow_kubelet
-from support.podresources_client import PodResourcesClient, podresources_client
+from support.devices.hollow_kubelet import PORT, READ_ONLY_PORT, HollowKubelet, hollow_kubelet
+from support.devices.socket_clients import PodResourcesClient, podresources_client
+from support.until import until
 
 pytestmark = pytest.mark.integration
 
@@ -49,17 +50,15 @@ async def client() -> AsyncIterator[PodResourcesClient]:
         yield running
 
 
-async def until(client: PodResourcesClient, kubelet: HollowKubelet, pods: set[str]) -> None:
-    async def listed() -> set[str]:
-        return set((await client.list(kubelet.socket)).containers)
+async def until_listed(client: PodResourcesClient, kubelet: HollowKubelet, pods: set[str]) -> None:
+    async def is_listed() -> bool:
+        return set((await client.list(kubelet.socket)).containers) == pods
 
-    async with asyncio.timeout(60):
-        while await listed() != pods:  # noqa: ASYNC110 - another process tells nobody
-            await asyncio.sleep(0.05)
+    await until(is_listed, f"kubelet lists {pods}")
 
 
 async def test_a_static_pod_is_named_after_its_node_and_its_sidecar_comes_first(kubelet, client):
-    await until(client, kubelet, {"default/trainer-hollow-0"})
+    await until_listed(client, kubelet, {"default/trainer-hollow-0"})
     answer = await client.list(kubelet.socket)
     assert answer.containers == {"default/trainer-hollow-0": ["proxy", "main"]}
     got = await client.get(kubelet.socket, "default", "trainer-hollow-0")
@@ -68,7 +67,7 @@ async def test_a_static_pod_is_named_after_its_node_and_its_sidecar_comes_first(
 
 @pytest.mark.parametrize("port", [PORT, READ_ONLY_PORT])
 async def test_pods_tells_annotations_and_where_the_pod_came_from(kubelet, client, port):
-    await until(client, kubelet, {"default/trainer-hollow-0"})
+    await until_listed(client, kubelet, {"default/trainer-hollow-0"})
     for path in ("/pods", "/pods/"):
         told = kubelet.pods(port, path)
         assert (told["kind"], told["apiVersion"]) == ("PodList", "v1")
@@ -89,7 +88,7 @@ async def test_get_of_a_missing_pod_is_the_error_of_the_plain_server(kubelet, cl
 
 
 async def test_both_versions_answer_and_calls_are_throttled(kubelet, client):
-    await until(client, kubelet, {"default/trainer-hollow-0"})
+    await until_listed(client, kubelet, {"default/trainer-hollow-0"})
     alpha = await client.list(kubelet.socket, version="v1alpha1")
     assert alpha.containers == {"default/trainer-hollow-0": ["main"]}
     answers = await client.calls(kubelet.socket, times=200)
@@ -98,17 +97,17 @@ async def test_both_versions_answer_and_calls_are_throttled(kubelet, client):
 
 async def test_pods_come_and_go_with_their_manifests(kubelet, client):
     kubelet.place("other", static_pod("other"))
-    await until(client, kubelet, {"default/trainer-hollow-0", "default/other-hollow-0"})
+    await until_listed(client, kubelet, {"default/trainer-hollow-0", "default/other-hollow-0"})
     kubelet.remove("trainer")
-    await until(client, kubelet, {"default/other-hollow-0"})
+    await until_listed(client, kubelet, {"default/other-hollow-0"})
 
 
 async def test_after_a_restart_the_same_path_tells_the_same_pods(kubelet, client):
-    await until(client, kubelet, {"default/trainer-hollow-0"})
+    await until_listed(client, kubelet, {"default/trainer-hollow-0"})
     before = kubelet.pid
     kubelet.restart()
     assert kubelet.pid != before
-    await until(client, kubelet, {"default/trainer-hollow-0"})
+    await until_listed(client, kubelet, {"default/trainer-hollow-0"})
 
 
 async def test_a_killed_one_refuses_on_its_path_until_it_is_back(kubelet, client):
@@ -134,7 +133,7 @@ async def test_a_forwarded_port_leads_there_from_outside_even_after_a_restart(ku
 
 
 def kind_at(port: int) -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET", "/pods")
         kind: str = json.loads(connection.getresponse().read())["kind"]

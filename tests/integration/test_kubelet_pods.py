@@ -14,9 +14,9 @@ from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.devices.ports import SourceError
 from bursar.wire.devices.pod import DevicePodDecoder
 from certificates import Authority
-from support.kube_access import a_client, access_of
-from support.kubeconfig_notation import HandClock, loaded
-from support.kubelet_http import Asker, KubeletHttp, a_pod, allow, forbid
+from support.builders.kubeconfigs import HandClock, loaded
+from support.cluster.access import a_client, access_of
+from support.devices.kubelet_http import Asker, KubeletHttp, a_pod, allow, forbid
 
 PODS = ["one", "two"]
 PATIENT = KubeletLimits(seconds=20)

@@ -9,8 +9,7 @@ import re
 import shlex
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -21,14 +20,14 @@ import yaml
 from assets import ensure
 from bursar.app.install.peerpods import CONFIGURATION, POLICY
 from controlplane import ControlPlane
-from support.command_line import COMMAND
-from support.kubectl import kubectl, try_kubectl
-from support.peerpod_notation import KATA, ONE_VM, VM, main
-from support.quota_processes import Controllers
-from support.webhook_process import Webhook
+from support.builders.peer_pods import KATA, ONE_VM, VM, main
+from support.processes.command_line import COMMAND
+from support.processes.kubectl import kubectl, try_kubectl
+from support.processes.webhook import Webhook
+from support.quota.controller_processes import Controllers
+from support.until import PATIENCE_SECONDS, until_sync
 
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
-PATIENCE_S = 60
 PRESET_PLACE = "confidential-containers-system"
 KATA_NODES = "katacontainers.io/kata-runtime=true"
 POD = {
@@ -70,13 +69,6 @@ def blocks(page: str, heading: str) -> list[str]:
     return re.findall(r"^```sh\n(.*?)^```", section[1], re.MULTILINE | re.DOTALL)
 
 
-def until(is_so: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, f"it never happened: {what}"
-        time.sleep(0.1)
-
-
 @dataclass
 class Reader:
     """Somebody who types what the pages say, with `ca.crt` in the folder."""
@@ -95,7 +87,7 @@ class Reader:
             },
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
         assert done.returncode == 0, f"{commands}\n{done.stdout}{done.stderr}"
@@ -128,7 +120,7 @@ def control_plane() -> Iterator[ControlPlane]:
 def reader(control_plane, tmp_path) -> Reader:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "kubectl").symlink_to(ensure("kubectl"))
-    account = ("serviceaccount/default", "-n", "default", f"--timeout={PATIENCE_S}s")
+    account = ("serviceaccount/default", "-n", "default", f"--timeout={PATIENCE_SECONDS}s")
     kubectl(control_plane, "wait", "--for=create", *account)
     return Reader(control_plane, tmp_path)
 
@@ -160,7 +152,7 @@ def offered(reader: Reader) -> list[str | None]:
 
 
 def offers(reader: Reader, *amounts: str | None) -> None:
-    until(lambda: offered(reader) == [*amounts], f"{amounts}, not {offered(reader)}")
+    until_sync(lambda: offered(reader) == [*amounts], f"{amounts}, not {offered(reader)}")
 
 
 @pytest.mark.usefixtures("workers")
@@ -284,15 +276,17 @@ def test_no_peer_pod_gets_by_while_upstreams_webhook_is_replaced_and_removal_is_
     try:
         (tmp_path / "ca.crt").write_bytes(webhook.authority.certificate.read_bytes())
         (replacing,) = blocks(RUN, "In place of peer-pods-webhook")
-        until(lambda: reader.create_dry()[0] >= 400, "upstream's webhook, which is away, is asked")
+        until_sync(
+            lambda: reader.create_dry()[0] >= 400, "upstream's webhook, which is away, is asked"
+        )
         printing, *rest = replacing.replace("ca.crt", f"ca.crt --url {webhook.url}").splitlines()
         reader.type(printing)
         merged = ("apply", "--dry-run=server", "-f", str(tmp_path / "peerpods.yaml"))
         assert "exactly one of url or service" in try_kubectl(reader.plane, *merged).err
         with Crowd(reader) as crowd:
-            until(lambda: crowd.refused, "upstream's webhook is in the way")
+            until_sync(lambda: crowd.refused, "upstream's webhook is in the way")
             reader.type("\n".join(rest))
-            until(lambda: is_rewritten(reader), "peer pods are rewritten")
+            until_sync(lambda: is_rewritten(reader), "peer pods are rewritten")
         assert crowd.unguarded == []
 
         removing, _ = blocks(RUN, "Remove")

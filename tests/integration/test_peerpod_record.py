@@ -5,9 +5,8 @@ tried here does lead to the annotations; that is tried as well, so that none is 
 """
 
 import json
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +23,11 @@ from bursar.app.install.peerpod_protection import (
 from bursar.app.install.peerpods import CONFIGURATION, POLICY
 from bursar.cli.install.manifests import manifests
 from controlplane import ControlPlane
-from support.kubectl import try_kubectl
-from support.peerpod_notation import KATA, ONE_VM, RECORD, VM, main, remove_protection
-from support.webhook_process import Webhook
+from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection
+from support.processes.kubectl import try_kubectl
+from support.processes.webhook import Webhook
+from support.until import until_sync
 
-PATIENCE_S = 60
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 VCPUS = f"{KATA}default_vcpus"
@@ -46,13 +45,6 @@ FORGED = json.dumps(
     }
 )
 LARGE = main("cpu=64 memory=256Gi", "cpu=64 memory=256Gi", name="c")
-
-
-def until(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, f"it never happened: {what}"
-        time.sleep(0.1)
 
 
 @dataclass
@@ -150,7 +142,7 @@ def a_scene(plane: ControlPlane) -> Scene:
     scene.call("POST", "/api/v1/namespaces", {"metadata": {"name": scene.namespace}})
     scene.call("POST", CLASSES, {"metadata": {"name": scene.other}, "handler": "other"})
     account = f"/api/v1/namespaces/{scene.namespace}/serviceaccounts/default"
-    until(lambda: plane.request("GET", account)[0] == 200, "a service account")
+    until_sync(lambda: plane.request("GET", account)[0] == 200, "a service account")
     return scene
 
 
@@ -173,7 +165,7 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
             *("--runtime-class", scene.kata, "-n", "elsewhere", "--url", webhook.url),
             *("--ca-bundle", str(webhook.authority.certificate)),
         )
-        until(lambda: is_protected(scene), "webhook and policies are in force")
+        until_sync(lambda: is_protected(scene), "webhook and policies are in force")
         yield scene
     finally:
         remove_scene(scene)
@@ -336,7 +328,7 @@ def unattended(control_plane) -> Iterator[Scene]:
     scene = a_scene(control_plane)
     try:
         scene.apply("--without-webhook", "--runtime-class", scene.kata, "-n", "elsewhere")
-        until(
+        until_sync(
             lambda: ONLY_WHAT_WAS_REMOVED in scene.refused(LARGE, record=FORGED),
             "these policies are in force, and no longer those from above",
         )
@@ -352,4 +344,4 @@ def test_where_nothing_is_removed_a_record_is_denied_whatever_it_says(unattended
     assert ONLY_WHAT_WAS_REMOVED in unattended.refused(
         container, record=FORGED, runtimeClassName=unattended.other
     )
-    until(lambda: VM in json.dumps(unattended.create(LARGE)["spec"]), "the VM is asked for")
+    until_sync(lambda: VM in json.dumps(unattended.create(LARGE)["spec"]), "the VM is asked for")

@@ -24,12 +24,12 @@ from integration.test_peerpods import (
     Scene,
     resources_of,
     sizes_of,
-    until,
 )
 from program import Program
-from support.kube_access import NODES
-from support.peerpod_notation import KATA, ONE_VM, VM, main
-from support.quota_processes import (
+from support.builders.peer_pods import KATA, ONE_VM, VM, main
+from support.cluster.access import NODES
+from support.processes.webhook import Webhook
+from support.quota.controller_processes import (
     HOME,
     SHORT_TERMS,
     Controllers,
@@ -37,7 +37,7 @@ from support.quota_processes import (
     own_cluster,
     printed,
 )
-from support.webhook_process import Webhook
+from support.until import until_sync
 
 PEERPODS = "confidential-containers-system"
 OTHER_CLASS = "kata-wh-test"
@@ -66,9 +66,9 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     scene = Scene(control_plane, webhook, HOME, "shop", OTHER_CLASS)
     scene.call("POST", "/api/v1/namespaces", {"metadata": {"name": scene.namespace}})
     account = f"/api/v1/namespaces/{scene.namespace}/serviceaccounts/default"
-    until(lambda: control_plane.request("GET", account)[0] == 200, "a service account")
+    until_sync(lambda: control_plane.request("GET", account)[0] == 200, "a service account")
     scene.apply_webhook()
-    until(scene.is_rewriting, "the API server asks the webhook")
+    until_sync(scene.is_rewriting, "the API server asks the webhook")
     yield scene
     webhook.program.stop()
 
@@ -83,7 +83,7 @@ def keepers(scene, tmp_path_factory) -> Iterator[Controllers]:
     folder = tmp_path_factory.mktemp("keepers")
     options = ("--keep-capacity", *SHORT_TERMS)
     with Controllers(scene.plane, folder, *options, replicas=2) as keepers:
-        until(lambda: is_offered(scene), "capacity on all nodes")
+        until_sync(lambda: is_offered(scene), "capacity on all nodes")
         yield keepers
 
 
@@ -113,7 +113,7 @@ def run(scene: Scene, *containers: dict[str, Any], **more: Any) -> dict[str, Any
     """The pod once it runs on one of the nodes."""
     name = created(scene, *containers, nodeSelector=ANYWHERE, **more)["metadata"]["name"]
     path = f"{scene.pods}/{name}"
-    until(lambda: scene.call("GET", path)["status"]["phase"] == "Running", f"{name} runs")
+    until_sync(lambda: scene.call("GET", path)["status"]["phase"] == "Running", f"{name} runs")
     pod = scene.call("GET", path)
     scene.call("DELETE", f"{path}?gracePeriodSeconds=0")
     return pod
@@ -221,7 +221,7 @@ def test_e13_a_pod_with_an_init_container_completes(scene):
     def phases() -> list[str]:
         return [each["status"]["phase"] for each in scene.call("GET", query)["items"]]
 
-    until(lambda: phases() == ["Succeeded"], "the pod completes")
+    until_sync(lambda: phases() == ["Succeeded"], "the pod completes")
     (pod,) = scene.call("GET", query)["items"]
     scene.call("DELETE", f"{path}/{name}?propagationPolicy=Background")
 
@@ -300,7 +300,7 @@ async def seen_offers(scene: Scene) -> AsyncIterator[set[str | None]]:
 
 
 async def eventually(is_so: Callable[[], bool], what: str) -> None:
-    await asyncio.to_thread(until, is_so, what)
+    await asyncio.to_thread(until_sync, is_so, what)
 
 
 def leader(scene: Scene, keepers: Controllers) -> Program | None:

@@ -24,9 +24,7 @@ from bursar.core.model.selector import LabelSelector, selector_of
 from bursar.core.peerpods.capacity import preset
 from bursar.core.peerpods.instances import InstanceType
 from bursar.core.peerpods.settings import PeerPodSettings
-from support.admission_notation import a_review
-from support.named_tests import TESTS, is_there, named_in
-from support.peerpod_notation import (
+from support.builders.peer_pods import (
     EFFECTIVE,
     KATA,
     ONE_VM,
@@ -38,6 +36,8 @@ from support.peerpod_notation import (
     sidecar,
     sized,
 )
+from support.builders.reviews import a_review
+from support.named_tests import TESTS, is_there, named_in
 
 PAGE = TESTS.parent / "docs" / "reference" / "peerpod-weaknesses.md"
 

@@ -4,10 +4,9 @@ import asyncio
 import base64
 import contextlib
 import json
-import time
 import urllib.request
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from bursar.adapters.serving.message import JSON, Request, Response
 from bursar.app.install.peerpods import CONFIGURATION, POLICY
 from bursar.cli.install.manifests import manifests
 from controlplane import LOOPBACK, NODE_CAPACITY, ControlPlane
-from support.admission_notation import posting, running
-from support.kubectl import try_kubectl
-from support.peerpod_notation import KATA, ONE_VM, RECORD, VM, main, remove_protection, sized
-from support.webhook_process import Webhook
+from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection, sized
+from support.builders.reviews import posting, running
+from support.processes.kubectl import try_kubectl
+from support.processes.webhook import Webhook
+from support.until import until_sync
 
-PATIENCE_S = 60
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
@@ -36,13 +35,6 @@ def printed(*arguments: str) -> list[dict[str, Any]]:
     ran = CliRunner().invoke(manifests, arguments, standalone_mode=False)
     assert ran.exception is None, ran.exception
     return list(yaml.safe_load_all(ran.stdout))
-
-
-def until(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, f"it never happened: {what}"
-        time.sleep(0.1)
 
 
 @dataclass
@@ -139,9 +131,9 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     for name in (home, namespace):
         scene.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-    until(lambda: control_plane.request("GET", accounts)[0] == 200, "a service account")
+    until_sync(lambda: control_plane.request("GET", accounts)[0] == 200, "a service account")
     scene.apply_webhook()
-    until(scene.is_rewriting, "the API server asks the webhook")
+    until_sync(scene.is_rewriting, "the API server asks the webhook")
     yield scene
     control_plane.request("DELETE", f"{WEBHOOKS}/{CONFIGURATION}")
     remove_protection(control_plane)
@@ -221,11 +213,11 @@ def test_of_three_peer_pods_two_run_where_there_is_room_for_two(scene, node):
     def complaints() -> str:
         return json.dumps([each["status"].get("conditions") for each in ours()])
 
-    until(lambda: phases() == ["Pending", "Running", "Running"], "two run and one waits")
-    until(lambda: f"Insufficient {VM}" in complaints(), "the scheduler says what is lacking")
+    until_sync(lambda: phases() == ["Pending", "Running", "Running"], "two run and one waits")
+    until_sync(lambda: f"Insufficient {VM}" in complaints(), "the scheduler says what is lacking")
     first = next(each for each in ours() if each["status"]["phase"] == "Running")
     scene.call("DELETE", f"{scene.pods}/{first['metadata']['name']}?gracePeriodSeconds=0")
-    until(lambda: phases() == ["Running", "Running"], "the third runs as well")
+    until_sync(lambda: phases() == ["Running", "Running"], "the third runs as well")
 
 
 def test_the_pods_of_a_deployment_are_rewritten(scene, node):
@@ -239,7 +231,7 @@ def test_the_pods_of_a_deployment_are_rewritten(scene, node):
     def pods() -> list[dict[str, Any]]:
         return scene.call("GET", f"{scene.pods}?labelSelector=app%3D{name}")["items"]
 
-    until(lambda: [p["status"]["phase"] for p in pods()] == ["Running"] * 2, "both run")
+    until_sync(lambda: [p["status"]["phase"] for p in pods()] == ["Running"] * 2, "both run")
     made = pods()
     scene.call("DELETE", f"{path}/{name}")
 
@@ -281,7 +273,7 @@ def test_pods_of_the_systems_namespaces_are_left_alone(scene):
     for namespace in ("kube-system", scene.home):
         path = f"/api/v1/namespaces/{namespace}/pods?dryRun=All"
         accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-        until(lambda place=accounts: scene.plane.request("GET", place)[0] == 200, "an account")
+        until_sync(lambda place=accounts: scene.plane.request("GET", place)[0] == 200, "an account")
 
         assert resources_of(scene.call("POST", path, scene.pod(SEED))) == [SEED["resources"]]
 
@@ -349,14 +341,14 @@ async def another_webhook(
         await asyncio.to_thread(scene.apply, [document])
         try:
             await asyncio.to_thread(
-                until,
+                until_sync,
                 lambda: scene.create(SEED, query="?dryRun=All") is not None and bool(asked),
                 "the API server asks the other webhook",
             )
             yield asked
         finally:
             await asyncio.to_thread(scene.plane.request, "DELETE", f"{WEBHOOKS}/{name}")
-            await asyncio.to_thread(until, lambda: _is_quiet(scene, asked), "it is forgotten")
+            await asyncio.to_thread(until_sync, lambda: _is_quiet(scene, asked), "it is forgotten")
 
 
 def _is_quiet(scene: Scene, asked: list[dict[str, Any]]) -> bool:
@@ -381,10 +373,10 @@ def limit_range(scene) -> Iterator[None]:
         shown = scene.create(plain, query="?dryRun=All", runtimeClassName=None)
         return "limits" in resources_of(shown)[0]
 
-    until(is_known, "defaults of the namespace")
+    until_sync(is_known, "defaults of the namespace")
     yield
     scene.call("DELETE", f"{path}/defaults")
-    until(lambda: not is_known(), "no more defaults of the namespace")
+    until_sync(lambda: not is_known(), "no more defaults of the namespace")
 
 
 @pytest.mark.usefixtures("limit_range")
@@ -436,7 +428,7 @@ async def test_w21_a_class_set_later_by_another_webhook_needs_all_pods_to_be_sen
         without = await asyncio.to_thread(created)
         await asyncio.to_thread(scene.apply_webhook, "--all-pods")
         await asyncio.to_thread(
-            until, lambda: resources_of(created()) == [ONE_VM], "all pods are sent"
+            until_sync, lambda: resources_of(created()) == [ONE_VM], "all pods are sent"
         )
         await asyncio.to_thread(scene.apply_webhook)
 
@@ -458,9 +450,9 @@ def test_w14_quotas_of_the_cluster_see_vms_and_no_longer_cpu(scene, hard, compla
     """What a peer pod uses of a cloud is not what a ResourceQuota counts on workers."""
     path = f"/api/v1/namespaces/{scene.namespace}/resourcequotas"
     scene.call("POST", path, {"metadata": {"name": "team"}, "spec": {"hard": hard}})
-    until(lambda: complaint in scene.refused(SEED), complaint)
+    until_sync(lambda: complaint in scene.refused(SEED), complaint)
     scene.call("DELETE", f"{path}/team")
-    until(lambda: not scene.refused(SEED), "the quota is forgotten")
+    until_sync(lambda: not scene.refused(SEED), "the quota is forgotten")
 
 
 # ------------------------------------------------------------------ without a webhook
@@ -476,7 +468,7 @@ def test_a_policy_alone_asks_for_the_vm_and_leaves_the_rest(scene):
         return scene.create(main(name="b"), SEED | {"name": "a"}, query="?dryRun=All", **spec)
 
     try:
-        until(lambda: VM in json.dumps(shown()), "the policy is in force")
+        until_sync(lambda: VM in json.dumps(shown()), "the policy is in force")
         pod, message = shown(), scene.refused(runtimeClassName=peers)
         unlike = shown(runtimeClassName=None)
     finally:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from support.kubelet_server import (
+from support.devices.kubelet_server import (
     Claim,
     ClaimDevice,
     Container,
@@ -18,7 +18,7 @@ from support.kubelet_server import (
     Pod,
     kubelet_server,
 )
-from support.podresources_client import PodResourcesClient, podresources_client
+from support.devices.socket_clients import PodResourcesClient, podresources_client
 
 pytestmark = pytest.mark.integration
 

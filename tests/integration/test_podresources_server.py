@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from support.kubelet_server import (
+from support.devices.kubelet_server import (
     Allocatable,
     Claim,
     ClaimDevice,
@@ -22,7 +22,7 @@ from support.kubelet_server import (
     Pod,
     kubelet_server,
 )
-from support.podresources_client import (
+from support.devices.socket_clients import (
     ALLOCATABLE,
     ALPHA_LIST,
     GET,
@@ -30,7 +30,7 @@ from support.podresources_client import (
     PodResourcesClient,
     podresources_client,
 )
-from support.podresources_program import DialogueError
+from support.devices.upstream_programs import DialogueError
 
 pytestmark = pytest.mark.integration
 

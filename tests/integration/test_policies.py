@@ -1,9 +1,8 @@
 """Pods are gated by policies of the API server alone: no webhook of ours runs in this module."""
 
 import json
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,12 +15,12 @@ from bursar.cli.install.manifests import manifests
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from controlplane import ControlPlane
-from support.command_line import Ran
-from support.kubectl import try_kubectl
+from support.processes.command_line import Ran
+from support.processes.kubectl import try_kubectl
+from support.until import PATIENCE_SECONDS, until_sync
 
 REMOVAL_DENIED = "Only AAQ controller has permission to remove ApplicationAwareQuotaGate gate"
 FOREIGN = "example.com/licence"
-PATIENCE_S = 60
 ARQ = "applicationawareresourcequotas"
 ACRQ = "applicationawareclusterresourcequotas"
 AACRQ = "applicationawareappliedclusterresourcequotas"
@@ -105,13 +104,6 @@ def a_pod(name: str, *gates: str, **spec: object) -> dict:
     }
 
 
-def until(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, f"it never happened: {what}"
-        time.sleep(0.1)
-
-
 def printed(*arguments: str) -> str:
     ran = CliRunner().invoke(manifests, arguments, standalone_mode=False)
     assert ran.exception is None
@@ -140,7 +132,7 @@ def installed(control_plane: ControlPlane) -> Iterator[Installation]:
             installation.run("apply", "-f", "-", stdin=definitions)
         installation.run("apply", "-f", "-", stdin=rest)
         with a_namespace(installation, gated=True) as probe:
-            until(lambda: is_active(installation, probe), "the policies became active")
+            until_sync(lambda: is_active(installation, probe), "the policies became active")
         yield installation
     finally:
         for written in (rest, definitions):
@@ -173,7 +165,7 @@ def a_namespace(installation: Installation, *, gated: bool) -> Iterator[str]:
 
 def wait_for_account(installation: Installation, namespace: str) -> None:
     account = ("get", "serviceaccount", "default", "-n", namespace)
-    until(lambda: installation.kubectl(*account).code == 0, "a service account was made")
+    until_sync(lambda: installation.kubectl(*account).code == 0, "a service account was made")
 
 
 @pytest.fixture
@@ -257,7 +249,7 @@ def test_nobody_but_the_controller_removes_the_gate(installed, gated):
         *("create", "rolebinding", "-n", gated, "tenant", "--clusterrole=admin", "--user=tenant")
     )
     installed.create(gated, a_pod("p", FOREIGN))
-    until(
+    until_sync(
         lambda: installed.may("tenant", "patch", "pods", gated), "the tenant became administrator"
     )
     by_tenant = installed.set_gates(gated, "p", [FOREIGN], "tenant")
@@ -267,7 +259,7 @@ def test_nobody_but_the_controller_removes_the_gate(installed, gated):
         *("create", "rolebinding", "-n", gated, "namesake", "--clusterrole=admin"),
         f"--serviceaccount={gated}:aaq-controller",
     )
-    until(lambda: installed.may(elsewhere, "patch", "pods", gated), "the namesake may patch")
+    until_sync(lambda: installed.may(elsewhere, "patch", "pods", gated), "the namesake may patch")
     by_namesake = installed.set_gates(gated, "p", [FOREIGN], elsewhere)
 
     for refused in (by_tenant, by_administrator, by_namesake):
@@ -291,14 +283,16 @@ def test_the_controller_releases_with_no_more_than_its_own_rights(installed, gat
     released = installed.set_gates(gated, "p", [], installed.controller)
 
     assert released.code == 0, released.err
-    installed.run("wait", "-n", gated, "--for=condition=Ready", "pod/p", f"--timeout={PATIENCE_S}s")
+    installed.run(
+        "wait", "-n", gated, "--for=condition=Ready", "pod/p", f"--timeout={PATIENCE_SECONDS}s"
+    )
 
 
 def test_a_namespace_that_leaves_the_selection_is_no_longer_protected(installed, gated):
     installed.create(gated, a_pod("p"))
     refused = installed.set_gates(gated, "p", [])
     installed.run("label", "namespace", gated, f"{GATING_LABEL}-")
-    until(lambda: installed.set_gates(gated, "p", []).code == 0, "the gate could be removed")
+    until_sync(lambda: installed.set_gates(gated, "p", []).code == 0, "the gate could be removed")
 
     assert refused.code == 1
     assert installed.gates(gated, "p") == []
@@ -316,7 +310,7 @@ def test_a_kubelet_may_report_its_static_pods_and_nobody_else_may_pretend_to(ins
     installed.run(
         *("create", "rolebinding", "-n", gated, "kubelet", "--clusterrole=edit", f"--user={node}")
     )
-    until(lambda: installed.may(node, "create", "pods", gated), "the node may create pods")
+    until_sync(lambda: installed.may(node, "create", "pods", gated), "the node may create pods")
     mirror = a_pod("static", nodeName="node-0")
     mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "abc"}
     pretended = installed.create(gated, mirror)
@@ -333,8 +327,8 @@ def test_the_pods_of_a_deployment_wait_at_the_gate(installed, gated):
     def pods() -> list[dict]:
         return json.loads(installed.run("get", "pods", "-n", gated, "-o", "json"))["items"]
 
-    until(lambda: len(pods()) == 3, "the replicas were made")
-    until(
+    until_sync(lambda: len(pods()) == 3, "the replicas were made")
+    until_sync(
         lambda: all(p["status"]["conditions"][0]["reason"] == "SchedulingGated" for p in pods()),
         "the replicas wait at the gate",
     )
@@ -357,7 +351,7 @@ def test_growth_is_refused_only_where_that_was_asked_for(installed, gated):
     installed.run("apply", "-f", "-", stdin=text)
     try:
         dry = ("3500m", "--dry-run=server")
-        until(lambda: MAY_NOT_GROW in installed.resize(gated, "p", *dry).err, "it was refused")
+        until_sync(lambda: MAY_NOT_GROW in installed.resize(gated, "p", *dry).err, "it was refused")
         shrunk = installed.resize(gated, "p", "1500m")
         again = installed.resize(gated, "p", "1501m")
         installed.create(gated, a_pod("q"))
@@ -374,9 +368,9 @@ def test_only_one_configuration_can_exist(installed):
         body = {"apiVersion": f"{AAQ}/v1alpha1", "kind": "AAQ", "metadata": {"name": name}}
         return installed.kubectl("create", "-f", "-", stdin=json.dumps(body | {"spec": {}}))
 
-    until(lambda: configuration("first").code == 0, "a first one was accepted")
+    until_sync(lambda: configuration("first").code == 0, "a first one was accepted")
     try:
-        until(
+        until_sync(
             lambda: "only a single AAQ CR instance is allowed" in configuration("second").err,
             "a second one was refused",
         )
@@ -400,7 +394,7 @@ def test_the_api_server_has_no_complaint_about_the_expressions(installed):
         ours = [p for p in listed["items"] if p["metadata"]["name"].endswith(".bursar.io")]
         return [p["status"]["typeChecking"] for p in ours if "typeChecking" in p.get("status", {})]
 
-    until(lambda: len(checked()) == 3, "the expressions were checked")
+    until_sync(lambda: len(checked()) == 3, "the expressions were checked")
 
     assert checked() == [{}] * 3
 
@@ -470,11 +464,13 @@ def test_tenants_read_their_quotas_and_only_appointed_ones_write_them(installed,
             *("create", "rolebinding", "-n", gated, user, f"--clusterrole={role}", f"--user={user}")
         )
     for user in ("ada", "bob", "eve"):
-        until(
+        until_sync(
             lambda user=user: installed.may(user, "list", f"{AAQ}:{ARQ}", gated),
             f"{user} may read",
         )
-    until(lambda: installed.may("ada", "get", f"{AAQ}:{AACRQ}", gated), "ada sees applied quotas")
+    until_sync(
+        lambda: installed.may("ada", "get", f"{AAQ}:{AACRQ}", gated), "ada sees applied quotas"
+    )
     writers = [
         user
         for user in ("ada", "bob", "eve")

@@ -11,36 +11,37 @@ import pytest
 
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.ports import Key, NotFoundError, Resource
+from program import Program
 from support.log_lines import messages
-from support.quota_processes import (
+from support.quota.controller_processes import (
     LEASE,
+    LONG_TERMS,
     SHORT_TERMS,
     Administrator,
     Controllers,
     Lane,
     Turnstile,
     administering,
-    own_cluster,
-    until,
     watched,
 )
+from support.until import PATIENCE_SECONDS, until
 
-KILLS = int(os.environ.get("BURSAR_KILLS") or 24)
-"""Each takes three to four seconds: the Lease of the dead has to run out."""
+KILLS = int(os.environ.get("BURSAR_KILLS") or 6)
+"""Each takes about eight seconds: the Lease of the dead leader has to expire."""
 SEED = int(os.environ.get("BURSAR_SEED") or int.from_bytes(os.urandom(4), "big"))
-PODS = 2_000
-ROOM = 1_000
-FIRST_PODS = 400
+PODS = 800
+ROOM = 400
+FIRST_PODS = 160
 """There before the first controller is; the others come while controllers die."""
 KILL_WITHIN_S = 0.4
 """After the first gate of a term was seen lifted; in that time tens more are."""
-STOPS = 4
+STOPS = 2
 STOP_WITHIN_S = 0.06
 """After there is room; in that time gates are being lifted, and few are lifted already."""
-FREEZE_S = 3.0
+FREEZE_S = 6.0
 """Longer than a Lease lasts."""
-QUIET_S = 2.0
-"""Long enough for a controller to do what it should not."""
+WATCH_S = 4.0
+"""How long a controller is watched that should not lead."""
 OTHER = "aaq-controller-7c9f_0b1e"
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
@@ -48,8 +49,8 @@ PRIORITY_CLASSES = Resource(
 
 
 @pytest.fixture(scope="module")
-def control_plane():
-    yield from own_cluster()
+def control_plane(quota_cluster):
+    return quota_cluster
 
 
 class Race:
@@ -87,7 +88,7 @@ class Race:
 
 
 async def test_a_leader_that_is_told_to_end_hands_over_and_nothing_is_lost(control_plane, tmp_path):
-    handovers, room = 5, 200
+    handovers, room = 3, 120
     lanes = {"alone": Lane(0), "shared": Lane(0)}
     async with (
         administering(control_plane) as people,
@@ -96,7 +97,7 @@ async def test_a_leader_that_is_told_to_end_hands_over_and_nothing_is_lost(contr
         race = Race(people, turnstile)
         await race.prepare()
         await race.create(2 * room)
-        with Controllers(control_plane, tmp_path, *SHORT_TERMS, replicas=2) as controllers:
+        with Controllers(control_plane, tmp_path, *LONG_TERMS, replicas=2) as controllers:
             for turn in range(1, handovers + 1):
                 await race.raise_to(room // 2 * turn // handovers)
                 before = turnstile.released
@@ -104,13 +105,13 @@ async def test_a_leader_that_is_told_to_end_hands_over_and_nothing_is_lost(contr
                 leader = await controllers.living_leader(people)
                 holder = await people.holder()
                 leader._process.send_signal(signal.SIGTERM)
-                assert await asyncio.to_thread(leader._process.wait, 30) == 0
+                assert await asyncio.to_thread(leader._process.wait, PATIENCE_SECONDS) == 0
                 assert messages(leader.log_end(2)) == ["leading no longer", "ended"]
                 # It did not leave the others waiting for its Lease to run out.
                 assert await people.holder() != holder
                 leader.start()
             await until(lambda: turnstile.released == room, "all room is used")
-            await asyncio.sleep(QUIET_S)
+            await people.settle()
 
             assert (turnstile.released, turnstile.waiting) == (room, room)
             assert turnstile.excesses == []
@@ -121,13 +122,13 @@ async def test_a_leader_that_is_told_to_end_hands_over_and_nothing_is_lost(contr
 # ------------------------------------------------------------------ somebody else's Lease
 
 
-def a_sign_of_life(transitions: int) -> dict:
-    """As the leader election of client-go writes it."""
+def a_sign_of_life(transitions: int, seconds: int = 60) -> dict:
+    """A Lease as the leader election of client-go writes it."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")  # noqa: TID251 - the Lease is real
     return {
         "spec": {
             "holderIdentity": OTHER,
-            "leaseDurationSeconds": 2,
+            "leaseDurationSeconds": seconds,
             "acquireTime": now,
             "renewTime": now,
             "leaseTransitions": transitions,
@@ -157,13 +158,14 @@ async def test_aaqs_own_controller_is_waited_for_and_followed(control_plane, tmp
         living = asyncio.create_task(live_on(people, transitions))
         await people.pods(namespace, 3)
         with Controllers(control_plane, tmp_path, *SHORT_TERMS) as controllers:
-            await asyncio.sleep(6)
+            await asyncio.sleep(WATCH_S)
             assert await people.holder() == OTHER
             assert (turnstile.released, turnstile.waiting) == (0, 3)
             assert "leading" not in controllers.logs()
 
             living.cancel()
             await asyncio.wait((living,))
+            await people.change(LEASES, LEASE, a_sign_of_life(transitions, seconds=1))
             await until(lambda: turnstile.released == 2, "ours follows")
             taken = (await people.read(LEASES, LEASE))["spec"]
 
@@ -214,11 +216,21 @@ async def test_a_leader_that_was_stopped_for_longer_than_its_term_finishes_nothi
                 leader.pause()
                 await people.pods(quota.namespace, room, priorityClassName="high")
                 await until(lambda: turnstile.released == lane.limit, "its successor leads")
+                terms = said(leader, "leading as")
                 leader.resume()
-                await asyncio.sleep(QUIET_S)
+                await until(
+                    lambda: said(leader, "leading no longer") >= terms,  # noqa: B023 - called in this round only
+                    "it notices that its term is over",
+                )
+                await people.settle()
 
                 assert turnstile.released == lane.limit
         assert turnstile.excesses == []
+
+
+def said(controller: Program, text: str) -> int:
+    """How often the log of a controller has the text."""
+    return controller.log.read_text().count(text)
 
 
 @pytest.mark.parametrize("part", ["apiserver", "etcd"])
@@ -247,7 +259,7 @@ async def test_what_was_asked_of_a_server_that_froze_is_not_given_to_others_as_w
                 await asyncio.sleep(FREEZE_S)
                 frozen.resume()
                 await until(lambda: turnstile.released == lane.limit, "all room is used")
-                await asyncio.sleep(QUIET_S)
+                await people.settle()
                 assert turnstile.released == lane.limit
             await people.uses(quota, pods=str(lane.limit))
         assert turnstile.excesses == []
@@ -284,7 +296,7 @@ async def test_no_room_is_given_twice_or_lost_however_often_the_leader_is_killed
                 leader.start()
                 await creating
             await until(lambda: turnstile.released == ROOM, "all room is used")
-            await asyncio.sleep(QUIET_S)
+            await people.settle()
             assert turnstile.released == ROOM
             assert turnstile.waiting == PODS - ROOM
             for key in (race.alone, race.shared):
@@ -292,7 +304,7 @@ async def test_no_room_is_given_twice_or_lost_however_often_the_leader_is_killed
 
             await race.raise_to(ROOM // 2 + 5)
             await until(lambda: turnstile.released == ROOM + 10, "ten more go")
-            await asyncio.sleep(QUIET_S)
+            await people.settle()
 
             assert turnstile.released == ROOM + 10
             assert [lane.most for lane in lanes.values()] == [ROOM // 2 + 5] * 2

@@ -3,9 +3,8 @@
 The numbers are those of docs/reference/aaq-defects.md; see tests/app/test_quota_defects.py as well.
 """
 
-import asyncio
 import contextlib
-import time
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -18,28 +17,25 @@ from bursar.core.quota.targeting import GATING_LABEL
 from certificates import Authority
 from controlplane import LOOPBACK, ControlPlane
 from program import free_port
-from support.kubectl import try_kubectl
-from support.quota_processes import (
-    PATIENCE_S,
-    POLL_S,
+from support.processes.kubectl import try_kubectl
+from support.quota.controller_processes import (
     Administrator,
     Controllers,
     Lane,
     a_pod,
     administering,
-    own_cluster,
     printed,
-    until,
     watched,
 )
+from support.until import until
 
 MANAGED = "-non-schedulable-resources-managed-rq-x"
 AAQ_LABEL = "aaq.kubevirt.io"
 
 
 @pytest.fixture(scope="module")
-def control_plane():
-    yield from own_cluster()
+def control_plane(quota_cluster):
+    return quota_cluster
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +47,15 @@ def controllers(control_plane, tmp_path_factory) -> Iterator[Controllers]:
 async def managed_quota(people: Administrator, quota: Key, **wanted: object) -> dict:
     """The native quota beside one of AAQ's, once its spec says so."""
     key = Key(quota.namespace, quota.name + MANAGED)
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+
+    async def find() -> dict | None:
         with contextlib.suppress(NotFoundError):
             found = await people.read(RESOURCE_QUOTAS, key)
             if wanted.items() <= found["spec"].items():
                 return found
-        await asyncio.sleep(POLL_S)
-    raise AssertionError(f"{key} never became {wanted}")
+        return None
+
+    return await until(find, f"{key} becomes {wanted}")
 
 
 # ------------------------------------------------------------------ managed quotas
@@ -88,13 +85,12 @@ async def test_9_1_15_a_managed_quota_that_lost_its_label_gets_it_back(control_p
         before = await managed_quota(people, quota)
         key = Key(quota.namespace, before["metadata"]["name"])
         await people.change(RESOURCE_QUOTAS, key, {"metadata": {"labels": {AAQ_LABEL: None}}})
-        deadline = time.monotonic() + PATIENCE_S
-        while AAQ_LABEL not in (after := await people.read(RESOURCE_QUOTAS, key))["metadata"].get(
-            "labels", {}
-        ):
-            assert time.monotonic() < deadline
-            await asyncio.sleep(POLL_S)
 
+        async def labelled() -> dict | None:
+            found = await people.read(RESOURCE_QUOTAS, key)
+            return found if AAQ_LABEL in found["metadata"].get("labels", {}) else None
+
+        after = await until(labelled, "the label is back")
         assert after["metadata"]["uid"] == before["metadata"]["uid"]
 
 
@@ -151,9 +147,9 @@ async def test_9_1_8_while_no_webhook_answers_no_pod_gets_past_the_gate(control_
             assert "gater.cqo.kubevirt.io" in refused.message
             # Others are not concerned, and neither is who asks for the gate himself.
             await create_ungated(people, free, "other")
-            await people.pod(Key(held, "gated"))
+            created = await people.pod(Key(held, "gated"))
 
-            assert await people.gates(Key(held, "gated")) == [GATE]
+            assert created["spec"]["schedulingGates"] == [{"name": GATE}]
 
 
 async def create_ungated(people: Administrator, namespace: str, name: str) -> None:
@@ -164,10 +160,13 @@ async def create_ungated(people: Administrator, namespace: str, name: str) -> No
 
 async def eventually_refused(people: Administrator, namespace: str) -> ClusterError:
     """API servers learn of a new webhook after a moment."""
-    for number in range(200):
+    numbers = itertools.count()
+
+    async def refusal() -> ClusterError | None:
         try:
-            await create_ungated(people, namespace, f"ungated-{number}")
+            await create_ungated(people, namespace, f"ungated-{next(numbers)}")
         except ClusterError as error:
             return error
-        await asyncio.sleep(POLL_S)
-    raise AssertionError("every pod was accepted")
+        return None
+
+    return await until(refusal, "a pod without the gate is refused")

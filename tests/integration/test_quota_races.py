@@ -7,18 +7,17 @@ import pytest
 
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, Query
-from support.quota_processes import Controllers, Lane, administering, own_cluster, until, watched
+from support.quota.controller_processes import Controllers, Lane, administering, watched
+from support.until import until
 
-QUIET_S = 2.0
-"""Long enough for a controller to do what it should not."""
 NAMESPACES = 12
 PODS_EACH = 4
 LIMIT = 6
 
 
 @pytest.fixture(scope="module")
-def control_plane():
-    yield from own_cluster()
+def control_plane(quota_cluster):
+    return quota_cluster
 
 
 async def test_9_1_4_a_cluster_quota_of_six_lets_six_of_many_namespaces_go(control_plane, tmp_path):
@@ -34,13 +33,13 @@ async def test_9_1_4_a_cluster_quota_of_six_lets_six_of_many_namespaces_go(contr
         await asyncio.gather(*(people.pods(each, PODS_EACH) for each in namespaces))
         with Controllers(control_plane, tmp_path) as controllers:
             await until(lambda: turnstile.released == LIMIT, "six pods go")
-            await asyncio.sleep(QUIET_S)
+            await people.settle()
             assert (turnstile.released, turnstile.waiting) == (6, 42), controllers.logs()
             await people.uses(wide, pods="6")
 
             await delete_released(people, namespaces, 2)
             await until(lambda: turnstile.waiting == 40, "two more go")
-            await asyncio.sleep(QUIET_S)
+            await people.settle()
 
             assert (turnstile.released, turnstile.waiting) == (6, 40)
             assert turnstile.lanes["all"].most == LIMIT

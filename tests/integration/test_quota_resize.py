@@ -12,10 +12,11 @@ from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import ClusterError, Key, Patch, PatchKind, Query
 from controlplane import LOOPBACK, ControlPlane
 from program import free_port
-from support.command_line import Ran
-from support.kube_access import a_client, access_of
-from support.kubectl import try_kubectl
-from support.quota_processes import (
+from support.cluster.access import a_client, access_of
+from support.processes.command_line import Ran
+from support.processes.kubectl import try_kubectl
+from support.processes.webhook import Webhook
+from support.quota.controller_processes import (
     HOME,
     SHORT_TERMS,
     Administrator,
@@ -23,17 +24,13 @@ from support.quota_processes import (
     Lane,
     administering,
     millicores,
-    own_cluster,
     printed,
     put_leader_pair,
-    until,
     watched,
 )
-from support.webhook_process import Webhook
+from support.until import until
 
 SERVER_ACCOUNT = f"system:serviceaccount:{HOME}:aaq-server"
-QUIET_S = 2.0
-"""Long enough for a controller to do what it should not."""
 RUNNERS = 20
 GROWN = 5
 """How many of them may double."""
@@ -47,8 +44,8 @@ ONCE = Limits(in_flight_max=2 * RUNNERS, attempts_max=1)
 
 
 @pytest.fixture(scope="module")
-def control_plane():
-    yield from own_cluster()
+def control_plane(quota_cluster):
+    return quota_cluster
 
 
 @dataclass
@@ -101,8 +98,11 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     authority = webhook.authority.certificate
     hooks = printed("webhooks", f"--url={webhook.url}", f"--ca-bundle={authority}")
     assert try_kubectl(control_plane, "apply", "-f", "-", stdin=hooks).code == 0
-    with controllers:
-        yield made
+    try:
+        with controllers:
+            yield made
+    finally:
+        assert try_kubectl(control_plane, "delete", "-f", "-", stdin=hooks).code == 0
         webhook.program.stop()
 
 
@@ -165,7 +165,7 @@ async def test_pods_that_grow_and_pods_that_wait_share_the_room_between_them(sce
         growing = [grow(client, each, f"{cpu}m") for cpu in (130, 160, 190) for each in pods]
         await asyncio.gather(people.limit(quota, **{"requests.cpu": "3"}), *growing)
         await until(lambda: lane.used > 3000 - 50 or not lane.waiting, "no room is left over")
-        await asyncio.sleep(QUIET_S)
+        await people.settle()
 
         assert turnstile.excesses == []
         assert lane.most <= 3000

@@ -1,6 +1,5 @@
 """`bursar release` on a real cluster, whose policies protect the gate until they are removed."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,28 +11,25 @@ from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import ClusterError, Key, Patch, PatchKind
 from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane
-from support.command_line import Ran, run_bursar
-from support.kubectl import try_kubectl
-from support.quota_processes import (
+from support.processes.command_line import Ran, run_bursar
+from support.processes.kubectl import try_kubectl
+from support.quota.controller_processes import (
     ACCOUNT,
     HOME,
-    POLL_S,
     Administrator,
     a_pod,
     administering,
-    own_cluster,
     printed,
 )
+from support.until import until
 
-TRIES = 600
-"""How often to look, for half a minute."""
 FOREIGN = "example.com/licence"
 PROTECTED = "Only AAQ controller has permission to remove ApplicationAwareQuotaGate gate from pods"
 
 
 @pytest.fixture(scope="module")
-def control_plane():
-    yield from own_cluster()
+def control_plane(quota_cluster):
+    return quota_cluster
 
 
 @dataclass(frozen=True)
@@ -73,14 +69,15 @@ async def waiting_pods(people: Administrator, *names: str) -> str:
 
 async def until_protected(people: Administrator, namespace: str) -> None:
     """API servers learn of a policy after a moment; a dry run shows that they have."""
-    for _ in range(TRIES):
+
+    async def is_protected() -> bool:
         pod = a_pod("probe")
         del pod["spec"]["schedulingGates"]
         made = await people.client.create(PODS, pod, namespace=namespace, is_dry_run=True)
-        if json.loads(made)["spec"].get("schedulingGates") and await is_refused(people, namespace):
-            return
-        await asyncio.sleep(POLL_S)
-    raise AssertionError("the policies never came into force")
+        is_gated = "schedulingGates" in json.loads(made)["spec"]
+        return is_gated and await is_refused(people, namespace)
+
+    await until(is_protected, "the policies are in force")
 
 
 async def is_refused(people: Administrator, namespace: str) -> bool:
@@ -153,10 +150,11 @@ async def test_9_1_18_once_the_policies_are_gone_an_administrator_lets_go(protec
         namespace = await waiting_pods(people, "web")
         removed = try_kubectl(protected.plane, "delete", "-f", "-", stdin=printed("policies"))
         assert removed.code == 0, removed.err
-        for _ in range(TRIES):
-            if not await is_refused(people, namespace):
-                break
-            await asyncio.sleep(POLL_S)
+
+        async def is_allowed() -> bool:
+            return not await is_refused(people, namespace)
+
+        await until(is_allowed, "the policies are no longer in force")
         ran = protected.release("--all", "--yes", "-n", namespace)
 
         assert (ran.code, ran.out) == (0, "2 pods let go\n")

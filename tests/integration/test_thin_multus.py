@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assets import ensure
-from support.kubelet_server import Pod, kubelet_server
+from support.devices.kubelet_server import Pod, kubelet_server
 
 pytestmark = pytest.mark.integration
 

@@ -13,11 +13,12 @@ import pytest
 from assets import ROOT
 from bursar.app.admission.pods import MAY_NOT_NAME_A_NODE, MAY_NOT_REMOVE
 from controlplane import ControlPlane
-from support.admission_notation import ACRQ, ARQ, GATE, a_pod, put_pair
-from support.command_line import Ran
+from support.builders.reviews import ACRQ, ARQ, GATE, a_pod, put_pair
 from support.http_peer import connected
-from support.kubectl import try_kubectl
-from support.webhook_process import Webhook, gate_once, shown_certificate
+from support.processes.command_line import Ran
+from support.processes.kubectl import try_kubectl
+from support.processes.webhook import Webhook, gate_once, shown_certificate
+from support.until import until, until_sync
 
 GROUP = "aaq.kubevirt.io"
 PLURALS = {ARQ: f"{ARQ.lower()}s", ACRQ: f"{ACRQ.lower()}s", "AAQ": "aaqs"}
@@ -153,7 +154,7 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     applied = made.kubectl("apply", "--server-side", "-f", str(ROOT / "api" / "crds"))
     assert applied.code == 0, applied.err
     names = [f"crd/{plural}.{GROUP}" for plural in PLURALS.values()]
-    made.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+    made.kubectl("wait", "--for=condition=Established", "--timeout=120s", *names)
     for each in (home, namespace, ending):
         assert made.kubectl("create", "namespace", each).code == 0
         wait_for_account(made, each)
@@ -178,12 +179,13 @@ def wait_for_account(scene: Scene, namespace: str) -> None:
 
 def wait_until_gated(scene: Scene) -> None:
     """API servers learn of a new webhook after a moment."""
-    for _ in range(200):
+
+    def is_gated() -> bool:
         code, pod = scene.create_pod()
         assert code == 201, pod
-        if gates_of(pod) == [GATE]:
-            return
-    raise AssertionError("no pod was gated")
+        return gates_of(pod) == [GATE]
+
+    until_sync(is_gated, "a pod is gated")
 
 
 # ------------------------------------------------------------------ quotas
@@ -268,7 +270,7 @@ def test_a_quota_in_a_namespace_that_is_being_deleted_can_be_let_go(scene):
     accepted, _ = scene.plane.request("PUT", path, released)
 
     assert (refused, accepted) == (403, 200)
-    gone = scene.kubectl("wait", "--for=delete", f"namespace/{scene.ending}", "--timeout=60s")
+    gone = scene.kubectl("wait", "--for=delete", f"namespace/{scene.ending}", "--timeout=120s")
     assert gone.code == 0, gone.err
 
 
@@ -418,13 +420,14 @@ async def test_certificates_are_replaced_under_load_without_a_failed_request(sce
         try:
             for number in range(3):
                 put_pair(webhook.folder, webhook.authority.server(f"webhook-{number}"))
-                shown = await shown_certificate(webhook)
-                for _ in range(600):
-                    if shown not in seen:
-                        break
-                    await asyncio.sleep(0.05)
-                    shown = await shown_certificate(webhook)
-                seen.add(shown)
+                known = len(seen)
+
+                async def is_new() -> bool:
+                    seen.add(await shown_certificate(webhook))
+                    return len(seen) > known  # noqa: B023 - called in this round only
+
+                await until(is_new, "a new certificate is shown")
+            await until(lambda: min(counts.values()) > 0, lambda: f"every load is served: {counts}")
         finally:
             ended.set()
         return len(seen)
@@ -437,4 +440,3 @@ async def test_certificates_are_replaced_under_load_without_a_failed_request(sce
     )
 
     assert seen == 4
-    assert min(counts.values()) > 0

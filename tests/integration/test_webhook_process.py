@@ -21,10 +21,11 @@ from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.webhook import webhook as verb
 from certificates import Authority, _draft, _write_key
 from controlplane import LOOPBACK
-from support.admission_notation import a_pod, a_review, posting
+from support.builders.reviews import a_pod, a_review, posting
 from support.http_peer import connected
 from support.log_lines import messages
-from support.webhook_process import COMMAND, Webhook, gate_once
+from support.processes.webhook import COMMAND, Webhook, gate_once
+from support.until import PATIENCE_SECONDS, until_sync
 
 
 async def test_sigterm_ends_it_after_the_last_answer(control_plane, tmp_path):
@@ -45,7 +46,7 @@ async def test_sigterm_ends_it_after_the_last_answer(control_plane, tmp_path):
         await is_loaded.wait()
         process = webhook.program._process
         process.send_signal(signal.SIGTERM)
-        return await asyncio.to_thread(process.wait, 30)
+        return await asyncio.to_thread(process.wait, PATIENCE_SECONDS)
 
     code, *answered = await asyncio.gather(terminate(), *(load() for _ in range(4)))
 
@@ -58,8 +59,7 @@ def test_it_can_be_ended_while_it_waits_for_a_certificate(control_plane, tmp_pat
     webhook = Webhook(control_plane, tmp_path, "aaq")
     (tmp_path / "tls.key").unlink()
     webhook.program.start()
-    while "waiting for one" not in webhook.program.log_end():
-        assert webhook.program.is_running
+    until_sync(lambda: "waiting for one" in webhook.log(), "it says that it waits")
     webhook.program.stop()
 
     assert webhook.program._process.returncode == 0
@@ -75,7 +75,7 @@ def test_a_port_in_use_is_said_in_one_line(control_plane, tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=PATIENCE_SECONDS,
     )
     taken.program.stop()
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from assets import AssetError, ensure
-from support.oracle_dialogue import Oracle
+from support.processes.oracle import Oracle
 
 FIXED_SEED = 20_260_417
 FRESH_SEED = int(os.environ.get("BURSAR_SEED") or int.from_bytes(os.urandom(4), "big"))

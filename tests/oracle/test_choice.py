@@ -8,7 +8,7 @@ from bursar.core.model.defaulting import with_defaults
 from bursar.core.placement.choice import choose
 from bursar.core.placement.filters import NOT_AMONG_NAMED
 from bursar.core.placement.node_books import NodeBooks
-from support.raw_objects import as_node, as_pod
+from support.builders.random_objects import as_node, as_pod
 
 Raw = dict[str, Any]
 

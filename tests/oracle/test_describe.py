@@ -19,7 +19,15 @@ from bursar.cli.output.ages import human_duration
 from bursar.cli.output.tabwriter import aligned
 from bursar.cli.reports.node_layout import describe_node
 from bursar.core.model.quantity import Quantity
-from support.raw_objects import HOSTILE_AMOUNT, HOSTILE_NAME, KNOWN, WHOLE, as_node, as_pod, pods
+from support.builders.random_objects import (
+    HOSTILE_AMOUNT,
+    HOSTILE_NAME,
+    KNOWN,
+    WHOLE,
+    as_node,
+    as_pod,
+    pods,
+)
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "node-pool.yaml"
 

@@ -24,7 +24,7 @@ from bursar.core.model.cgroup.values import (
 )
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.demand import KUBELET, pod_requests
-from support.raw_objects import as_pod, pods
+from support.builders.random_objects import as_pod, pods
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 SOME_INT64 = INT64 | st.integers(-5, 100_000) | st.sampled_from([2**53 + 1, 2**63 - 1, -(2**63)])

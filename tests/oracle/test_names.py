@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from bursar.core.model import names
-from support.raw_objects import HOSTILE_NAME, KNOWN
+from support.builders.random_objects import HOSTILE_NAME, KNOWN
 
 STANDARD = st.sampled_from(
     ["cpu", "memory", "ephemeral-storage", "storage", "pods", "resourcequotas", "services"]

@@ -14,8 +14,8 @@ from bursar.core.peerpods.record import NO_RECORD
 from bursar.core.peerpods.recorded_demand import recorded_demand
 from bursar.core.peerpods.sizing import SizeTexts, upstream_size
 from bursar.wire.peerpods.rewrite import read_record
-from support.peerpod_notation import PEER_PODS, VM, Rewritten, decided, rewritten
-from support.raw_objects import as_pod, pods
+from support.builders.peer_pods import PEER_PODS, VM, Rewritten, decided, rewritten
+from support.builders.random_objects import as_pod, pods
 
 MIB = 1 << 20
 GPU = "nvidia.com/gpu"

@@ -30,7 +30,14 @@ from bursar.core.placement.score import (
     least_allocated,
 )
 from bursar.core.placement.vector import Vector
-from support.raw_objects import HOSTILE_AMOUNT, HOSTILE_NAME, KNOWN, as_node, as_pod, pods
+from support.builders.random_objects import (
+    HOSTILE_AMOUNT,
+    HOSTILE_NAME,
+    KNOWN,
+    as_node,
+    as_pod,
+    pods,
+)
 
 Raw = dict[str, Any]
 

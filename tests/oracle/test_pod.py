@@ -18,7 +18,7 @@ from bursar.core.model.pod import Container, ContainerStatus, Pod, ResourceRequi
 from bursar.core.model.qos import explain_qos, qos_class
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import ResourceList
-from support.raw_objects import HOSTILE_AMOUNTS, amounts, as_pod, pods, requirements
+from support.builders.random_objects import HOSTILE_AMOUNTS, amounts, as_pod, pods, requirements
 
 NON_MISSING = {"cpu": Quantity.parse("100m"), "memory": Quantity.parse("200Mi")}
 OPTIONS = [

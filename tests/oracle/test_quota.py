@@ -16,7 +16,7 @@ from bursar.core.quota.refusal import Shortage, refusals_of
 from bursar.core.quota.scopes import EXISTS, ScopeRule, matches
 from bursar.core.quota.usage import is_counted, native_usage
 from bursar.wire.model.pod_row import PodRowDecoder
-from support.raw_objects import HOSTILE_NAME, KNOWN, amounts, as_pod, pods
+from support.builders.random_objects import HOSTILE_NAME, KNOWN, amounts, as_pod, pods
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 NOW_S = int(NOW.timestamp())

@@ -26,7 +26,7 @@ from bursar.core.model.validation.pod import (
     validate_pod_spec,
 )
 from bursar.core.model.validation.resize import validate_resize
-from support.raw_objects import (
+from support.builders.random_objects import (
     HOSTILE_AMOUNT,
     HOSTILE_AMOUNTS,
     HOSTILE_NAME,

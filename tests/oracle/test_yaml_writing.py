@@ -5,7 +5,7 @@ import json
 from hypothesis import strategies as st
 
 from bursar.wire.documents.yaml_writing import yaml_text
-from support.nasty_texts import NASTY
+from support.faults.ambiguous_yaml import NASTY
 from wire.test_yaml_writing import TEXTS, TREES, typed
 
 

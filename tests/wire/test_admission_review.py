@@ -18,6 +18,7 @@ from bursar.wire.admission import (
     decode_review,
     encode_response,
 )
+from bursar.wire.peerpods.review import decode_peer_pod, decode_peer_pod_review
 
 
 def review(**request: object) -> bytes:
@@ -82,6 +83,36 @@ def test_what_cannot_be_parsed_is_refused_and_not_quoted(body):
 
     assert len(str(caught.value)) < 200
     assert "trailing\n" not in str(caught.value)
+
+
+PEER_POD = {
+    "spec": {
+        "containers": [{"name": "c", "env": [{"name": "A", "value": "not read"}]}],
+        "volumes": [{"name": "v", "emptyDir": {}}],
+    }
+}
+SHOWN = {"valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}
+
+
+def test_of_a_peer_pod_only_the_branches_that_rewriting_looks_at_are_read():
+    body = json.dumps(PEER_POD).encode()
+    shows = body.replace(b'{"name": "A", "value": "not read"}', json.dumps(SHOWN).encode())
+
+    assert decode_peer_pod(body) == {"spec": {"containers": [{"name": "c"}]}}
+    assert decode_peer_pod(shows) == {
+        "spec": {"containers": [{"name": "c", "env": [SHOWN]}], "volumes": [{}]}
+    }
+
+
+@pytest.mark.parametrize(("version", "is_read"), [("v1", True), ("v1beta1", True), ("v2", False)])
+def test_a_review_and_its_peer_pod_are_read_in_one_go_if_the_version_is_known(version, is_read):
+    request = {"uid": "u", "object": PEER_POD}
+    body = {"apiVersion": f"admission.k8s.io/{version}", "request": request}
+    read = decode_peer_pod_review(json.dumps(body).encode())
+
+    assert (read is not None) is is_read
+    if read is not None:
+        assert (read.uid, read.pod) == ("u", {"spec": {"containers": [{"name": "c"}]}})
 
 
 def test_a_review_prints_no_object():

@@ -4,7 +4,7 @@ import pytest
 
 from bursar.wire.model.amounts import require_amounts_of_node, require_amounts_of_pod
 from bursar.wire.structs.fields import FieldError
-from support.raw_objects import as_node, as_pod
+from support.builders.random_objects import as_node, as_pod
 
 NEGATIVE = {"memory": "1Gi", "cpu": "-100m"}
 PROBLEM = 'Invalid value: "-100m": must be greater than or equal to 0'

@@ -10,7 +10,7 @@ from bursar.core.devices.claim import Claim, Claims
 from bursar.core.devices.pod import DeviceContainer, DevicePod, StatusDevice
 from bursar.core.devices.source import KOORDINATOR, Delimiters, KindRule, Layout, Shape, Source
 from bursar.wire.devices.pod import ITEMS_MAX, STATUS_DEVICES_MAX, DevicePodDecoder
-from support.raw_objects import pods
+from support.builders.random_objects import pods
 
 # How long an example takes says nothing on a machine with other things to do.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

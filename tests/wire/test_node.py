@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from bursar.core.model import node as core
 from bursar.core.model.quantity import Quantity
-from support.raw_objects import as_node
+from support.builders.random_objects import as_node
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

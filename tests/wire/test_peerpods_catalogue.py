@@ -9,6 +9,11 @@ FIELDS = "name, provider, arch, vcpus, memory, gpus, price"
 LARGE = {"name": "m5.large", "vcpus": 2, "memory": "8Gi"}
 
 
+def of(**fields: object) -> dict[str, object]:
+    """A catalogue of one type that differs in these fields."""
+    return {"instanceTypes": [{**LARGE, **fields}]}
+
+
 def test_a_catalogue_may_say_what_it_is():
     header = {"apiVersion": "bursar.io/v1alpha1", "kind": "InstanceCatalogue"}
 
@@ -41,6 +46,13 @@ def test_a_catalogue_may_say_what_it_is():
             'apiVersion: bursar.io/v1alpha1 is expected, found "v1"',
         ),
         ({"instanceTypes": None}, "instanceTypes: required, but missing or empty"),
+        ([LARGE], "an object with instanceTypes is expected"),
+        ({"instanceTypes": [LARGE, LARGE]}, "instanceTypes[1].name: is there already"),
+        (of(name=None), "instanceTypes[0].name: required, but missing"),
+        (of(memory="1023Ki"), "instanceTypes[0].memory: must be at least 1Mi"),
+        (of(vcpus=0), "instanceTypes[0].vcpus: must be at least 1"),
+        (of(gpus=-1), "instanceTypes[0].gpus: must not be negative"),
+        (of(price="-1"), "instanceTypes[0].price: must not be negative"),
     ],
 )
 def test_what_a_catalogue_does_not_have_is_refused_by_name(value, complaint):

@@ -4,7 +4,7 @@ import pytest
 
 from bursar.core.peerpods.downward_api import ResourceField
 from bursar.wire.peerpods.pod import read_resource_fields
-from support.peerpod_notation import UPSTREAM, a_peer_pod, init, main, rewritten
+from support.builders.peer_pods import UPSTREAM, a_peer_pod, init, main, rewritten
 
 
 def shown(resource, container=None):

@@ -6,7 +6,7 @@ from bursar.core.peerpods.decision import ANNOTATIONS_BYTES_MAX, ENTRY_BYTES_MIN
 from bursar.core.peerpods.validation import PROBLEMS_MAX
 from bursar.wire.peerpods.pod import CLAIMS_MAX, CONTAINERS_MAX, NAME_LENGTH_MAX
 from bursar.wire.peerpods.record import format_record, parse_record
-from support.peerpod_notation import RECORD, VM, a_peer_pod, decided, init, main, rewritten
+from support.builders.peer_pods import RECORD, VM, a_peer_pod, decided, init, main, rewritten
 
 ENTRIES_MAX = ANNOTATIONS_BYTES_MAX // ENTRY_BYTES_MIN
 LONG = "a" * (NAME_LENGTH_MAX + 1)

@@ -13,7 +13,7 @@ from bursar.core.peerpods.decision import ANNOTATIONS_BYTES_MAX
 from bursar.core.peerpods.record import Record
 from bursar.core.peerpods.sizing import ContainerKind, ContainerResources, SizeTexts
 from bursar.wire.peerpods.record import RecordError, format_record, parse_record
-from support.pod_notation import resources
+from support.builders.pods import resources
 
 FULL = Record(
     containers=(

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from bursar.wire.peerpods.review import decode_peer_pod, decode_peer_pod_review
-from support.admission_notation import a_review
-from support.peerpod_notation import a_peer_pod, main
+from support.builders.peer_pods import a_peer_pod, main
+from support.builders.reviews import a_review
 
 FIELD = {"name": "CPUS", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bursar.core.peerpods.decision import Denied, Untouched
 from bursar.core.peerpods.settings import OwnSizes, PeerPodSettings
-from support.peerpod_notation import (
+from support.builders.peer_pods import (
     EFFECTIVE,
     KATA,
     ONE_VM,

@@ -7,7 +7,7 @@ import pytest
 from bursar.core.model import pod as core
 from bursar.core.model.quantity import Quantity
 from bursar.wire.structs.fields import FieldError
-from support.raw_objects import as_pod
+from support.builders.random_objects import as_pod
 
 REQUIREMENTS = {"requests": {"cpu": "1"}, "limits": {"cpu": 2}, "claims": [{"name": "gpu"}]}
 EXPECTED_REQUIREMENTS = core.ResourceRequirements(
@@ -84,6 +84,38 @@ def test_every_field_of_the_spec_arrives():
         priority_class="high",
         scheduling_gates=("g",),
     )
+
+
+def test_where_a_pod_may_run_arrives():
+    required = {
+        "nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", None]}]},
+            {"matchFields": [{"key": "metadata.name", "operator": "Exists"}]},
+        ]
+    }
+    pod = as_pod(
+        {
+            "spec": {
+                "tolerations": [{"key": "k", "operator": "Exists", "effect": "NoSchedule"}, {}],
+                "affinity": {
+                    "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+                },
+            }
+        }
+    )
+
+    zone = core.NodeRequirement(key="zone", operator="In", values=("a", ""))
+    name = core.NodeRequirement(key="metadata.name", operator="Exists")
+    assert pod.node_terms == (core.NodeTerm(expressions=(zone,)), core.NodeTerm(fields=(name,)))
+    assert pod.tolerations == (
+        core.Toleration(key="k", operator="Exists", effect="NoSchedule"),
+        core.Toleration(),
+    )
+
+
+@pytest.mark.parametrize("affinity", [{}, {"nodeAffinity": {}}])
+def test_an_affinity_without_required_terms_restricts_nothing(affinity):
+    assert as_pod({"spec": {"affinity": affinity}}).node_terms is None
 
 
 def test_every_field_of_the_status_arrives():

@@ -18,7 +18,7 @@ from bursar.wire.cluster.object_identity import RawIdentity, find_identity
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.pod_row import DECISIVE_LENGTH_MAX, PodRowDecoder
 from bursar.wire.structs.fields import FieldError
-from support.raw_objects import pods
+from support.builders.random_objects import pods
 
 FULL = {
     "metadata": {
@@ -189,6 +189,28 @@ def test_a_status_that_repeats_the_spec_changes_nothing(raw, data):
     assert shown(demand.quota_requests) == shown(pod_requests(reference, QUOTA))
     assert shown(demand.assigned_requests) == shown(pod_requests(reference, ASSIGNED))
     assert shown(demand.quota_limits) == shown(pod_limits(reference, QUOTA))
+
+
+def test_containers_of_the_same_name_are_counted_one_by_one():
+    """No API server stores such a pod, but a file may hold it."""
+    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+    status = {"containerStatuses": [container]}
+    raw = {"metadata": {"name": "p"}, "spec": {"containers": [container] * 2}, "status": status}
+    reference = wire_pod.to_core(msgspec.convert(raw, wire_pod.Pod))
+
+    assert shown(row_of(raw).demand.quota_requests) == shown(pod_requests(reference, QUOTA))
+
+
+def test_the_reason_of_a_resize_is_found_among_other_conditions():
+    sized = [{"name": "c", "resources": {"requests": {"cpu": cpu}}} for cpu in ("4", "2")]
+    ready = {"type": "Ready", "reason": "Infeasible"}
+    pending = {"type": "PodResizePending", "reason": "Infeasible"}
+    status = {"containerStatuses": sized[1:], "conditions": [ready]}
+    raw = {"metadata": {"name": "p"}, "spec": {"containers": sized[:1]}, "status": status}
+
+    assert str(row_of(raw).demand.quota_requests["cpu"]) == "4"
+    status["conditions"].append(pending)
+    assert str(row_of(raw).demand.quota_requests["cpu"]) == "2"
 
 
 MANY = PodRowDecoder()

@@ -190,6 +190,12 @@ def test_what_is_missing_or_null_is_nothing():
     assert cluster_wide(status={"total": {}, "namespaces": None}).reported_namespaces == {}
 
 
+def test_a_date_that_cannot_be_read_does_not_hide_the_quota():
+    dated = {"name": "q", "namespace": "shop", "creationTimestamp": "yesterday"}
+
+    assert namespaced(metadata=dated).created_at is None
+
+
 # ------------------------------------------------------------------ which namespaces
 
 

@@ -14,7 +14,7 @@ from bursar.wire.documents.stream import read_documents
 from bursar.wire.documents.tree import Number
 from bursar.wire.documents.yaml_writing import require_finite, yaml_stream, yaml_text
 from bursar.wire.structs.fields import FieldError, number_text
-from support.nasty_texts import NASTY
+from support.faults.ambiguous_yaml import NASTY
 
 CHARACTERS = st.characters(codec="utf-8")
 NEAR_NUMBERS = st.text("0189xXoObB_+-.eEfaniNIyYTZ~: ", max_size=7)
@@ -158,6 +158,10 @@ def test_a_number_that_is_none_is_refused_with_its_field(number):
     for refuse in (yaml_text, require_finite):
         with pytest.raises(FieldError, match=r"spec\.list\[1\]\.x: the number is too large"):
             refuse(tree)
+
+
+def test_numbers_of_ordinary_size_are_accepted_wherever_they_stand():
+    require_finite({"spec": {"list": [0, {"x": 1.5}, "inf"], "none": None}, "empty": {}})
 
 
 def test_what_is_no_plain_data_is_our_mistake():

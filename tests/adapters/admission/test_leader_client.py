@@ -19,8 +19,8 @@ from bursar.app.admission.pods import Denied, Granted, Reply, ResizeRequest, Unr
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from program import free_port
-from support.admission_notation import RunningServer, posting, running
-from support.kube_access import NAMESPACES
+from support.builders.reviews import RunningServer, posting, running
+from support.cluster.access import NAMESPACES
 
 KEY = Key("aaq", "aaq-controller")
 REQUEST = ResizeRequest(

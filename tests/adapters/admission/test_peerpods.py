@@ -25,8 +25,7 @@ from bursar.cli.processes import webhook as verb
 from bursar.core.peerpods.decision import ANNOTATIONS_READ
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.wire.peerpods.review import decode_peer_pod
-from support.admission_notation import a_review, a_reviewer, running
-from support.peerpod_notation import (
+from support.builders.peer_pods import (
     EFFECTIVE,
     KATA,
     ONE_VM,
@@ -38,6 +37,7 @@ from support.peerpod_notation import (
     rewritten,
     sidecar,
 )
+from support.builders.reviews import a_review, a_reviewer, running
 
 PATH = "/mutate-v1-pod"
 SEED = main("cpu=1 memory=1Gi", "cpu=1 memory=2Gi")

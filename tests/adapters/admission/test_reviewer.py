@@ -7,7 +7,7 @@ import pytest
 
 from bursar.adapters.admission.reviewer import UnanswerableError
 from bursar.app.admission.pods import Granted, WhenUnreachable
-from support.admission_notation import (
+from support.builders.reviews import (
     ACRQ,
     ARQ,
     CONTROLLER_USER,

@@ -9,8 +9,8 @@ from bursar.adapters.serving.message import Request
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.app.quota.resize import ResizeService
-from support.machine_time import run
-from support.quota_loop_scene import HOME, QuotaLoopScene, a_quota_loop
+from support.quota.quota_loop import HOME, QuotaLoopScene, a_quota_loop
+from support.virtual_time import run
 
 WEBHOOK = "system:serviceaccount:aaq:aaq-server"
 TOKENS = {"good": WEBHOOK, "other": "system:serviceaccount:aaq:aaq-controller"}

@@ -6,7 +6,7 @@ from bursar.adapters.controller_http.routes import controller_routes
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import Request, Response, Routes
 from bursar.adapters.serving.probes import METRICS_TYPE
-from support.admission_notation import RunningServer, running
+from support.builders.reviews import RunningServer, running
 
 LIMITS = ServerLimits(linger_seconds=0.01, finish_seconds=1)
 

@@ -15,8 +15,8 @@ from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Json, Key, Resource
 from bursar.app.names import RESIZES_PATH
 from bursar.app.quota.resize import ResizeService
-from support.admission_notation import posting, running
-from support.quota_loop_scene import HOME, QuotaLoopScene, a_quota_loop
+from support.builders.reviews import posting, running
+from support.quota.quota_loop import HOME, QuotaLoopScene, a_quota_loop
 
 FAST = 50.0
 LIMITS = ServerLimits(linger_seconds=0.01, finish_seconds=1)

@@ -10,8 +10,16 @@ from bursar.adapters.http1.body import read_body
 from bursar.adapters.http1.client import HttpClient
 from bursar.adapters.http1.errors import ConnectTimeoutError, DisconnectedError, HttpError
 from bursar.adapters.http1.route import parse_origin, proxy_headers
-from support.http1_scene import a_request, ask, asking, body_of, route_to
-from support.scripted_server import answer, chatter, hang_up, scripted, silence, stream, verbatim
+from support.cluster.http_requests import a_request, ask, asking, body_of, route_to
+from support.faults.scripted_server import (
+    answer,
+    chatter,
+    hang_up,
+    scripted,
+    silence,
+    stream,
+    verbatim,
+)
 
 EMPTY = answer(200, {})
 LAST = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"

@@ -18,8 +18,8 @@ from bursar.adapters.http1.errors import (
 )
 from certificates import Authority
 from program import free_port
-from support.http1_scene import ask, body_of, route_to, tls_in_front_of, tunnel
-from support.scripted_server import answer, hang_up, scripted, silence
+from support.cluster.http_requests import ask, body_of, route_to, tls_in_front_of, tunnel
+from support.faults.scripted_server import answer, hang_up, scripted, silence
 
 OBJECT = {"kind": "Thing"}
 

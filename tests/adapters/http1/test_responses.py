@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from bursar.adapters.http1.connection import HEAD_BYTES_MAX, UNREAD_BYTES_MAX, Connection
 from bursar.adapters.http1.errors import DisconnectedError, HttpError
-from support.http1_scene import ask, asking, body_of
-from support.scripted_server import (
+from support.cluster.http_requests import ask, asking, body_of
+from support.faults.scripted_server import (
     STREAM_END,
     STREAM_HEAD,
     answer,

@@ -28,7 +28,8 @@ from bursar.app.cluster.ports import (
     Watcher,
     Writer,
 )
-from support.kube_access import (
+from support.builders.kubeconfigs import loaded
+from support.cluster.access import (
     CONFIG_MAPS,
     NAMESPACES,
     NODES,
@@ -38,7 +39,6 @@ from support.kube_access import (
     a_client,
     access_of,
 )
-from support.kubeconfig_notation import loaded
 
 CRDS = Resource(
     "apiextensions.k8s.io",

@@ -10,7 +10,15 @@ import pytest
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.transport import Limits
 from bursar.app.cluster.ports import ExpiredError, InvalidError, Key, Query
-from support.kube_access import CONFIG_MAPS, EVENTS, NAMESPACES, NODES, a_client, access_of, compact
+from support.cluster.access import (
+    CONFIG_MAPS,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    a_client,
+    access_of,
+    compact,
+)
 
 COUNT = 1200
 

@@ -26,7 +26,7 @@ from bursar.app.cluster.ports import (
     UnavailableError,
 )
 from program import free_port
-from support.kube_access import (
+from support.cluster.access import (
     CONFIG_MAPS,
     NODES,
     CountedTokens,
@@ -35,7 +35,15 @@ from support.kube_access import (
     a_client,
     talk,
 )
-from support.scripted_server import answer, failure, hang_up, scripted, silence, stream, verbatim
+from support.faults.scripted_server import (
+    answer,
+    failure,
+    hang_up,
+    scripted,
+    silence,
+    stream,
+    verbatim,
+)
 
 KEY = Key("default", "web")
 OBJECT = {"kind": "ConfigMap", "metadata": {"name": "web", "resourceVersion": "7"}}

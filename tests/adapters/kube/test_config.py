@@ -6,7 +6,7 @@ import pytest
 from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.client_auth.credentials import bearer
 from certificates import Authority
-from support.kubeconfig_notation import (
+from support.builders.kubeconfigs import (
     SERVER,
     V1,
     V1BETA1,

@@ -20,8 +20,7 @@ from bursar.adapters.http1.request import HttpRequest
 from bursar.adapters.http1.route import Route, parse_origin
 from bursar.adapters.kube.client import KubeClient
 from bursar.app.cluster.kinds import PODS
-from support.http1_scene import tunnel
-from support.kubeconfig_notation import (
+from support.builders.kubeconfigs import (
     V1,
     V1BETA1,
     HandClock,
@@ -30,6 +29,7 @@ from support.kubeconfig_notation import (
     loaded,
     write,
 )
+from support.cluster.http_requests import tunnel
 
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 NUMBERS = itertools.count(1)

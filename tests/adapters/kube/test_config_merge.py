@@ -11,7 +11,7 @@ import pytest
 from assets import ensure
 from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.kube.merge import choose
-from support.kubeconfig_notation import write
+from support.builders.kubeconfigs import write
 
 CASES = 60
 NAMES = ["a", "b", "prod/eu", "user@c.example:443", "ü ö", "y", "null", "1", ""]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.kube.access import ClusterAccess
 from bursar.app.cluster.ports import ClusterError
-from support.kubeconfig_notation import V1, HandClock, PluginScript, a_config, loaded, write
+from support.builders.kubeconfigs import V1, HandClock, PluginScript, a_config, loaded, write
 
 SECRET = "qzxvkwjbfhmg"  # noqa: S105 - nobody's
 ENCODED = base64.b64encode(SECRET.encode()).decode()

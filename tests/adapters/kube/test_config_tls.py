@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization
 
 from bursar.adapters.client_auth.config_error import ConfigError
 from certificates import Authority
-from support.kubeconfig_notation import HandClock, a_config, loaded, write
+from support.builders.kubeconfigs import HandClock, a_config, loaded, write
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.kube.proxy import find_proxy
 from certificates import Authority
-from support.kubeconfig_notation import a_config, in_cluster, loaded, write
+from support.builders.kubeconfigs import a_config, in_cluster, loaded, write
 
 PROXY = "http://proxy:3128"
 FAR = "https://api.example.com:6443"

@@ -6,8 +6,8 @@ import pytest
 
 from bursar.adapters.kube.transport import Limits
 from bursar.app.cluster.ports import Key, Patch, PatchKind, UnavailableError
-from support.kube_access import CONFIG_MAPS, HastyClock, PlainAccess, a_client
-from support.scripted_server import answer, failure, scripted
+from support.cluster.access import CONFIG_MAPS, HastyClock, PlainAccess, a_client
+from support.faults.scripted_server import answer, failure, scripted
 
 KEY = Key("default", "web")
 CHANGE = Patch(kind=PatchKind.MERGE, body={"data": {}})

@@ -10,7 +10,7 @@ from bursar.adapters.kube import token_review
 from bursar.adapters.kube.token_review import TOKEN_LENGTH_MAX, TokenReviewer
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.app.cluster.ports import ForbiddenError, Json, Resource, UnavailableError
-from support.kube_access import NAMESPACES, SERVICE_ACCOUNTS, a_client, access_of
+from support.cluster.access import NAMESPACES, SERVICE_ACCOUNTS, a_client, access_of
 
 WEBHOOK = "system:serviceaccount:aaq:aaq-server"
 

@@ -20,8 +20,8 @@ from bursar.app.cluster.ports import (
     UnauthorizedError,
     UnavailableError,
 )
-from support.kube_access import PODS, CountedTokens, HastyClock, talk
-from support.scripted_server import (
+from support.cluster.access import PODS, CountedTokens, HastyClock, talk
+from support.faults.scripted_server import (
     STREAM_HEAD,
     answer,
     chatter,

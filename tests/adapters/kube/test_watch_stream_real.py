@@ -23,7 +23,7 @@ from bursar.app.cluster.ports import (
     UnavailableError,
     WatchEvent,
 )
-from support.kube_access import (
+from support.cluster.access import (
     CONFIG_MAPS,
     EVENTS,
     NAMESPACES,

@@ -31,9 +31,9 @@ from bursar.app.devices.ports import SourceError
 from bursar.core.devices.pod import DevicePod
 from certificates import Authority
 from program import free_port
-from support.kube_access import CountedTokens
-from support.kubeconfig_notation import HandClock
-from support.scripted_server import (
+from support.builders.kubeconfigs import HandClock
+from support.cluster.access import CountedTokens
+from support.faults.scripted_server import (
     STREAM_HEAD,
     answer,
     chatter,

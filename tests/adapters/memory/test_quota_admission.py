@@ -18,31 +18,13 @@ from bursar.app.controller.sources import term_sources
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 from bursar.wire.model.pod_row import PodRowDecoder
+from support.builders.manifests import arq_manifest, namespace_manifest, pod_manifest
 
 TARGETING = Targeting(own_namespace="aaq")
 
 
-def namespace(name: str, **labels: str) -> dict:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-
-
 def pod(name: str, space: str = "team", cpu: str = "100m", **spec: object) -> dict:
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": space},
-        "spec": {"containers": [container], **spec},
-    }
-
-
-def quota(**hard: str) -> dict:
-    return {
-        "apiVersion": "aaq.kubevirt.io/v1alpha1",
-        "kind": "ApplicationAwareResourceQuota",
-        "metadata": {"name": "limits", "namespace": "team"},
-        "spec": {"hard": hard},
-    }
+    return pod_manifest(f"{space}/{name}", requests=f"cpu={cpu}", **spec)
 
 
 @pytest.fixture
@@ -58,9 +40,9 @@ async def world():
         cluster,
         [
             *crd_documents(),
-            namespace("aaq"),
-            namespace("team", **{GATING_LABEL: ""}),
-            namespace("free"),
+            namespace_manifest("aaq"),
+            namespace_manifest("team", **{GATING_LABEL: ""}),
+            namespace_manifest("free"),
         ],
     )
     controller = Controller(
@@ -92,7 +74,10 @@ async def grow(cluster: MemoryCluster, name: str, cpu: str, *, is_dry_run: bool 
 
 async def test_only_new_pods_of_selected_namespaces_are_gated(world):
     cluster, clock = world
-    await load_manifests(cluster, [quota(pods="1"), pod("one"), pod("two"), pod("three", "free")])
+    await load_manifests(
+        cluster,
+        [arq_manifest("team/limits", {"pods": "1"}), pod("one"), pod("two"), pod("three", "free")],
+    )
 
     assert await gates(cluster, Key("team", "one")) == [GATE]
     assert await gates(cluster, Key("free", "three")) == []
@@ -111,7 +96,11 @@ async def test_a_pod_that_names_its_node_is_refused_with_advice(world):
 async def test_a_pod_grows_only_into_room(world):
     cluster, clock = world
     await load_manifests(
-        cluster, [quota(**{"requests.cpu": "400m"}), *(pod(f"p{each}") for each in range(3))]
+        cluster,
+        [
+            arq_manifest("team/limits", {"requests.cpu": "400m"}),
+            *(pod(f"p{each}") for each in range(3)),
+        ],
     )
     await clock.advance(1)
     await grow(cluster, "p0", "150m")

@@ -1,6 +1,5 @@
 """Which resizes are refused for the node's sake: the embedded cluster's words are the server's."""
 
-import asyncio
 import itertools
 import json
 import random
@@ -8,13 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from assets import AssetError
 from bursar.adapters.memory.kinds import NAMESPACES, NODES, PODS
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import ClusterError, Key, Patch, PatchKind
-from controlplane import ControlPlane
-from program import ProgramError
+from support.builders.manifests import node_manifest, pod_manifest
+from support.until import until
 
 PREFIX = "resize"
 LINUX, BARE, WINDOWS, MODERN, NOWHERE = (
@@ -27,12 +25,11 @@ POD_LEVEL = {"resources": {"requests": {"cpu": "2", "memory": "2Gi"}}}
 
 
 def a_node(name, system="", features=()):
-    amounts = {"cpu": "4", "memory": "4Gi", "pods": "9"}
-    return {
-        "metadata": {"name": name, "labels": {"kubernetes.io/os": system} if system else {}},
-        "spec": {"unschedulable": True},
-        "status": {"capacity": amounts, "allocatable": amounts, "declaredFeatures": [*features]},
-    }
+    metadata = {"labels": {"kubernetes.io/os": system} if system else {}}
+    made = node_manifest(
+        name, "cpu=4 memory=4Gi pods=9", metadata=metadata, declaredFeatures=[*features]
+    )
+    return made | {"spec": {"unschedulable": True}}
 
 
 WORLD = [
@@ -143,16 +140,8 @@ CASES = [
 
 
 def a_pod(case, name):
-    amounts = {"requests": {"cpu": "1", "memory": "1Gi"}}
-    spec = {
-        "schedulerName": "nobody",
-        "containers": [{"name": "c", "image": "i", "resources": amounts}],
-        **case.spec,
-    }
-    return {
-        "metadata": {"name": name},
-        "spec": spec | ({"nodeName": case.node} if case.node else {}),
-    }
+    spec = {"schedulerName": "nobody", **case.spec}
+    return pod_manifest(name, requests="cpu=1 memory=1Gi", node=case.node, **spec)
 
 
 async def embedded_answer(case):
@@ -192,18 +181,6 @@ async def test_a_node_that_makes_no_sense_is_not_judged_by():
     assert requests["cpu"] == "900"
 
 
-@pytest.fixture(scope="module")
-def control_plane():
-    """Only etcd and the API server, or others would bring the pods to life meanwhile."""
-    try:
-        plane = ControlPlane()
-        plane.start(parts=[plane.etcd, plane.apiserver])
-    except (AssetError, ProgramError) as error:
-        pytest.fail(f"no control plane: {error}", pytrace=False)
-    yield plane
-    plane.stop()
-
-
 @pytest.fixture
 def ask(control_plane):
     """Requests to a server that has the namespace and the nodes."""
@@ -217,7 +194,9 @@ def ask(control_plane):
     assert request("POST", f"/api/v1/namespaces/{PREFIX}/serviceaccounts", account)[0] == 201
     for node in WORLD:
         assert request("POST", "/api/v1/nodes", node)[0] == 201
-    return request
+    yield request
+    request("DELETE", f"/api/v1/namespaces/{PREFIX}/pods?gracePeriodSeconds=0", None)
+    request("DELETE", "/api/v1/nodes", None)
 
 
 def changed(body, change):
@@ -245,11 +224,8 @@ def admission_knows_all_nodes(ask, number):
 
 
 async def test_the_real_server_says_the_same(ask):
-    async with asyncio.timeout(20):
-        for number in itertools.count():
-            if admission_knows_all_nodes(ask, number):
-                break
-            await asyncio.sleep(0.05)
+    numbers = itertools.count()
+    await until(lambda: admission_knows_all_nodes(ask, next(numbers)), "admission knows all nodes")
     real = {case.id: real_answer(ask, case, f"p-{n}") for n, case in enumerate(CASES)}
     embedded = {case.id: await embedded_answer(case) for case in CASES}
 

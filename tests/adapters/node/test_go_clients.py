@@ -12,7 +12,7 @@ from bursar.app.devices.node_pods import FreshnessRules, NodePods
 from bursar.app.devices.planning import HoldingPlanning
 from bursar.app.devices.proxy import PodResourcesProxy
 from bursar.app.devices.rate_limit import RateLimited, RateRules
-from support.kubelet_server import (
+from support.devices.kubelet_server import (
     Allocatable,
     Container,
     Contents,
@@ -21,9 +21,9 @@ from support.kubelet_server import (
     Pod,
     kubelet_server,
 )
-from support.node_sockets import serving
-from support.podresources_client import ALLOCATABLE, ALPHA_LIST, GET, LIST, podresources_client
-from support.proxy_scene import SOURCES, MadeUpInventory, MadeUpPods, Told, gpu_pod
+from support.devices.pod_resources_proxy import SOURCES, MadeUpInventory, MadeUpPods, Told, gpu_pod
+from support.devices.scripted_kubelet import serving
+from support.devices.socket_clients import ALLOCATABLE, ALPHA_LIST, GET, LIST, podresources_client
 from support.waiting import until
 
 pytestmark = pytest.mark.integration

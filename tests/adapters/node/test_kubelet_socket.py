@@ -8,7 +8,7 @@ import pytest
 
 from bursar.adapters.node.kubelet_socket import KubeletLimits, KubeletSocket
 from bursar.app.devices.ports import CallError, Version
-from support.node_sockets import Echo, serving
+from support.devices.scripted_kubelet import Echo, serving
 from support.waiting import until
 
 

@@ -12,7 +12,7 @@ from bursar.adapters.node.server import PodResourcesServer, ServingLimits
 from bursar.adapters.node.socket_file import SocketFileError, SocketPlace
 from bursar.app.devices.counters import CallCounts, Method
 from bursar.app.devices.ports import CallError, Version
-from support.node_sockets import Echo, serving
+from support.devices.scripted_kubelet import Echo, serving
 from support.waiting import until
 
 

@@ -20,7 +20,7 @@ from bursar.adapters.node.socket_keeper import (
 )
 from bursar.app.devices.counters import CallCounts
 from bursar.app.devices.ports import Version
-from support.node_sockets import Echo
+from support.devices.scripted_kubelet import Echo
 from support.waiting import until
 
 ENDED = "the server has ended by itself; answering again"

@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from bursar.adapters.serving.limits import ServerLimits
-from support.admission_notation import a_pod, a_review, a_reviewer, an_arq, routes_of, running
+from support.builders.reviews import a_pod, a_review, a_reviewer, an_arq, routes_of, running
 from support.http_peer import request_bytes
 
 LIMITS = ServerLimits(linger_seconds=0.05, finish_seconds=5)

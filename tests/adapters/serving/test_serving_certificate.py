@@ -13,7 +13,7 @@ from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import Response, Route, fixed
 from bursar.adapters.serving.serving_certificate import ServingCertificate
 from certificates import Authority, Pair, _draft, _write_key
-from support.admission_notation import put_pair, running
+from support.builders.reviews import put_pair, running
 
 LIMITS = ServerLimits(linger_seconds=0.01)
 ROUTES = {("GET", "/healthz"): Route(fixed(Response(b"OK")))}

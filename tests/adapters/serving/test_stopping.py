@@ -7,7 +7,7 @@ import pytest
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import Request, Response, Route, fixed
-from support.admission_notation import running
+from support.builders.reviews import running
 
 LIMITS = ServerLimits(linger_seconds=0.05, finish_seconds=5)
 

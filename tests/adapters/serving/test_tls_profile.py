@@ -12,7 +12,7 @@ from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.adapters.serving.tls_profile import SUITES, TlsProfile, tls_profile
 from certificates import Authority
-from support.admission_notation import put_pair
+from support.builders.reviews import put_pair
 
 GCM, CBC = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"
 T12, T13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3

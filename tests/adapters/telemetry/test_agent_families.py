@@ -18,7 +18,7 @@ from bursar.app.devices.node_pods import FreshnessCounts
 from bursar.app.devices.ports import CallError, Version
 from bursar.core.devices.allocation import ProblemKind
 from bursar.core.devices.inventory import Device, Inventory
-from support.machine_time import MachineClock, run
+from support.virtual_time import MachineClock, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "agent.md"
 

@@ -33,7 +33,7 @@ from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.names import Unit
 from bursar.core.quota.refusal import Reason
-from support.quota_notation import a_namespace, a_quota, a_row, running
+from support.builders.quota_books import a_namespace, a_quota, a_row, running
 
 METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
 

@@ -118,6 +118,8 @@ class GateLifter:
             await asyncio.wait((writing,))
         except asyncio.CancelledError:
             await asyncio.wait((writing,))
+            if not writing.cancelled():
+                writing.exception()  # Nobody else asks; asyncio would log it as forgotten.
             raise
         if writing.cancelled():
             raise TimeoutError

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import time
 from datetime import timedelta
 
 import pytest
@@ -81,13 +80,11 @@ async def test_a_cancelled_sleeper_is_forgotten():
 
 async def test_time_runs_by_itself_when_everybody_waits():
     clock = VirtualClock()
-    began = time.monotonic()
     async with clock.running():
         await clock.sleep(3600)
         await clock.sleep(86400)
 
     assert clock.monotonic() == 90000
-    assert time.monotonic() - began < 5
 
 
 async def test_work_that_never_rests_is_named():

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections import Counter
 from random import Random
 
@@ -22,7 +21,7 @@ from bursar.adapters.memory.simulation.pod_lifecycle import Pace
 from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import EventKind, Patch, PatchKind
-from support.simulated_world import (
+from support.cluster.simulated_life import (
     Raw,
     World,
     container,
@@ -352,13 +351,10 @@ async def test_a_thousand_pods_find_their_place_on_fifty_nodes():
         await world.create(
             DEPLOYMENTS, workload(DEPLOYMENTS, "web", {"replicas": 1000}, containers=CPU)
         )
-        began = time.monotonic()
         await world.pause(10)
-        took = time.monotonic() - began
 
         assert await world.phases() == ["Running"] * 1000
         assert Counter(await placed(world)) == {f"n{number:02}": 20 for number in range(50)}
-        assert took < 30
 
 
 async def history(seed: int) -> list[tuple[str, ...]]:

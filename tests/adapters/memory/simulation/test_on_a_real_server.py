@@ -1,12 +1,11 @@
 """The same simulation on a real API server that has no scheduler, controllers or nodes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from random import Random
 
 import pytest
 
-from assets import AssetError
 from bursar.adapters.clock import RealClock
 from bursar.adapters.memory.kinds import (
     DAEMON_SETS,
@@ -21,25 +20,11 @@ from bursar.adapters.memory.kinds import (
 from bursar.adapters.memory.simulation.pod_lifecycle import Pace
 from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.app.cluster.ports import Resource
-from controlplane import ControlPlane
-from program import ProgramError
-from support.kube_access import a_client, access_of
-from support.simulated_world import World, container, name_of, node, node_of, pod, workload
+from support.cluster.access import a_client, access_of
+from support.cluster.simulated_life import World, container, name_of, node, node_of, pod, workload
 
 QUICK = Pace(start=0.05, job=0.1, grace_max=0.05, resize=0.05, heartbeat=5, orphan=0.1)
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
-
-
-@pytest.fixture(scope="module")
-def control_plane() -> Iterator[ControlPlane]:
-    """Only etcd and the API server: everything else is ours here."""
-    try:
-        plane = ControlPlane()
-        plane.start(parts=[plane.etcd, plane.apiserver])
-    except (AssetError, ProgramError) as error:
-        pytest.fail(f"no control plane: {error}", pytrace=False)
-    yield plane
-    plane.stop()
 
 
 @pytest.fixture

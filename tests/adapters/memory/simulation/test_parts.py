@@ -13,7 +13,7 @@ from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.adapters.memory.simulation.workloads.templates import first_to_go, template_hash
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import Key, NotFoundError, UnavailableError
-from support.simulated_world import (
+from support.cluster.simulated_life import (
     World,
     container,
     embedded_world,
@@ -23,6 +23,7 @@ from support.simulated_world import (
     pod,
     workload,
 )
+from support.faults.line import Line
 
 SEEDS = [1, 2, 3]
 
@@ -64,27 +65,24 @@ async def test_an_empty_inbox_waits_only_so_long():
     assert clock.monotonic() == 5
 
 
-class Unreliable:
+class Unreliable(Line):
     """A cluster in front of which the network is down now and then."""
 
     def __init__(self, cluster: MemoryCluster, rng: Random) -> None:
-        self._cluster, self._rng, self.is_down = cluster, rng, True
+        super().__init__(cluster)
+        self._rng, self.is_down = rng, True
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._cluster, name)
-
-    async def create(self, *args: object, **named: object) -> bytes:
-        if self.is_down and self._rng.random() < 0.2:
-            raise UnavailableError("the connection broke")
-        return await self._cluster.create(*args, **named)
-
-    async def patch(self, *args: object, **named: object) -> bytes:
-        if self.is_down and self._rng.random() < 0.2:
-            raise UnavailableError("the connection broke")
-        answer = await self._cluster.patch(*args, **named)
-        if self.is_down and self._rng.random() < 0.2:
-            raise UnavailableError("the answer was lost")
+    async def pass_on(self, request):
+        if request.verb in {"create", "patch"}:
+            self._fail_by_chance("the connection broke")
+        answer = await request.send()
+        if request.verb == "patch":
+            self._fail_by_chance("the answer was lost")
         return answer
+
+    def _fail_by_chance(self, message: str) -> None:
+        if self.is_down and self._rng.random() < 0.2:
+            raise UnavailableError(message)
 
 
 async def test_a_part_that_fails_is_reported_and_starts_again():

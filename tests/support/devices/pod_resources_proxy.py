@@ -1,0 +1,194 @@
+"""A pod-resources proxy between a kubelet and pods that are both made up, in virtual time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bursar.app.devices.node_pods import FreshnessRules, NodePods
+from bursar.app.devices.planning import HoldingPlanning, Planning, latest_pods
+from bursar.app.devices.ports import CallError, SourceError, Version
+from bursar.app.devices.proxy import PodResourcesProxy, ProxyRules
+from bursar.core.devices.allocation import Problem
+from bursar.core.devices.claim import Claim, Claims
+from bursar.core.devices.inventory import Inventory
+from bursar.core.devices.pod import DeviceContainer, DevicePod, live_pods
+from bursar.core.devices.source import KOORDINATOR
+from bursar.wire.devices.pod_resources import v1_pb2 as v1
+from support.virtual_time import MachineClock, run
+
+GPU = "nvidia.com/gpu"
+Listed = dict[str, list[tuple[str, str]]]
+"""Pod to (resource, device) of all its containers."""
+SOURCES = {KOORDINATOR.name: KOORDINATOR}
+
+
+def gpu_pod(name: str, *devices: str, uid: str = "", asks: bool = True, **facts: Any) -> DevicePod:
+    """A pod to which Koordinator gave whole GPUs."""
+    claims = tuple(Claim(kind="gpu", device=device, minor=0) for device in devices)
+    amounts = {GPU: len(devices)} if asks else {}
+    return DevicePod(
+        namespace="team",
+        name=name,
+        uid=uid or name,
+        containers=(DeviceContainer(name="main", asks=amounts),),
+        claims=(Claims(source=KOORDINATOR.name, claims=claims),) if devices else (),
+        **facts,
+    )
+
+
+class MadeUpKubelet:
+    """Lists the pods it is told of; each container "main", with devices of its own."""
+
+    def __init__(self, clock: MachineClock) -> None:
+        self.pods: dict[str, list[tuple[str, str]]] = {}
+        self.has_alpha = True
+        self.takes_s = 0.0
+        self.error: CallError | None = None
+        self.allocatable_body = b""
+        self.nonsense = b""
+        """What it answers instead, whatever is asked."""
+        self.calls: list[str] = []
+        self.requests: list[bytes] = []
+        self.within_s: list[float | None] = []
+        self._clock = clock
+
+    async def list(self, version: Version, request: bytes, within_s: float | None) -> bytes:
+        await self._called(f"{version.value} List", request, within_s)
+        if self.nonsense:
+            return self.nonsense
+        if version is Version.V1ALPHA1 and not self.has_alpha:
+            raise CallError(12, "unknown service v1alpha1.PodResourcesLister")
+        pods = [self._pod(name) for name in self.pods]
+        return v1.ListPodResourcesResponse(pod_resources=pods).SerializeToString()
+
+    async def get(self, request: bytes, within_s: float | None) -> bytes:
+        await self._called("Get", request, within_s)
+        if self.nonsense:
+            return self.nonsense
+        asked = v1.GetPodResourcesRequest.FromString(request)
+        if asked.pod_name not in self.pods:
+            text = f"pod {asked.pod_name} in namespace {asked.pod_namespace} not found"
+            raise CallError(2, text)
+        answer = v1.GetPodResourcesResponse(pod_resources=self._pod(asked.pod_name))
+        return answer.SerializeToString()
+
+    async def allocatable(self, request: bytes, within_s: float | None) -> bytes:
+        await self._called("GetAllocatableResources", request, within_s)
+        return self.nonsense or self.allocatable_body
+
+    async def _called(self, name: str, request: bytes, within_s: float | None) -> None:
+        self.calls.append(name)
+        self.within_s.append(within_s)
+        self.requests.append(request)
+        await self._clock.sleep(self.takes_s)
+        if self.error is not None:
+            raise self.error
+
+    def _pod(self, name: str) -> v1.PodResources:
+        devices = [
+            v1.ContainerDevices(resource_name=resource, device_ids=[device])
+            for resource, device in self.pods[name]
+        ]
+        main = v1.ContainerResources(name="main", devices=devices, cpu_ids=[3, 1])
+        return v1.PodResources(name=name, namespace="team", containers=[main])
+
+
+class MadeUpPods:
+    def __init__(self, clock: MachineClock) -> None:
+        self.pods: list[DevicePod] = []
+        self.is_broken = False
+        self.takes_s = 0.0
+        self.reads = 0
+        self._clock = clock
+
+    async def read(self) -> list[DevicePod]:
+        self.reads += 1
+        pods = list(self.pods)
+        await self._clock.sleep(self.takes_s)
+        if self.is_broken:
+            raise SourceError("403 Forbidden")
+        return pods
+
+
+class MadeUpInventory:
+    inventory: Inventory | None = None
+
+    def current(self) -> Inventory | None:
+        return self.inventory
+
+
+@dataclass
+class Told:
+    news: list[tuple[str, Problem]] = field(default_factory=list)
+
+    def report(self, pod: DevicePod, problem: Problem) -> None:
+        self.news.append((pod.uid, problem))
+
+
+class Scene:
+    def __init__(self, rules: ProxyRules | None, planning: Planning | None) -> None:
+        self.clock = MachineClock()
+        self.kubelet = MadeUpKubelet(self.clock)
+        self.source = MadeUpPods(self.clock)
+        self.inventory = MadeUpInventory()
+        self.told = Told()
+        self.planning = planning or HoldingPlanning(SOURCES)
+        self.proxy = PodResourcesProxy(
+            kubelet=self.kubelet,
+            pods=NodePods(
+                self.source,
+                self.clock,
+                FreshnessRules(),
+                live_pods if planning is None else latest_pods,
+            ),
+            inventory=self.inventory,
+            planning=self.planning,
+            reporter=self.told,
+            clock=self.clock,
+            rules=rules or ProxyRules(),
+        )
+
+    async def list(self, version: Version = Version.V1) -> Listed:
+        return devices(await self.proxy.list(version, b"", None))
+
+    async def lists(self, count: int) -> Sequence[Listed]:
+        return await asyncio.gather(*(self.list() for _ in range(count)))
+
+    async def get(self, name: str) -> Sequence[tuple[str, str]]:
+        request = v1.GetPodResourcesRequest(pod_name=name, pod_namespace="team")
+        body = await self.proxy.get(request.SerializeToString(), None)
+        return _lines(v1.GetPodResourcesResponse.FromString(body).pod_resources)
+
+
+def devices(body: bytes) -> Listed:
+    pods = v1.ListPodResourcesResponse.FromString(body).pod_resources
+    return {pod.name: _lines(pod) for pod in pods}
+
+
+def _lines(pod: v1.PodResources) -> list[tuple[str, str]]:
+    return [
+        (line.resource_name, device)
+        for container in pod.containers
+        for line in container.devices
+        for device in line.device_ids
+    ]
+
+
+Story = Callable[[Scene], Awaitable[None]]
+
+
+def on_scene(
+    *, rules: ProxyRules | None = None, planning: Planning | None = None
+) -> Callable[[Story], Callable[[], None]]:
+    def decorate(story: Story) -> Callable[[], None]:
+        async def main() -> None:
+            await story(Scene(rules, planning))
+
+        def test() -> None:
+            run(main())
+
+        test.__name__, test.__doc__ = story.__name__, story.__doc__
+        return test
+
+    return decorate

@@ -1,0 +1,1 @@
+"""Lines, servers and inputs that misbehave on purpose."""

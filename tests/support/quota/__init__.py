@@ -1,0 +1,1 @@
+"""The quota controller on embedded, simulated and real clusters."""

@@ -1,0 +1,106 @@
+"""A quota loop on an embedded cluster, in virtual time or on an ordinary event loop."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+from bursar.adapters.files.crds import crd_documents
+from bursar.adapters.memory.kinds import CRDS
+from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.ports import Key, Patch, PatchKind
+from bursar.app.cluster.time_limit import end
+from bursar.app.quota.kinds import APPLICATION_QUOTAS
+from bursar.app.quota.lifting import GateLifter
+from bursar.app.quota.quota_loop import QuotaLoop
+from bursar.app.quota.sources import quota_sources
+from bursar.core.quota.books import Books
+from bursar.core.quota.counting import Counter, NativeCounter
+from bursar.core.quota.quota import GATE
+from bursar.core.quota.releases import Wait
+from bursar.core.quota.targeting import GATING_LABEL, Targeting
+from bursar.wire.model.pod_row import PodRowDecoder
+from support.virtual_time import MachineClock
+
+HOME = "team-a"
+BACKOFF_SECONDS = 5
+"""Long enough for everything to have been noticed and done."""
+
+
+class QuotaLoopScene:
+    """One namespace in which pods are gated, and its quota loop."""
+
+    def __init__(self, rate: float, counter: Counter | None = None) -> None:
+        self.clock = MachineClock(rate=rate)
+        self.cluster = MemoryCluster(self.clock, source=Random(1))  # noqa: S311 - a seed
+        random = Random(7)  # noqa: S311 - likewise
+        self.counter = counter or NativeCounter()
+        self.books = Books(self.counter.count)
+        targeting = Targeting(own_namespace="aaq")
+        self.sources = quota_sources(
+            self.cluster, self.clock, random, targeting, counter=self.counter
+        )
+        self.informers = (self.sources.pods, self.sources.namespaces, *self.sources.quotas)
+        self.lifter = GateLifter(
+            self.cluster, self.clock, random=random, may_write=lambda: True, write_seconds=10
+        )
+        self.waits = list[Wait]()
+        self.loop = QuotaLoop(
+            self.books,
+            self.sources,
+            self.lifter,
+            clock=self.clock,
+            record_wait=self.waits.append,
+            on_usage_changed=lambda _: None,
+        )
+        self.counter.subscribe(self.loop.recount)
+        self.decode = PodRowDecoder().decode
+
+    async def furnish(self) -> None:
+        for definition in crd_documents():
+            await self.cluster.create(CRDS, definition)
+        labelled = {"name": HOME, "labels": {GATING_LABEL: ""}}
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": labelled}
+        await self.cluster.create(NAMESPACES, namespace)
+
+    async def rest(self, seconds: float = BACKOFF_SECONDS) -> None:
+        await self.clock.sleep(seconds)
+
+    async def set_quota(self, name: str, **hard: str) -> None:
+        listed = {key.replace("_", "."): amount for key, amount in hard.items()}
+        quota = {
+            "apiVersion": APPLICATION_QUOTAS.api_version,
+            "kind": APPLICATION_QUOTAS.kind,
+            "metadata": {"name": name},
+            "spec": {"hard": listed},
+        }
+        patch = Patch(kind=PatchKind.APPLY, body=quota, field_manager="test", is_forced=True)
+        await self.cluster.patch(APPLICATION_QUOTAS, Key(HOME, name), patch)
+
+    async def create_pod(self, name: str, cpu: str, **annotations: str) -> bytes:
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+        spec: dict[str, Any] = {"containers": [container], "schedulingGates": [{"name": GATE}]}
+        metadata = {"name": name, "annotations": annotations}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        return await self.cluster.create(PODS, pod, namespace=HOME)
+
+
+@asynccontextmanager
+async def a_quota_loop(
+    *, is_running: bool = True, rate: float = 1, counter: Counter | None = None
+) -> AsyncIterator[QuotaLoopScene]:
+    """On an ordinary event loop, time that passes many times faster saves waiting."""
+    scene = QuotaLoopScene(rate, counter)
+    await scene.furnish()
+    jobs = [informer.run() for informer in scene.informers] if is_running else []
+    if is_running:
+        jobs.append(scene.loop.run())
+    tasks = [asyncio.create_task(job) for job in jobs]
+    try:
+        if is_running:
+            await scene.rest()
+        yield scene
+    finally:
+        await end(*tasks)

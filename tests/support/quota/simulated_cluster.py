@@ -1,0 +1,311 @@
+"""A cluster in which quotas are kept, and an auditor who trusts nobody.
+
+The cluster holds objects, and refuses writes to a state that has passed. What happens
+in it reaches each leader by one watch per kind. A leader keeps books and sends writes,
+whose answers, or the writes themselves, may be lost or late.
+
+The auditor counts again from the objects alone, naively, with `Quantity`: at every write
+that makes a pod use more, and whenever the world is quiet.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from bursar.core.model.pod_row import PodRow
+from bursar.core.quota.coverage import Namespace
+from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.quota import Order, Quota, QuotaKey
+from bursar.core.quota.releases import ReleaseOutcome
+from support.builders.quota_books import GATED, changed, running
+from support.quota.naive_count import (
+    ENDED,
+    Amounts,
+    cost,
+    could_never_fit,
+    is_in_scope,
+    is_in_use,
+    is_short,
+    needs,
+    reach,
+    used,
+)
+from support.quota.simulated_leader import LAG_S, Knowledge, Leader, Lift, Resize, charged_of
+
+LANDING_S = 20
+"""A write that was sent is carried out within this time, or never."""
+HANDOVER_S = 20
+"""After a leader was lost, nobody decides for so long; all its writes have landed by then."""
+RESIZE_S = LANDING_S + LAG_S + 5
+"""How long an admitted resize is reserved: until its write has landed and been seen."""
+REST_S = 310
+"""Longer than any pod rests after a refusal, and than a lift waits for its next try."""
+# ------------------------------------------------------------------ the cluster
+
+
+@dataclass
+class World:
+    random: Random
+    now_s: int = 1_000
+    version: int = 0
+    pods: dict[PodKey, PodRow] = field(default_factory=dict)
+    quotas: dict[QuotaKey, Quota] = field(default_factory=dict)
+    namespaces: dict[str, Namespace] = field(default_factory=dict)
+    leaders: list[Leader] = field(default_factory=list)
+    starts_s: int | None = None
+    """When the next leader begins; None while there is one that has not lost."""
+    strays: list[Lift] = field(default_factory=list)
+    """Writes nobody waits for any more, that may still be carried out."""
+    resizes: list[Resize] = field(default_factory=list)
+    reserved_until_s: int = 0
+    refusing: set[str] = field(default_factory=set)
+    """Namespaces in which somebody else's webhook refuses writes to pods."""
+    unready: set[str] = field(default_factory=set)
+    """Uids of pods of which nobody can tell yet what they cost."""
+    bypassed: dict[str, int] = field(default_factory=dict)
+    """Uids of pods that use something no leader has agreed to, and since which version."""
+    met: Counter[str] = field(default_factory=Counter)
+
+    # .............................................................. objects
+
+    def put(self, row: PodRow) -> PodRow:
+        """Store a pod in a new state."""
+        self.version += 1
+        stamp = row.stamp._replace(resource_version=str(self.version))
+        row = row._replace(packed_stamp=stamp)
+        key = PodKey(row.namespace, row.name)
+        self.pods[key] = row
+        self.announce("pods", key, row)
+        return row
+
+    def remove(self, kind: str, key: Any) -> None:
+        self.version += 1
+        del getattr(self, kind)[key]
+        self.announce(kind, key, None)
+
+    def put_quota(self, quota: Quota) -> None:
+        self.quotas[quota.key] = quota
+        self.announce("quotas", quota.key, quota)
+
+    def put_namespace(self, namespace: Namespace) -> None:
+        self.namespaces[namespace.name] = namespace
+        self.announce("namespaces", namespace.name, namespace)
+
+    def announce(self, kind: str, key: Any, thing: Any) -> None:
+        for leader in self.leaders:
+            leader.news[kind].append((self.now_s, self.version, key, thing))
+
+    # .............................................................. writes
+
+    def lift(self, lift: Lift) -> ReleaseOutcome:
+        """Carry out a lift, if the pod is still what it was."""
+        row = lift.row
+        held = self.pods.get(PodKey(row.namespace, row.name))
+        is_refused = row.namespace in self.refusing
+        if held is None:
+            return ReleaseOutcome.GONE
+        if is_refused and self.random.random() < 0.5:
+            return ReleaseOutcome.REFUSED  # some webhooks are asked before the state is compared
+        if held.stamp != row.stamp:
+            return ReleaseOutcome.CHANGED
+        if is_refused:
+            return ReleaseOutcome.REFUSED
+        held = self.put(running(held))
+        if lift.is_exempt:
+            self.bypassed[held.stamp.uid] = self.version
+        else:
+            self.check_growth(held, lift.known, {})
+        return ReleaseOutcome.LIFTED
+
+    def settle(self, leader: Leader, lift: Lift, answer: ReleaseOutcome) -> None:
+        """Tell a leader what became of its lift, as the client would."""
+        if answer is ReleaseOutcome.REFUSED and lift.is_uncertain:
+            answer = ReleaseOutcome.CHANGED
+        if answer is ReleaseOutcome.REFUSED:
+            leader.refused.add(lift.row.stamp.uid)
+            if lift.row.stamp not in leader.unsure:
+                del leader.aloft[lift.row.stamp]
+        if answer is ReleaseOutcome.CHANGED:
+            leader.unsure.add(lift.row.stamp)
+        self.met[answer.value] += 1
+        leader.lifts.remove(lift)
+        leader.books.settle(lift.row, answer, "no")
+
+    def resize(self, resize: Resize) -> None:
+        if self.pods.get(PodKey(resize.before.namespace, resize.before.name)) is resize.before:
+            self.met["resizes"] += 1
+            after = self.put(changed(resize.before, profile=resize.after.profile))
+            self.check_growth(after, resize.known, cost(resize.before))
+
+    # .............................................................. leaders
+
+    @property
+    def leader(self) -> Leader | None:
+        """Who decides, be it without knowing that it has lost."""
+        return self.leaders[0] if self.leaders else None
+
+    def begin_term(self) -> None:
+        """All that was under way has landed or is lost by now; list, then lead."""
+        self.strays.clear()
+        self.resizes.clear()
+        self.starts_s = None
+        self.leaders = [Leader(self, self.random.choice((30, 600, 10**6)))]
+
+    def end_term(self) -> None:
+        """The leader is no more. What it has sent may still be carried out."""
+        for leader in self.leaders:
+            self.stray(leader.lifts, self.now_s + HANDOVER_S)
+        self.leaders = []
+
+    def stray(self, lifts: Iterable[Lift], until_s: int) -> None:
+        for lift in lifts:
+            lift.until_s = until_s
+            self.strays.append(lift)
+
+    def pass_time(self, seconds: int) -> None:
+        self.now_s += seconds
+        for leader in self.leaders:
+            leader.deliver_overdue(self.now_s)
+            leader.books.advance(self.now_s)
+        self.strays = [lift for lift in self.strays if (lift.until_s or 0) > self.now_s]
+        self.resizes = [each for each in self.resizes if each.until_s > self.now_s]
+        if self.starts_s is not None and self.starts_s <= self.now_s:
+            self.begin_term()
+
+    # .............................................................. the auditor
+
+    def within(self, names: set[str]) -> list[PodRow]:
+        return [row for row in self.pods.values() if row.namespace in names]
+
+    def all_used(self) -> dict[QuotaKey, Amounts]:
+        return {
+            key: used(quota, self.within(reach(quota, self.namespaces)), self.now_s)
+            for key, quota in self.quotas.items()
+        }
+
+    def quotas_of(self, row: PodRow) -> list[Quota]:
+        """The quotas of which a pod needs something."""
+        return [
+            quota
+            for quota in self.quotas.values()
+            if row.namespace in reach(quota, self.namespaces)
+            and is_in_scope(quota, row)
+            and needs(quota, row)
+        ]
+
+    def check_growth(self, row: PodRow, known: Knowledge, before: Amounts) -> None:
+        """No quota is overdrawn by a write that a leader has agreed to.
+
+        Except by what the leader could not know: a limit that has changed, a namespace
+        that has come or gone (or both), a pod that bypassed it, each if it had not heard of it.
+        """
+        for quota in self.quotas_of(row) if is_in_use(row, self.now_s) else ():
+            names = reach(quota, self.namespaces)
+            if known.quotas.get(quota.key) is not quota or names != reach(quota, known.namespaces):
+                continue
+            if any(self.namespaces[n].labels is not known.namespaces[n].labels for n in names):
+                continue
+            self.met["growth checks"] += 1
+            rows = self.within(names)
+            seen = [row for row in rows if self.bypassed.get(row.stamp.uid, 0) <= known.version]
+            total = used(quota, seen, self.now_s)
+            for name, amount in needs(quota, row).items():
+                if name not in before or amount > before[name]:
+                    assert total[name] <= quota.hard[name], f"{quota.key} {name}: {total[name]}"
+
+    def waiting(self) -> list[PodRow]:
+        return [
+            row
+            for row in self.pods.values()
+            if row.profile.gates == GATED and row.deletion is None and row.phase not in ENDED
+        ]
+
+    def can_be_counted(self, row: PodRow) -> bool:
+        return row.stamp.uid not in self.unready and row.namespace in self.namespaces
+
+    def rank(self, row: PodRow) -> tuple[int, int, str, str]:
+        is_fifo = any(quota.order is Order.FIFO for quota in self.quotas_of(row))
+        priority = 0 if is_fifo else row.profile.priority or 0
+        return (-priority, row.stamp.created_s, row.namespace, row.name)
+
+    def may_be_passed(self, quota: Quota, row: PodRow, patience_s: int) -> bool:
+        return quota.order is Order.BACKFILL and row.stamp.created_s + patience_s > self.now_s
+
+    def check_quiet(self) -> None:
+        """Nothing is under way: the books are right, and nobody waits without a reason."""
+        leader = self.leader
+        assert leader is not None, "somebody has to lead"
+        self.met["quiet checks"] += 1
+        assert (leader.books.pending_release_count, leader.books.ledger.reservation_count) == (0, 0)
+        totals = self.all_used()
+        for quota in self.quotas.values():
+            self.check_accounts(leader, quota, totals[quota.key])
+        for row in self.waiting():
+            namespace = self.namespaces.get(row.namespace)
+            assert namespace is None or namespace.is_targeted, f"nothing holds {row}"
+        waiting = [row for row in self.waiting() if self.can_be_counted(row)]
+        for row in waiting:
+            assert leader.books.waiting.group_of(PodKey(row.namespace, row.name)), f"lost: {row}"
+            assert row.stamp.uid in leader.told, f"not told: {row}"
+            self.check_wait(row, waiting, totals, leader.patience_s)
+
+    def check_accounts(self, leader: Leader, quota: Quota, total: Amounts) -> None:
+        covered = leader.books.coverage.quota(quota.key)
+        assert covered is not None, quota.key
+        names = reach(quota, self.namespaces)
+        expected = {name: amount.nanos for name, amount in total.items()}
+        accounts = covered.accounts
+        assert charged_of(accounts) == expected, quota.key
+        assert {name: accounts[name].hard for name in expected} == {
+            name: quota.hard[name].nanos for name in expected
+        }
+        held = [*accounts.values(), *(a for s in covered.shares.values() for a in s.values())]
+        assert not any(account.promised for account in held), quota.key
+        assert covered.namespaces == names
+        assert covered.shares.keys() <= names
+        reported, shares = leader.reported[quota.key]
+        assert reported == expected, f"the report on {quota.key} is stale"
+        assert shares.keys() == names, f"the report on {quota.key} is stale"
+        for name in names if quota.selector is not None else ():
+            part = {n: a.nanos for n, a in used(quota, self.within({name}), self.now_s).items()}
+            assert shares[name].items() <= part.items(), quota.key
+            assert sum(shares[name].values()) == sum(part.values()), quota.key
+
+    def check_wait(
+        self,
+        row: PodRow,
+        waiting: list[PodRow],
+        totals: dict[QuotaKey, Amounts],
+        patience_s: int,
+    ) -> None:
+        """Whoever fits ranks behind one who does not, and who may not be passed."""
+        mine = self.quotas_of(row)
+        if any(is_short(quota, row, totals[quota.key]) for quota in mine):
+            self.met["waits for room"] += 1
+            return
+        assert self.is_behind(row, mine, waiting, totals, patience_s), f"stranded: {row}"
+        self.met["waits behind another"] += 1
+
+    def is_behind(
+        self,
+        row: PodRow,
+        quotas: list[Quota],
+        waiting: list[PodRow],
+        totals: dict[QuotaKey, Amounts],
+        patience_s: int,
+    ) -> bool:
+        """Whether somebody ranks before a pod and may not be passed in one of these quotas."""
+        for other in waiting:
+            theirs = self.quotas_of(other)
+            if self.rank(other) >= self.rank(row) or any(could_never_fit(q, other) for q in theirs):
+                continue
+            if any(
+                quota in quotas
+                and is_short(quota, other, totals[quota.key])
+                and not self.may_be_passed(quota, other, patience_s)
+                for quota in theirs
+            ):
+                return True
+        return False

@@ -1,0 +1,275 @@
+"""A leader: books of its own, built from a list, fed by one watch per kind.
+
+Each watch has a delay of its own. What the leader decides becomes writes on their way;
+each carries what the leader knew, so that an auditor can tell fault from misfortune.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bursar.core.model.pod_row import PodRow, Stamp
+from bursar.core.quota.account import Charge
+from bursar.core.quota.books import Books
+from bursar.core.quota.counting import NativeCounter, NotReady
+from bursar.core.quota.coverage import Namespace
+from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.quota import Quota, QuotaKey
+from bursar.core.quota.releases import Release
+from support.quota.naive_count import (
+    Amounts,
+    could_never_fit,
+    growth,
+    is_short,
+    needs,
+    nothing_of,
+    reach,
+)
+
+if TYPE_CHECKING:
+    from support.quota.simulated_cluster import World
+
+LAG_S = 20
+"""A watch is never further behind than this."""
+KINDS = ("pods", "quotas", "namespaces")
+
+
+# ------------------------------------------------------------------ writes on their way
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What a leader knew when it decided."""
+
+    quotas: dict[QuotaKey, Quota]
+    namespaces: dict[str, Namespace]
+    version: int
+    """It had seen what happened to pods up to here."""
+
+
+@dataclass
+class Lift:
+    """A gate to be lifted, by a client that asks again until it has a plain answer."""
+
+    row: PodRow
+    is_exempt: bool
+    known: Knowledge
+    is_uncertain: bool = False
+    until_s: int | None = None
+    """When it is lost at the latest, if nobody waits for the answer any more."""
+
+
+@dataclass
+class Resize:
+    """A resize that was admitted and is not written yet."""
+
+    before: PodRow
+    after: PodRow
+    known: Knowledge
+    until_s: int
+    """When it is lost, if it has not been written before."""
+    reserved_until_s: int
+
+
+# ------------------------------------------------------------------ a leader
+
+
+class Leader:
+    """One term: books of its own, built from a list, fed by watches."""
+
+    def __init__(self, world: "World", patience_s: int) -> None:
+        self.world, self.patience_s = world, patience_s
+        self.native = NativeCounter()
+        self.books = Books(self.counted, patience_s=patience_s)
+        self.view: dict[str, dict[Any, Any]] = {kind: {} for kind in KINDS}
+        self.news: dict[str, deque[tuple[int, int, Any, Any]]] = {kind: deque() for kind in KINDS}
+        self.version = 0
+        self.ends_s: int | None = None
+        """When it has to have stopped; it decides until then, not knowing that it has lost."""
+        self.lifts: list[Lift] = []
+        self.aloft: dict[Stamp, Knowledge] = {}
+        """Pods that it has released, and what it knew when it did so for the first time."""
+        self.unsure: set[Stamp] = set()
+        """Pods that it has released, and that may have been lifted for all it knows."""
+        self.promises: dict[str, Resize] = {}
+        """Resizes that it has agreed to, as long as it keeps room for them."""
+        self.refused: set[str] = set()
+        self.told: set[str] = set()
+        self.reported: dict[QuotaKey, tuple[Any, Any]] = {}
+        self.books.advance(world.now_s)
+        for kind in world.random.sample(KINDS, len(KINDS)):
+            self.relist(kind)
+
+    def counted(self, row: PodRow) -> Charge | NotReady:
+        charge = self.native.count(row)
+        if row.stamp.uid in self.world.unready:
+            return NotReady(detail="its machine", provisional=charge)
+        return charge
+
+    # .............................................................. what it hears
+
+    def relist(self, kind: str) -> None:
+        """Forget the watch and see everything once more, what is gone first."""
+        self.news[kind].clear()
+        there = getattr(self.world, kind)
+        for key in [key for key in self.view[kind] if key not in there]:
+            self.hear(kind, key, None)
+        for key, thing in there.items():
+            self.hear(kind, key, thing)
+        if kind == "pods":
+            self.version = self.world.version
+
+    def deliver(self, kind: str, count: int = 1_000) -> None:
+        news = self.news[kind]
+        for _ in range(min(count, len(news))):
+            _, version, key, thing = news.popleft()
+            if kind == "pods":
+                self.version = version
+            self.hear(kind, key, thing)
+
+    def deliver_overdue(self, now_s: int) -> None:
+        for kind, news in self.news.items():
+            while news and news[0][0] + LAG_S <= now_s:
+                self.deliver(kind, 1)
+
+    def hear(self, kind: str, key: Any, thing: Any) -> None:
+        held = self.view[kind].get(key)
+        if kind == "pods" and held and (not thing or held.stamp.uid != thing.stamp.uid):
+            self.books.lose_pod(*key, held.stamp.uid)
+            self.forget_promises(held.stamp.uid)
+        if thing is None:
+            self.view[kind].pop(key, None)
+        else:
+            self.view[kind][key] = thing
+        books = self.books
+        see = {"pods": books.see_pod, "quotas": books.see_quota, "namespaces": books.see_namespace}
+        lose = {"quotas": books.lose_quota, "namespaces": books.lose_namespace}
+        if thing is not None:
+            see[kind](thing)
+        elif kind in lose:
+            lose[kind](key)
+
+    def forget_promises(self, uid: str) -> None:
+        """Room is kept for a pod until it is heard to be gone; if it never was, to the end."""
+        self.promises = {
+            request: resize
+            for request, resize in self.promises.items()
+            if resize.after.stamp.uid != uid
+        }
+
+    # .............................................................. what it does
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """It knows everything, and nothing is left of what it has released."""
+        return not (
+            any(self.news.values())
+            or self.lifts
+            or any(row.stamp in self.aloft for row in self.world.waiting())
+        )
+
+    @property
+    def is_calm(self) -> bool:
+        """Nor is anything under way that it has agreed to."""
+        world = self.world
+        return (
+            not (world.strays or world.resizes)
+            and world.now_s > world.reserved_until_s
+            and self.is_up_to_date
+        )
+
+    def knowledge(self) -> Knowledge:
+        return Knowledge(dict(self.view["quotas"]), dict(self.view["namespaces"]), self.version)
+
+    def decide(self) -> None:
+        if self.is_up_to_date:
+            self.check_promises()
+        is_calm = self.is_calm
+        decisions = self.books.decide()
+        if is_calm and decisions.releases:
+            self.check_order(decisions.releases, self.world.all_used())
+        knowledge = self.knowledge()
+        for release in decisions.releases:
+            row = release.row
+            self.world.met["releases"] += 1
+            is_first = row.stamp not in self.aloft
+            assert release.is_exempt or not is_first or row.stamp.uid not in self.world.unready
+            known = self.aloft.setdefault(row.stamp, knowledge)
+            self.lifts.append(Lift(row, release.is_exempt, known))
+        self.told.update(wait.row.stamp.uid for wait in decisions.waits)
+        self.report()
+
+    def check_promises(self) -> None:
+        """What is held for resizes is what they add, once per pod, and nothing else."""
+        world = self.world
+        self.promises = {
+            request: resize
+            for request, resize in self.promises.items()
+            if resize.reserved_until_s > world.now_s
+        }
+        grown = [resize.after for resize in self.promises.values()]
+        pods = {PodKey(row.namespace, row.name) for row in grown}
+        for quota in world.quotas.values():
+            expected = nothing_of(quota)
+            for pod in pods:
+                if pod.namespace in reach(quota, world.namespaces):
+                    rows = [row for row in grown if (row.namespace, row.name) == pod]
+                    extra = growth(quota, world.pods.get(pod), rows, world.now_s)
+                    expected = {name: amount + extra[name] for name, amount in expected.items()}
+            covered = self.books.coverage.quota(quota.key)
+            promised = {name: account.promised for name, account in covered.accounts.items()}
+            assert promised == {name: amount.nanos for name, amount in expected.items()}, quota.key
+
+    def knowledge_of_growth(self, row: PodRow) -> Knowledge:
+        """What it knew when it agreed that the pod may grow, be it in an earlier answer."""
+        for resize in self.promises.values():
+            is_kept = resize.reserved_until_s > self.world.now_s
+            if is_kept and resize.after.stamp.uid == row.stamp.uid:
+                return resize.known
+        return self.knowledge()
+
+    def report(self) -> None:
+        """What it writes to the status of quotas: only of those that the books name."""
+        touched = self.books.ledger.touched
+        for key in touched:
+            covered = self.books.coverage.quota(key)
+            if covered is None:
+                self.reported.pop(key, None)
+            else:
+                shares = {
+                    name: charged_of(covered.shares.get(name, {})) for name in covered.namespaces
+                }
+                self.reported[key] = (charged_of(covered.accounts), shares)
+        touched.clear()
+
+    def check_order(self, releases: list[Release], totals: dict[QuotaKey, Amounts]) -> None:
+        """Nobody passes one who ranks before and waits for nothing but a quota in strict order."""
+        world = self.world
+        gone = {release.row.stamp.uid for release in releases}
+        left = [
+            row
+            for row in world.waiting()
+            if row.stamp.uid not in gone | self.refused and world.can_be_counted(row)
+        ]
+        for release in releases:
+            mine = [] if release.is_exempt else world.quotas_of(release.row)
+            for row in left:
+                theirs = world.quotas_of(row)
+                short = [quota for quota in theirs if is_short(quota, row, totals[quota.key])]
+                if len(short) != 1 or could_never_fit(short[0], row) or short[0] not in mine:
+                    continue
+                if world.may_be_passed(short[0], row, self.patience_s):
+                    continue
+                world.met["order checks"] += 1
+                if world.rank(release.row) > world.rank(row):
+                    others = [quota for quota in theirs if quota is not short[0]]
+                    is_behind = world.is_behind(row, others, left, totals, self.patience_s)
+                    assert is_behind, f"{release.row} passed {row}"
+            for quota in mine:
+                for name, amount in needs(quota, release.row).items():
+                    totals[quota.key][name] += amount
+
+
+def charged_of(accounts: Mapping[str, Any]) -> dict[str, int]:
+    return {name: account.charged for name, account in accounts.items()}
