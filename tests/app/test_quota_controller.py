@@ -55,7 +55,7 @@ async def world():
 @asynccontextmanager
 async def at_work(cluster, clock, identity="one", kinds=EVERY_KIND, **settings):
     luck = random.Random(identity)  # noqa: S311 - repeatable
-    lines = []
+    lines, synced = [], []
     controller = Controller(
         cluster,
         clock,
@@ -63,8 +63,9 @@ async def at_work(cluster, clock, identity="one", kinds=EVERY_KIND, **settings):
         settings=ControllerSettings(namespace="aaq", identity=identity, **settings),
         open_sources=lambda: term_sources(cluster, clock, luck, TARGETING, kinds),
         report=lines.append,
+        on_synced=lambda: synced.append(clock.now()),
     )
-    controller.lines = lines
+    controller.lines, controller.synced = lines, synced
     working = asyncio.create_task(controller.run())
     controller.working = working
     try:
@@ -97,6 +98,7 @@ async def test_the_first_leader_starts_at_once_and_says_where_it_is(world):
         assert lease["metadata"]["annotations"] == {ADDRESS_ANNOTATION: "https://10.0.0.1:8443"}
         assert controller.resize_service is not None
         assert controller.lines == ["leading as one"]
+        assert len(controller.synced) == 1
     assert controller.term is None
     assert controller.resize_service is None
     assert await holder(cluster) == ""
@@ -114,6 +116,18 @@ async def test_a_successor_waits_out_what_its_predecessor_may_have_sent(world):
         assert await let_go(cluster) == []
         await clock.advance(1)
         assert await let_go(cluster) == ["p"]
+
+
+async def test_objects_that_cannot_be_decoded_are_reported_once_and_then_rarely(world):
+    cluster, clock = world
+    async with at_work(cluster, clock) as controller:
+        await clock.advance(1)
+        for name in ("a", "b", "c"):
+            await load_manifests(cluster, [quota(name, pods="many")])
+        await clock.advance(1)
+
+        [line] = controller.lines[1:]
+        assert line.startswith(f"{APPLICATION_QUOTAS}: an object cannot be decoded: team/a: ")
 
 
 async def test_only_one_of_two_works(world):

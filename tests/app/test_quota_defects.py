@@ -38,7 +38,7 @@ from bursar.core.quota.releases import ReleaseOutcome
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 from support.builders.pods import parsed
 from support.builders.quota_books import a_namespace, a_quota, a_row, running
-from support.virtual_time import MachineClock, run
+from support.virtual_time import MachineClock, in_virtual_time
 
 HOME = "aaq"
 TEAM = "team-a"
@@ -175,18 +175,8 @@ async def an_installation() -> AsyncIterator[Installed]:
         await end(work)
 
 
-def installed(test: Callable[[Installed], Awaitable[None]]) -> Callable[[], None]:
-    """Play a test beside a controller at work, in virtual time."""
-
-    async def main() -> None:
-        async with an_installation() as made:
-            await test(made)
-
-    def wrapper() -> None:
-        run(main())
-
-    wrapper.__name__, wrapper.__doc__ = test.__name__, test.__doc__
-    return wrapper
+installed = in_virtual_time(on=an_installation)
+"""Runs a test beside a controller at work."""
 
 
 # ------------------------------------------------------------------ correctness

@@ -369,7 +369,13 @@ def test_trouble_is_outlasted(error):
             await asyncio.sleep(600)
 
             assert await scene.quota_status() == {}
-            assert 20 <= scene.status.reconciler.counters.failures <= 60
+            counters = scene.status.reconciler.counters
+            assert 20 <= counters.failures <= 60
+            assert counters.failures_by_class == {type(error).__name__: counters.failures}
+            # The first failure is reported at once, the others once a minute.
+            assert 9 <= len(scene.reports) <= 11
+            assert scene.reports[0] == f"status of quotas: {type(error).__name__}: {error}"
+            assert scene.reports[1].endswith(" more since the last report)")
             scene.line.trouble = lambda: None
             await scene.calm(120)
             assert (await scene.quota_status())["hard"] == {"pods": "5"}

@@ -1,7 +1,8 @@
 """`bursar release`: what it takes for an order, and what becomes of pods that change meanwhile."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
@@ -27,7 +28,7 @@ from bursar.core.quota.quota import GATE
 from bursar.wire.model.pod_row import PodRowDecoder
 from support.builders.manifests import pod_manifest
 from support.processes.command_line import run_bursar
-from support.virtual_time import MachineClock, run
+from support.virtual_time import MachineClock, in_virtual_time
 
 FOREIGN = "example.com/licence"
 
@@ -91,23 +92,17 @@ class Meddler:
 
 
 def with_pods(*names: str):
-    """Play a test on a cluster with pods at the gate."""
+    """Run a test on a cluster with pods at the gate."""
 
-    def wrap(test: Callable[[Meddler], Awaitable[None]]) -> Callable[[], None]:
-        async def main() -> None:
-            cluster = MemoryCluster(MachineClock(), source=Random(1))  # noqa: S311 - a seed
-            await cluster.create(NAMESPACES, {"metadata": {"name": "a"}})
-            for name in names:
-                await cluster.create(PODS, pod_manifest(name, GATE), namespace="a")
-            await test(Meddler(cluster))
+    @asynccontextmanager
+    async def meddler() -> AsyncIterator[Meddler]:
+        cluster = MemoryCluster(MachineClock(), source=Random(1))  # noqa: S311 - a seed
+        await cluster.create(NAMESPACES, {"metadata": {"name": "a"}})
+        for name in names:
+            await cluster.create(PODS, pod_manifest(name, GATE), namespace="a")
+        yield Meddler(cluster)
 
-        def wrapper() -> None:
-            run(main())
-
-        wrapper.__name__ = test.__name__
-        return wrapper
-
-    return wrap
+    return in_virtual_time(on=meddler)
 
 
 @with_pods("p")

@@ -8,7 +8,7 @@ from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.account import NO_CHARGE, Charge
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter, NotReady
-from bursar.core.quota.queue import NAMES_MAX, WaitingPod, waiting_list
+from bursar.core.quota.queue import NAMES_MAX, WaitingPod, count_waiting, waiting_list
 from bursar.core.quota.quota import GATE, Quota
 from bursar.core.quota.refusal import Reason
 from support.builders.quota_books import UNGATED, a_namespace, a_quota, a_row
@@ -184,3 +184,32 @@ def test_pods_that_have_not_been_decided_upon_are_about_to_be_released_if_they_f
     books.see_pod(a_row("a/p", "cpu=1"))
 
     assert [each.reason for each in waiting_list(books)] == [None]
+
+
+def test_waiting_pods_are_counted_by_their_gravest_reason():
+    books = Books(NativeCounter().count)
+    books.see_namespace(a_namespace("a"))
+    books.see_quota(a_quota("a/q", "cpu=9", order="strict"))
+    listed = [
+        a_row("a/runs", "cpu=1", gates=UNGATED),
+        a_row("a/huge", "cpu=10", created_s=1),
+        a_row("a/large", "cpu=9", created_s=2),
+        a_row("a/small", "cpu=1", created_s=3),
+        a_row("a/two-gates", gates=("theirs", GATE)),
+        a_row("z/lost"),
+    ]
+    for row in listed:
+        books.see_pod(row)
+    books.decide()
+    books.see_pod(a_row("a/new", "memory=1"))
+
+    counted = count_waiting(books)
+
+    assert {reason for reason, count in counted.by_reason.items() if count} == {
+        Reason.QUOTA_TOO_SMALL,
+        Reason.QUOTA_EXCEEDED,
+        Reason.BEHIND_ANOTHER,
+        Reason.OTHER_GATES,
+        Reason.NAMESPACE_UNKNOWN,
+    }
+    assert (sum(counted.by_reason.values()), counted.undecided) == (5, 1)

@@ -57,7 +57,7 @@ def test_a_resize_is_promised_what_it_adds(books):
     assert books.ledger.reservation_count == 0
 
 
-def test_a_dry_run_promises_nothing(books):
+def test_a_dry_run_reserves_nothing(books):
     row = a_row("a/web", "cpu=300m", gates=UNGATED)
     books.see_pod(row)
     after = resized(row, "cpu=800m")

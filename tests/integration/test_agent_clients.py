@@ -109,7 +109,7 @@ async def test_check_06_while_it_restarts_again_and_again_the_socket_is_always_t
     client, tmp_path
 ):
     """Without a socket Multus takes the checkpoint, and the pod never gets its device."""
-    misses, is_over = [], threading.Event()
+    misses, told, is_over = [], [], threading.Event()
     socket = tmp_path / "agent" / "kubelet.sock"
 
     def watch() -> None:
@@ -122,24 +122,22 @@ async def test_check_06_while_it_restarts_again_and_again_the_socket_is_always_t
             await node.has(Tenant("vf", functions(A)))
             watcher = threading.Thread(target=watch)
             watcher.start()
-            told = []
 
             async def ask() -> None:
                 while not is_over.is_set():
                     told.append(await client.multus(socket, "default", "vf"))
                     await asyncio.sleep(0.01)
 
-            async def one_more_is_answered() -> None:
-                before = len(told)
+            async def one_more_is_answered(before: int) -> None:
                 await until(lambda: "OK" in {each.code for each in told[before:]}, "an answer")
 
             asking = asyncio.create_task(ask())
             for end in [node.agent.program.stop, node.agent.program.kill] * 2:
-                await one_more_is_answered()
+                await one_more_is_answered(len(told))
                 await asyncio.to_thread(end)
                 node.agent.program.start()
                 await asyncio.to_thread(node.agent.program.wait_ready)
-            await one_more_is_answered()
+            await one_more_is_answered(len(told))
             is_over.set()
             await asking
             watcher.join()
@@ -159,11 +157,11 @@ async def test_check_07_after_a_restart_of_kubelet_calls_succeed_again(node, cli
     during = await client.multus(node.socket, "default", "again")
     await node.kubelet.start()
 
-    async def answered():
-        told = await client.multus(node.socket, "default", "again")
-        return told if told.code == "OK" else None
+    async def is_answered() -> bool:
+        return (await client.multus(node.socket, "default", "again")).code == "OK"
 
-    after = await until(answered, "kubelet is found again")
+    await until(is_answered, "kubelet is found again")
+    after = await client.multus(node.socket, "default", "again")
 
     assert (during.source, during.code) == ("socket", "UNAVAILABLE")
     assert before.resources == after.resources == {RDMA: [A]}

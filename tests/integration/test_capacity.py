@@ -6,6 +6,7 @@ import http.client
 import json
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -14,11 +15,12 @@ import pytest
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
 from bursar.app.capacity.controller import CapacityController
-from bursar.app.capacity.events import CapacityReason, tell
+from bursar.app.capacity.events import CapacityReason, record_event
 from bursar.app.capacity.sources import CapacityPlaces, capacity_sources
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.cluster.observe import observe_pod_rows
 from bursar.app.cluster.ports import Key, Patch, PatchKind
+from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import MARK_ANNOTATION, VM_RESOURCE
 from controlplane import ControlPlane
@@ -132,7 +134,7 @@ def stage(control_plane: ControlPlane) -> Iterator[Stage]:
 
 @contextlib.asynccontextmanager
 async def keeping(stage: Stage) -> AsyncIterator[tuple[CapacityController, KubeClient]]:
-    """The keeper at work on the stage, as a leader would run it."""
+    """A running capacity controller, as a leader would run it."""
     random = Random(1)  # noqa: S311 - the same pauses in every run
     places = CapacityPlaces(
         namespace=stage.namespace,
@@ -150,12 +152,11 @@ async def keeping(stage: Stage) -> AsyncIterator[tuple[CapacityController, KubeC
         pods = observe_pod_rows(client, SYSTEM_CLOCK, random)
         sources = capacity_sources(client, SYSTEM_CLOCK, random, places=places, pods=pods)
         work = CapacityController(
-            writer=client,
-            clock=SYSTEM_CLOCK,
-            random=random,
+            context=ReconcileContext(
+                writer=client, clock=SYSTEM_CLOCK, random=random, may_write=lambda: True
+            ),
             sources=sources,
-            may_write=lambda: True,
-            tell=lambda news: tell(recorder, news),
+            record=partial(record_event, recorder),
         )
         jobs = [asyncio.create_task(job) for job in (pods.run(), recorder.run(), work.run())]
         try:

@@ -204,7 +204,7 @@ async def test_a_kubelet_that_nobody_vouches_for_gets_no_token(
     text = await complaint(stranger, by_token(control_plane, tmp_path, asker.token()))
 
     assert text.startswith("the server's certificate is not trusted: ")
-    assert text.endswith("name the authority that signed it, or the name that it is for)")
+    assert text.endswith("give its CA with --kubelet-ca, or its name with --kubelet-server-name)")
 
 
 async def test_its_own_authority_can_be_named(control_plane, stranger, asker, tmp_path):

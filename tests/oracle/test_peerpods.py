@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from bursar.core.model.demand import QUOTA, DemandOptions
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.resources import ResourceList
-from bursar.core.peerpods.annotations import machine_size
-from bursar.core.peerpods.decision import Rewrite
+from bursar.core.peerpods.annotations import Rewrite, machine_size
 from bursar.core.peerpods.instances import MachineSize
 from bursar.core.peerpods.record import NO_RECORD
 from bursar.core.peerpods.recorded_demand import recorded_demand

@@ -102,7 +102,7 @@ async def test_the_pod_of_the_walk_through_gets_the_patch_upstream_would_make():
     ]
 
 
-async def test_in_the_effective_mode_what_was_removed_is_on_the_pod_as_well():
+async def test_in_effective_mode_the_removed_resources_are_recorded_on_the_pod():
     pod = a_peer_pod(SEED)
     after = json_patched(pod, patch_in(await told_about(pod)))
 
@@ -134,7 +134,7 @@ async def test_warnings_go_into_the_review():
     assert response["warnings"] == ["removed, and not passed on to the VM: example.com/fpga"]
 
 
-async def test_what_cannot_be_met_is_denied_with_the_reason():
+async def test_a_demand_that_cannot_be_met_is_denied_with_the_reason():
     response = await told_about(a_peer_pod(main("memory=9E")))
 
     assert (response["allowed"], response["status"]["code"]) == (False, 403)
@@ -142,7 +142,7 @@ async def test_what_cannot_be_met_is_denied_with_the_reason():
     assert "patch" not in response
 
 
-async def test_the_operation_and_the_old_object_are_not_looked_at():
+async def test_the_operation_and_the_old_object_are_ignored():
     review = a_review("Pod", "UPDATE", a_peer_pod(SEED), {"spec": 7}, dryRun=True)
     answer = await told(json.dumps(review).encode())
 
@@ -172,7 +172,7 @@ async def test_the_operation_and_the_old_object_are_not_looked_at():
     ],
     ids=["empty", "another type", "a type with a parameter", "too large"],
 )
-async def test_failures_before_the_review_have_upstreams_texts(body, content_type, code, message):
+async def test_errors_before_decoding_have_upstreams_messages(body, content_type, code, message):
     answer = await told(body, content_type=content_type)
 
     assert answer["response"] == {
@@ -204,7 +204,7 @@ DEEP = b"[" * 200_000 + b"]" * 200_000
         b'{"request": {"uid": 7}}',
     ],
 )
-async def test_what_is_no_review_is_refused_with_400(body):
+async def test_an_undecodable_review_is_refused_with_400(body):
     response = (await told(body))["response"]
 
     assert (response["allowed"], response["status"]["code"]) == (False, 400)
@@ -231,14 +231,14 @@ def reviewed(pod: bytes) -> bytes:
         b'{"metadata": {"annotations": {"a": "\xff"}}}',
     ],
 )
-async def test_what_is_no_pod_is_refused_with_400_under_its_uid(pod):
+async def test_an_undecodable_pod_is_refused_with_400_under_its_uid(pod):
     response = (await told(reviewed(pod)))["response"]
 
     assert (response["uid"], response["allowed"]) == ("review-1", False)
     assert response["status"]["code"] == 400
 
 
-async def test_a_review_without_an_object_says_that_there_is_none():
+async def test_a_review_without_an_object_is_refused_with_upstreams_message():
     response = await told_about(None)
 
     assert response["status"] == {"code": 400, "message": "there is no content to decode"}
@@ -247,7 +247,7 @@ async def test_a_review_without_an_object_says_that_there_is_none():
 @pytest.mark.parametrize(
     "amount", ["1e999999999", "9" * 3000, "-1", "NaN", "", "1Zi", {}, [], True, 1e300]
 )
-async def test_an_amount_that_is_none_is_denied_in_one_line(amount):
+async def test_an_invalid_quantity_is_denied_in_one_line(amount):
     pod = a_peer_pod(main())
     pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": amount}}
     response = await told_about(pod)
@@ -315,7 +315,7 @@ async def test_no_patch_has_a_number_that_was_not_ours(number, settings):
 
 
 @pytest.mark.parametrize("more", [{}, {"big": 10**30}, {"long": "x" * 20_000}])
-async def test_pods_that_are_alike_get_the_same_answer_each_under_its_own_uid(more):
+async def test_equal_pods_get_the_same_answer_under_their_own_uids(more):
     handler = handler_of(EFFECTIVE, PeerPodCounts())
     pod = a_peer_pod(SEED)
     pod["spec"]["containers"][0]["resources"].update(more)
@@ -341,7 +341,7 @@ READ = st.dictionaries(
 
 
 @given(st.lists(st.tuples(READ, OTHERS), min_size=2, max_size=4))
-def test_pods_that_differ_in_other_annotations_get_the_answer_each_would_get_alone(drawn):
+def test_unread_annotations_do_not_confuse_the_cache(drawn):
     caching = handler_of(EFFECTIVE, PeerPodCounts())
     for read, others in [*drawn, *((read, {}) for read, _ in drawn)]:
         pod = a_peer_pod(SEED, annotations={**read, **others})
@@ -351,7 +351,7 @@ def test_pods_that_differ_in_other_annotations_get_the_answer_each_would_get_alo
         assert asyncio.run(caching(a_request(body))) == asyncio.run(fresh(a_request(body)))
 
 
-async def test_no_more_pods_are_remembered_than_there_is_room_for():
+async def test_the_cache_is_bounded():
     counts = PeerPodCounts()
     handler = handler_of(EFFECTIVE, counts)
     answers: list[list[bytes]] = []
@@ -387,7 +387,7 @@ def counted(counts: PeerPodCounts) -> dict[str, int]:
     return {name: int(count) for name, _, count in (line.rpartition(" ") for line in lines)}
 
 
-async def test_pods_are_counted_by_how_they_ended():
+async def test_pods_are_counted_by_result():
     counts = PeerPodCounts()
     pod = a_peer_pod(SEED)
     after = json_patched(pod, patch_in(await told_about(pod, counts=counts)))
@@ -450,7 +450,7 @@ async def test_each_path_has_its_own_limit(tmp_path):
         ({"TLS_MIN_VERSION": "VersionTLS10"}, "TLS 1.0 and 1.1 are not supported"),
     ],
 )
-def test_a_wrong_environment_is_said_before_anything_starts(environment, complaint):
+def test_an_invalid_environment_is_reported_at_the_start(environment, complaint):
     ran = CliRunner().invoke(verb.webhook, [], env=environment)
 
     assert complaint in f"{ran.output}{ran.exception}"
@@ -465,7 +465,7 @@ def test_a_wrong_environment_is_said_before_anything_starts(environment, complai
         ("kata-gpu, kata-remote,", {"kata-gpu", "kata-remote"}),
     ],
 )
-def test_classes_are_named_by_the_environment_one_or_a_list(named, classes):
+def test_the_environment_names_one_runtime_class_or_a_list(named, classes):
     @click.command()
     @sizing_options
     @catalogue_options

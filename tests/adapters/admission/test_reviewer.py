@@ -139,7 +139,7 @@ async def test_a_warning_about_an_unknown_order_reaches_the_author():
 @pytest.mark.parametrize(
     ("kind", "operation"), [("Secret", "CREATE"), ("PodExecOptions", "CONNECT"), ("", "CREATE")]
 )
-async def test_what_nobody_asked_us_to_watch_is_an_error_that_shows_no_object(kind, operation):
+async def test_a_review_of_an_unknown_kind_is_an_error_that_quotes_no_object(kind, operation):
     review = a_review(kind, operation, {"data": {"password": "hidden"}})
 
     with pytest.raises(UnanswerableError) as caught:
@@ -151,7 +151,7 @@ async def test_what_nobody_asked_us_to_watch_is_an_error_that_shows_no_object(ki
     )
 
 
-async def test_somebody_elses_kind_of_pod_is_not_gated():
+async def test_a_pod_of_another_api_group_is_not_gated():
     kind = {"group": "example.com", "version": "v1", "kind": "Pod"}
 
     with pytest.raises(UnanswerableError):
@@ -182,7 +182,7 @@ def a_resize(before: str, after: str, **request: object) -> dict:
     return a_review("Pod", "UPDATE", new, old, subResource="resize", **request)
 
 
-async def test_a_pod_that_shrinks_asks_nobody():
+async def test_shrinking_a_pod_does_not_ask_the_leader():
     desk = OneAnswerDesk()
 
     response = await response_to(a_reviewer(desk=desk), a_resize("2", "1"))
@@ -190,7 +190,7 @@ async def test_a_pod_that_shrinks_asks_nobody():
     assert (response["allowed"], desk.asked) == (True, [])
 
 
-async def test_a_pod_that_grows_asks_the_desk():
+async def test_growing_a_pod_asks_the_leader():
     desk = OneAnswerDesk(Granted())
 
     response = await response_to(a_reviewer(desk=desk), a_resize("1", "2", dryRun=True))
@@ -203,14 +203,14 @@ async def test_a_pod_that_grows_asks_the_desk():
     assert json.loads(asked.old) == a_pod(cpu="1")
 
 
-async def test_a_pod_that_grows_is_refused_while_nobody_leads():
+async def test_growing_a_pod_is_refused_without_a_leader():
     response = await response_to(a_reviewer(), a_resize("1", "2"))
 
     assert not response["allowed"]
     assert response["status"]["code"] == 503
 
 
-async def test_a_pod_may_grow_unchecked_where_that_was_chosen():
+async def test_growing_a_pod_without_a_leader_is_allowed_if_so_configured():
     reviewer = a_reviewer(when_unreachable=WhenUnreachable.ALLOW)
 
     response = await response_to(reviewer, a_resize("1", "2"))

@@ -83,7 +83,7 @@ def test_a_pod_is_granted_what_fits_and_refused_the_rest():
     run(body())
 
 
-def test_a_dry_run_promises_nothing():
+def test_a_dry_run_reserves_nothing():
     async def body():
         async with a_quota_loop() as scene:
             asker = await furnished(scene)
@@ -95,7 +95,7 @@ def test_a_dry_run_promises_nothing():
     run(body())
 
 
-def test_that_a_node_refused_an_earlier_resize_is_not_held_against_this_one():
+def test_a_resize_that_the_node_refused_earlier_does_not_matter():
     """With such a condition a pod is charged for what it has, not for what it asks."""
 
     async def body():
@@ -171,7 +171,7 @@ def test_the_scheme_is_not_case_sensitive():
         ({"changes": {"name": "b"}}, 400, "the pod is not the one that is named"),
     ],
 )
-def test_what_is_no_question_gets_no_answer(request_parts, code, text):
+def test_invalid_questions_are_refused(request_parts, code, text):
     async def body():
         async with a_quota_loop() as scene:
             asker = await furnished(scene)
@@ -184,7 +184,7 @@ def test_what_is_no_question_gets_no_answer(request_parts, code, text):
     run(body())
 
 
-def test_who_does_not_lead_says_so():
+def test_a_replica_that_does_not_lead_answers_421():
     async def body():
         async with a_quota_loop() as scene:
             question = await (await furnished(scene)).question("web", "2")

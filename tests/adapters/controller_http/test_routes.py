@@ -68,7 +68,7 @@ async def test_metrics_are_in_prometheus_text(controller):
     assert await answer_of(controller, "/metrics") == (200, METRICS_TYPE, "a 1\n")
 
 
-async def test_it_is_ready_unless_something_is_wrong_and_alive_in_any_case(controller, state):
+async def test_readiness_reports_the_problem_and_liveness_does_not(controller, state):
     assert (await answer_of(controller, "/readyz"))[0] == 200
 
     state.problem = "pods have not been heard of for 200 s"
@@ -79,11 +79,11 @@ async def test_it_is_ready_unless_something_is_wrong_and_alive_in_any_case(contr
 
 
 @pytest.mark.parametrize("path", ["/leader", "/metrics", "/healthz", "/readyz"])
-async def test_what_is_to_be_read_cannot_be_written(controller, path):
+async def test_read_only_paths_refuse_post(controller, path):
     assert await controller.ask(path) == (405, "only GET is answered here")
 
 
-async def test_questions_about_resizes_have_their_own_route(controller):
+async def test_resizes_have_their_own_route(controller):
     assert await controller.ask("/v1/resizes", b"{}") == (200, "asked")
     assert await controller.get("/v1/resizes") == (405, "only POST is answered here")
     assert (await answer_of(controller, "/else"))[0] == 404

@@ -29,7 +29,7 @@ def pod(name: str, space: str = "team", cpu: str = "100m", **spec: object) -> di
 
 @pytest.fixture
 async def world():
-    """A cluster with a gatekeeper and a controller at work, on a clock of its own."""
+    """A cluster with quota admission and a controller, on a virtual clock."""
     clock, luck = VirtualClock(), random.Random(7)  # noqa: S311 - a run must be repeatable
     keeper = QuotaAdmission(TARGETING, decode=PodRowDecoder().decode)
     cluster = MemoryCluster(

@@ -62,7 +62,7 @@ async def plain(limits: ServerLimits | None = None) -> AsyncIterator[Plain]:
     [b"G", b"GET / HTTP/1.1\r\nHost", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{"],
     ids=["a byte", "half a head", "half a body"],
 )
-async def test_a_request_that_does_not_arrive_is_given_up(sent):
+async def test_a_request_that_does_not_arrive_in_time_is_answered_with_408(sent):
     async with plain() as made, connected(made.port) as peer:
         await peer.send(sent)
         await until(lambda: made.phases == [Phase.ARRIVING])
@@ -75,7 +75,7 @@ async def test_a_request_that_does_not_arrive_is_given_up(sent):
         assert await peer.is_closed()
 
 
-async def test_a_request_that_trickles_gets_no_more_time_than_others():
+async def test_a_request_that_trickles_in_gets_no_more_time():
     async with plain() as made, connected(made.port) as peer:
         await peer.send(b"GET / HTTP/1.1\r\nHost: a\r\n")
         await until(lambda: made.phases == [Phase.ARRIVING])
@@ -91,7 +91,7 @@ async def test_a_request_that_trickles_gets_no_more_time_than_others():
         assert (await peer.answer()).code == 408
 
 
-async def test_idle_connections_are_kept_for_longer_than_an_api_server_keeps_them():
+async def test_idle_connections_are_kept_longer_than_an_api_server_keeps_them():
     async with plain() as made, connected(made.port) as used, connected(made.port) as unused:
         await used.ask("GET", "/")
         await made.clock.advance(90)
@@ -132,7 +132,7 @@ async def test_large_responses_are_sent_whole_one_after_the_other():
         assert [len((await peer.answer()).body) for _ in range(3)] == [20_000_000] * 3
 
 
-async def test_a_client_that_sends_on_after_its_last_answer_is_cut_off():
+async def test_a_client_that_sends_after_its_last_response_is_cut_off():
     async with plain() as made, connected(made.port) as peer:
         await peer.send(request_bytes("GET", "/", Connection="close"))
         assert (await peer.answer()).is_last
@@ -146,7 +146,7 @@ async def test_a_client_that_sends_on_after_its_last_answer_is_cut_off():
 # ------------------------------------------------------------------ number
 
 
-async def test_one_address_has_only_so_many_connections_and_others_have_theirs():
+async def test_connections_of_one_address_are_bounded_and_others_are_accepted():
     async with (
         plain(ServerLimits(connections_per_address_max=3)) as made,
         contextlib.AsyncExitStack() as stack,
@@ -165,7 +165,7 @@ async def test_one_address_has_only_so_many_connections_and_others_have_theirs()
         assert (await again.ask("GET", "/")).code == 200
 
 
-async def test_if_there_are_too_many_the_largest_crowd_loses_its_oldest_idle_one():
+async def test_at_the_total_limit_the_address_with_the_most_connections_loses_its_oldest_idle_one():
     async with (
         plain(ServerLimits(connections_max=4)) as made,
         contextlib.AsyncExitStack() as stack,
@@ -184,7 +184,7 @@ async def test_if_there_are_too_many_the_largest_crowd_loses_its_oldest_idle_one
         assert len(made.phases) == 4
 
 
-async def test_connections_that_come_all_at_once_are_bounded_too():
+async def test_simultaneous_connections_are_bounded_too():
     async with plain(ServerLimits(connections_max=4)) as made:
         sockets = [socket.create_connection(("127.0.0.1", made.port)) for _ in range(50)]
         await until(lambda: len(made.phases) == 4)
@@ -198,7 +198,7 @@ async def test_connections_that_come_all_at_once_are_bounded_too():
 # ------------------------------------------------------------------ handshakes
 
 
-async def test_handshakes_that_never_finish_are_counted_and_given_up(tmp_path):
+async def test_unfinished_tls_handshakes_are_counted_and_time_out(tmp_path):
     clock = VirtualClock()
     limits = ServerLimits(connections_per_address_max=3)
     async with running(tmp_path, ROUTES, limits, clock) as server:
@@ -216,7 +216,7 @@ async def test_handshakes_that_never_finish_are_counted_and_given_up(tmp_path):
 
 
 @pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\0" * 99])
-async def test_who_speaks_no_tls_is_hung_up_on(tmp_path, sent):
+async def test_a_client_without_tls_is_disconnected(tmp_path, sent):
     async with running(tmp_path, ROUTES, ServerLimits(discard_seconds=0.1)) as server:
         async with connected(server.port) as peer:
             await peer.send(sent)
@@ -225,7 +225,7 @@ async def test_who_speaks_no_tls_is_hung_up_on(tmp_path, sent):
         assert await server.get("/") == (200, "OK")
 
 
-async def test_rubbish_inside_tls_ends_the_connection(tmp_path):
+async def test_an_invalid_tls_record_ends_the_connection(tmp_path):
     async with running(tmp_path, ROUTES) as server:
         peer = await server.connect()
         below = peer.writer.transport._ssl_protocol._transport

@@ -97,7 +97,7 @@ async def code_of_last(sent: bytes) -> int:
     ],
     ids=lambda framing: framing.decode("latin-1").encode("unicode_escape").decode()[:40],
 )
-async def test_two_readings_of_one_request_are_refused_and_what_follows_is_not_read(framing):
+async def test_an_ambiguous_request_is_refused_and_the_input_after_it_is_ignored(framing):
     smuggled = b"GET /echo HTTP/1.1\r\nHost: a\r\n\r\n"
 
     assert await code_of_last(HEAD + framing + smuggled) == 400
@@ -129,7 +129,7 @@ async def test_framing_that_is_not_implemented_is_refused(sent):
     ],
     ids=["no host", "1.2", "HTTP/2", "TLS", "zeros", "words"],
 )
-async def test_what_is_not_http_1_is_refused(sent):
+async def test_input_other_than_http_1_is_refused(sent):
     assert await code_of_last(sent) == 400
 
 
@@ -148,7 +148,7 @@ async def test_trailers_do_not_become_headers():
 # ------------------------------------------------------------------ sizes
 
 
-async def test_a_body_that_says_it_is_too_large_is_not_read():
+async def test_a_body_with_too_large_a_content_length_is_refused_unread():
     async with a_peer() as peer:
         await peer.send(HEAD + b"Content-Length: 1001\r\n\r\n")
         answer = await peer.answer()
@@ -166,7 +166,7 @@ async def test_the_refusal_of_a_large_body_reaches_a_client_that_is_still_sendin
         assert (await peer.answer()).code == 413
 
 
-async def test_a_body_that_does_not_say_how_large_it_is_is_bounded_too():
+async def test_a_chunked_body_is_bounded_too():
     chunk = b"64\r\n" + b"x" * 100 + b"\r\n"
     async with a_peer() as peer:
         await peer.send(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 10)
@@ -230,7 +230,7 @@ async def test_pipelined_requests_are_answered_in_their_order():
         assert json.loads((await peer.answer()).body)["body"] == "last"
 
 
-async def test_a_bad_request_behind_good_ones_is_refused_after_their_answers():
+async def test_a_bad_request_after_good_ones_is_refused_after_their_responses():
     async with a_peer() as peer:
         await peer.send(request_bytes("GET", "/echo") * 2 + b"rubbish\r\n\r\n")
         codes = [(await peer.answer()).code for _ in range(3)]
@@ -239,7 +239,7 @@ async def test_a_bad_request_behind_good_ones_is_refused_after_their_answers():
         assert await peer.is_closed()
 
 
-async def test_only_so_many_requests_may_wait_on_one_connection():
+async def test_pipelined_requests_are_bounded():
     async with a_peer() as peer:
         await peer.send(request_bytes("GET", "/echo") * 500)
         codes = [(await peer.answer()).code for _ in range(17)]
@@ -248,7 +248,7 @@ async def test_only_so_many_requests_may_wait_on_one_connection():
         assert await peer.is_closed()
 
 
-async def test_many_requests_behind_each_other_are_answered_if_they_come_in_pieces():
+async def test_a_client_may_pipeline_any_number_of_requests_if_it_reads_the_responses():
     async with a_peer() as peer:
 
         async def send() -> None:
@@ -266,7 +266,7 @@ async def test_many_requests_behind_each_other_are_answered_if_they_come_in_piec
 # ------------------------------------------------------------------ the rest of HTTP/1.1
 
 
-async def test_a_client_that_has_ended_its_side_is_still_answered():
+async def test_a_half_closed_client_is_still_answered():
     async with a_peer() as peer:
         await peer.send(request_bytes("POST", "/echo", b"hello"))
         peer.writer.write_eof()
@@ -284,7 +284,7 @@ async def test_half_a_request_is_not_answered(sent):
         assert await peer.is_closed()
 
 
-async def test_a_client_that_waits_to_be_asked_for_its_body_is_asked():
+async def test_expect_100_continue_is_answered():
     async with a_peer() as peer:
         await peer.send(HEAD + b"Content-Length: 5\r\nExpect: 100-continue\r\n\r\n")
         assert await peer.head() == (100, {})
@@ -293,14 +293,14 @@ async def test_a_client_that_waits_to_be_asked_for_its_body_is_asked():
         assert json.loads((await peer.answer()).body)["body"] == "hello"
 
 
-async def test_a_client_that_waits_with_too_large_a_body_is_refused_instead():
+async def test_expect_100_continue_with_too_large_a_body_is_refused():
     async with a_peer() as peer:
         await peer.send(HEAD + b"Content-Length: 5000\r\nExpect: 100-continue\r\n\r\n")
 
         assert (await peer.answer()).code == 413
 
 
-async def test_an_upgrade_is_declined_by_answering_in_http_1():
+async def test_an_upgrade_without_a_body_is_answered_in_http_1():
     async with a_peer() as peer:
         upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
         await peer.send(b"GET /echo HTTP/1.1\r\nHost: a\r\n" + upgrade + b"\x81\x05hello")
@@ -310,7 +310,7 @@ async def test_an_upgrade_is_declined_by_answering_in_http_1():
         assert await peer.is_closed()
 
 
-async def test_a_whole_url_names_the_same_path():
+async def test_a_request_in_absolute_form_finds_its_path():
     async with a_peer() as peer:
         answer = await peer.ask("GET", "http://example.com/echo?a=b")
 
@@ -318,7 +318,7 @@ async def test_a_whole_url_names_the_same_path():
 
 
 @pytest.mark.parametrize("target", ["*", "example.com:443", "//", "http://", "/echo/../echo"])
-async def test_other_targets_lead_nowhere(target):
+async def test_other_request_targets_are_not_found(target):
     async with a_peer() as peer:
         assert (await peer.ask("GET", target)).code in {400, 404}
 
@@ -334,7 +334,7 @@ async def test_head_has_the_length_and_not_the_body_and_405_says_what_is_allowed
 
 
 @pytest.mark.parametrize("path", ["/fail", "/split"])
-async def test_a_handler_that_fails_is_a_500_that_says_nothing(path, caplog):
+async def test_a_failing_handler_gives_a_500_without_details(path, caplog):
     async with a_peer() as peer:
         with caplog.at_level(logging.ERROR):
             answer = await peer.ask("GET", path)
@@ -356,7 +356,7 @@ WORDS = st.sampled_from(
 
 @settings(max_examples=300)
 @given(st.lists(WORDS | st.binary(max_size=20), max_size=30), st.integers(1, 50))
-def test_however_input_is_cut_it_means_the_same_and_ends_with_one_refusal(words, size):
+def test_requests_do_not_depend_on_how_the_input_is_split(words, size):
     sent = b"".join(words)
     whole = RequestReader(ROUTES, LIMITS).feed(sent)
     reader = RequestReader(ROUTES, LIMITS)

@@ -23,7 +23,7 @@ async def test_u_srv_01_health_is_ok(webhook):
     assert await webhook.get("/healthz") == (200, "OK")
 
 
-async def test_it_is_ready_until_it_ends(webhook):
+async def test_the_webhook_is_ready(webhook):
     assert await webhook.get("/readyz") == (200, "OK")
 
 
@@ -54,7 +54,9 @@ async def test_every_path_answers_every_review(webhook, path):
         (b"{}", "application/json", 400, "admission review can't be used: request field is nil"),
     ],
 )
-async def test_what_is_no_review_gets_aaqs_answer(webhook, body, content_type, code, text):
+async def test_requests_that_are_no_reviews_get_aaqs_answers(
+    webhook, body, content_type, code, text
+):
     assert await webhook.ask("/serve-path", body, content_type) == (code, text)
 
 
@@ -65,7 +67,7 @@ async def test_broken_json_is_a_bad_request(webhook):
     assert text.startswith("could not parse admission review request: ")
 
 
-async def test_a_review_nobody_can_judge_is_an_error_of_the_server(webhook):
+async def test_a_review_of_an_unknown_kind_is_a_server_error(webhook):
     code, text = await webhook.ask(
         "/serve-path", json.dumps(a_review("Secret", "CREATE", {"data": "hidden"})).encode()
     )
@@ -77,7 +79,7 @@ async def test_a_review_nobody_can_judge_is_an_error_of_the_server(webhook):
     assert "hidden" not in text
 
 
-async def test_other_paths_are_not_found_and_nobody_else_is_invited(webhook):
+async def test_unknown_paths_are_not_found_and_cross_origin_requests_are_not_allowed(webhook):
     assert await webhook.ask("/else") == (404, "404 page not found")
     answer = await webhook.answer("OPTIONS", "/serve-path", Origin="https://example.com")
 
@@ -86,7 +88,7 @@ async def test_other_paths_are_not_found_and_nobody_else_is_invited(webhook):
     assert answer.headers["server"] == "bursar"
 
 
-async def test_reviews_are_counted_by_how_they_ended(webhook):
+async def test_reviews_are_counted_by_result(webhook):
     gating = json.dumps(a_review("Pod", "CREATE", a_pod())).encode()
     denied = json.dumps(a_review("AAQ", "CREATE", {})).encode()
     for body in (gating, gating, denied, b"{"):
@@ -130,7 +132,7 @@ async def test_old_tls_is_refused(webhook):
     [(["h2", "http/1.1"], "http/1.1"), (["h2"], None), ([], None)],
     ids=["both", "only h2", "none"],
 )
-async def test_a_client_that_would_speak_http_2_is_answered_in_http_1(webhook, offered, chosen):
+async def test_a_client_that_offers_http_2_is_answered_in_http_1(webhook, offered, chosen):
     if offered:
         webhook.trust.set_alpn_protocols(offered)
     peer = await webhook.connect()
@@ -140,7 +142,7 @@ async def test_a_client_that_would_speak_http_2_is_answered_in_http_1(webhook, o
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_requests_of_many_records_arrive_whole(webhook, version):
+async def test_a_request_of_many_tls_records_arrives_completely(webhook, version):
     webhook.trust.minimum_version = webhook.trust.maximum_version = version
     padded = json.dumps(a_review("Pod", "CREATE", a_pod())).encode().ljust(2_000_000)
 

@@ -42,7 +42,7 @@ def rsa_pair(folder, authority: Authority) -> Pair:
     return pair
 
 
-async def test_a_new_pair_is_shown_in_the_next_handshake(tmp_path):
+async def test_a_new_certificate_is_used_in_the_next_handshake(tmp_path):
     async with running(tmp_path, ROUTES, LIMITS) as server:
         assert await shown(server.port) == "CN=webhook"
 
@@ -55,7 +55,7 @@ async def test_a_new_pair_is_shown_in_the_next_handshake(tmp_path):
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_a_key_of_another_type_leaves_nothing_of_the_old_one(tmp_path, version):
+async def test_a_certificate_with_another_type_of_key_replaces_the_old_one(tmp_path, version):
     """One TLS context holds a certificate for each type of key, and would go on showing both."""
     async with running(tmp_path, ROUTES, LIMITS) as server:
         put_pair(tmp_path, rsa_pair(tmp_path, Authority(tmp_path)))
@@ -83,7 +83,7 @@ async def test_open_connections_outlive_their_certificate(tmp_path):
 
 @pytest.mark.parametrize("broken", ["tls.crt", "tls.key"])
 @pytest.mark.parametrize("content", [b"", b"rubbish", None])
-async def test_u_cm_05_a_broken_pair_keeps_the_one_before_and_is_reported_once(
+async def test_u_cm_05_an_invalid_certificate_is_reported_once_and_not_used(
     tmp_path, broken, content
 ):
     async with running(tmp_path, ROUTES, LIMITS) as server:
@@ -103,7 +103,7 @@ async def test_u_cm_05_a_broken_pair_keeps_the_one_before_and_is_reported_once(
         assert await shown(server.port) == "CN=mended"
 
 
-async def test_a_certificate_without_its_key_is_not_taken(tmp_path):
+async def test_a_certificate_is_not_used_without_its_key(tmp_path):
     """The two files of a folder that is no mounted Secret do not change at the same instant."""
     async with running(tmp_path, ROUTES, LIMITS) as server:
         second = Authority(tmp_path).server("second")
@@ -130,7 +130,7 @@ async def test_an_encrypted_key_is_refused_without_asking_for_a_password(tmp_pat
         assert server.said[-1].startswith("the certificate cannot be used")
 
 
-async def test_u_cm_04_a_pair_that_appears_later_is_waited_for(tmp_path):
+async def test_u_cm_04_the_server_waits_for_its_first_certificate(tmp_path):
     clock = VirtualClock()
     said: list[str] = []
     certificate = ServingCertificate(str(tmp_path), clock=clock, report=said.append)
@@ -148,7 +148,7 @@ async def test_u_cm_04_a_pair_that_appears_later_is_waited_for(tmp_path):
     ]
 
 
-async def test_it_looks_by_itself(tmp_path):
+async def test_changed_files_are_reloaded(tmp_path):
     clock = VirtualClock()
     said: list[str] = []
     authority = Authority(tmp_path)

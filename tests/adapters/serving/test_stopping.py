@@ -33,7 +33,7 @@ def held_route(held: Held) -> dict[tuple[str, str], Route]:
     return {("GET", "/held"): Route(held)}
 
 
-async def test_what_is_under_way_at_the_end_is_answered(tmp_path):
+async def test_requests_in_progress_are_answered(tmp_path):
     held = Held()
     async with running(tmp_path, held_route(held), LIMITS) as server:
         asking = asyncio.create_task(server.answer("GET", "/held"))
@@ -50,7 +50,7 @@ async def test_what_is_under_way_at_the_end_is_answered(tmp_path):
         await stopping
 
 
-async def test_what_never_ends_does_not_hold_up_the_end(tmp_path):
+async def test_a_handler_that_never_returns_is_cancelled(tmp_path):
     held, clock = Held(), VirtualClock()
     async with running(tmp_path, held_route(held), clock=clock) as server:
         asking = asyncio.create_task(server.answer("GET", "/held"))
@@ -65,7 +65,7 @@ async def test_what_never_ends_does_not_hold_up_the_end(tmp_path):
             await asking
 
 
-async def test_a_server_that_is_ending_says_so_and_takes_no_more_on_a_connection(tmp_path):
+async def test_a_stopping_server_is_not_ready_and_closes_its_connections(tmp_path):
     clock = VirtualClock()
     routes = {("GET", "/readyz"): Route(fixed(Response(b"OK")))}
     async with running(tmp_path, routes, clock=clock) as server:

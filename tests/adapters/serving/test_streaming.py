@@ -41,7 +41,7 @@ async def feeding(folder, feed, clock=SYSTEM_CLOCK) -> AsyncIterator[RunningServ
         yield server
 
 
-async def test_events_come_one_by_one_and_the_connection_goes_on(tmp_path):
+async def test_each_event_is_sent_at_once_and_the_connection_is_kept(tmp_path):
     feed = Feed()
     async with feeding(tmp_path, feed) as server:
         peer = await server.connect()
@@ -60,7 +60,7 @@ async def test_events_come_one_by_one_and_the_connection_goes_on(tmp_path):
         assert (await peer.ask("GET", "/else")).code == 404
 
 
-async def test_a_client_that_leaves_ends_its_stream(tmp_path):
+async def test_a_stream_ends_when_its_client_disconnects(tmp_path):
     feed = Feed()
     async with feeding(tmp_path, feed) as server:
         peer = await server.connect()
@@ -72,7 +72,7 @@ async def test_a_client_that_leaves_ends_its_stream(tmp_path):
         await until(lambda: not server.server._state.connections)
 
 
-async def test_a_client_that_does_not_read_is_waited_for_and_then_cut_off(tmp_path):
+async def test_a_stream_waits_for_a_slow_client_and_then_cuts_it_off(tmp_path):
     clock, count = VirtualClock(), 0
 
     async def flood(_: Request) -> Response:
@@ -100,7 +100,7 @@ async def test_a_client_that_does_not_read_is_waited_for_and_then_cut_off(tmp_pa
         await until(lambda: not server.server._state.connections)
 
 
-async def test_a_stream_does_not_hold_up_the_stop(tmp_path):
+async def test_a_stream_does_not_delay_the_stop(tmp_path):
     feed, clock = Feed(), VirtualClock()
     async with feeding(tmp_path, feed, clock) as server:
         peer = await server.connect()
@@ -113,7 +113,7 @@ async def test_a_stream_does_not_hold_up_the_stop(tmp_path):
         assert not feed.is_open
 
 
-async def test_a_stream_that_fails_is_cut_off_and_not_ended(tmp_path, caplog):
+async def test_a_failing_stream_is_cut_off_without_its_last_chunk(tmp_path, caplog):
     async def failing(_: Request) -> Response:
         async def pieces() -> AsyncGenerator[bytes, None]:
             yield b"first"
@@ -128,7 +128,7 @@ async def test_a_stream_that_fails_is_cut_off_and_not_ended(tmp_path, caplog):
         assert "oops" in caplog.text
 
 
-async def test_head_gets_the_headers_of_a_stream_alone(tmp_path):
+async def test_a_head_request_for_a_stream_gets_its_headers_only(tmp_path):
     feed = Feed()
     async with feeding(tmp_path, feed) as server:
         answer = await server.answer("HEAD", "/events")
@@ -137,7 +137,7 @@ async def test_head_gets_the_headers_of_a_stream_alone(tmp_path):
         assert not feed.is_open
 
 
-async def test_a_client_of_http_1_0_gets_a_stream_without_chunks_over_plain_http():
+async def test_an_http_1_0_client_gets_a_stream_without_chunks_over_plain_http():
     feed = Feed()
     server = HttpServer({("GET", "/events"): Route(feed)}, clock=SYSTEM_CLOCK)
     async with connected(await server.start("127.0.0.1", 0)) as peer:

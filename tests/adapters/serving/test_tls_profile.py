@@ -33,7 +33,7 @@ T12, T13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
         pytest.param("", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", T12, 1, id="a legacy name"),
     ],
 )
-def test_tls_settings_are_read_as_upstream_reads_them(version, suites, least, count):
+def test_tls_settings_are_parsed_as_upstream_parses_them(version, suites, least, count):
     profile = tls_profile(version, suites)
 
     assert (profile.least, len(profile.suites)) == (least, count)
@@ -50,12 +50,12 @@ def test_tls_settings_are_read_as_upstream_reads_them(version, suites, least, co
         pytest.param("", "TLS_RSA_WITH_RC4_128_SHA", "not supported", id="gone from OpenSSL"),
     ],
 )
-def test_tls_settings_that_are_wrong_are_refused_in_upstreams_words(version, suites, complaint):
+def test_invalid_tls_settings_are_refused_with_upstreams_message(version, suites, complaint):
     with pytest.raises(ValueError, match=re.escape(complaint)):
         tls_profile(version, suites)
 
 
-def test_every_suite_is_one_that_openssl_has():
+def test_openssl_has_every_suite():
     for name in SUITES:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         profile = tls_profile("", name)
@@ -88,7 +88,7 @@ async def shaken(folder: Path, profile: TlsProfile, most: ssl.TLSVersion) -> tup
         await server.stop()
 
 
-async def test_the_least_version_and_the_suites_hold_on_every_connection(tmp_path):
+async def test_minimum_version_and_suites_apply_after_a_reload(tmp_path):
     only = tls_profile("", "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256")
 
     assert await shaken(tmp_path, only, T12) == ("TLSv1.2", "ECDHE-ECDSA-AES128-SHA256")

@@ -34,7 +34,7 @@ async def listening(path):
         await server.wait_closed()
 
 
-async def test_a_socket_is_well_while_somebody_listens_there():
+async def test_a_socket_is_healthy_while_a_server_listens_on_it():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kubelet.sock")
         missing = await socket_part("kubelet", str(path))
@@ -48,7 +48,7 @@ async def test_a_socket_is_well_while_somebody_listens_there():
     assert refused.problem == f"{path}: connection refused"
 
 
-def test_old_pods_are_good_enough_and_said_to_be_old():
+def test_stale_pods_are_healthy_and_their_age_is_shown():
     fresh = pods_part(is_usable=True, age_s=0.42, last_error="")
     old = pods_part(is_usable=True, age_s=42, last_error="kubelet: refused")
     never = pods_part(is_usable=False, age_s=None, last_error="")
@@ -66,7 +66,7 @@ def test_old_pods_are_good_enough_and_said_to_be_old():
     ]
 
 
-def test_a_node_without_an_inventory_is_well():
+def test_a_node_without_an_inventory_is_healthy():
     parts = [
         inventory_part(8, is_followed=True),
         inventory_part(None, is_followed=True),
@@ -99,7 +99,7 @@ async def pages(*parts):
         await server.stop()
 
 
-async def test_weakness_26_ready_is_who_can_answer_and_each_part_is_told():
+async def test_weakness_26_readiness_lists_each_part():
     async with pages(Part("serving"), Part("kubelet", "refused")) as port, connected(port) as peer:
         ready = await peer.ask("GET", "/readyz")
         alive = await peer.ask("GET", "/healthz")
@@ -121,7 +121,7 @@ async def test_metrics_have_prometheus_content_type():
         assert answer.headers["server"] == "bursar"
 
 
-async def test_nothing_else_is_answered_and_nothing_is_written():
+async def test_other_paths_and_methods_are_refused():
     async with pages() as port, connected(port) as peer:
         elsewhere = await peer.ask("GET", "/debug")
         writing = await peer.ask("POST", "/metrics", b"x")
@@ -135,7 +135,7 @@ async def test_nothing_else_is_answered_and_nothing_is_written():
     [b"", b"GET /metrics", b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 2**17, b"\0" * 99],
     ids=["nothing", "half", "too much", "noise"],
 )
-async def test_who_speaks_no_http_is_hung_up_on_and_harms_nobody(sent):
+async def test_a_client_that_does_not_speak_http_is_disconnected(sent):
     async with pages(Part("serving")) as port, connected(port) as peer, connected(port) as other:
         await peer.send(sent)
         peer.writer.write_eof()
@@ -144,7 +144,7 @@ async def test_who_speaks_no_http_is_hung_up_on_and_harms_nobody(sent):
         assert (await other.ask("GET", "/healthz")).code == 200
 
 
-async def test_the_server_ends_while_somebody_is_connected():
+async def test_the_server_stops_while_clients_are_connected():
     async with pages(Part("serving")) as port, connected(port) as silent, connected(port) as peer:
         await silent.send(b"GET /hea")
         assert (await peer.ask("GET", "/healthz")).code == 200

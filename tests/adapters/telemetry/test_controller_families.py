@@ -33,6 +33,7 @@ from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.names import Unit
 from bursar.core.quota.refusal import Reason
+from bursar.core.quota.releases import ReleaseOutcome
 from support.builders.quota_books import a_namespace, a_quota, a_row, running
 
 METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
@@ -146,11 +147,11 @@ def test_the_ledger_is_shown_with_flights_and_debts():
 
 
 def test_releases_are_a_histogram_and_refusals_are_counted_by_reason():
-    desk = QuotaCounters(released=5, freed=1, release_seconds_sum=12.5, rounds=9)
-    desk.release_seconds[0], desk.release_seconds[-1] = 4, 1
-    desk.refusals[Reason.QUOTA_EXCEEDED] = 3
+    loop = QuotaCounters(released=5, exempt=1, release_seconds_sum=12.5, decisions=9)
+    loop.release_seconds[0], loop.release_seconds[-1] = 4, 1
+    loop.refusals[Reason.QUOTA_EXCEEDED] = 3
 
-    shown = samples(controller_families(a_view(term=a_term(desk=desk))))
+    shown = samples(controller_families(a_view(term=a_term(loop=loop))))
 
     assert (shown["bursar_released_total"], shown["bursar_freed_total"]) == ("5", "1")
     assert shown['bursar_release_seconds_bucket{le="0.1"}'] == "4"
@@ -163,7 +164,8 @@ def test_releases_are_a_histogram_and_refusals_are_counted_by_reason():
 
 
 def test_writes_are_counted_by_how_they_ended():
-    lifts = LiftCounters(writes=9, retries=2, lifted=5, changed=1, gone=1)
+    lifts = LiftCounters(writes=9, retries=2)
+    lifts.outcomes[ReleaseOutcome.LIFTED] = 5
 
     shown = samples(controller_families(a_view(term=a_term(lifts=lifts))))
 

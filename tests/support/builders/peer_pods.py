@@ -10,7 +10,8 @@ from bursar.app.install.peerpod_protection import BIND, KEEP
 from bursar.app.install.peerpod_protection import RECORD as CHECK_RECORD
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.pod import ResourceRequirements
-from bursar.core.peerpods.decision import Decision, Rewrite
+from bursar.core.peerpods.annotations import Rewrite
+from bursar.core.peerpods.decision import Decision
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 from bursar.core.peerpods.sizing import SizeTexts
 from bursar.wire.peerpods.json_patch import patch_between

@@ -180,7 +180,7 @@ async def crowd(plane: ControlPlane) -> AsyncIterator[set[int]]:
         while True:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
                 async with connected(port, access.ssl_context) as peer:
-                    answers.add((await peer.ask("GET", f"/api/v1/pods?{question}")).status)
+                    answers.add((await peer.ask("GET", f"/api/v1/pods?{question}")).code)
             await asyncio.sleep(0.02)
 
     tasks = [asyncio.create_task(push()) for _ in range(CROWD)]

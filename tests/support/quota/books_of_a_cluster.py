@@ -17,7 +17,7 @@ from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.failures import FailureReporter
 from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
 from bursar.app.cluster.kinds import NAMESPACES, PODS
-from bursar.app.cluster.observe import observe, observe_namespaces, observe_pod_rows
+from bursar.app.cluster.observe import observe_namespaces, observe_pod_rows
 from bursar.app.cluster.ports import (
     EVERYTHING,
     ClusterError,
@@ -31,7 +31,7 @@ from bursar.app.cluster.ports import (
     WatchEvent,
 )
 from bursar.app.cluster.reconcile import ReconcileContext
-from bursar.app.quota.applied import AppliedWriter, Original
+from bursar.app.quota.applied import AppliedWriter
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.managed import ManagedWriter
 from bursar.app.quota.sources import observe_applied_quotas, observe_quotas
@@ -134,21 +134,19 @@ class Scene:
         self.quotas = {kind: observe_quotas(cluster, clock, random, kind) for kind in QuotaKind}
         self.namespaces = observe_namespaces(cluster, clock, random)
         self.copies = observe_applied_quotas(cluster, clock, random)
-        self.originals = observe(cluster, clock, random, CLUSTER_QUOTAS, decode_original)
         self.pods = observe_pod_rows(cluster, clock, random)
         self._appoint_writers()
         feeds = {
             self.namespaces: self._feed_namespace,
             self.pods: self._feed_pod,
             self.copies: self._feed_copy,
-            self.originals: self._feed_original,
             **dict.fromkeys(self.quotas.values(), self._feed_quota),
         }
         self._feed_count = len(feeds)
         jobs = [
             *(self._feed(informer, feed) for informer, feed in feeds.items()),
             *(informer.run() for informer in feeds),
-            *(writer.run() for writer in self.writers),
+            *(writer.reconciler.run() for writer in self.writers),
         ]
         self._tasks = [asyncio.create_task(job) for job in jobs]
 
@@ -169,17 +167,13 @@ class Scene:
             context=context,
             coverage=coverage,
             find=self.copies.find,
-            find_original=self._find_original,
+            find_quota=self._find_quota,
             is_terminating=self._is_terminating,
         )
         self.writers = (self.status, self.managed, self.applied)
 
     def _find_quota(self, key: QuotaKey) -> Any:
         return self.quotas[key.kind].find(Key(key.namespace, key.name))
-
-    def _find_original(self, name: str) -> Original | None:
-        seen = self.originals.find(Key("", name))
-        return None if seen is None else seen.item
 
     def _is_terminating(self, namespace: str) -> bool:
         seen = self.namespaces.find(Key("", namespace))
@@ -203,6 +197,7 @@ class Scene:
 
     def _feed_quota(self, seen: Any, exists: bool) -> None:  # noqa: FBT001 - a callback
         quota = seen.item.quota
+        self.applied.enqueue([quota.key])
         if not exists:
             self.managed.on_delete(seen)
             self.status.on_delete(seen)
@@ -232,10 +227,6 @@ class Scene:
             self.applied.on_change(seen)
         else:
             self.applied.on_delete(seen)
-
-    def _feed_original(self, seen: Any, exists: bool) -> None:  # noqa: FBT001 - a callback
-        del exists
-        self.applied.enqueue([QuotaKey(QuotaKind.CLUSTER, "", seen.identity.key.name)])
 
     # ------------------------------------------------------------------ what people do
 
@@ -312,11 +303,6 @@ class Scene:
         await asyncio.wait(self._tasks)
         for task in self._tasks:
             assert task.cancelled(), task
-
-
-def decode_original(body: bytes) -> Original:
-    raw = json.loads(body)
-    return Original(uid=raw["metadata"]["uid"], spec=raw["spec"])
 
 
 @asynccontextmanager

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from bursar.adapters.serving.message import JSON, Request, Response, Route, Routes
-from bursar.core.peerpods.annotations import SIZE_ANNOTATIONS
-from bursar.core.peerpods.decision import ANNOTATIONS_READ, Denied, Rewrite
+from bursar.core.peerpods.annotations import SIZE_ANNOTATIONS, Rewrite
+from bursar.core.peerpods.decision import ANNOTATIONS_READ, Denied
 from bursar.core.peerpods.record import RECORD_ANNOTATION
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.wire.admission import (

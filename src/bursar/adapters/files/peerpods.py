@@ -13,20 +13,10 @@ from bursar.wire.documents.stream import read_documents
 from bursar.wire.documents.text import DocumentError
 from bursar.wire.documents.tree import steps_towards
 from bursar.wire.peerpods.catalogue import decode_catalogue
-from bursar.wire.peerpods.manifests import (
-    KINDS_READ,
-    RewrittenManifest,
-    rewrite_manifest,
-    rewrite_template,
-)
+from bursar.wire.peerpods.manifests import KINDS_READ, RewrittenManifest, rewrite_manifest
 from bursar.wire.structs.fields import FieldError
 
-__all__ = [
-    "KINDS_READ",
-    "RewrittenManifest",
-    "read_catalogue",
-    "rewrite_files",
-]
+__all__ = ["KINDS_READ", "RewrittenManifest", "read_catalogue", "rewrite_files"]
 
 CATALOGUE_BYTES_MAX: Final = 1 << 20
 
@@ -38,8 +28,10 @@ def rewrite_files(
 
     With `templates` a workload counts as the pod it creates. Raises `ManifestError`.
     """
-    rewritten = rewrite_template if templates else rewrite_manifest
-    return tuple(rewritten(body, settings) for body, _ in read_exact_objects(paths, stdin))
+    return tuple(
+        rewrite_manifest(body, settings, templates=templates)
+        for body, _ in read_exact_objects(paths, stdin)
+    )
 
 
 def read_catalogue(path: str) -> tuple[InstanceType, ...]:

@@ -45,7 +45,7 @@ class Connection(asyncio.Protocol):
         self._bodiless_bytes = 0
         self._is_tunnel = False
         self._is_interim = False
-        self._is_unsound = False
+        self._is_invalid = False
         self._is_paused = False
         self._is_done = False
 
@@ -113,13 +113,13 @@ class Connection(asyncio.Protocol):
         try:
             parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
-            self._is_unsound = True
+            self._is_invalid = True
         if not response.has_head:
             self._head_bytes += len(data)
         self._bodiless_bytes = (
             self._bodiless_bytes + len(data) if response.unread_cost == before else 0
         )
-        if self._is_unsound or max(self._head_bytes, self._bodiless_bytes) > HEAD_BYTES_MAX:
+        if self._is_invalid or max(self._head_bytes, self._bodiless_bytes) > HEAD_BYTES_MAX:
             self._break()
         elif self._response is not None and response.unread_cost > UNREAD_BYTES_MAX:
             self._is_paused = True
@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         # A second response behind the one that was requested.
-        self._is_unsound = self._is_unsound or self._response is None
+        self._is_invalid = self._is_invalid or self._response is None
 
     def on_header(self, name: bytes, value: bytes) -> None:
         response = self._response
@@ -193,7 +193,7 @@ class Connection(asyncio.Protocol):
         status = parser.get_status_code()
         is_strange = status < 100 or parser.get_http_version() not in _VERSIONS
         if is_strange or self._header_bytes > HEAD_BYTES_MAX:
-            self._is_unsound = True
+            self._is_invalid = True
             return
         self._is_interim = status < 200
         if self._is_interim:
@@ -211,7 +211,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         response, parser = self._response, self._parser
-        if response is None or parser is None or self._is_interim or self._is_unsound:
+        if response is None or parser is None or self._is_interim or self._is_invalid:
             return
         response.is_complete = True
         self._response = None

@@ -1,1 +1,1 @@
-"""A real cluster, behind the ports of `app`."""
+"""A Kubernetes API server: how to reach it, and the ports of `app` on top of HTTP."""

@@ -25,7 +25,7 @@ SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterAccess:
-    """An API server and the user to be there. Its `repr` shows no secret.
+    """How to reach an API server and as which user. Its `repr` shows no secret.
 
     For each request await `credentials.headers()` first and read `ssl_context` after it:
     then both come from the same state, and certificates may rotate while the process runs.

@@ -7,20 +7,16 @@ knows the nodes but not the declarations would withdraw everything that it ever 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from bursar.app.capacity.events import CapacityEvent
 from bursar.app.capacity.reconciler import CapacityReconciler, record_nothing
 from bursar.app.capacity.sources import CapacitySources
 from bursar.app.capacity.usage import ExtendedUsage
 from bursar.app.cluster.failures import report_nothing
-from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
-from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import Key
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.core.model.pod_row import PodRow
-
-T = TypeVar("T")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -59,34 +55,29 @@ class CapacityController:
         async with asyncio.TaskGroup() as tasks:
             for informer in sources.informers():
                 tasks.create_task(informer.run())
-            tasks.create_task(self._follow(sources.pods, self._see_pod, self._lose_pod))
-            for declarations in sources.declarations:
-                tasks.create_task(
-                    self._follow(
-                        declarations,
+            for followed in (
+                follow(sources.pods, self._see_pod, self._lose_pod, self._on_synced),
+                follow(
+                    sources.nodes,
+                    reconciler.on_node_change,
+                    reconciler.on_node_delete,
+                    self._on_synced,
+                ),
+                *(
+                    follow(
+                        each,
                         reconciler.on_declaration_change,
                         reconciler.on_declaration_delete,
+                        self._on_synced,
                     )
-                )
-            tasks.create_task(
-                self._follow(sources.nodes, reconciler.on_node_change, reconciler.on_node_delete)
-            )
+                    for each in sources.declarations
+                ),
+            ):
+                tasks.create_task(followed)
             tasks.create_task(reconciler.run())
 
-    async def _follow(
-        self, informer: Informer[T], on_change: Callable[[T], None], on_delete: Callable[[T], None]
-    ) -> None:
-        is_first = True
-        async for change in informer.changes():
-            match change:
-                case Synced():
-                    # It comes again after each relist.
-                    self._synced += is_first
-                    is_first = False
-                case Upserted():
-                    on_change(change.new)
-                case Deleted():
-                    on_delete(change.last)
+    def _on_synced(self) -> None:
+        self._synced += 1
 
     def _see_pod(self, row: PodRow) -> None:
         self.reconciler.enqueue(self.usage.see(row))

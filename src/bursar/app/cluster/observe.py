@@ -7,6 +7,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol, TypeVar
 
+from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
 from bursar.app.cluster.informer.informer import Informer, InformerCounters, Undecodable
 from bursar.app.cluster.informer.store import Identity, Sighting
 from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
@@ -59,6 +60,28 @@ class RunningInformer(Protocol):
     async def run(self) -> None: ...
 
     async def wait_synced(self) -> None: ...
+
+
+async def follow(
+    informer: Informer[T],
+    on_change: Callable[[T], None],
+    on_delete: Callable[[T], None],
+    on_synced: Callable[[], None] = lambda: None,
+) -> None:
+    """Call back for everything that an informer holds and for every change, until cancelled.
+
+    `on_synced` is called once, when everything that existed has been passed to `on_change`.
+    """
+    is_synced = False
+    async for change in informer.changes():
+        match change:
+            case Upserted():
+                on_change(change.new)
+            case Deleted():
+                on_delete(change.last)
+            case Synced() if not is_synced:
+                is_synced = True
+                on_synced()
 
 
 def locate(body: bytes) -> Identity | None:

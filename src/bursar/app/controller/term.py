@@ -9,19 +9,19 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Final, TypeVar, cast
+from typing import Final
 
 from bursar.app.capacity.controller import CapacityController
 from bursar.app.capacity.events import CapacityEvent
 from bursar.app.cluster.failures import FailureReporter
-from bursar.app.cluster.informer.changes import Deleted, Upserted
-from bursar.app.cluster.informer.informer import Informer, Undecodable
+from bursar.app.cluster.informer.informer import Undecodable
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.ports import Clock, Json, Key, Writer
+from bursar.app.cluster.observe import follow
+from bursar.app.cluster.ports import Clock, Key, Writer
 from bursar.app.cluster.reconcile import ReconcileContext, Reconciler
 from bursar.app.cluster.time_limit import within
 from bursar.app.controller.sources import TermSources
-from bursar.app.quota.applied import AppliedWriter, Original
+from bursar.app.quota.applied import AppliedWriter
 from bursar.app.quota.drift import DriftCheck
 from bursar.app.quota.lifting import GateLifter
 from bursar.app.quota.managed import ManagedWriter
@@ -29,7 +29,7 @@ from bursar.app.quota.quota_loop import QuotaLoop
 from bursar.app.quota.resize import ResizeService
 from bursar.app.quota.status import StatusWriter
 from bursar.core.quota.books import Books
-from bursar.core.quota.quota import QuotaKey, QuotaKind
+from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.releases import Wait
 from bursar.core.quota.reported import QuotaObject
 
@@ -37,8 +37,6 @@ TERMINATING: Final = "Terminating"
 """The phase of a namespace that is being deleted."""
 SYNC_REPORT_SECONDS: Final = 10.0
 """How often a term reports which informers are not synced yet."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +97,7 @@ class Term:
             context=reconciling,
             coverage=self.books.coverage,
             find=(lambda _: None) if copies is None else copies.find,
-            find_original=self._find_original,
+            find_quota=self._find_quota,
             is_terminating=self._is_terminating,
         )
         self.capacity: Final = (
@@ -142,15 +140,15 @@ class Term:
                 tasks.create_task(self.capacity.run())
             await self._wait_synced()
             for quotas in (*sources.books.quotas, sources.native_quotas):
-                tasks.create_task(_follow(quotas, self._on_quota_change, self._on_quota_delete))
-            for worker in (self.statuses, self.managed, self.drift):
+                tasks.create_task(follow(quotas, self._on_quota_change, self._on_quota_delete))
+            for worker in (self.statuses.reconciler, self.managed.reconciler, self.drift):
                 tasks.create_task(worker.run())
             if sources.applied_quotas is not None:
                 copies = self.applied
                 tasks.create_task(
-                    _follow(sources.applied_quotas, copies.on_change, copies.on_delete)
+                    follow(sources.applied_quotas, copies.on_change, copies.on_delete)
                 )
-                tasks.create_task(copies.run())
+                tasks.create_task(copies.reconciler.run())
             await self.loop.wait_synced()
             self._context.on_synced()
 
@@ -198,22 +196,6 @@ class Term:
                 return found
         return None
 
-    def _find_original(self, name: str) -> Original | None:
-        found = self._find_quota(QuotaKey(QuotaKind.CLUSTER, "", name))
-        if found is None:
-            return None
-        return Original(uid=found.identity.uid, spec=cast("Json", found.item.spec))
-
     def _is_terminating(self, namespace: str) -> bool:
         found = self.sources.books.namespaces.find(Key("", namespace))
         return found is not None and found.item.phase == TERMINATING
-
-
-async def _follow(
-    informer: Informer[T], on_change: Callable[[T], None], on_delete: Callable[[T], None]
-) -> None:
-    async for change in informer.changes():
-        if isinstance(change, Upserted):
-            on_change(change.new)
-        elif isinstance(change, Deleted):
-            on_delete(change.last)

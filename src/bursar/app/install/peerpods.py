@@ -17,7 +17,7 @@ from typing import Final
 
 from bursar.app import names
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
-from bursar.app.install.admission import ADMISSION, Document, Endpoint
+from bursar.app.install.admission import ADMISSION, Document, Endpoint, document
 from bursar.app.install.peerpod_protection import (
     LABELS,
     has_class,
@@ -147,12 +147,12 @@ def _runtime_class(name: str, installation: PeerPodInstallation) -> Document:
         "cpu": str(installation.overhead_cpu),
         "memory": str(installation.overhead_memory),
     }
-    document = _document("node.k8s.io/v1", "RuntimeClass", name)
-    document["handler"] = installation.handler or name
-    document["overhead"] = {"podFixed": overhead}
+    manifest = document("node.k8s.io/v1", "RuntimeClass", name, labels=LABELS)
+    manifest["handler"] = installation.handler or name
+    manifest["overhead"] = {"podFixed": overhead}
     if installation.node_selector:
-        document["scheduling"] = {"nodeSelector": dict(installation.node_selector)}
-    return document
+        manifest["scheduling"] = {"nodeSelector": dict(installation.node_selector)}
+    return manifest
 
 
 # ------------------------------------------------------------------ the webhook
@@ -184,10 +184,9 @@ def webhook_document(installation: PeerPodInstallation, endpoint: Endpoint) -> D
     }
     if installation.asks_about_all_pods:
         del webhook["matchConditions"]
-    document = _document(ADMISSION, "MutatingWebhookConfiguration", CONFIGURATION)
-    document["metadata"] = {"name": CONFIGURATION, "labels": {**LABELS, **COMPONENT}}
-    document["webhooks"] = [webhook]
-    return document
+    labels = {**LABELS, **COMPONENT}
+    manifest = document(ADMISSION, "MutatingWebhookConfiguration", CONFIGURATION, labels=labels)
+    return {**manifest, "webhooks": [webhook]}
 
 
 def _client_config(installation: PeerPodInstallation, endpoint: Endpoint) -> Document:
@@ -217,7 +216,7 @@ def _policy_documents(installation: PeerPodInstallation) -> tuple[Document, Docu
         "name: object.spec.containers[0].name, "
         f"resources: Object.spec.containers.resources{{requests: {vm}, limits: {vm}}}}}]}}}}"
     )
-    policy = _document(ADMISSION, "MutatingAdmissionPolicy", POLICY)
+    policy = document(ADMISSION, "MutatingAdmissionPolicy", POLICY, labels=LABELS)
     policy["spec"] = {
         "matchConstraints": {"resourceRules": [_NEW_PODS]},
         "matchConditions": [
@@ -231,14 +230,9 @@ def _policy_documents(installation: PeerPodInstallation) -> tuple[Document, Docu
         "reinvocationPolicy": "IfNeeded",
         "failurePolicy": "Fail",
     }
-    binding = _document(ADMISSION, "MutatingAdmissionPolicyBinding", POLICY)
+    binding = document(ADMISSION, "MutatingAdmissionPolicyBinding", POLICY, labels=LABELS)
     binding["spec"] = {
         "policyName": POLICY,
         "matchResources": {"namespaceSelector": installation.namespace_selector},
     }
     return policy, binding
-
-
-def _document(api_version: str, kind: str, name: str) -> Document:
-    metadata: Document = {"name": name, "labels": dict(LABELS)}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}

@@ -15,6 +15,7 @@ from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Json, Key, Preconditions
 from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS
+from bursar.app.quota.status import FindQuota
 from bursar.app.quota.status_document import (
     JsonObject,
     conditions_in,
@@ -26,21 +27,12 @@ from bursar.app.quota.status_document import (
 )
 from bursar.core.quota.coverage import Coverage, CoveredQuota
 from bursar.core.quota.quota import QuotaKey, QuotaKind
-from bursar.core.quota.reported import AppliedQuota
+from bursar.core.quota.reported import AppliedQuota, QuotaObject
 from bursar.core.quota.statement import statement_of
 
 APPLIED_SECONDS: Final = 5.0
 """Shortest time between two writes of one copy."""
 NO_STATUS: Final[JsonObject] = {}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Original:
-    """A cluster-wide quota to copy."""
-
-    uid: str
-    spec: Json
-    """Exactly as it is stored."""
 
 
 class _Content(NamedTuple):
@@ -50,13 +42,12 @@ class _Content(NamedTuple):
 
 @dataclass(eq=False, kw_only=True)
 class AppliedWriter:
-    """Writes a copy of each cluster-wide quota to each of its namespaces. Call `run` once."""
+    """Writes a copy of each cluster-wide quota to its namespaces while its `reconciler` runs."""
 
     context: ReconcileContext
     coverage: Coverage
     find: Callable[[Key], Sighting[AppliedQuota] | None]
-    find_original: Callable[[str], Original | None]
-    """Looks up a cluster-wide quota by name in the informer; None if it was deleted."""
+    find_quota: FindQuota
     is_terminating: Callable[[str], bool]
     """Whether a namespace is being deleted; false for an unknown namespace."""
     interval_s: float = APPLIED_SECONDS
@@ -91,10 +82,6 @@ class AppliedWriter:
         self._pending.forget(key)
         self.reconciler.enqueue([key])
 
-    async def run(self) -> None:
-        """Write until cancelled."""
-        await self.reconciler.run()
-
     def _copies(self, key: QuotaKey) -> Iterator[Key]:
         """The copies that exist and the copies that should exist."""
         covered = self.coverage.quota(key)
@@ -106,19 +93,19 @@ class AppliedWriter:
         seen = self.find(key)
         if self.is_terminating(key.namespace) or (seen is not None and seen.item.is_deleting):
             return False
-        original = self.find_original(key.name)
+        quota_key = QuotaKey(QuotaKind.CLUSTER, "", key.name)
+        original, covered = self.find_quota(quota_key), self.coverage.quota(quota_key)
         if original is None:
             return await self._delete(seen)
-        covered = self.coverage.quota(QuotaKey(QuotaKind.CLUSTER, "", key.name))
-        if covered is None or covered.quota.uid != original.uid:
+        if covered is None or covered.quota.uid != original.identity.uid:
             # The books are behind. The key is queued again when they catch up.
             return False
         if key.namespace not in covered.namespaces:
             return await self._delete(seen)
         if seen is None:
-            await self._create(key, covered, original)
+            await self._create(key, covered, original.item)
             return True
-        return await self._update(seen, covered, original)
+        return await self._update(seen, covered, original.item)
 
     def _status(self, covered: CoveredQuota, namespace: str, stored: JsonObject) -> JsonObject:
         statement = statement_of(covered, namespaces=(namespace,))
@@ -126,25 +113,25 @@ class AppliedWriter:
         conditions = wanted_conditions(statement, before=conditions_in(stored), now=now)
         return wanted_status(QuotaKind.CLUSTER, statement, conditions)
 
-    async def _create(self, key: Key, covered: CoveredQuota, original: Original) -> None:
+    async def _create(self, key: Key, covered: CoveredQuota, original: QuotaObject) -> None:
         body: Json = {
             "apiVersion": APPLIED_CLUSTER_QUOTAS.api_version,
             "kind": APPLIED_CLUSTER_QUOTAS.kind,
             "metadata": owned_metadata(key.name, covered.quota),
-            "spec": original.spec,
+            "spec": cast("Json", original.spec),
             "status": self._status(covered, key.namespace, NO_STATUS),
         }
         await self.context.writer.create(APPLIED_CLUSTER_QUOTAS, body, namespace=key.namespace)
 
     async def _update(
-        self, seen: Sighting[AppliedQuota], covered: CoveredQuota, original: Original
+        self, seen: Sighting[AppliedQuota], covered: CoveredQuota, original: QuotaObject
     ) -> bool:
         item, identity = seen.item, seen.identity
         stored = self._pending.find(identity) or _Content(
             cast("Json", item.spec), cast("JsonObject", item.status)
         )
         status = self._status(covered, identity.key.namespace, stored.status)
-        wanted = _Content(original.spec, status)
+        wanted = _Content(cast("Json", original.spec), status)
         operations: list[Json] = []
         if stored.spec != wanted.spec:
             operations.append(put("/spec", wanted.spec))

@@ -5,6 +5,7 @@ Reports about quotas are computed from it. No controller has to run for them.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, TypeVar
 
 from bursar.app.cluster.kinds import NAMESPACES, PODS
@@ -88,53 +89,43 @@ async def read_inventory(
     If the caller may read that namespace only, cluster-wide quotas are left out and
     `problems` says so. Raises `ClusterError`.
     """
-    reading = _Reading(reader, progress)
+    problems: list[str] = []
+
+    async def objects(resource: Resource, decode: Callable[[bytes], T], place: str = "") -> list[T]:
+        return await list_all(
+            reader,
+            resource,
+            Query(namespace=place),
+            decode,
+            problems=problems,
+            progress=lambda count: progress(resource.plural, count),
+        )
+
+    async def quotas_of(kind: QuotaKind, place: str = "") -> list[QuotaObject]:
+        """All quotas of a kind; none if the kind is not installed."""
+        try:
+            return await objects(QUOTAS[kind], partial(decode_quota, kind), place)
+        except NotFoundError:
+            return []
+
     quotas = [
-        quota
-        for kind in (QuotaKind.NATIVE, QuotaKind.NAMESPACED)
-        for quota in await reading.quotas(kind, namespace)
+        *await quotas_of(QuotaKind.NATIVE, namespace),
+        *await quotas_of(QuotaKind.NAMESPACED, namespace),
     ]
     try:
-        cluster_wide = await reading.quotas(QuotaKind.CLUSTER)
+        cluster_wide = await quotas_of(QuotaKind.CLUSTER)
     except ForbiddenError as error:
         if not namespace:
             raise
         cluster_wide = []
-        reading.problems.append(f"left out: cluster-wide quotas: {error}")
+        problems.append(f"left out: cluster-wide quotas: {error}")
     where = "" if cluster_wide else namespace
-    rows = await reading.objects(PODS, PodRowDecoder().decode, where)
+    rows = await objects(PODS, PodRowDecoder().decode, where)
     # Namespaces are listed after the pods, so that each pod's namespace is in the list.
-    namespaces = [] if where else await reading.objects(NAMESPACES, decode_namespace)
+    namespaces = [] if where else await objects(NAMESPACES, decode_namespace)
     return Inventory(
         rows=rows,
         namespaces=namespaces,
         quotas=(*quotas, *cluster_wide),
-        problems=tuple(reading.problems),
+        problems=tuple(problems),
     )
-
-
-class _Reading:
-    def __init__(self, reader: Reader, progress: Progress) -> None:
-        self._reader, self._progress = reader, progress
-        self.problems: Final[list[str]] = []
-
-    async def quotas(self, kind: QuotaKind, namespace: str = "") -> list[QuotaObject]:
-        """All quotas of a kind; none if the kind is not installed."""
-        try:
-            return await self.objects(
-                QUOTAS[kind], lambda body: decode_quota(kind, body), namespace
-            )
-        except NotFoundError:
-            return []
-
-    async def objects(
-        self, resource: Resource, decode: Callable[[bytes], T], namespace: str = ""
-    ) -> list[T]:
-        return await list_all(
-            self._reader,
-            resource,
-            Query(namespace=namespace),
-            decode,
-            problems=self.problems,
-            progress=lambda count: self._progress(resource.plural, count),
-        )

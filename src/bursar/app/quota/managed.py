@@ -74,7 +74,7 @@ def _is_ours(managed: QuotaObject) -> bool:
 
 @dataclass(eq=False, kw_only=True)
 class ManagedWriter:
-    """Creates, updates and deletes managed ResourceQuotas. Call `run` once."""
+    """Creates, updates and deletes managed ResourceQuotas while its `reconciler` runs."""
 
     context: ReconcileContext
     find: FindQuota
@@ -100,10 +100,6 @@ class ManagedWriter:
         if seen.item.quota.key.kind is QuotaKind.NATIVE:
             self._pending.forget(seen.identity.key)
         self.on_change(seen)
-
-    async def run(self) -> None:
-        """Write until cancelled."""
-        await self.reconciler.run()
 
     async def _reconcile(self, key: QuotaKey) -> bool:
         owner, managed = self.find(key), self.find(managed_key(key))

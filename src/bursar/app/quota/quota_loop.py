@@ -8,14 +8,14 @@ in order.
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import Clock, Key
 from bursar.app.cluster.time_limit import end
 from bursar.app.quota.lifting import GateLifter
@@ -74,6 +74,7 @@ class QuotaLoop:
         self._is_changed = asyncio.Event()
         self._releases: asyncio.Queue[Release] = asyncio.Queue()
         self._synced = asyncio.Event()
+        self._unsynced = 0
 
     @property
     def is_synced(self) -> bool:
@@ -104,54 +105,41 @@ class QuotaLoop:
             await self._lifter.close()
 
     async def _run(self, tasks: asyncio.TaskGroup) -> None:
-        sources = self._sources
-        synced = [
-            tasks.create_task(each)
-            for each in (
-                self._feed(tasks, sources.namespaces, self._see_namespace, self._lose_namespace),
-                *(
-                    self._feed(tasks, each, self._see_quota, self._lose_quota)
-                    for each in sources.quotas
-                ),
-                self._feed(tasks, sources.pods, self.books.see_pod, self._lose_pod),
-            )
+        sources, feed = self._sources, self._feed
+        feeds = [
+            feed(sources.namespaces, self._see_namespace, self._lose_namespace),
+            *(feed(each, self._see_quota, self._lose_quota) for each in sources.quotas),
+            feed(sources.pods, self.books.see_pod, self._lose_pod),
         ]
-        await asyncio.gather(*synced)
-        self._synced.set()
+        self._unsynced = len(feeds)
+        for each in feeds:
+            tasks.create_task(each)
+        await self._synced.wait()
         for _ in range(LIFTS_MAX):
             tasks.create_task(self._lift())
         await self._decide()
 
     # ------------------------------------------------------------------ feeding the books
 
-    async def _feed(
-        self,
-        tasks: asyncio.TaskGroup,
-        informer: Informer[T],
-        see: Callable[[T], None],
-        lose: Callable[[T], None],
-    ) -> None:
-        """Enter everything that exists, then leave a task running that enters every change."""
-        changes = informer.changes()
+    def _feed(
+        self, informer: Informer[T], see: Callable[[T], None], lose: Callable[[T], None]
+    ) -> Coroutine[object, object, None]:
+        """Enter everything that exists, and then every change."""
 
-        def apply(change: Upserted[T] | Deleted[T]) -> None:
-            if isinstance(change, Upserted):
-                see(change.new)
-            else:
-                lose(change.last)
+        def on_change(item: T) -> None:
+            see(item)
+            self.notify()
 
-        async def follow() -> None:
-            async for change in changes:
-                if not isinstance(change, Synced):
-                    apply(change)
-                    self.notify()
+        def on_delete(item: T) -> None:
+            lose(item)
+            self.notify()
 
-        async for change in changes:
-            if isinstance(change, Synced):
-                break
-            apply(change)
-        tasks.create_task(follow())
-        self.notify()
+        return follow(informer, on_change, on_delete, self._on_synced)
+
+    def _on_synced(self) -> None:
+        self._unsynced -= 1
+        if not self._unsynced:
+            self._synced.set()
 
     def _lose_pod(self, row: PodRow) -> None:
         self.books.lose_pod(row.namespace, row.name, row.stamp.uid)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -68,11 +69,7 @@ def observe_quotas(
     cluster: Cluster, clock: Clock, random: Random, kind: QuotaKind
 ) -> Informer[Sighting[QuotaObject]]:
     """Watch all quotas of one kind."""
-
-    def decode(body: bytes) -> QuotaObject:
-        return decode_quota(kind, body)
-
-    return observe(cluster, clock, random, QUOTAS[kind], decode)
+    return observe(cluster, clock, random, QUOTAS[kind], partial(decode_quota, kind))
 
 
 def observe_applied_quotas(

@@ -50,7 +50,7 @@ def owner_key(key: QuotaKey) -> QuotaKey | None:
 
 @dataclass(eq=False, kw_only=True)
 class StatusWriter:
-    """Writes the status of AAQ's two kinds of quota. Call `run` once."""
+    """Writes the status of AAQ's two kinds of quota while its `reconciler` runs."""
 
     context: ReconcileContext
     coverage: Coverage
@@ -77,10 +77,6 @@ class StatusWriter:
         if seen.item.quota.key.kind is not QuotaKind.NATIVE:
             self._pending.forget(seen.identity.key)
         self.on_change(seen)
-
-    async def run(self) -> None:
-        """Write until cancelled."""
-        await self.reconciler.run()
 
     async def _reconcile(self, key: QuotaKey) -> bool:
         covered, seen = self.coverage.quota(key), self.find(key)

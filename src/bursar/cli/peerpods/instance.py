@@ -22,8 +22,8 @@ from bursar.cli.peerpods.options import (
     sizing_options,
     types_from,
 )
-from bursar.core.peerpods.annotations import machine_size
-from bursar.core.peerpods.decision import Denied, Rewrite
+from bursar.core.peerpods.annotations import Rewrite, machine_size
+from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.instances import (
     Choice,
     InstanceType,

@@ -5,7 +5,7 @@ A size is a whole number: the cloud-api-adaptor reads any other text as zero.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from bursar.core.model.int64 import INT64_MAX, INT64_MIN
@@ -20,7 +20,8 @@ from bursar.core.peerpods.settings import (
     OwnSizes,
     PeerPodSettings,
 )
-from bursar.core.peerpods.sizing import SizeTexts
+from bursar.core.peerpods.sizing import NO_SIZE, SizeTexts
+from bursar.core.peerpods.warnings import RECORD_IGNORED
 
 SIZE_ANNOTATIONS: Final = (
     VCPUS_ANNOTATION,
@@ -33,10 +34,15 @@ _WHOLE: Final = re.compile(r"[+-]?0*[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Annotated:
+class Rewrite:
+    """The pod becomes a peer pod with these annotations, and its resources are removed."""
+
     annotations: Mapping[str, str]
     """All annotations of the pod afterwards, except the record."""
+    record: Record | None = None
+    """The record to write; None to have none on the pod."""
     size: SizeTexts
+    """The annotated size."""
     instance: str = ""
     """The instance type chosen by the rewrite; empty if it chose none."""
     warnings: tuple[str, ...] = ()
@@ -44,23 +50,27 @@ class Annotated:
 
 def annotated_as_upstream(
     held: Mapping[str, str], size: SizeTexts, settings: PeerPodSettings
-) -> Annotated:
-    """Replace the annotations of which a size was computed; leave the others as they are."""
+) -> Rewrite:
+    """Replace the annotations of which a size was computed; leave the others as they are.
+
+    A record that came with the pod is dropped: a quota would charge it, but the VM ignores it.
+    """
     after = {**held, **_size_annotations(size, settings)}
-    after.pop(RECORD_ANNOTATION, None)
-    return Annotated(
+    has_record = after.pop(RECORD_ANNOTATION, None) is not None
+    return Rewrite(
         annotations=after,
         size=SizeTexts(
             after.get(VCPUS_ANNOTATION, ""),
             after.get(MEMORY_ANNOTATION, ""),
             after.get(GPUS_ANNOTATION, ""),
         ),
+        warnings=(RECORD_IGNORED,) if has_record else (),
     )
 
 
 def annotated(
     held: Mapping[str, str], record: Record, wanted: MachineSize, settings: PeerPodSettings
-) -> Annotated:
+) -> Rewrite:
     """Combine the computed size with the sizes and the instance type that the pod has."""
     size, warnings = _combined_size(held, record, wanted, settings.own_sizes)
     after = dict(held)
@@ -74,8 +84,14 @@ def annotated(
         del after[MACHINE_TYPE_ANNOTATION]
     if instance:
         after[MACHINE_TYPE_ANNOTATION] = instance
-    return Annotated(
-        annotations=after, size=size, instance=instance, warnings=(*warnings, *complaint)
+    # A size is on record even if nothing was removed, and so is a type that the rewrite chose.
+    has_record = not record.is_empty or size != NO_SIZE or instance
+    return Rewrite(
+        annotations=after,
+        record=replace(record, size=size, instance=instance) if has_record else None,
+        size=size,
+        instance=instance,
+        warnings=(*warnings, *complaint),
     )
 
 

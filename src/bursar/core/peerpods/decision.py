@@ -1,4 +1,4 @@
-"""The decision about one peer pod: the size of its VM, its annotations, and what is on record.
+"""The decision about one peer pod: the size of its VM, its annotations, and its record.
 
 The API server may ask again about a pod after other webhooks have added defaults or containers.
 In the effective mode the record of the earlier call holds for the containers and resource names
@@ -8,13 +8,18 @@ record and gives upstream's result.
 `wire/peerpods/rewrite` reads the pod from its document and applies the decision to it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from bursar.core.model.pod import NO_RESOURCES, Pod, ResourceRequirements
 from bursar.core.model.validation.pod import MIRROR_ANNOTATION
-from bursar.core.peerpods.annotations import SIZE_ANNOTATIONS, annotated, annotated_as_upstream
+from bursar.core.peerpods.annotations import (
+    SIZE_ANNOTATIONS,
+    Rewrite,
+    annotated,
+    annotated_as_upstream,
+)
 from bursar.core.peerpods.downward_api import ResourceField
 from bursar.core.peerpods.record import (
     NO_RECORD,
@@ -27,15 +32,13 @@ from bursar.core.peerpods.record import (
 )
 from bursar.core.peerpods.settings import MACHINE_TYPE_ANNOTATION, Mode, PeerPodSettings
 from bursar.core.peerpods.sizing import (
-    NO_SIZE,
     ContainerResources,
     SizeError,
-    SizeTexts,
     effective_size,
     upstream_size,
 )
 from bursar.core.peerpods.validation import joined, name_problems, resource_problems
-from bursar.core.peerpods.warnings import RECORD_IGNORED, Removal, removal_warnings
+from bursar.core.peerpods.warnings import removal_warnings
 
 ANNOTATIONS_READ: Final = (
     *SIZE_ANNOTATIONS,
@@ -53,21 +56,6 @@ NO_ROOM: Final = (
     "metadata.annotations: what is removed from the containers is written down in "
     f"{RECORD_ANNOTATION}, and "
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewrite:
-    """The pod becomes a peer pod with these annotations, and its resources are removed."""
-
-    annotations: Mapping[str, str]
-    """All annotations of the pod afterwards, except the record."""
-    record: Record | None = None
-    """The record to write; None to have none on the pod."""
-    size: SizeTexts
-    """The annotated size."""
-    instance: str = ""
-    """The instance type chosen by the rewrite; empty if it chose none."""
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +87,10 @@ def decide(
     """
     try:
         if settings.mode is Mode.UPSTREAM:
-            return _as_upstream(pod, settings)
+            return annotated_as_upstream(pod.annotations, upstream_size(pod), settings)
         return _effectively(pod, settings, record, fields)
     except SizeError as error:
         return Denied(str(error))
-
-
-def _as_upstream(pod: Pod, settings: PeerPodSettings) -> Rewrite:
-    """Drops a record that came with the pod: a quota would charge it, but the VM ignores it."""
-    after = annotated_as_upstream(pod.annotations, upstream_size(pod), settings)
-    has_record = RECORD_ANNOTATION in pod.annotations
-    return Rewrite(
-        annotations=after.annotations,
-        size=after.size,
-        warnings=(RECORD_IGNORED,) if has_record else (),
-    )
 
 
 def _effectively(
@@ -132,16 +109,8 @@ def _effectively(
         return Denied(f"annotation {RECORD_ANNOTATION}: {joined(problems)}")
     size = effective_size(grown.containers, grown.pod, settings)
     after = annotated(pod.annotations, grown, size, settings)
-    # A size is on record even if nothing was removed, and so is a type that the rewrite chose.
-    has_record = not grown.is_empty or after.size != NO_SIZE or after.instance
-    warnings = removal_warnings(Removal(pod, known, found), fields, settings)
-    return Rewrite(
-        annotations=after.annotations,
-        record=replace(grown, size=after.size, instance=after.instance) if has_record else None,
-        size=after.size,
-        instance=after.instance,
-        warnings=(*warnings, *after.warnings),
-    )
+    warnings = removal_warnings(pod, known, found, fields, settings)
+    return replace(after, warnings=(*warnings, *after.warnings))
 
 
 def _room_problem(removed: Iterable[ContainerResources], stated: ResourceRequirements) -> str:

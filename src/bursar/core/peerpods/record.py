@@ -79,19 +79,15 @@ def as_recorded(record: Record, pod: Pod) -> Pod:
 def removable(pod: Pod, settings: PeerPodSettings) -> tuple[ContainerResources, ...]:
     """What the rewrite removes from each container: all but the VM and the kept resources."""
     staying = {settings.vm_resource, *settings.kept}
-    return tuple(
-        [
-            ContainerResources(each.name, _kind(each, is_init), _without(each.resources, staying))
-            for is_init, containers in ((True, pod.init_containers), (False, pod.containers))
-            for each in containers
-        ]
+
+    def of(container: Container, kind: ContainerKind) -> ContainerResources:
+        return ContainerResources(container.name, kind, _without(container.resources, staying))
+
+    init, sidecar = ContainerKind.INIT, ContainerKind.SIDECAR
+    return (
+        *[of(each, sidecar if each.is_sidecar else init) for each in pod.init_containers],
+        *[of(each, ContainerKind.CONTAINER) for each in pod.containers],
     )
-
-
-def _kind(container: Container, is_init: bool) -> ContainerKind:  # noqa: FBT001 - private
-    if not is_init:
-        return ContainerKind.CONTAINER
-    return ContainerKind.SIDECAR if container.is_sidecar else ContainerKind.INIT
 
 
 def _without(resources: ResourceRequirements, names: set[str]) -> ResourceRequirements:

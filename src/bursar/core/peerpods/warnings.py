@@ -4,8 +4,8 @@ The API server may call the webhook again for one pod. A warning about something
 on record was given by the earlier call and is not repeated.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from bursar.core.model.names import CPU, MEMORY
 from bursar.core.model.pod import NO_RESOURCES, Pod, ResourceRequirements
@@ -20,21 +20,20 @@ RECORD_IGNORED: Final = f"annotation {RECORD_ANNOTATION} is not for users: what 
 _ONE: Final = Quantity.of(1)
 
 
-class Removal(NamedTuple):
-    """What one call of the rewrite removes from a pod, and what an earlier call removed."""
-
-    pod: Pod
-    known: Record | None
-    """What an earlier call removed; None if there was none."""
-    found: tuple[ContainerResources, ...]
-    """What this call removes from each container."""
-
-
 def removal_warnings(
-    removal: Removal, fields: Iterable[ResourceField], settings: PeerPodSettings
+    pod: Pod,
+    known: Record | None,
+    found: Sequence[ContainerResources],
+    fields: Iterable[ResourceField],
+    settings: PeerPodSettings,
 ) -> Iterator[str]:
-    pod = removal.pod
-    if removal.known is None and RECORD_ANNOTATION in pod.annotations:
+    """Warnings about what this call removes.
+
+    `known` is the record of an earlier call, None if there is none. `found` is what this call
+    removes from each container.
+    """
+    before = known or NO_RECORD
+    if known is None and RECORD_ANNOTATION in pod.annotations:
         yield RECORD_IGNORED
     asked = [
         container.resources.requests.get(settings.vm_resource, _ONE)
@@ -42,14 +41,21 @@ def removal_warnings(
     ]
     if wrong := dict.fromkeys(str(vms) for vms in asked if vms != _ONE):
         yield f"{settings.vm_resource}: a peer pod has exactly one, not {', '.join(wrong)}"
-    yield from _lost_resources(removal, {CPU, MEMORY, *settings.gpu_resources})
-    yield from _lost_fields(removal, fields)
+    yield from _lost_resources(pod, before, found, {CPU, MEMORY, *settings.gpu_resources})
+    if distinct := dict.fromkeys(fields):
+        yield from _lost_fields(pod, before, found, distinct)
 
 
-def _lost_resources(removal: Removal, passed_on: set[str]) -> Iterator[str]:
+def _lost_resources(
+    pod: Pod, known: Record, found: Sequence[ContainerResources], passed_on: set[str]
+) -> Iterator[str]:
+    earlier = known.by_name()
+    pairs = [(each.resources, earlier.get(each.name, NO_RESOURCES)) for each in found]
+    if pod.resources is not None:
+        pairs.append((pod.resources, known.pod))
     lost: dict[str, None] = {}
     claims: dict[str, None] = {}
-    for now, before in _now_and_before(removal):
+    for now, before in pairs:
         known_names = passed_on.union(before.requests, before.limits)
         names = (*now.requests, *now.limits)
         lost |= dict.fromkeys([name for name in names if name not in known_names])
@@ -61,29 +67,16 @@ def _lost_resources(removal: Removal, passed_on: set[str]) -> Iterator[str]:
         yield f"claims are not passed on to the VM: {', '.join(claims)}"
 
 
-def _now_and_before(
-    removal: Removal,
-) -> Iterator[tuple[ResourceRequirements, ResourceRequirements]]:
-    """For each container and for the pod itself: what is removed now, and what was before."""
-    known = removal.known or NO_RECORD
+def _lost_fields(
+    pod: Pod, known: Record, found: Sequence[ContainerResources], fields: Iterable[ResourceField]
+) -> Iterator[str]:
+    now = {each.name: each.resources for each in found}
     before = known.by_name()
-    for each in removal.found:
-        yield each.resources, before.get(each.name, NO_RESOURCES)
-    if removal.pod.resources is not None:
-        yield removal.pod.resources, known.pod
-
-
-def _lost_fields(removal: Removal, fields: Iterable[ResourceField]) -> Iterator[str]:
-    distinct = dict.fromkeys(fields)
-    if not distinct:
-        return
-    now = {each.name: each.resources for each in removal.found}
-    before = (removal.known or NO_RECORD).by_name()
     # A container without a limit of its own is shown the limit of the pod.
-    shared = ResourceRequirements(limits=(removal.pod.resources or NO_RESOURCES).limits)
+    shared = ResourceRequirements(limits=(pod.resources or NO_RESOURCES).limits)
     lost = [
         str(field)
-        for field in distinct
+        for field in fields
         if field.is_in(now.get(field.container, NO_RESOURCES))
         or (field.container in now and field.is_in(shared))
         if not field.is_in(before.get(field.container, NO_RESOURCES))

@@ -14,7 +14,8 @@ DEFAULT_NAMESPACE: Final = "default"
 """Where kubectl creates an object whose manifest names no namespace."""
 
 _IN_SPEC: Final = ("spec", "template")
-_TEMPLATES: Final = {
+_TEMPLATES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    ("v1", "Pod"): (),
     ("apps/v1", "Deployment"): _IN_SPEC,
     ("apps/v1", "ReplicaSet"): _IN_SPEC,
     ("apps/v1", "StatefulSet"): _IN_SPEC,
@@ -24,8 +25,8 @@ _TEMPLATES: Final = {
     ("batch/v1", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
     ("v1", "PodTemplate"): ("template",),
 }
-"""The path of the pod template in each kind of workload."""
-KINDS_READ: Final = ("Pod", *(kind for _, kind in _TEMPLATES))
+"""The path of the pod template in each kind of workload; empty for a pod."""
+KINDS_READ: Final = tuple(kind for _, kind in _TEMPLATES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,41 +40,30 @@ class RewrittenManifest:
     decision: Decision | None
     """None if the object is not a pod, or a workload whose template was not looked at."""
     document: dict[str, Value]
-    """The object to apply: as written, or the pod as the rewrite leaves it."""
+    """The object to apply: as written, or the pod as the rewrite leaves it (not for a template)."""
 
     @property
     def patch(self) -> tuple[PatchStep, ...]:
         return patch_between(self.written, self.document)
 
 
-def rewrite_manifest(written: dict[str, Value], settings: PeerPodSettings) -> RewrittenManifest:
+def rewrite_manifest(
+    written: dict[str, Value], settings: PeerPodSettings, *, templates: bool = False
+) -> RewrittenManifest:
     """Rewrite the object if it is a peer pod.
 
-    A workload passes unchanged: the webhook rewrites its pods when they are created.
+    A workload is not changed: the webhook rewrites its pods when they are created. With
+    `templates` the decision is about the pod that the workload creates.
     """
-    is_pod = (written.get("apiVersion"), written.get("kind")) == ("v1", "Pod")
-    return _rewritten(written, written if is_pod else None, settings)
-
-
-def rewrite_template(written: dict[str, Value], settings: PeerPodSettings) -> RewrittenManifest:
-    """Decide about the object, or about the pod that it creates if it is a workload."""
-    path = _TEMPLATES.get((str(written.get("apiVersion")), str(written.get("kind"))))
-    if path is None:
-        return rewrite_manifest(written, settings)
-    template = written
-    for key in path:
-        template = object_in(template, key, key)
-    return _rewritten(written, template, settings)
-
-
-def _rewritten(
-    written: dict[str, Value], pod: dict[str, Value] | None, settings: PeerPodSettings
-) -> RewrittenManifest:
     metadata = object_in(written, "metadata", "metadata")
     name = metadata.get("name") or metadata.get("generateName") or ""
-    decision, document = (
-        (None, written) if pod is None else rewrite(pod, settings, lacks_defaults=True)
-    )
+    decision: Decision | None = None
+    pod = document = written
+    path = _TEMPLATES.get((str(written.get("apiVersion")), str(written.get("kind"))))
+    if path is not None and (templates or not path):
+        for key in path:
+            pod = object_in(pod, key, key)
+        decision, document = rewrite(pod, settings, lacks_defaults=True)
     return RewrittenManifest(
         kind=str(written.get("kind")),
         subject=f"{metadata.get('namespace') or DEFAULT_NAMESPACE}/{name}",

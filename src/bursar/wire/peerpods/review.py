@@ -39,28 +39,13 @@ class _Pod(TypedDict, total=False):
 # ------------------------------------------------------------------ with the downward API
 
 
-class _FieldRef(TypedDict, total=False):
-    resourceFieldRef: dict[str, object] | None
-
-
 class _Variable(TypedDict, total=False):
-    valueFrom: _FieldRef | None
+    valueFrom: dict[str, object] | None
 
 
-class _Items(TypedDict, total=False):
-    items: list[_FieldRef] | None
-
-
-class _Source(TypedDict, total=False):
-    downwardAPI: _Items | None
-
-
-class _Projected(TypedDict, total=False):
-    sources: list[_Source] | None
-
-
-class _Volume(_Source, total=False):
-    projected: _Projected | None
+class _Volume(TypedDict, total=False):
+    downwardAPI: dict[str, object] | None
+    projected: dict[str, object] | None
 
 
 class _ContainerWithEnv(_Container, total=False):

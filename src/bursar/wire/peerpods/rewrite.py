@@ -10,12 +10,12 @@ from typing import Final
 
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.pod import Container, Pod
+from bursar.core.peerpods.annotations import Rewrite
 from bursar.core.peerpods.decision import (
     ANNOTATIONS_BYTES_MAX,
     NO_ROOM,
     Decision,
     Denied,
-    Rewrite,
     Untouched,
     decide,
 )
@@ -35,8 +35,6 @@ from bursar.wire.peerpods.record import RecordError, format_record, parse_record
 from bursar.wire.structs.fields import FieldError
 
 ONE_VM: Final = "1"
-UTF8_BYTES_MAX: Final = 4
-"""Most bytes of one character."""
 
 _KNOWN: Final = frozenset({"requests", "limits", "claims"})
 
@@ -98,9 +96,6 @@ def _annotations(decision: Rewrite) -> Mapping[str, str]:
 
 
 def _room_problem(annotations: Mapping[str, str]) -> str:
-    length = sum(map(len, annotations)) + sum(map(len, annotations.values()))
-    if length * UTF8_BYTES_MAX <= ANNOTATIONS_BYTES_MAX:
-        return ""
     total = sum(
         len(text.encode(errors="surrogatepass")) for pair in annotations.items() for text in pair
     )

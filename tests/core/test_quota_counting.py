@@ -1,0 +1,183 @@
+"""Counters: pods that cannot be counted yet, and pods whose cost changes."""
+
+import pytest
+from support.pod_notation import parsed
+
+from bursar.core.quota.account import Charge
+from bursar.core.quota.books import Books
+from bursar.core.quota.counting import NativeCounter, NotReady
+from bursar.core.quota.refusal import Reason
+from support.builders.quota_books import (
+    UNGATED,
+    a_key,
+    a_namespace,
+    a_quota,
+    a_row,
+    changed,
+    running,
+    with_facts,
+)
+
+NOW_S = 1_000
+M = 1_000_000
+"""Nanos in a milli."""
+
+
+@pytest.fixture
+def unready():
+    return set()
+
+
+@pytest.fixture
+def books(unready):
+    native = NativeCounter()
+
+    def count(row):
+        charge = native.count(row)
+        if row.name in unready:
+            return NotReady(detail="its machine", provisional=charge)
+        return charge
+
+    return opened(count)
+
+
+def opened(count):
+    made = Books(count)
+    made.advance(NOW_S)
+    made.see_namespace(a_namespace("a"))
+    made.see_quota(a_quota("a/q", "cpu=1"))
+    return made
+
+
+def releases(books):
+    return [release.row for release in books.decide().releases]
+
+
+def cpu(books):
+    """Milli-CPUs charged and promised."""
+    account = books.coverage.quota(a_key("a/q")).accounts["cpu"]
+    return account.charged // M, account.promised // M
+
+
+def test_a_pod_that_cannot_be_counted_waits_until_it_can(books, unready):
+    unready.add("web")
+    web = a_row("a/web", "cpu=600m")
+    books.see_pod(web)
+    books.see_pod(a_row("a/web2", "cpu=900m"))
+    books.decide()
+    [blocked] = books.blocked()
+    assert blocked.refusals[0].message() == "what the pod costs is not known yet: its machine"
+
+    unready.clear()
+    books.lose_pod("a", "web2")
+    books.recount_pod(web)
+    books.recount_pod(a_row("a/nobody"))
+
+    assert [row.name for row in releases(books)] == ["web"]
+
+
+def test_what_a_waiting_pod_costs_may_change(books, unready):
+    books.see_pod(a_row("a/other", "cpu=700m", gates=UNGATED))
+    books.see_pod(a_row("a/web", "cpu=600m"))
+    books.decide()
+    unready.add("web")
+    books.recount_pod(a_row("a/web", "cpu=600m"))
+    books.lose_pod("a", "other")
+
+    decisions = books.decide()
+
+    assert decisions.releases == []
+    assert decisions.waits[0].refusals[0].reason is Reason.NOT_COUNTED
+
+
+def test_a_running_pod_that_cannot_be_counted_is_charged_for_the_time_being(books, unready):
+    unready.add("web")
+    books.see_pod(a_row("a/web", "cpu=600m", gates=UNGATED))
+
+    assert cpu(books) == (600, 0)
+
+
+@pytest.fixture
+def prices():
+    """Milli-CPUs by name of the pod; a pod without a price cannot be counted."""
+    return {}
+
+
+@pytest.fixture
+def priced(prices):
+    def count(row):
+        if row.name in prices:
+            return Charge(parsed(f"cpu={prices[row.name]}m"))
+        return NotReady(detail="no price", provisional=Charge(parsed("cpu=999m")))
+
+    return opened(count)
+
+
+def test_a_charged_pod_keeps_its_charge_until_it_can_be_counted_again(priced, prices):
+    web = a_row("a/web", gates=UNGATED)
+    prices["web"] = 300
+    priced.see_pod(web)
+    del prices["web"]
+
+    priced.see_pod(changed(web))
+    priced.recount_pod(changed(web))
+    assert cpu(priced) == (300, 0)
+    prices["web"] = 200
+    priced.recount_pod(changed(web))
+
+    assert cpu(priced) == (200, 0)
+
+
+def test_a_pod_that_cannot_be_counted_when_its_release_shows_is_charged_what_was_promised(
+    priced, prices
+):
+    prices["web"] = 300
+    web = a_row("a/web")
+    priced.see_pod(web)
+    assert releases(priced) == [web]
+    del prices["web"]
+
+    priced.see_pod(running(web))
+
+    assert cpu(priced) == (300, 0)
+
+
+def test_a_resize_that_is_stored_is_charged_as_promised_even_if_it_cannot_be_counted_now(
+    priced, prices
+):
+    web = a_row("a/web", "memory=1", gates=UNGATED)
+    larger = changed(web, profile=with_facts(web.profile, requests="memory=2"))
+    prices["web"] = 300
+    priced.see_pod(web)
+    prices["web"] = 500
+    assert priced.resize("1", larger, deadline_s=NOW_S + 9) == ()
+    del prices["web"]
+
+    priced.see_pod(changed(web))
+    assert cpu(priced) == (300, 200)
+    priced.see_pod(larger)
+
+    assert cpu(priced) == (500, 0)
+
+
+def test_a_resize_of_a_pod_that_cannot_be_counted_is_refused_where_a_quota_limits_it(priced):
+    limited, free = a_row("a/web", gates=UNGATED), a_row("b/web", gates=UNGATED)
+    priced.see_namespace(a_namespace("b"))
+
+    [refusal] = priced.resize("1", limited, deadline_s=NOW_S + 9)
+    assert (refusal.reason, refusal.detail) == (Reason.NOT_COUNTED, "no price")
+    assert priced.resize("2", free, deadline_s=NOW_S + 9) == ()
+
+
+def test_a_recount_releases_pods_that_fit_now(priced, prices):
+    prices.update(web=900, db=900)
+    for name in ("web", "db"):
+        priced.see_pod(a_row(f"a/{name}", created_s=NOW_S))
+    priced.decide()
+    priced.see_pod(running(a_row("a/db", created_s=NOW_S)))
+    assert releases(priced) == []
+
+    prices["db"] = 100
+    priced.recount_pod(a_row("a/db", gates=UNGATED))
+
+    assert [row.name for row in releases(priced)] == ["web"]
