@@ -9,8 +9,7 @@ from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Key, NotFoundError, UnavailableError
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.managed import Action, action_for, managed_spec
-from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind
-from bursar.core.quota.reported import QuotaObject
+from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.scopes import ScopeRule
 from support.builders.pods import parsed
 from support.quota.books_of_a_cluster import a_scene, on_scene

@@ -7,9 +7,8 @@ import pytest
 from bursar.app.quota.inventory import Inventory, inventory_of
 from bursar.app.quota.read_model import queue_report, quota_reports
 from bursar.core.model.namespace import NamespaceObject
-from bursar.core.quota.quota import GATE, Quota, QuotaKind
+from bursar.core.quota.quota import GATE, Quota, QuotaKind, QuotaObject
 from bursar.core.quota.refusal import Reason
-from bursar.core.quota.reported import QuotaObject
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 from support.builders.pods import a_pod, main, parsed, texts
 from support.builders.quota_books import UNGATED, a_quota, a_row

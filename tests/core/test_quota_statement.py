@@ -6,8 +6,7 @@ from bursar.core.model.pod_row import PodDemand, PodProfile
 from bursar.core.model.qos import QosClass
 from bursar.core.quota.account import Charge
 from bursar.core.quota.coverage import Coverage, CoveredQuota, Namespace
-from bursar.core.quota.quota import NamespaceSelector, Quota, QuotaKey, QuotaKind
-from bursar.core.quota.reported import QuotaObject
+from bursar.core.quota.quota import NamespaceSelector, Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.scopes import ScopeRule
 from bursar.core.quota.statement import (
     SUMMARY_LENGTH_MAX,

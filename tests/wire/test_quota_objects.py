@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.quantity import Quantity
-from bursar.core.quota.quota import Order, QuotaKey, QuotaKind
-from bursar.core.quota.reported import QuotaObject, Reported, ReportedCondition
+from bursar.core.quota.quota import (
+    Order,
+    QuotaKey,
+    QuotaKind,
+    QuotaObject,
+    Reported,
+    ReportedCondition,
+)
 from bursar.core.quota.scopes import ScopeRule
 from bursar.wire.documents.stream import read_documents
 from bursar.wire.model.namespace import decode_namespace

@@ -1,1 +1,1 @@
-"""Codecs: bytes to typed structs to values of the core, and back. They do no I/O."""
+"""How others write it: bytes to typed structs to values of the core and back, without I/O."""

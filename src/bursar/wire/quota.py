@@ -20,16 +20,14 @@ from bursar.core.model.selector import (
     selector_of,
 )
 from bursar.core.quota.quota import (
+    NO_NAMESPACES,
     ORDER_ANNOTATION,
+    AppliedQuota,
     NamespaceSelector,
     Order,
     Quota,
     QuotaKey,
     QuotaKind,
-)
-from bursar.core.quota.reported import (
-    NO_NAMESPACES,
-    AppliedQuota,
     QuotaObject,
     Reported,
     ReportedCondition,

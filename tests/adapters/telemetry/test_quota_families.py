@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 from bursar.adapters.telemetry.exposition import exposition
 from bursar.adapters.telemetry.quota_families import quota_families
-from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind
-from bursar.core.quota.reported import QuotaObject, Reported
+from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject, Reported
 from support.builders.pods import parsed
 
 CREATED = datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)

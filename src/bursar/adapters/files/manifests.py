@@ -17,7 +17,7 @@ from bursar.app.cluster.ports import Json
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
-from bursar.core.quota.reported import QuotaObject
+from bursar.core.quota.quota import QuotaObject
 from bursar.wire.documents.stream import Document, read_documents
 from bursar.wire.documents.text import SOURCE_BYTES_MAX, DocumentError
 from bursar.wire.documents.tree import Number, Value

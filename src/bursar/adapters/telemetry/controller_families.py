@@ -29,7 +29,7 @@ from bursar.core.quota.account import to_quantity
 from bursar.core.quota.books import Books
 from bursar.core.quota.names import unit_of
 from bursar.core.quota.queue import count_waiting
-from bursar.core.quota.reported import QuotaObject
+from bursar.core.quota.quota import QuotaObject
 
 
 class Limited(Protocol):

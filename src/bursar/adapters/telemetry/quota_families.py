@@ -13,8 +13,7 @@ from bursar.adapters.telemetry.exposition import Family, Kind, Sample
 from bursar.core.model.pod_row import epoch_s
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.names import unit_of
-from bursar.core.quota.quota import QuotaKind
-from bursar.core.quota.reported import QuotaObject
+from bursar.core.quota.quota import QuotaKind, QuotaObject
 
 NAMESPACED: Final = "kube_application_aware_resourcequota"
 CLUSTER: Final = "kube_application_aware_clusterresourcequota"

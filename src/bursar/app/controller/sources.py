@@ -17,8 +17,7 @@ from bursar.app.quota.sources import (
     quota_sources,
 )
 from bursar.core.quota.counting import Counter
-from bursar.core.quota.quota import QuotaKind
-from bursar.core.quota.reported import AppliedQuota, QuotaObject
+from bursar.core.quota.quota import AppliedQuota, QuotaKind, QuotaObject
 from bursar.core.quota.targeting import Targeting
 
 

@@ -29,9 +29,8 @@ from bursar.app.quota.quota_loop import QuotaLoop
 from bursar.app.quota.resize import ResizeService
 from bursar.app.quota.status import StatusWriter
 from bursar.core.quota.books import Books
-from bursar.core.quota.quota import QuotaKey
+from bursar.core.quota.quota import QuotaKey, QuotaObject
 from bursar.core.quota.releases import Wait
-from bursar.core.quota.reported import QuotaObject
 
 TERMINATING: Final = "Terminating"
 """The phase of a namespace that is being deleted."""

@@ -26,8 +26,7 @@ from bursar.app.quota.status_document import (
     wanted_status,
 )
 from bursar.core.quota.coverage import Coverage, CoveredQuota
-from bursar.core.quota.quota import QuotaKey, QuotaKind
-from bursar.core.quota.reported import AppliedQuota, QuotaObject
+from bursar.core.quota.quota import AppliedQuota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.statement import statement_of
 
 APPLIED_SECONDS: Final = 5.0

@@ -16,8 +16,7 @@ from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod import Pod
 from bursar.core.model.pod_row import PodRow, row_of
-from bursar.core.quota.quota import QuotaKind
-from bursar.core.quota.reported import QuotaObject
+from bursar.core.quota.quota import QuotaKind, QuotaObject
 from bursar.wire.model.namespace import decode_namespace
 from bursar.wire.model.pod_row import PodRowDecoder
 from bursar.wire.quota import decode_quota

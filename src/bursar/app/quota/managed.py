@@ -24,8 +24,7 @@ from bursar.app.quota.status_document import (
     ownership_operations,
     texts,
 )
-from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind
-from bursar.core.quota.reported import QuotaObject
+from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.scopes import EXISTS
 from bursar.core.quota.statement import delegated
 

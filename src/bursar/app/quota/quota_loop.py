@@ -24,10 +24,9 @@ from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import Books
 from bursar.core.quota.ledger import PodKey
-from bursar.core.quota.quota import QuotaKey
+from bursar.core.quota.quota import QuotaKey, QuotaObject
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import Release, ReleaseOutcome, Wait
-from bursar.core.quota.reported import QuotaObject
 
 BATCH_SECONDS: Final = 0.01
 """How long the loop waits after a change for others that came with it."""

@@ -21,10 +21,9 @@ from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.queue import WaitingPod, waiting_list
-from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind
+from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.recount import Recount
 from bursar.core.quota.refusal import explanation
-from bursar.core.quota.reported import QuotaObject
 from bursar.core.quota.statement import statement_of
 from bursar.core.quota.targeting import Targeting
 

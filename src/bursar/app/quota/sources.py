@@ -20,8 +20,7 @@ from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, QUOTAS
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.counting import Counter, NativeCounter
-from bursar.core.quota.quota import QuotaKind
-from bursar.core.quota.reported import AppliedQuota, QuotaObject
+from bursar.core.quota.quota import AppliedQuota, QuotaKind, QuotaObject
 from bursar.core.quota.targeting import Targeting
 from bursar.wire.quota import decode_applied_quota, decode_quota
 

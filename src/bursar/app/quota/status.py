@@ -22,8 +22,7 @@ from bursar.app.quota.status_document import (
     wanted_status,
 )
 from bursar.core.quota.coverage import Coverage, CoveredQuota
-from bursar.core.quota.quota import QuotaKey, QuotaKind
-from bursar.core.quota.reported import QuotaObject
+from bursar.core.quota.quota import QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.statement import Statement, statement_of, used_in
 
 STATUS_SECONDS: Final = 0.5

@@ -12,8 +12,7 @@ from bursar.app.cluster.patches import put
 from bursar.app.cluster.ports import Json
 from bursar.app.quota.kinds import GROUP, QUOTAS
 from bursar.core.model.resources import ResourceList
-from bursar.core.quota.quota import Quota, QuotaKind
-from bursar.core.quota.reported import QuotaObject, Reported, ReportedCondition
+from bursar.core.quota.quota import Quota, QuotaKind, QuotaObject, Reported, ReportedCondition
 from bursar.core.quota.statement import Statement
 
 LABEL: Final = GROUP

@@ -14,8 +14,7 @@ from bursar.core.model.resources import NOTHING, ResourceList
 from bursar.core.quota.account import Account
 from bursar.core.quota.coverage import CoveredQuota
 from bursar.core.quota.names import is_schedulable
-from bursar.core.quota.quota import Quota, QuotaKind
-from bursar.core.quota.reported import QuotaObject, Reported
+from bursar.core.quota.quota import Quota, QuotaKind, QuotaObject, Reported
 
 SUMMARY_LENGTH_MAX: Final = 240
 """A summary is one cell of the table that `kubectl get` prints."""

@@ -12,8 +12,7 @@ from typing import Final, TypeAlias
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
-from bursar.core.quota.quota import QuotaKind
-from bursar.core.quota.reported import QuotaObject
+from bursar.core.quota.quota import QuotaKind, QuotaObject
 from bursar.wire.documents.stream import Document
 from bursar.wire.documents.text import Place
 from bursar.wire.documents.tree import LISTED, Value, steps_towards
