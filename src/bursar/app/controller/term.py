@@ -21,6 +21,7 @@ from bursar.app.cluster.ports import Clock, Key, Writer
 from bursar.app.cluster.reconcile import ReconcileContext, Reconciler
 from bursar.app.cluster.time_limit import within
 from bursar.app.controller.sources import TermSources
+from bursar.app.log import Log
 from bursar.app.quota.applied import AppliedWriter
 from bursar.app.quota.drift import DriftCheck
 from bursar.app.quota.lifting import GateLifter
@@ -32,6 +33,7 @@ from bursar.core.quota.books import Books
 from bursar.core.quota.quota import QuotaKey, QuotaObject
 from bursar.core.quota.releases import Wait
 
+LOG: Final = Log("controller")
 TERMINATING: Final = "Terminating"
 """The phase of a namespace that is being deleted."""
 SYNC_REPORT_SECONDS: Final = 10.0
@@ -149,6 +151,7 @@ class Term:
                 )
                 tasks.create_task(copies.reconciler.run())
             await self.loop.wait_synced()
+            LOG.info("caches synced; deciding", pods=len(sources.books.pods))
             self._context.on_synced()
 
     async def _wait_synced(self) -> None:

@@ -41,8 +41,11 @@ from bursar.app.cluster.ports import (
     Writer,
 )
 from bursar.app.cluster.time_limit import end, within
+from bursar.app.log import Log
 
 T = TypeVar("T")
+
+LOG: Final = Log("election")
 
 RELEASED_SECONDS: Final = 1
 """Duration of a released Lease, for candidates that do not understand an empty holder."""
@@ -166,6 +169,11 @@ class Election:
                     return term
             except (ClusterError, TimeoutError) as error:
                 self._trouble = error
+                LOG.warning(
+                    "cannot read or write the Lease; trying again",
+                    lease=self._candidacy.lease,
+                    error=str(error) or "no answer in time",
+                )
                 if isinstance(error, BusyError) and error.retry_after is not None:
                     pause = max(pause, error.retry_after)
             await self._clock.sleep(pause)
@@ -281,6 +289,11 @@ class Election:
                 self._trouble = None
             except (ClusterError, TimeoutError) as error:
                 self._trouble = error
+                LOG.warning(
+                    "cannot renew the Lease; trying again",
+                    lease=self._candidacy.lease,
+                    error=str(error) or "no answer in time",
+                )
                 term.is_uncertain = True
             else:
                 if loss is not None:

@@ -36,8 +36,11 @@ from bursar.app.cluster.ports import (
     Watcher,
     WatchEvent,
 )
+from bursar.app.log import Log
 
 T = TypeVar("T")
+
+LOG: Final = Log("informer")
 
 TURN: Final = 256
 """Number of events after which other tasks run, if the stream itself never waits."""
@@ -263,6 +266,7 @@ class Informer(Generic[T]):
             self._position = ""
             return is_urgent
         self.counters.failures += 1
+        LOG.warning("list or watch failed; trying again", resource=self.resource, error=error)
         if was_drafting and isinstance(error, InvalidError):
             self._refuses_initial = True
             return True
