@@ -121,9 +121,9 @@ def live(books: Books, batches: list[list[Life]]) -> float:
 
 def promise(books: Books, made: list[Life]) -> None:
     """What the ledger itself decides: is there room for this pod, and if so, hold it."""
-    ledger, coverage, counter = books.ledger, books.coverage, NativeCounter()
+    ledger, coverage, count = books.ledger, books.coverage, NativeCounter().count
     for gated, _ in made:
-        bill = coverage.bill(gated.profile, counter(gated))
+        bill = coverage.bill(gated.profile, count(gated))
         pod = PodKey(gated.namespace, gated.name)
         assert not ledger.reserve(Reservation(id=gated.name, bill=bill, pod=pod))
         ledger.cancel(gated.name)

@@ -1,8 +1,8 @@
-"""Gates lifted by the desk, against bare writes of the same kind without any decision.
+"""Gates lifted by the loop, against bare writes of the same kind without any decision.
 
 Both are measured in turn on one real API server, with the same client and as many writes
 under way, on a backlog of gated pods, while another process goes on creating more. The
-desk in addition follows every pod by a watch, decides by its books, and keeps them.
+loop in addition follows every pod by a watch, decides by its books, and keeps them.
 
 The second figure is the resident memory of a process with 150,000 pods in rows and books.
 """
@@ -32,7 +32,7 @@ from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, Query
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.lifting import GateLifter
-from bursar.app.quota.quota_loop import LIFTS_MAX, Desk
+from bursar.app.quota.quota_loop import LIFTS_MAX, QuotaLoop
 from bursar.app.quota.sources import quota_sources
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.books import Books
@@ -68,10 +68,10 @@ class Cost(NamedTuple):
 
 
 def measure() -> Iterator[Ratio]:
-    desk, bare = asyncio.run(_costs())
+    loop, bare = asyncio.run(_costs())
     yield Ratio(
         "gates lifted",
-        BACKLOG / _median(each.seconds for each in desk),
+        BACKLOG / _median(each.seconds for each in loop),
         "bare writes",
         BACKLOG / _median(each.seconds for each in bare),
         "pods/s",
@@ -79,7 +79,7 @@ def measure() -> Iterator[Ratio]:
     )
     yield Ratio(
         "CPU per gate lifted",
-        _median(each.cpu_seconds for each in desk) / BACKLOG * 1e6,
+        _median(each.cpu_seconds for each in loop) / BACKLOG * 1e6,
         "bare writes",
         _median(each.cpu_seconds for each in bare) / BACKLOG * 1e6,
         "us",
@@ -92,20 +92,20 @@ def _median(numbers: Iterable[float]) -> float:
 
 
 async def _costs() -> tuple[list[Cost], list[Cost]]:
-    """Of the desk and of the bare writer, turn and turn about so that noise hits both."""
-    desk: list[Cost] = []
+    """Of the loop and of the bare writer, turn and turn about so that noise hits both."""
+    loop: list[Cost] = []
     bare: list[Cost] = []
     with _control_plane() as plane:
         async with _client(str(plane.kubeconfig), LIMITS) as client:
             await _await_definitions(client)
-            turns = [("desk", by_desk, desk), ("bare", by_bare_writes, bare)]
+            turns = [("loop", by_quota_loop, loop), ("bare", by_bare_writes, bare)]
             for number in range(ROUNDS):
                 for name, release, costs in turns:
                     costs.append(await _round(plane, client, f"{name}-{number}", release))
                 turns.reverse()
-                rates = [f"{BACKLOG / each[-1].seconds:,.0f}" for each in (desk, bare)]
+                rates = [f"{BACKLOG / each[-1].seconds:,.0f}" for each in (loop, bare)]
                 print(f"  {' and '.join(rates)} pods/s", file=sys.stderr, flush=True)
-    return desk, bare
+    return loop, bare
 
 
 async def _round(plane: ControlPlane, client: KubeClient, namespace: str, release: Release) -> Cost:
@@ -125,31 +125,31 @@ async def _round(plane: ControlPlane, client: KubeClient, namespace: str, releas
 # ------------------------------------------------------------------ the two ways
 
 
-async def by_desk(client: KubeClient, _: str) -> Cost:
+async def by_quota_loop(client: KubeClient, _: str) -> Cost:
     """From the moment everything has been seen until the backlog is gone."""
     sources = quota_sources(client, SYSTEM_CLOCK, SystemRandom(), Targeting(own_namespace="bursar"))
     lifter = GateLifter(
         client, SYSTEM_CLOCK, random=SystemRandom(), may_write=lambda: True, write_seconds=30
     )
-    desk = Desk(
+    loop = QuotaLoop(
         Books(NativeCounter().count),
         sources,
         lifter,
         clock=SYSTEM_CLOCK,
-        tell=lambda _: None,
-        on_touched=lambda _: None,
+        record_wait=lambda _: None,
+        on_usage_changed=lambda _: None,
     )
     informers = (sources.pods, sources.namespaces, *sources.quotas)
     running = [asyncio.create_task(each.run()) for each in informers]
     for informer in informers:
         await informer.wait_synced()
-    running.append(asyncio.create_task(desk.run()))
-    await _until(lambda: desk.is_open)
-    cost = await _cost_of(_until(lambda: desk.counters.released >= BACKLOG))
+    running.append(asyncio.create_task(loop.run()))
+    await _until(lambda: loop.is_synced)
+    cost = await _cost_of(_until(lambda: loop.counters.released >= BACKLOG))
     for task in running:
         task.cancel()
     await asyncio.gather(*running, return_exceptions=True)
-    assert desk.books.ledger.pod_count, "the books were kept"
+    assert loop.books.ledger.pod_count, "the books were kept"
     return cost
 
 

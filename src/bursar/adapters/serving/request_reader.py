@@ -5,9 +5,8 @@ lengths, a length beside a transfer coding, line feeds alone, spaces before a co
 adds the bounds on sizes and refuses what this server does not implement.
 """
 
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 
 from httptools import (
     HttpParserError,
@@ -37,8 +36,7 @@ _NOT_HTTP: Final = refusal(HTTPStatus.BAD_REQUEST, "the request is not valid HTT
 _NO_REQUEST: Final = Request(method="", path="")
 
 
-@dataclass(frozen=True, slots=True)
-class Arrived:
+class Arrived(NamedTuple):
     """A request and the handler that answers it."""
 
     request: Request
