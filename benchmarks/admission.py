@@ -27,7 +27,7 @@ from bursar.app.admission.quotas import QuotaCheck
 
 async def main():
     quotas = QuotaCheck(None, clock=SYSTEM_CLOCK, random=SystemRandom())
-    reviewer = Reviewer(installation=Installation(), quotas=quotas, desk=None)
+    reviewer = Reviewer(installation=Installation(), quotas=quotas, reservations=None)
     counts = ReviewCounts()
     routes = dict(webhook_routes(reviewer.answer, counts=counts, metrics=counts.exposition))
     routes["POST", "/noop"] = Route(fixed(Response(b"x" * 300, content_type=JSON)), 2**20)

@@ -51,7 +51,7 @@ def _server(settings: WebhookProcess, client: KubeClient, leader: LeaderClient) 
     reviewer = Reviewer(
         installation=settings.installation,
         quotas=QuotaCheck(client, clock=SYSTEM_CLOCK, random=SystemRandom()),
-        desk=leader,
+        reservations=leader,
         when_unreachable=settings.when_unreachable,
     )
     counts, peer_counts = ReviewCounts(), PeerPodCounts()

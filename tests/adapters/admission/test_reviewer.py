@@ -185,7 +185,7 @@ def a_resize(before: str, after: str, **request: object) -> dict:
 async def test_shrinking_a_pod_does_not_ask_the_leader():
     desk = OneAnswerDesk()
 
-    response = await response_to(a_reviewer(desk=desk), a_resize("2", "1"))
+    response = await response_to(a_reviewer(reservations=desk), a_resize("2", "1"))
 
     assert (response["allowed"], desk.asked) == (True, [])
 
@@ -193,7 +193,7 @@ async def test_shrinking_a_pod_does_not_ask_the_leader():
 async def test_growing_a_pod_asks_the_leader():
     desk = OneAnswerDesk(Granted())
 
-    response = await response_to(a_reviewer(desk=desk), a_resize("1", "2", dryRun=True))
+    response = await response_to(a_reviewer(reservations=desk), a_resize("1", "2", dryRun=True))
 
     assert response["allowed"]
     [asked] = desk.asked

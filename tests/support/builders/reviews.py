@@ -136,7 +136,7 @@ def a_reviewer(
     return Reviewer(
         installation=Installation("aaq"),
         quotas=QuotaCheck(writer or OpinionatedWriter(), clock=SYSTEM_CLOCK, random=source),
-        desk=desk or OneAnswerDesk(),
+        reservations=desk or OneAnswerDesk(),
         when_unreachable=when_unreachable,
     )
 

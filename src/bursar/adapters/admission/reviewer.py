@@ -51,7 +51,7 @@ class Reviewer:
 
     installation: Installation
     quotas: QuotaCheck
-    desk: ResizeReservations
+    reservations: ResizeReservations
     when_unreachable: WhenUnreachable = WhenUnreachable.DENY
 
     async def answer(self, body: bytes) -> tuple[bytes, AdmissionDecision]:
@@ -97,7 +97,7 @@ class Reviewer:
             new=review.object,
             is_dry_run=review.is_dry_run,
         )
-        return await judge_growth(request, self.desk, self.when_unreachable)
+        return await judge_growth(request, self.reservations, self.when_unreachable)
 
 
 def _quota_writing(review: Review, kind: QuotaKind) -> QuotaWriting:
