@@ -3,9 +3,6 @@
 import json
 from collections.abc import Mapping
 
-from support.machine_time import run
-from support.pod_notation import parsed
-
 from bursar.app.quota.drift import DriftCheck
 from bursar.app.quota.read_model import holders, view_of
 from bursar.core.quota.account import Charge
@@ -13,8 +10,10 @@ from bursar.core.quota.counting import NativeCounter, NotReady
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.refusal import Reason
 from bursar.wire.model.pod_row import PodRowDecoder
+from support.builders.pods import parsed
 from support.builders.quota_books import a_key
 from support.quota.quota_loop import HOME, a_quota_loop
+from support.virtual_time import run
 
 PLAN = "example.com/plan"
 

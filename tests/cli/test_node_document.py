@@ -34,6 +34,8 @@ def test_the_document_holds_all_there_is_to_say():
     nothing = {"requests": "0", "limits": "0", "requestsPercent": 0, "limitsPercent": 0}
     assert json.loads(json.dumps(document)) == {
         "name": "n",
+        "valid": True,
+        "errors": [],
         "capacity": {"cpu": "2", "pods": "10"},
         "allocatable": {"cpu": "1800m", "memory": "1Gi", "pods": "10", "nvidia.com/gpu": "4"},
         "pods": [

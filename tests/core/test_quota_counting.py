@@ -1,12 +1,12 @@
 """Counters: pods that cannot be counted yet, and pods whose cost changes."""
 
 import pytest
-from support.pod_notation import parsed
 
 from bursar.core.quota.account import Charge
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter, NotReady
 from bursar.core.quota.refusal import Reason
+from support.builders.pods import parsed
 from support.builders.quota_books import (
     UNGATED,
     a_key,

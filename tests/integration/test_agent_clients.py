@@ -34,7 +34,7 @@ from support.devices.node_with_agent import (
     shared_gpu,
 )
 from support.devices.socket_clients import ALLOCATABLE, ALPHA_LIST, GET, LIST, podresources_client
-from support.waiting import until
+from support.until import until_in_thread as until
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from support.kubectl import kubectl
-from support.peerpod_notation import a_peer_pod, main
 
 from cli.test_peerpod_numbers import from_yaml, recorded
 from controlplane import ControlPlane
+from support.builders.peer_pods import a_peer_pod, main
+from support.processes.kubectl import kubectl
 
 
 @pytest.fixture(scope="module")

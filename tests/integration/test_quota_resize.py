@@ -78,7 +78,9 @@ def to(cpu: str) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
-    folder, hook, leader = (tmp_path_factory.mktemp(name) for name in ("desk", "hook", "leader"))
+    folder, hook, leader = (
+        tmp_path_factory.mktemp(name) for name in ("controller", "hook", "leader")
+    )
     pair = control_plane.client(SERVER_ACCOUNT, "system:serviceaccounts", "system:authenticated")
     webhook = Webhook(
         control_plane,

@@ -19,6 +19,7 @@ from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.webhook import webhook as verb
+from bursar.entry.processes import ComposedProcesses
 from certificates import Authority, _draft, _write_key
 from controlplane import LOOPBACK
 from support.builders.reviews import a_pod, a_review, posting
@@ -107,7 +108,7 @@ async def test_a_growing_pod_is_asked_about_at_the_leader_of_the_lease(control_p
     put_leader_pair(tmp_path / "leader", webhook.authority, f"aaq-controller.{home}.svc")
     received: list[Request] = []
 
-    async def desk(request: Request) -> Response:
+    async def granting(request: Request) -> Response:
         received.append(request)
         answer = {"allowed": False, "message": "exceeded quota: team"}
         return Response(json.dumps(answer).encode(), content_type="application/json")
@@ -115,7 +116,7 @@ async def test_a_growing_pod_is_asked_about_at_the_leader_of_the_lease(control_p
     certificate = ServingCertificate(
         str(tmp_path / "leader"), clock=SYSTEM_CLOCK, report=lambda _: None
     )
-    leader = HttpServer(posting("/v1/resizes", desk), clock=SYSTEM_CLOCK)
+    leader = HttpServer(posting("/v1/resizes", granting), clock=SYSTEM_CLOCK)
     port = await leader.start(LOOPBACK, 0, await certificate.wait_for_context())
     address = {"bursar.io/address": f"https://{LOOPBACK}:{port}"}
     namespace = {"metadata": {"name": home}}
@@ -154,7 +155,7 @@ def test_an_address_that_is_none_is_a_usage_error(bind):
 def test_outside_a_pod_a_cluster_has_to_be_named():
     environment = {"KUBERNETES_SERVICE_HOST": "", "KUBERNETES_SERVICE_PORT": ""}
 
-    ran = CliRunner().invoke(verb, [], env=environment)
+    ran = CliRunner().invoke(verb, [], env=environment, obj=ComposedProcesses())
 
     assert isinstance(ran.exception, BadInputError)
     assert "does not run in a pod" in str(ran.exception)

@@ -17,7 +17,7 @@ Description = str | Callable[[], object]
 
 
 async def until(
-    condition: Condition, what: Description, seconds: float = PATIENCE_SECONDS
+    condition: Condition, what: Description = "", seconds: float = PATIENCE_SECONDS
 ) -> object:
     """Wait until the condition holds, and return its value, which is true in the sense of `if`.
 
@@ -25,7 +25,8 @@ async def until(
     of kubectl, holds up the other tasks of the event loop; give `asyncio.to_thread` where that
     matters. On a loop with virtual time, the limit is virtual seconds.
     """
-    waiting = _Waiting(what, seconds, asyncio.get_running_loop().time)
+    described = what or (lambda: inspect.getsource(condition))
+    waiting = _Waiting(described, seconds, asyncio.get_running_loop().time)
     while True:
         value = condition()
         if inspect.isawaitable(value):
@@ -33,6 +34,18 @@ async def until(
         if waiting.is_over(value):
             return value
         await asyncio.sleep(POLL_SECONDS)
+
+
+async def until_in_thread(
+    condition: Condition, what: Description = "", seconds: float = PATIENCE_SECONDS
+) -> object:
+    """`until` for a condition that blocks: it runs in a thread, and the event loop goes on."""
+
+    async def in_thread() -> object:
+        value = await asyncio.to_thread(condition)
+        return await value if inspect.isawaitable(value) else value
+
+    return await until(in_thread, what or (lambda: inspect.getsource(condition)), seconds)
 
 
 def until_sync(

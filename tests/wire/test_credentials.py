@@ -5,7 +5,11 @@ import json
 import pytest
 
 from bursar.wire.cluster import exec_credential
-from bursar.wire.cluster.exec_credential import AnswerError, decode_answer, encode_question
+from bursar.wire.cluster.exec_credential import (
+    ExecCredentialError,
+    decode_exec_credential,
+    encode_exec_info,
+)
 from bursar.wire.cluster.kubeconfig import KubeConfigError, decode_kubeconfig
 
 V1 = "client.authentication.k8s.io/v1"
@@ -65,9 +69,9 @@ def test_what_a_cluster_says_to_exec_plugins_is_passed_on_as_it_stands():
     body = json.dumps(config).replace('"HERE"', text)
     found = decode_kubeconfig([body.encode()]).exec_extensions["c"]
 
-    question = encode_question(V1, is_interactive=False, cluster={"config": found})
+    question = encode_exec_info(V1, is_interactive=False, cluster={"config": found})
     assert text.replace(" ", "") in question
-    assert "cluster" not in encode_question(V1, is_interactive=False, cluster=None)
+    assert "cluster" not in encode_exec_info(V1, is_interactive=False, cluster=None)
 
 
 def an_answer(status: object) -> bytes:
@@ -88,12 +92,12 @@ def an_answer(status: object) -> bytes:
     ],
 )
 def test_an_answer_without_credentials_is_refused_and_not_quoted(status, complaint):
-    with pytest.raises(AnswerError) as caught:
-        decode_answer(an_answer(status), V1)
+    with pytest.raises(ExecCredentialError) as caught:
+        decode_exec_credential(an_answer(status), V1)
 
     assert str(caught.value) == complaint
 
 
 def test_a_token_is_read_from_an_answer_and_not_printed():
-    assert decode_answer(an_answer({"token": SECRET}), V1).token == SECRET
+    assert decode_exec_credential(an_answer({"token": SECRET}), V1).token == SECRET
     assert SECRET not in repr(exec_credential._Status(token=SECRET))

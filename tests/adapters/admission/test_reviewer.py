@@ -12,7 +12,7 @@ from support.builders.reviews import (
     ARQ,
     CONTROLLER_USER,
     GATE,
-    OneAnswerDesk,
+    OneAnswerReservations,
     OpinionatedWriter,
     a_pod,
     a_review,
@@ -183,20 +183,22 @@ def a_resize(before: str, after: str, **request: object) -> dict:
 
 
 async def test_shrinking_a_pod_does_not_ask_the_leader():
-    desk = OneAnswerDesk()
+    reservations = OneAnswerReservations()
 
-    response = await response_to(a_reviewer(reservations=desk), a_resize("2", "1"))
+    response = await response_to(a_reviewer(reservations=reservations), a_resize("2", "1"))
 
-    assert (response["allowed"], desk.asked) == (True, [])
+    assert (response["allowed"], reservations.asked) == (True, [])
 
 
 async def test_growing_a_pod_asks_the_leader():
-    desk = OneAnswerDesk(Granted())
+    reservations = OneAnswerReservations(Granted())
 
-    response = await response_to(a_reviewer(reservations=desk), a_resize("1", "2", dryRun=True))
+    response = await response_to(
+        a_reviewer(reservations=reservations), a_resize("1", "2", dryRun=True)
+    )
 
     assert response["allowed"]
-    [asked] = desk.asked
+    [asked] = reservations.asked
     assert (asked.id, asked.namespace, asked.name) == ("review-1", "team-a", "web")
     assert (asked.uid, asked.is_dry_run) == ("pod-uid", True)
     assert json.loads(asked.new) == a_pod(cpu="2")

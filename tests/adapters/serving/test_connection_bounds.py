@@ -13,8 +13,8 @@ from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import Response, Route, fixed
 from bursar.adapters.serving.server import HttpServer
 from support.builders.reviews import running
-from support.devices.scripted_kubelet import until
 from support.http_peer import HttpPeer, connected, request_bytes
+from support.until import until
 
 ROUTES = {
     ("GET", "/"): Route(fixed(Response(b"OK"))),

@@ -12,8 +12,8 @@ from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.serving.message import EVENT_STREAM, Request, Response, Route
 from bursar.adapters.serving.server import HttpServer
 from support.builders.reviews import RunningServer, running
-from support.devices.scripted_kubelet import until
 from support.http_peer import connected, request_bytes
+from support.until import until
 
 
 class Feed:

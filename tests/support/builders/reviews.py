@@ -118,7 +118,7 @@ class OpinionatedWriter:
 
 
 @dataclass
-class OneAnswerDesk:
+class OneAnswerReservations:
     reply: Reply = field(default_factory=lambda: Unreachable("nobody leads"))
     asked: list[ResizeRequest] = field(default_factory=list)
 
@@ -129,14 +129,14 @@ class OneAnswerDesk:
 
 def a_reviewer(
     writer: OpinionatedWriter | None = None,
-    desk: OneAnswerDesk | None = None,
+    reservations: OneAnswerReservations | None = None,
     when_unreachable: WhenUnreachable = WhenUnreachable.DENY,
 ) -> Reviewer:
     source = Random(1)  # noqa: S311 - the same names in every run
     return Reviewer(
         installation=Installation("aaq"),
         quotas=QuotaCheck(writer or OpinionatedWriter(), clock=SYSTEM_CLOCK, random=source),
-        reservations=desk or OneAnswerDesk(),
+        reservations=reservations or OneAnswerReservations(),
         when_unreachable=when_unreachable,
     )
 

@@ -34,14 +34,14 @@ from support.devices.socket_clients import (
 )
 from support.faults.hostile_annotations import HostileAnnotations
 from support.faults.hostile_frames import HostileFrames
-from support.waiting import PATIENCE_S
+from support.until import PATIENCE_SECONDS
 
 HOSTILE_PODS = 30
 ATTACKERS = 4
 ATTACK_SECONDS = 5
 BREATH_S = 0.02
 """Between two attacks of one attacker; what a server does under any load is another question."""
-KIND_PATIENCE_S = 0.2
+KIND_PATIENCE_SECONDS = 0.2
 """How long an attacker waits for what the server makes of it."""
 EACH_MIN = 10
 """How often everything is done at least, however long that takes on a busy machine."""
@@ -120,7 +120,9 @@ class Fuzz:
     def _goes_on(self) -> bool:
         done, late = self.tally, time.monotonic() - self._deadline
         least = min(done.generations, done.conversations, done.bad_calls, done.checks)
-        return len(done.wrong) < 10 and (late < 0 or (least <= EACH_MIN and late < PATIENCE_S))
+        return len(done.wrong) < 10 and (
+            late < 0 or (least <= EACH_MIN and late < PATIENCE_SECONDS)
+        )
 
     # -------------------------------------------------------------- the attackers
 
@@ -154,7 +156,7 @@ class Fuzz:
                     writer.write(piece)
                     await writer.drain()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(reader.read(65536), KIND_PATIENCE_S)
+                    await asyncio.wait_for(reader.read(65536), KIND_PATIENCE_SECONDS)
             finally:
                 writer.transport.abort()
 
@@ -188,7 +190,7 @@ class Fuzz:
 
     async def _asked(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         answer, began = await ask(), time.monotonic()
-        while answer.code in TOO_BUSY and time.monotonic() - began < PATIENCE_S:
+        while answer.code in TOO_BUSY and time.monotonic() - began < PATIENCE_SECONDS:
             self.tally.turned_away += 1
             await asyncio.sleep(BREATH_S)
             answer = await ask()

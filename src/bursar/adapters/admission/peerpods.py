@@ -38,8 +38,8 @@ BODY_BYTES_MAX: Final = 7 * 2**20
 REFUSED_BYTES_MAX: Final = 2**20
 """A body that exceeds the limit by less than this is read, to be refused in upstream's words."""
 MESSAGE_LENGTH_MAX: Final = 2048
-KNOWN_PODS_MAX: Final = 512
-KNOWN_BYTES_MAX: Final = 16 * 2**10
+CACHED_ANSWERS_MAX: Final = 512
+CACHE_KEY_BYTES_MAX: Final = 16 * 2**10
 """Largest pod, as far as it is decoded, that is cached. The cache stays below 40 MiB."""
 ANNOTATIONS_IGNORED_BYTES_MAX: Final = 128 * 2**10
 """Largest review in which annotations that are not read cannot make the pod too large."""
@@ -83,12 +83,12 @@ class PeerPodCounts:
 
 
 def peer_pod_routes(settings: PeerPodSettings, counts: PeerPodCounts) -> Routes:
-    known = _KnownPods(settings)
+    known = _AnswerCache(settings)
 
     async def review(request: Request) -> Response:
         asked = decode_peer_pod_review(request.body) if _problem(request) is None else None
         if asked is not None:
-            ending = known.ending_of(asked, len(request.body))
+            ending = known.answer_to(asked, len(request.body))
             counts.add(ending.end, ending.overwritten)
             return Response(ending.answer.with_uid(asked.uid), content_type=JSON)
         # The quick decoder refused the review; the slow one tells why.
@@ -103,7 +103,7 @@ def peer_pod_routes(settings: PeerPodSettings, counts: PeerPodCounts) -> Routes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ending:
+class _CachedAnswer:
     """An encoded outcome: bytes take less memory in the cache than the values."""
 
     answer: ResponseTemplate
@@ -111,33 +111,33 @@ class _Ending:
     overwritten: int
 
 
-class _KnownPods:
+class _AnswerCache:
     """A cache of outcomes. The pods of one workload are alike and get the same patch."""
 
     def __init__(self, settings: PeerPodSettings) -> None:
         self._settings = settings
-        self._endings: OrderedDict[bytes, _Ending] = OrderedDict()
+        self._answers: OrderedDict[bytes, _CachedAnswer] = OrderedDict()
 
-    def ending_of(self, asked: PeerPodReview, review_bytes: int) -> _Ending:
-        likeness = _likeness(asked, review_bytes)
-        if likeness is None:
-            return self._ending(asked)
-        ending = self._endings.get(likeness)
+    def answer_to(self, asked: PeerPodReview, review_bytes: int) -> _CachedAnswer:
+        key = _cache_key(asked, review_bytes)
+        if key is None:
+            return self._computed(asked)
+        ending = self._answers.get(key)
         if ending is not None:
-            self._endings.move_to_end(likeness)
+            self._answers.move_to_end(key)
             return ending
-        ending = self._endings[likeness] = self._ending(asked)
-        if len(self._endings) > KNOWN_PODS_MAX:
-            self._endings.popitem(last=False)
+        ending = self._answers[key] = self._computed(asked)
+        if len(self._answers) > CACHED_ANSWERS_MAX:
+            self._answers.popitem(last=False)
         return ending
 
-    def _ending(self, asked: PeerPodReview) -> _Ending:
+    def _computed(self, asked: PeerPodReview) -> _CachedAnswer:
         outcome = _outcome(asked.pod, self._settings)
         answer = encode_response_template(asked.api_version, outcome.decision)
-        return _Ending(answer, outcome.end, outcome.overwritten)
+        return _CachedAnswer(answer, outcome.end, outcome.overwritten)
 
 
-def _likeness(asked: PeerPodReview, review_bytes: int) -> bytes | None:
+def _cache_key(asked: PeerPodReview, review_bytes: int) -> bytes | None:
     """The cache key: all that decides about the response; None if it is too large to cache.
 
     Of the annotations that are not read, only two things matter: whether there are any, because
@@ -152,10 +152,10 @@ def _likeness(asked: PeerPodReview, review_bytes: int) -> bytes | None:
         has_others = len(read) < len(annotations)
         pod = {**pod, "metadata": {"annotations": read}}
     try:
-        likeness = msgspec.json.encode((asked.api_version, has_others, pod))
+        key = msgspec.json.encode((asked.api_version, has_others, pod))
     except (OverflowError, RecursionError):
         return None
-    return likeness if len(likeness) <= KNOWN_BYTES_MAX else None
+    return key if len(key) <= CACHE_KEY_BYTES_MAX else None
 
 
 # ------------------------------------------------------------------ one pod
