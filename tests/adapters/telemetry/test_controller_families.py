@@ -18,6 +18,7 @@ from bursar.adapters.telemetry.controller_families import (
 from bursar.adapters.telemetry.exposition import Family, exposition
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.quota_families import quota_families
+from bursar.adapters.telemetry.reconcile_families import reconcile_families
 from bursar.app.capacity.reconciler import CapacityCounters
 from bursar.app.capacity.usage import ExtendedUsage, usage_of
 from bursar.app.cluster.events.recorder import Drop
@@ -257,7 +258,8 @@ def test_names_follow_the_rules_of_prometheus():
 def test_the_documentation_lists_every_family_and_reason():
     page = METRICS_PAGE.read_text()
     kept = capacity_families(CapacityView(usage=ExtendedUsage(), counters=CapacityCounters()))
-    names = {family.name for family in (*every_family(), *quota_families(()), *kept)}
+    loops = reconcile_families({})
+    names = {family.name for family in (*every_family(), *quota_families(()), *kept, *loops)}
     listed = set(re.findall(r"`((?:bursar|process|kube)_[a-z_]+)`", page))
 
     assert listed - {"bursar_metrics_omitted_samples"} == names

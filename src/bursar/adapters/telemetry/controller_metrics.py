@@ -12,24 +12,40 @@ from bursar.adapters.telemetry.controller_families import (
 )
 from bursar.adapters.telemetry.exposition import Family, exposition
 from bursar.adapters.telemetry.process import process_families
+from bursar.adapters.telemetry.reconcile_families import reconcile_families
 from bursar.app.capacity.controller import CapacityController
+from bursar.app.cluster.events.recorder import Drop
+from bursar.app.cluster.reconcile import ReconcileCounters
 from bursar.app.controller.controller import Controller
 from bursar.app.controller.term import Term
 
 
 def controller_metrics(controller: Controller, limiter: Limited) -> bytes:
     """Metrics in Prometheus's text format."""
-    term, recorder = controller.term, controller.recorder
+    term = controller.term
+    recorders = (controller.recorder, controller.capacity_recorder)
     view = ControllerView(
         is_leader=controller.election.is_leader,
         informers=() if term is None else term.sources.informers(),
         limiter=limiter,
-        dropped_events=recorder.dropped,
-        waiting_events=recorder.waiting,
+        dropped_events={why: sum(each.dropped.get(why, 0) for each in recorders) for why in Drop},
+        waiting_events=sum(each.waiting for each in recorders),
         term=None if term is None else _term_view(term),
     )
+    loops = () if term is None else reconcile_families(_loops(term))
     kept = () if term is None or term.capacity is None else _capacity(term.capacity)
-    return exposition(chain(controller_families(view), kept, process_families()))
+    return exposition(chain(controller_families(view), loops, kept, process_families()))
+
+
+def _loops(term: Term) -> dict[str, ReconcileCounters]:
+    loops = {
+        "status": term.statuses.reconciler.counters,
+        "managed": term.managed.reconciler.counters,
+        "applied": term.applied.reconciler.counters,
+    }
+    if term.capacity is not None:
+        loops["capacity"] = term.capacity.reconciler.reconciler.counters
+    return loops
 
 
 def _capacity(capacity: CapacityController) -> Iterator[Family]:
