@@ -29,7 +29,7 @@ from bursar.core.model.pod import (
 )
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import GATE
-from support.builders.reviews import OneAnswerDesk
+from support.builders.reviews import OneAnswerReservations
 
 HOME = Installation("aaq")
 
@@ -150,20 +150,22 @@ REQUEST = ResizeRequest(
 
 
 async def test_growth_that_is_granted_is_allowed():
-    verdict = await judge_growth(REQUEST, OneAnswerDesk(Granted()), WhenUnreachable.DENY)
+    verdict = await judge_growth(REQUEST, OneAnswerReservations(Granted()), WhenUnreachable.DENY)
 
     assert (verdict.is_allowed, verdict.code, verdict.warnings) == (True, 202, ())
 
 
 async def test_growth_that_is_denied_is_refused_in_the_desks_words():
-    verdict = await judge_growth(REQUEST, OneAnswerDesk(Denied("full")), WhenUnreachable.ALLOW)
+    verdict = await judge_growth(
+        REQUEST, OneAnswerReservations(Denied("full")), WhenUnreachable.ALLOW
+    )
 
     assert (verdict.is_allowed, verdict.code, verdict.message) == (False, 403, "full")
 
 
 async def test_growth_nobody_can_judge_is_refused_for_now():
     verdict = await judge_growth(
-        REQUEST, OneAnswerDesk(Unreachable("nobody leads")), WhenUnreachable.DENY
+        REQUEST, OneAnswerReservations(Unreachable("nobody leads")), WhenUnreachable.DENY
     )
 
     assert (verdict.is_allowed, verdict.code) == (False, 503)
@@ -173,7 +175,7 @@ async def test_growth_nobody_can_judge_is_refused_for_now():
 
 async def test_growth_nobody_can_judge_passes_with_a_warning_where_that_was_chosen():
     verdict = await judge_growth(
-        REQUEST, OneAnswerDesk(Unreachable("nobody leads")), WhenUnreachable.ALLOW
+        REQUEST, OneAnswerReservations(Unreachable("nobody leads")), WhenUnreachable.ALLOW
     )
 
     assert (verdict.is_allowed, verdict.code) == (True, 202)
