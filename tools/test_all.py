@@ -13,8 +13,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-PYTEST = [sys.executable, "-m", "pytest", "-q"]
-COMPUTING = [sys.executable, "-m", "coverage", "run", "-m", "pytest", "-q"]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "--durations=20"]
+COMPUTING = [sys.executable, "-m", "coverage", "run", *PYTEST[1:]]
 PATIENT = ["tests/contracts", "tests/integration/test_quota_crashes.py"]
 """Those that wait longest: for faults to pass, for leases to run out."""
 HEARTBEAT_SECONDS = 60
