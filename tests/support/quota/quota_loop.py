@@ -44,8 +44,13 @@ class QuotaLoopScene:
         )
         self.informers = (self.sources.pods, self.sources.namespaces, *self.sources.quotas)
         self.lifter = GateLifter(
-            self.cluster, self.clock, random=random, may_write=lambda: True, write_seconds=10
+            self.cluster,
+            self.clock,
+            random=random,
+            may_write=lambda: self.may_write,
+            write_seconds=10,
         )
+        self.may_write = True
         self.waits = list[Wait]()
         self.loop = QuotaLoop(
             self.books,

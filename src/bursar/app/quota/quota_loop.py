@@ -18,7 +18,7 @@ from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import Clock, Key
 from bursar.app.cluster.time_limit import end
-from bursar.app.quota.lifting import GateLifter
+from bursar.app.quota.lifting import GateLifter, LiftResult
 from bursar.app.quota.sources import QuotaSources
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
@@ -190,7 +190,9 @@ class QuotaLoop:
             release = await self._releases.get()
             result = await self._lifter.lift(release.row)
             if result is None:
-                continue
+                # Usually the term is about to end. But leadership may only have been interrupted,
+                # by a pause of the process: then the books retry the release.
+                result = LiftResult(ReleaseOutcome.CHANGED)
             self.books.settle(release.row, result.outcome, result.detail)
             if result.outcome is ReleaseOutcome.LIFTED:
                 self._count(release)
