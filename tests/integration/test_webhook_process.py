@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import subprocess
-import sys
 import uuid
 
 import pytest
@@ -72,7 +71,7 @@ def test_a_port_in_use_is_said_in_one_line(control_plane, tmp_path):
     taken.program.wait_ready()
     arguments = [f"--bind={LOOPBACK}:{taken.port}", f"--tls-dir={tmp_path}"]
     ran = subprocess.run(
-        [sys.executable, "-c", COMMAND, *arguments, f"--kubeconfig={control_plane.kubeconfig}"],
+        [str(COMMAND), "webhook", *arguments, f"--kubeconfig={control_plane.kubeconfig}"],
         capture_output=True,
         text=True,
         check=False,
