@@ -23,6 +23,7 @@ test: $(STAMPS)/dev ## Everything CI runs: checks, coverage of core and wire, an
 	@if command -v go >/dev/null; then $(BIN)/python tools/assets.py oracle >/dev/null; fi
 	$(BIN)/coverage erase
 	$(BIN)/python tools/test_all.py
+	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
 check: $(STAMPS)/dev ## The quick subset: lint, types, imports, pure tests (no Go, no network)

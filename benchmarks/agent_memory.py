@@ -24,7 +24,7 @@ from support.devices.node_with_agent import (
     node_with_agent,
     secure_port,
 )
-from support.until import until_in_thread
+from support.until import until_blocking
 
 NODE = "node-0"
 PODS = 250
@@ -58,7 +58,7 @@ async def _measure(folder: Path, pods) -> list[Ratio]:
     async with node_with_agent(folder, pods, "--no-events") as node:
         await node.has(*_tenants(0))
         known = f"{len(IDS)} devices"
-        await until_in_thread(lambda: known in node.agent.health()["inventory"], "the inventory")
+        await until_blocking(lambda: known in node.agent.health()["inventory"], "the inventory")
         await _call(node, times=100, pace_ms=30)
         rows = [_row("the agent's memory, one client", node, LIMIT_MB)]
         for generation in range(GENERATIONS):

@@ -1,8 +1,8 @@
-"""`make test`: three parts of the tests side by side.
+"""`make test`: four parts of the tests side by side, each with its slowest tests at the end.
 
-One part computes; the other two mostly wait for a real control plane, each for one of its own.
-Side by side they take as long as the longest of them. The first is shown as it runs; the
-others are printed when they have ended.
+Two parts compute, and are measured for coverage. The other two mostly wait for a real control
+plane, each for one of its own. The first part is shown as it runs; each of the others is
+printed when it has ended.
 """
 
 import signal
@@ -13,52 +13,59 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-PYTEST = [sys.executable, "-m", "pytest", "-q", "--durations=20"]
-COMPUTING = [sys.executable, "-m", "coverage", "run", *PYTEST[1:]]
+PYTEST = ["-m", "pytest", "-q", "--durations=20", "--durations-min=1"]
+COVERAGE = ["-m", "coverage", "run", "--parallel-mode"]
+PURE = ["tests/core", "tests/wire", "tests/oracle", "tests/architecture"]
+"""About half of the computing."""
 PATIENT = ["tests/contracts", "tests/integration/test_quota_crashes.py"]
-"""Those that wait longest: for faults to pass, for leases to run out."""
+"""The tests that wait longest: for faults to pass, for Leases to expire."""
 HEARTBEAT_SECONDS = 60
-NOTHING_TO_RUN = 5
-"""How pytest ends where there is no Go toolchain to build a control plane with."""
+NO_TESTS = 5
+"""The exit code of pytest if there is no Go toolchain to build a control plane with."""
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory(prefix="bursar-integration-") as folder:
-        waiting = [
-            _Part(Path(folder, "patient.log"), PATIENT),
-            _Part(Path(folder, "others.log"), [f"--ignore={path}" for path in PATIENT]),
+    with tempfile.TemporaryDirectory(prefix="bursar-tests-") as folder:
+        logs = Path(folder)
+        parts = [
+            _Part(logs / "computing", *COVERAGE, *PYTEST, "-m", "not integration", *_all_but(PURE)),
+            _Part(logs / "patient", *PYTEST, "-m", "integration", *PATIENT),
+            _Part(logs / "cluster", *PYTEST, "-m", "integration", *_all_but(PATIENT)),
         ]
-        computing = subprocess.Popen([*COMPUTING, "-m", "not integration"])
+        pure = subprocess.Popen([sys.executable, *COVERAGE, *PYTEST, *PURE], start_new_session=True)
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: _end(computing, *(part.process for part in waiting)))
-        code = computing.wait()
-        print("\nwaiting for the parts that run against a real control plane ...", flush=True)
-        for part in waiting:
+            signal.signal(number, lambda *_: _end(pure, *(part.process for part in parts)))
+        code = pure.wait()
+        for part in parts:
             code = part.end() or code
     return code
 
 
 class _Part:
-    """Tests against a control plane, in a process of their own that writes to a file."""
+    """Some of the tests, in a process of their own that writes to a file."""
 
-    def __init__(self, log: Path, chosen: Sequence[str]) -> None:
+    def __init__(self, log: Path, *arguments: str) -> None:
         self._log = log
         with log.open("wb") as file:
             self.process = subprocess.Popen(
-                [*PYTEST, "-m", "integration", *chosen], stdout=file, stderr=subprocess.STDOUT
+                [sys.executable, *arguments],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
 
     def end(self) -> int:
         """Wait for it, and print all that it wrote."""
+        print(f"\n{self._log.name} tests:", flush=True)
         ended = threading.Event()
-        threading.Thread(target=self._tell, args=(ended,), daemon=True).start()
+        threading.Thread(target=self._report, args=(ended,), daemon=True).start()
         code = self.process.wait()
         ended.set()
         print(self._text(), flush=True)
-        return 0 if code == NOTHING_TO_RUN else code
+        return 0 if code == NO_TESTS else code
 
-    def _tell(self, ended: threading.Event) -> None:
-        """Say now and then how far the log has come: a long silence looks like a hang."""
+    def _report(self, ended: threading.Event) -> None:
+        """Print the last line of the log now and then: a long silence looks like a hang."""
         while not ended.wait(HEARTBEAT_SECONDS):
             lines = self._text().splitlines()
             print(lines[-1] if lines else "...", flush=True)
@@ -67,9 +74,14 @@ class _Part:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
 
+def _all_but(paths: Sequence[str]) -> list[str]:
+    return [f"--ignore={path}" for path in paths]
+
+
 def _end(*parts: subprocess.Popen[bytes]) -> None:
+    """Interrupt each once, and not as Ctrl-C does all at once: they tear their fixtures down."""
     for part in parts:
-        part.terminate()
+        part.send_signal(signal.SIGINT)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from support.cluster.access import PlainAccess, a_client, access_of
 from support.devices.kubelet_http import Asker
 from support.faults.embedded_cluster import Line, MemoryWorld
 from support.processes.kubectl import kubectl
-from support.until import until_in_thread
+from support.until import until
 
 SPACE = "devices"
 NODE = "n1"
@@ -368,9 +368,9 @@ async def test_a_real_api_server_tells_the_pods_of_a_node(control_plane):
                     await client.create(PODS, pod, namespace="default")
 
                 assert names(await pods.read()) == [mine]
-                await until_in_thread(lambda: names(pods.cached()) == [mine])
+                await until(lambda: names(pods.cached()) == [mine])
                 await client.delete(PODS, Key("default", mine), grace_seconds=0)
-                await until_in_thread(lambda: names(pods.cached()) == [])
+                await until(lambda: names(pods.cached()) == [])
                 assert await pods.read() == []
                 await client.delete(PODS, Key("default", other), grace_seconds=0)
         finally:
@@ -389,17 +389,17 @@ async def test_on_a_real_api_server_the_kind_comes_and_goes(control_plane):
     async with a_client(access_of(control_plane)) as client:
         inventory = WatchedInventory(client, node, clock=HurriedClock(), random=seeded())
         async with running(inventory):
-            await until_in_thread(lambda: inventory.is_absent)
+            await until(lambda: inventory.is_absent)
             await client.create(CRDS, DEFINITION)
             try:
-                await until_in_thread(lambda: not inventory.is_absent)
+                await until(lambda: not inventory.is_absent)
                 await client.create(DEVICES, devices(node, "GPU-1"))
                 await client.create(DEVICES, devices(f"{node}-other", "GPU-9"))
-                await until_in_thread(lambda: ids(inventory.current()) == ["GPU-1"])
+                await until(lambda: ids(inventory.current()) == ["GPU-1"])
             finally:
                 await client.delete(CRDS, definition)
-            await until_in_thread(lambda: inventory.current() is None)
-            await until_in_thread(lambda: inventory.is_absent)
+            await until(lambda: inventory.current() is None)
+            await until(lambda: inventory.is_absent)
 
 
 async def test_these_rights_are_all_that_the_api_server_asks_for(control_plane):
@@ -425,6 +425,6 @@ async def test_these_rights_are_all_that_the_api_server_asks_for(control_plane):
 
                 assert await pods.read() == pods.cached() == []
                 # Not `forbidden`: there is no such kind here.
-                await until_in_thread(lambda: inventory.is_absent)
+                await until(lambda: inventory.is_absent)
     finally:
         account.remove()

@@ -12,7 +12,7 @@ from bursar.app.cluster.ports import BusyError, ForbiddenError, UnavailableError
 from support.cluster.small_cluster import Line, SmallCluster, Travel
 from support.virtual_time import MachineClock, run
 
-SEEDS = 100
+SEEDS = 40
 MINUTE = 60
 
 

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 FIXED_SEED = 20_260_417
 FRESH_SEED = int(os.environ.get("BURSAR_SEED") or int.from_bytes(os.urandom(4), "big"))
 BATCHES = 10
-SEQUENCES = int(os.environ.get("BURSAR_SEQUENCES") or 2_400)
+SEQUENCES = int(os.environ.get("BURSAR_SEQUENCES") or 1_200)
 
 NAMES = ("a", "b", "c")
 DEMANDS = ("", "cpu=100m", "cpu=200m memory=64Mi", "cpu=500m memory=10Mi", "memory=200Mi", "cpu=1")

@@ -27,7 +27,7 @@ from bursar.entry.processes import ComposedProcesses
 from support.devices.agent import AgentProcess, pods_port
 from support.log_lines import messages
 from support.processes.command_line import run_bursar
-from support.until import until_in_thread
+from support.until import until_blocking
 
 LIST = "/v1.PodResourcesLister/List"
 
@@ -359,13 +359,13 @@ async def test_another_program_on_the_same_socket_makes_the_agent_unready_until_
             another.listen(100)
             beside.rename(process.socket)
             theirs = identity(process.socket)
-            await until_in_thread(lambda: process.health()["serving"] == told)
+            await until_blocking(lambda: process.health()["serving"] == told)
             ready, _ = await asyncio.to_thread(process.page, "/readyz")
             serving = process.metrics()["bursar_pod_resources_serving"]
             left = identity(process.socket)
             said = process.log()
             os.unlink(process.socket)  # noqa: PTH108 - as koordlet does when it ends
-        await until_in_thread(lambda: process.health()["serving"] == "OK")
+        await until_blocking(lambda: process.health()["serving"] == "OK")
         again = process.metrics()["bursar_pod_resources_serving"]
         code, _ = await call(process.socket)
 
@@ -382,7 +382,7 @@ async def test_an_agent_that_follows_another_takes_its_place_without_a_word(tmp_
         await asyncio.to_thread(old.program._process.wait, 20)
         before = old.log()
         with AgentProcess(tmp_path, *port.options) as new:
-            await until_in_thread(lambda: new.health()["serving"] == "OK")
+            await until_blocking(lambda: new.health()["serving"] == "OK")
 
     assert ADVICE not in before + new.log()
 

@@ -34,7 +34,7 @@ from support.devices.node_with_agent import (
     shared_gpu,
 )
 from support.devices.socket_clients import ALLOCATABLE, ALPHA_LIST, GET, LIST, podresources_client
-from support.until import until_in_thread as until
+from support.until import until, until_blocking
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -178,7 +178,9 @@ async def test_check_08_pods_that_fail_leave_the_last_good_answer(client, tmp_pa
             good = await client.multus(node.socket, "default", "vf")
             pods.port.fail(500)
             last_good = await client.multus(node.socket, "default", "vf")
-            await until(lambda: node.agent.page("/readyz")[0] == 503, "the pods are too old")
+            await until_blocking(
+                lambda: node.agent.page("/readyz")[0] == 503, "the pods are too old"
+            )
             refused = await client.multus(node.socket, "default", "vf")
 
     assert good.resources == last_good.resources == {RDMA: [A]}
@@ -461,7 +463,7 @@ async def test_check_27_who_leaves_ends_the_work_and_fifty_at_once_are_answered(
     await node.has(crowd, delay_ms=300)
     under_way = "bursar_pod_resources_requests_under_way"
     left = await client.list(node.socket, cancel_ms=50)
-    await until(lambda: node.agent.metrics()[under_way] == 0, "the call ended")
+    await until_blocking(lambda: node.agent.metrics()[under_way] == 0, "the call ended")
     before = await node.kubelet.lists_served()
     answers = await client.calls(node.socket, parallel=50)
     cost = await node.kubelet.lists_served() - before

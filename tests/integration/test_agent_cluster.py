@@ -23,7 +23,7 @@ from support.devices.kubelet_server import Pod, kubelet_server
 from support.devices.node_with_agent import inventory
 from support.devices.socket_clients import podresources_client
 from support.processes.kubectl import kubectl, try_kubectl
-from support.until import until_in_thread
+from support.until import until_blocking
 
 HOME = "aaq"
 NODE = "node-0"
@@ -116,12 +116,12 @@ async def test_as_installed_it_reads_pods_and_inventory_and_tells_of_what_is_wro
             inventory(node.plane, NODE, *DEVICES_OF_NODE),
             AgentProcess(tmp_path, *node.options(), kubelet_socket=kubelet.socket) as agent,
         ):
-            await until_in_thread(
+            await until_blocking(
                 lambda: "2 devices" in agent.health()["inventory"], "the inventory"
             )
             listed = await client.list(agent.socket)
             allocatable = await client.allocatable(agent.socket)
-            await until_in_thread(lambda: {"stray", "greedy"} <= set(node.events()), "events")
+            await until_blocking(lambda: {"stray", "greedy"} <= set(node.events()), "events")
             ready = await asyncio.to_thread(agent.page, "/readyz")
 
     (trainer,) = [pod for pod in listed.pods if pod["name"] == "trainer"]
@@ -149,7 +149,7 @@ async def test_as_installed_a_full_node_shows_all_its_devices(node, client, tmp_
             inventory(node.plane, NODE, *devices),
             AgentProcess(tmp_path, *options, kubelet_socket=kubelet.socket) as agent,
         ):
-            await until_in_thread(
+            await until_blocking(
                 lambda: "2500 devices" in agent.health()["inventory"], "the inventory"
             )
             answers = await client.calls(agent.socket, times=20, quiet=True)
@@ -178,7 +178,7 @@ async def test_pods_can_come_from_a_watch_and_a_new_one_is_not_missed(node, clie
         with AgentProcess(
             tmp_path, *options, "--pods-from=api", kubelet_socket=kubelet.socket
         ) as agent:
-            await until_in_thread(lambda: agent.page("/readyz")[0] == 200, "ready")
+            await until_blocking(lambda: agent.page("/readyz")[0] == 200, "ready")
             node.apply(pod)
             await kubelet.show(Pod("watched"))
             listed = await client.list(agent.socket)
@@ -230,5 +230,5 @@ def test_the_daemon_set_lands_on_every_node(node):
         asked = ("-n", HOME, "-o", "jsonpath={.status.desiredNumberScheduled}")
         return try_kubectl(node.plane, "get", "daemonset", "bursar-agent", *asked).out
 
-    asyncio.run(until_in_thread(lambda: desired() not in {"", "0"}, "scheduled"))
+    asyncio.run(until_blocking(lambda: desired() not in {"", "0"}, "scheduled"))
     assert desired() == "1"

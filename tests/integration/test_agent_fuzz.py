@@ -17,7 +17,7 @@ from support.faults.hostile_frames import (
     call_headers,
     frame,
 )
-from support.until import until_in_thread
+from support.until import until_blocking
 
 pytestmark = pytest.mark.integration
 
@@ -50,7 +50,7 @@ async def test_a_server_that_a_client_has_ended_is_back_at_once(tmp_path):
                 _, writer = await asyncio.open_unix_connection(str(node.socket))
                 writer.write(b"".join(pieces))
                 await writer.drain()
-                await until_in_thread(
+                await until_blocking(
                     lambda times=times: node.agent.log().count(AGAIN) == times, AGAIN
                 )
                 writer.close()
@@ -66,6 +66,6 @@ async def test_a_socket_that_somebody_removed_is_there_again(tmp_path):
         async with node_with_agent(tmp_path, pods) as node:
             await node.has(Tenant("calm", gpus("GPU-0")))
             node.socket.unlink()
-            await until_in_thread(lambda: AGAIN in node.agent.log(), AGAIN)
+            await until_blocking(lambda: AGAIN in node.agent.log(), AGAIN)
 
             assert await node.devices("calm") == {"main": {GPU: ["GPU-0"]}}

@@ -13,7 +13,7 @@ from support.devices.agent import ANNOTATION, AgentProcess
 from support.devices.hollow_kubelet import HollowKubelet, hollow_kubelet
 from support.devices.node_with_agent import GPU, RDMA, functions, gpus
 from support.devices.socket_clients import Answer, PodResourcesClient, podresources_client
-from support.until import until_in_thread
+from support.until import until, until_blocking
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -55,7 +55,7 @@ class Beside:
             answer = await self.client.list(self.agent.socket)
             return answer if answer.code == "OK" and set(answer.devices) == set(pods) else None
 
-        return await until_in_thread(listed, f"{pods} are listed")
+        return await until(listed, f"{pods} are listed")
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ async def test_while_kubelet_restarts_nobody_gets_a_wrong_answer(beside):
     for answer in answers:
         assert all(devices == right[pod] for pod, devices in answer.devices.items())
     assert beside.agent.program.pid == pid
-    await until_in_thread(lambda: beside.agent.page("/readyz")[0] == 200, "ready again")
+    await until_blocking(lambda: beside.agent.page("/readyz")[0] == 200, "ready again")
 
 
 async def test_a_manifest_that_changes_brings_the_new_device(beside):
@@ -126,7 +126,7 @@ async def test_a_manifest_that_changes_brings_the_new_device(beside):
         seen.extend([answer.devices[TRAINER]] if TRAINER in answer.devices else [])
         return seen[-1:] == [held_with(OTHER_VF)]
 
-    await until_in_thread(is_new, "the new device")
+    await until(is_new, "the new device")
 
     # Once it is there, the old one does not come back.
     order = [VF if each == held_with(VF) else OTHER_VF for each in seen]

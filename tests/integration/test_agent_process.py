@@ -16,7 +16,7 @@ from support.devices.kubelet_server import (
 )
 from support.devices.socket_clients import podresources_client
 from support.log_lines import messages
-from support.until import until_in_thread
+from support.until import until, until_blocking
 
 pytestmark = pytest.mark.integration
 
@@ -118,7 +118,7 @@ async def test_a_kubelet_that_comes_late_or_again_is_found(client, tmp_path):
     ):
         before = await client.list(agent.socket)
         async with kubelet_server(Pod("trainer"), socket=socket) as kubelet:
-            await until_in_thread(lambda: agent.page("/readyz")[0] == 200, "ready")
+            await until_blocking(lambda: agent.page("/readyz")[0] == 200, "ready")
             answers = [await client.list(agent.socket)]
             await kubelet.restart()
 
@@ -126,7 +126,7 @@ async def test_a_kubelet_that_comes_late_or_again_is_found(client, tmp_path):
                 answers.append(await client.list(agent.socket))
                 return answers[-1].code == "OK"
 
-            await until_in_thread(is_answered, "kubelet is found again")
+            await until(is_answered, "kubelet is found again")
 
     assert before.code == "UNAVAILABLE"
     assert {each.code for each in answers} <= {"OK", "UNAVAILABLE"}
@@ -143,17 +143,17 @@ async def test_weakness_3_pods_that_cannot_be_read_keep_nobody_from_starting(cli
             assert (await client.list(agent.socket)).devices["default/trainer"]["main"]
             port.fail()
             last_good = await client.list(agent.socket)
-            await until_in_thread(lambda: agent.page("/readyz")[0] == 503, "the pods are too old")
+            await until_blocking(lambda: agent.page("/readyz")[0] == 503, "the pods are too old")
             bare = await client.list(agent.socket)
-            await until_in_thread(
+            await until_blocking(
                 lambda: "cannot read the pods of this node" in messages(agent.log()), "a line"
             )
             found = await asyncio.to_thread(agent.metrics)
             parts = await asyncio.to_thread(agent.health)
             port.put(gpu_pod("trainer", "GPU-0"))
-            await until_in_thread(lambda: agent.page("/readyz")[0] == 200, "ready again")
+            await until_blocking(lambda: agent.page("/readyz")[0] == 200, "ready again")
             again = await client.list(agent.socket)
-            await until_in_thread(
+            await until_blocking(
                 lambda: "can read the pods of this node again" in messages(agent.log()),
                 "another line",
             )

@@ -15,7 +15,7 @@ from support.devices.kubelet_server import Pod, kubelet_server
 from support.devices.node_with_agent import GPU
 from support.devices.socket_clients import PodResourcesClient, podresources_client
 from support.log_lines import messages
-from support.until import until_in_thread
+from support.until import until, until_blocking
 
 pytestmark = pytest.mark.integration
 
@@ -104,15 +104,11 @@ async def test_pods_that_are_known_keep_their_devices_within_the_deadline_of_eve
                 found = await asyncio.to_thread(agent.metrics)
                 return found[FAILURES] >= 1 and found[AGED] >= 10
 
-            await until_in_thread(
-                is_noticed, "a read has failed, and clients were answered meanwhile"
-            )
+            await until(is_noticed, "a read has failed, and clients were answered meanwhile")
             found = await asyncio.to_thread(agent.metrics)
             parts = await asyncio.to_thread(agent.health)
             port.answer()
-            await until_in_thread(
-                lambda: "no answer" not in agent.health()["pods"], "pods are read"
-            )
+            await until_blocking(lambda: "no answer" not in agent.health()["pods"], "pods are read")
             recovered = await asyncio.to_thread(agent.metrics)
             log = agent.log()
 

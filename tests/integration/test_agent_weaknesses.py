@@ -35,7 +35,7 @@ from support.devices.node_with_agent import (
 )
 from support.devices.socket_clients import podresources_client
 from support.processes.kubectl import kubectl, try_kubectl
-from support.until import until_in_thread
+from support.until import until, until_blocking
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -82,7 +82,7 @@ async def node(control_plane, client, tmp_path_factory):
     ):
         async with node_with_agent(folder, pods, client=client) as running:
             known = f"{len(HARDWARE)} devices"
-            await until_in_thread(
+            await until_blocking(
                 lambda: known in running.agent.health()["inventory"], "the inventory"
             )
             yield running
@@ -106,7 +106,7 @@ async def events(plane: ControlPlane, pod: str) -> dict[str, str]:
                 found[each["reason"]] = each["note"]
         return bool(found)
 
-    await until_in_thread(look, f"an event on {pod}")
+    await until_blocking(look, f"an event on {pod}")
     return found
 
 
@@ -294,7 +294,7 @@ async def test_weakness_19_a_read_that_nobody_waits_for_ends_in_its_time(client,
             await asked.wait()
             await hung_up.wait()
             failures = "bursar_pod_source_failures_total"
-            await until_in_thread(lambda: agent.metrics()[failures] == 1, "a failure is counted")
+            await until_blocking(lambda: agent.metrics()[failures] == 1, "a failure is counted")
 
     assert left.code == "CANCELLED"
 
@@ -330,7 +330,7 @@ async def test_weakness_26_ready_is_who_can_answer(node):
     dead = await asyncio.to_thread(node.agent.page, "/readyz")
     alive = await asyncio.to_thread(node.agent.page, "/healthz")
     await node.kubelet.start()
-    await until_in_thread(lambda: node.agent.page("/readyz")[0] == 200, "kubelet is back")
+    await until_blocking(lambda: node.agent.page("/readyz")[0] == 200, "kubelet is back")
 
     assert (dead[0], alive[0]) == (503, 200)
     assert "\nkubelet: " in f"\n{dead[1]}"
@@ -376,7 +376,7 @@ async def test_a_pod_born_again_has_its_new_device_and_not_its_predecessors(clie
                     return told.resources == {RDMA: [OTHER_VF]}
 
                 assert before.resources == {RDMA: [VF]}
-                await until_in_thread(is_new, "the successor is found")
+                await until(is_new, "the successor is found")
 
 
 async def test_while_a_pod_leaves_and_its_successor_is_there_the_device_is_told_once(node, client):
@@ -429,7 +429,7 @@ async def test_a_watch_does_not_miss_a_pod_created_right_now_nor_one_born_again(
     options = (f"--node={name}", f"--kubeconfig={control_plane.kubeconfig}", "--pods-from=api")
     async with kubelet_server() as kubelet:
         with AgentProcess(tmp_path, *options, kubelet_socket=kubelet.socket) as agent:
-            await until_in_thread(lambda: agent.page("/readyz")[0] == 200, "ready")
+            await until_blocking(lambda: agent.page("/readyz")[0] == 200, "ready")
             given = {}
             for number, address in enumerate((VF, OTHER_VF, VF)):
                 await asyncio.to_thread(create, f"born-{number}", functions(address))

@@ -25,7 +25,7 @@ from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import MARK_ANNOTATION, VM_RESOURCE
 from controlplane import ControlPlane
 from support.cluster.access import NODES, a_client, access_of
-from support.until import until
+from support.until import until, until_blocking
 
 COMPONENT = "bursar.io/capacity"
 
@@ -106,19 +106,16 @@ class Stage:
         """Wait until the node has this capacity."""
         wanted = (amount, amount)
 
-        def is_offered() -> bool:
-            return self.offered() == wanted
-
-        what = f"the node offers {amount}"
-        await until(lambda: asyncio.to_thread(is_offered), lambda: f"{what}, not {self.offered()}")
+        await until_blocking(
+            lambda: self.offered() == wanted,
+            lambda: f"the node offers {amount}, not {self.offered()}",
+        )
 
     async def runs(self, phases: list[str]) -> None:
         """Wait until the pods have these phases."""
-
-        def is_so() -> bool:
-            return self.phases() == phases
-
-        await until(lambda: asyncio.to_thread(is_so), lambda: f"{phases}, not {self.phases()}")
+        await until_blocking(
+            lambda: self.phases() == phases, lambda: f"{phases}, not {self.phases()}"
+        )
 
     def marked(self) -> str | None:
         return self.read_node()["metadata"].get("annotations", {}).get(MARK_ANNOTATION)

@@ -19,7 +19,7 @@ from bursar.app.cluster.ports import Key
 from controlplane import LOOPBACK, ControlPlane
 from program import Program, free_port
 from support.cluster.access import a_client, access_of
-from support.until import until
+from support.until import until, until_blocking
 
 LONG = Timing(lease_seconds=600, deadline_seconds=300, retry_seconds=0.5)
 """Longer than these tests wait: no such Lease expires, so whoever follows found it released."""
@@ -57,7 +57,7 @@ async def until_renewed(plane: ControlPlane, lease: Key, times: int) -> None:
         seen.add(spec_of(plane, lease).get("renewTime"))
         return len(seen) > times
 
-    await until(lambda: asyncio.to_thread(is_renewed), f"{lease} is renewed {times} times")
+    await until_blocking(is_renewed, f"{lease} is renewed {times} times")
 
 
 @contextlib.asynccontextmanager

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -37,7 +37,7 @@ from support.quota.controller_processes import (
     own_cluster,
     printed,
 )
-from support.until import until_sync
+from support.until import until_blocking, until_sync
 
 PEERPODS = "confidential-containers-system"
 OTHER_CLASS = "kata-wh-test"
@@ -299,10 +299,6 @@ async def seen_offers(scene: Scene) -> AsyncIterator[set[str | None]]:
             await asyncio.wait((task,))
 
 
-async def eventually(is_so: Callable[[], bool], what: str) -> None:
-    await asyncio.to_thread(until_sync, is_so, what)
-
-
 def leader(scene: Scene, keepers: Controllers) -> Program | None:
     return keepers.leader(scene.call("GET", LEASE)["spec"].get("holderIdentity") or "")
 
@@ -313,14 +309,14 @@ async def test_e12_capacity_is_kept_while_its_keeper_is_restarted(scene, keepers
     old = leader(scene, keepers)
     (new,) = (each for each in keepers.replicas if each is not old)
     async with seen_offers(scene) as seen:
-        await eventually(lambda: bool(seen), "nodes are seen")
+        await until_blocking(lambda: bool(seen), "nodes are seen")
         # A program dies with the thread that started it, so it is started from this one.
         if not is_followed:
             await asyncio.to_thread(new.stop)
         await asyncio.to_thread(old.stop)
         if not is_followed:
             new.start()
-        await eventually(lambda: leader(scene, keepers) is new, "the new one leads")
+        await until_blocking(lambda: leader(scene, keepers) is new, "the new one leads")
         pod = await asyncio.to_thread(run, scene, SEED)
         old.start()
 
@@ -332,7 +328,7 @@ async def test_e12_capacity_is_kept_while_its_keeper_is_restarted(scene, keepers
     assert marks == [json.dumps({VM: LIMIT_DEFAULT})] * NODE_COUNT
     assert resources_of(pod) == [ONE_VM]
     await asyncio.to_thread(wipe, scene)
-    await eventually(lambda: is_offered(scene), "the new one keeps it")
+    await until_blocking(lambda: is_offered(scene), "the new one keeps it")
 
 
 def wipe(scene: Scene) -> None:

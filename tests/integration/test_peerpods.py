@@ -23,7 +23,7 @@ from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_pr
 from support.builders.reviews import posting, running
 from support.processes.kubectl import try_kubectl
 from support.processes.webhook import Webhook
-from support.until import until_sync
+from support.until import until_blocking, until_sync
 
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -340,15 +340,14 @@ async def another_webhook(
         webhook["reinvocationPolicy"] = "Never"
         await asyncio.to_thread(scene.apply, [document])
         try:
-            await asyncio.to_thread(
-                until_sync,
+            await until_blocking(
                 lambda: scene.create(SEED, query="?dryRun=All") is not None and bool(asked),
                 "the API server asks the other webhook",
             )
             yield asked
         finally:
             await asyncio.to_thread(scene.plane.request, "DELETE", f"{WEBHOOKS}/{name}")
-            await asyncio.to_thread(until_sync, lambda: _is_quiet(scene, asked), "it is forgotten")
+            await until_blocking(lambda: _is_quiet(scene, asked), "it is forgotten")
 
 
 def _is_quiet(scene: Scene, asked: list[dict[str, Any]]) -> bool:
@@ -427,9 +426,7 @@ async def test_w21_a_class_set_later_by_another_webhook_needs_all_pods_to_be_sen
     async with another_webhook(scene, tmp_path, set_class):
         without = await asyncio.to_thread(created)
         await asyncio.to_thread(scene.apply_webhook, "--all-pods")
-        await asyncio.to_thread(
-            until_sync, lambda: resources_of(created()) == [ONE_VM], "all pods are sent"
-        )
+        await until_blocking(lambda: resources_of(created()) == [ONE_VM], "all pods are sent")
         await asyncio.to_thread(scene.apply_webhook)
 
     assert without["spec"]["runtimeClassName"] == "kata-remote"

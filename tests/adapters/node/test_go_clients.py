@@ -24,7 +24,7 @@ from support.devices.kubelet_server import (
 from support.devices.pod_resources_proxy import SOURCES, MadeUpInventory, MadeUpPods, Told, gpu_pod
 from support.devices.scripted_kubelet import serving
 from support.devices.socket_clients import ALLOCATABLE, ALPHA_LIST, GET, LIST, podresources_client
-from support.until import until_in_thread
+from support.until import until
 
 pytestmark = pytest.mark.integration
 
@@ -150,7 +150,7 @@ async def test_kubelet_that_restarts_is_found_again(tmp_path):
         await scene.kubelet.kill()
         during = await scene.client.list(scene.socket)
         await scene.kubelet.start()
-        after = await until_in_thread(scene.listed_again, "kubelet is found again")
+        after = await until(scene.listed_again, "kubelet is found again")
 
     assert during.code == "UNAVAILABLE"
     assert before.devices == after.devices == {"team/a": {"main": {GPU: ["GPU-1"]}}}
@@ -162,7 +162,7 @@ async def test_kubelet_that_hangs_costs_clients_their_own_deadline(tmp_path):
         scene.kubelet.pause()
         late = await scene.client.list(scene.socket, timeout_ms=300)
         gone = await scene.client.list(scene.socket, cancel_ms=100)
-        await until_in_thread(lambda: scene.counts.under_way == 0)
+        await until(lambda: scene.counts.under_way == 0)
         scene.kubelet.resume()
         back = await scene.client.list(scene.socket)
 

@@ -9,7 +9,7 @@ import pytest
 from bursar.adapters.node.kubelet_socket import KubeletLimits, KubeletSocket
 from bursar.app.devices.ports import CallError, Version
 from support.devices.scripted_kubelet import Echo, serving
-from support.until import until_in_thread
+from support.until import until
 
 
 async def failure(call):
@@ -76,7 +76,7 @@ async def test_kubelet_may_come_later_and_go_and_come_again(tmp_path):
         for _ in range(3):
             await failure(kubelet.list(Version.V1, b"", None))
             async with serving(Echo(), path):
-                await until_in_thread(lambda: is_answered(kubelet), "an answer")
+                await until(lambda: is_answered(kubelet), "an answer")
 
 
 async def test_deadline_is_passed_on_and_kept(tmp_path):
@@ -87,7 +87,7 @@ async def test_deadline_is_passed_on_and_kept(tmp_path):
         while not echo.within_s:
             # A busy machine takes longer than that to pass a call on.
             late.append(await failure(kubelet.list(Version.V1, b"", len(late))))
-        await until_in_thread(lambda: echo.left == len(echo.within_s))
+        await until(lambda: echo.left == len(echo.within_s))
 
     assert {each.code for each in late} == {4}
     assert echo.within_s[0] is not None
@@ -112,7 +112,7 @@ async def test_caller_that_leaves_ends_the_call_at_kubelet(tmp_path):
         await echo.under_way.wait()
         caller.cancel()
         await asyncio.gather(caller, return_exceptions=True)
-        await until_in_thread(lambda: echo.left == 1)
+        await until(lambda: echo.left == 1)
 
     assert caller.cancelled()
 

@@ -13,7 +13,7 @@ from bursar.adapters.node.socket_file import SocketFileError, SocketPlace
 from bursar.app.devices.counters import CallCounts, Method
 from bursar.app.devices.ports import CallError, Version
 from support.devices.scripted_kubelet import Echo, serving
-from support.until import until_in_thread
+from support.until import until
 
 
 async def ask(path, method, request=b""):
@@ -70,7 +70,7 @@ async def test_every_call_is_counted_by_version_method_and_code(tmp_path):
         await echo.under_way.wait()
         caller.cancel()
         await asyncio.gather(caller, return_exceptions=True)
-        await until_in_thread(lambda: counts.under_way == 0)
+        await until(lambda: counts.under_way == 0)
 
     assert counts.ended == {
         (Version.V1, Method.LIST, 0): 2,
@@ -122,7 +122,7 @@ async def test_end_answers_what_was_asked_and_leaves_the_file(tmp_path):
             asked = asyncio.create_task(kubelet.list(Version.V1, b"", None))
             await echo.under_way.wait()
             ending = asyncio.create_task(server.stop())
-            await until_in_thread(lambda: is_refused(path), "no more calls are accepted")
+            await until(lambda: is_refused(path), "no more calls are accepted")
             echo.hold.set()
             await ending
             answer = await asked
@@ -179,7 +179,7 @@ async def test_more_calls_at_once_than_allowed_are_refused(tmp_path):
     limits = ServingLimits(calls_max=2, finish_s=0.05)
     async with serving(echo, path, limits=limits), KubeletSocket(str(path)) as kubelet:
         held = [asyncio.create_task(kubelet.get(b"", None)) for _ in range(2)]
-        await until_in_thread(lambda: len(echo.within_s) == 2)
+        await until(lambda: len(echo.within_s) == 2)
         with pytest.raises(CallError) as refused:
             await kubelet.get(b"", None)
         echo.hold.set()

@@ -21,7 +21,7 @@ from bursar.adapters.node.socket_keeper import (
 from bursar.app.devices.counters import CallCounts
 from bursar.app.devices.ports import Version
 from support.devices.scripted_kubelet import Echo
-from support.until import until_in_thread
+from support.until import until
 
 ENDED = "the server has ended by itself; answering again"
 
@@ -53,7 +53,7 @@ class CountingClock:
 async def more_looks(keeper):
     clock = keeper._clock
     enough = clock.sleeps + 5
-    await until_in_thread(lambda: clock.sleeps >= enough)
+    await until(lambda: clock.sleeps >= enough)
 
 
 @asynccontextmanager
@@ -85,9 +85,9 @@ async def answer(path):
 async def test_socket_that_another_puts_over_ours_is_noticed_said_once_and_left_alone(tmp_path):
     path, said = tmp_path / "kubelet.sock", []
     async with kept(path, said) as keeper:
-        await until_in_thread(is_found(keeper, SocketOwner.AGENT))
+        await until(is_found(keeper, SocketOwner.AGENT))
         with another_on(path) as theirs:
-            await until_in_thread(is_found(keeper, SocketOwner.ANOTHER))
+            await until(is_found(keeper, SocketOwner.ANOTHER))
             await more_looks(keeper)
             left = identity(path)
 
@@ -99,7 +99,7 @@ async def test_where_another_answers_already_nothing_is_replaced(tmp_path):
     path, said = tmp_path / "kubelet.sock", []
     with another_on(path) as theirs:
         async with kept(path, said) as keeper:
-            await until_in_thread(is_found(keeper, SocketOwner.ANOTHER))
+            await until(is_found(keeper, SocketOwner.ANOTHER))
             await more_looks(keeper)
             left = identity(path)
 
@@ -111,12 +111,12 @@ async def test_where_another_answers_already_nothing_is_replaced(tmp_path):
 async def test_once_the_other_is_gone_we_answer_again(tmp_path, is_tidy):
     path, said = tmp_path / "kubelet.sock", []
     async with kept(path, said) as keeper:
-        await until_in_thread(is_found(keeper, SocketOwner.AGENT))
+        await until(is_found(keeper, SocketOwner.AGENT))
         with another_on(path):
-            await until_in_thread(is_found(keeper, SocketOwner.ANOTHER))
+            await until(is_found(keeper, SocketOwner.ANOTHER))
             if is_tidy:
                 path.unlink()
-        await until_in_thread(is_found(keeper, SocketOwner.AGENT))
+        await until(is_found(keeper, SocketOwner.AGENT))
         answered = await answer(path)
 
     assert answered == b"v1 List:"
@@ -127,7 +127,7 @@ async def test_it_is_said_again_for_as_long_as_it_is_so(tmp_path):
     path, said = tmp_path / "kubelet.sock", []
     with another_on(path):
         async with kept(path, said, remind_s=0):
-            await until_in_thread(lambda: len(said) >= 3)
+            await until(lambda: len(said) >= 3)
 
     assert set(said) == {f"{path}: {ADVICE}"}
 
@@ -135,9 +135,9 @@ async def test_it_is_said_again_for_as_long_as_it_is_so(tmp_path):
 async def test_removed_socket_is_made_again(tmp_path):
     path, said = tmp_path / "kubelet.sock", []
     async with kept(path, said) as keeper:
-        await until_in_thread(is_found(keeper, SocketOwner.AGENT))
+        await until(is_found(keeper, SocketOwner.AGENT))
         path.unlink()
-        await until_in_thread(lambda: len(said) == 2)
+        await until(lambda: len(said) == 2)
         answered = await answer(path)
 
     assert answered == b"v1 List:"
@@ -148,7 +148,7 @@ async def test_agent_that_follows_another_finds_a_socket_that_nobody_answers_on(
     path, said = tmp_path / "kubelet.sock", []
     for _ in range(3):
         async with kept(path, said) as keeper:
-            await until_in_thread(is_found(keeper, SocketOwner.AGENT))
+            await until(is_found(keeper, SocketOwner.AGENT))
             await more_looks(keeper)
 
     assert said == [f"answering on {path}"] * 3

@@ -345,16 +345,16 @@ async def test_nodes_report_themselves_alive():
         assert not (await world.status(NODES, "stranger")).get("conditions")
 
 
-async def test_a_thousand_pods_find_their_place_on_fifty_nodes():
+async def test_hundreds_of_pods_find_their_place_on_fifty_nodes():
     async with embedded_world(pace=Pace(heartbeat=300)) as world:
         await world.create(NODES, *(node(f"n{number:02}", cpu="20") for number in range(50)))
         await world.create(
-            DEPLOYMENTS, workload(DEPLOYMENTS, "web", {"replicas": 1000}, containers=CPU)
+            DEPLOYMENTS, workload(DEPLOYMENTS, "web", {"replicas": 300}, containers=CPU)
         )
         await world.pause(10)
 
-        assert await world.phases() == ["Running"] * 1000
-        assert Counter(await placed(world)) == {f"n{number:02}": 20 for number in range(50)}
+        assert await world.phases() == ["Running"] * 300
+        assert Counter(await placed(world)) == {f"n{number:02}": 6 for number in range(50)}
 
 
 async def history(seed: int) -> list[tuple[str, ...]]:
