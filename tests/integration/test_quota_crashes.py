@@ -5,6 +5,7 @@ import os
 import signal
 import uuid
 from datetime import UTC, datetime
+from functools import partial
 from random import Random
 
 import pytest
@@ -206,16 +207,21 @@ async def test_a_leader_that_was_stopped_for_longer_than_its_term_finishes_nothi
             lane.limit += count
             await people.limit(quota, pods=str(lane.limit))
 
+        excesses = 0
         with Controllers(control_plane, tmp_path, *SHORT_TERMS, replicas=2) as controllers:
             for _ in range(STOPS):
                 await make_room(1)
                 await until(lambda: turnstile.released == lane.limit, "somebody leads")
                 leader = await controllers.living_leader(people)
+                holder = await people.holder()
                 await make_room(room)
                 await asyncio.sleep(random.uniform(0, STOP_WITHIN_S))
                 leader.pause()
                 await people.pods(quota.namespace, room, priorityClassName="high")
-                await until(lambda: turnstile.released == lane.limit, "its successor leads")
+                await until(
+                    partial(has_another_holder, people, holder), "its successor has the Lease"
+                )
+                await until(lambda: turnstile.released >= lane.limit, "its successor leads")
                 terms = said(leader, "leading as")
                 leader.resume()
                 await until(
@@ -224,8 +230,17 @@ async def test_a_leader_that_was_stopped_for_longer_than_its_term_finishes_nothi
                 )
                 await people.settle()
 
-                assert turnstile.released == lane.limit
-        assert turnstile.excesses == []
+                # One write may have been between its last look at the clock and the system call,
+                # which no Lease can prevent: docs/explanation/leader-election.md.
+                excess = turnstile.released - lane.limit
+                assert excess in {0, 1}
+                excesses += excess
+                await make_room(excess)
+        assert len(turnstile.excesses) == excesses
+
+
+async def has_another_holder(people: Administrator, holder: str) -> bool:
+    return await people.holder() not in {holder, ""}
 
 
 def said(controller: Program, text: str) -> int:
