@@ -25,6 +25,10 @@ NO_TESTS = 5
 
 
 def main() -> int:
+    processes: list[subprocess.Popen[bytes]] = []
+    # Before the parts are started: they would inherit it if SIGINT were ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: _end(processes))
     with tempfile.TemporaryDirectory(prefix="bursar-tests-") as folder:
         logs = Path(folder)
         parts = [
@@ -33,8 +37,7 @@ def main() -> int:
             _Part(logs / "cluster", *PYTEST, "-m", "integration", *_all_but(PATIENT)),
         ]
         pure = subprocess.Popen([sys.executable, *COVERAGE, *PYTEST, *PURE], start_new_session=True)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: _end(pure, *(part.process for part in parts)))
+        processes += [pure, *(part.process for part in parts)]
         code = pure.wait()
         for part in parts:
             code = part.end() or code
@@ -78,10 +81,10 @@ def _all_but(paths: Sequence[str]) -> list[str]:
     return [f"--ignore={path}" for path in paths]
 
 
-def _end(*parts: subprocess.Popen[bytes]) -> None:
-    """Interrupt each once, and not as Ctrl-C does all at once: they tear their fixtures down."""
-    for part in parts:
-        part.send_signal(signal.SIGINT)
+def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    """Interrupt each process once: it tears its fixtures down, which a second one would stop."""
+    while processes:
+        processes.pop().send_signal(signal.SIGINT)
 
 
 if __name__ == "__main__":
