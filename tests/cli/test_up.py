@@ -53,8 +53,7 @@ def test_the_example_cluster_comes_to_life_and_stops_by_itself(example):
     assert all(node["ready"] for node in state["nodes"])
     assert state["pods"]["running"] >= 10
     reasons = {pod["name"]: pod["reason"] for pod in state["waiting"]}
-    gates = "[example.com/approval ApplicationAwareQuotaGate]"
-    assert reasons["held-back"] == f"waiting for scheduling gates: {gates}"
+    assert reasons["held-back"] == "other scheduling gates come first: example.com/approval"
     assert "2 Insufficient cpu" in reasons["yearly-report"]
 
 
