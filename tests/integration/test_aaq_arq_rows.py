@@ -182,6 +182,8 @@ def fill_up(system, place, plural):
     """Up to a limit of one more than there are by themselves, and back."""
     existing = len(system.request("GET", place.path(plural))[1]["items"])
     place.quota({plural: str(existing + 1)})
+    # Kubernetes counts an object when it is created only if the quota is in force by then.
+    place.wait_used(f"{plural}={existing}")
 
     place.create(plural, "one-more")
     place.wait_used(f"{plural}={existing + 1}")
