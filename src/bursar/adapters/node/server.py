@@ -112,7 +112,7 @@ class PodResourcesServer:
                 code = error.code
                 await context.abort(_CODES.get(code, grpc.StatusCode.UNKNOWN), error.text)
             except asyncio.CancelledError:
-                code = _cancelled_code(within_s, context.time_remaining())
+                code = cancelled_code(within_s, context.time_remaining())
                 raise
             finally:
                 self._counts.under_way -= 1
@@ -132,7 +132,7 @@ class _Router(grpc.GenericRpcHandler):
         return self._handlers.get(name) or _refusal(name)
 
 
-def _cancelled_code(within_s: float | None, left_s: float | None) -> int:
+def cancelled_code(within_s: float | None, left_s: float | None) -> int:
     """The gRPC code of a call that was cancelled.
 
     A client cancels the call at its deadline, often before the server notices the deadline. gRPC
