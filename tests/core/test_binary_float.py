@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.core.model.binary_float import binary64, percent, sqrt64, truncated_int64
+from bursar.core.model.binary_float import binary64, percent, truncated_int64
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 RATIOS = st.builds(Fraction, INT64, st.integers(1, 2**63 - 1))
@@ -31,18 +31,6 @@ def test_rounded_sums_and_products_are_those_of_the_machine(a: Fraction, b: Frac
 @given(INT64, INT64.filter(bool))
 def test_rounded_quotients_are_those_of_the_machine(a: int, b: int):
     assert binary64(Fraction(binary64(a), binary64(b))) == Fraction(float(a) / float(b))
-
-
-@given(st.floats(0, allow_infinity=False) | RATIOS.map(lambda r: float(abs(r))))
-def test_the_square_root_is_that_of_the_machine(x: float):
-    assert sqrt64(Fraction(x)) == Fraction(math.sqrt(x))
-
-
-def test_the_square_root_of_a_fraction_no_float_holds_is_rounded_once():
-    root = sqrt64(Fraction(1, 3))
-    below, above = (Fraction(math.nextafter(float(root), towards)) for towards in (0.0, 1.0))
-    assert ((below + root) * Fraction(1, 2)) ** 2 < Fraction(1, 3)
-    assert Fraction(1, 3) < ((above + root) * Fraction(1, 2)) ** 2
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from bursar.core.model.cgroup.pod import (
-    CgroupOptions,
     CgroupValues,
     ContainerCgroup,
     ContainerKind,
@@ -23,7 +22,6 @@ MI = 1 << 20
 GI = 1 << 30
 SMALL = "cpu=100m memory=100Mi"
 LARGE = "cpu=200m memory=200Mi"
-NO_HUGEPAGES = CgroupOptions(page_sizes=())
 
 
 def numbers(values: CgroupValues) -> tuple[int | None, ...]:
@@ -94,18 +92,6 @@ def test_the_cgroup_of_a_pod(pod: Pod, expected: tuple[int | None, ...]):
     assert numbers(pod_values(with_defaults(pod))) == expected
 
 
-def test_without_cfs_quota_a_pods_quota_is_explicitly_unlimited():
-    values = pod_values(a_pod(main(SMALL, LARGE)), CgroupOptions(cpu_cfs_quota=False))
-    assert numbers(values) == (102, -1, 100_000, 200 * MI)
-    assert values.v1_files()["cpu.cfs_quota_us"] == "-1"
-    assert values.v2_files()["cpu.max"] == "max 100000"
-
-
-def test_the_period_scales_the_quota():
-    values = pod_values(a_pod(main(SMALL, LARGE)), CgroupOptions(period_us=5000))
-    assert numbers(values) == (102, 1000, 5000, 200 * MI)
-
-
 def test_a_pod_may_use_the_hugepages_it_requests_and_no_others():
     amounts = SMALL + " hugepages-2Mi=4Mi hugepages-512Mi=512Mi"
     values = pod_values(a_pod(main(amounts, amounts)))
@@ -113,8 +99,8 @@ def test_a_pod_may_use_the_hugepages_it_requests_and_no_others():
 
 
 def test_a_page_size_between_the_units_is_not_written():
-    values = pod_values(a_pod(main("hugepages-3069Mi=1 cpu=1")), NO_HUGEPAGES)
-    assert values.hugetlb == {}
+    values = pod_values(a_pod(main("hugepages-3069Mi=1 cpu=1")))
+    assert values.hugetlb == {"2MB": 0, "1GB": 0}
 
 
 # ------------------------------------------------------------------ containers
@@ -141,13 +127,6 @@ def test_a_container_without_limits_gets_those_of_the_pod():
     assert numbers(container_values(pod, pod.containers[1])) == (102, 10_000, 100_000, 100 * MI)
 
 
-def test_without_cfs_quota_a_container_has_neither_quota_nor_period():
-    pod = a_pod(main(SMALL, LARGE))
-    values = container_values(pod, pod.containers[0], CgroupOptions(cpu_cfs_quota=False))
-    assert numbers(values) == (102, None, None, 200 * MI)
-    assert values.v2_files()["cpu.max"] == "max 100000"
-
-
 def test_a_containers_hugepages_override_the_pods_and_are_cut_to_the_nodes_sizes():
     own = "hugepages-1Gi=1Gi hugepages-64Ki=64Ki hugepages-xyz=1"
     pod = a_pod(main("", own), resources=resources("", "hugepages-2Mi=4Mi hugepages-1Gi=2Gi"))
@@ -161,7 +140,7 @@ def test_containers_are_listed_in_the_order_they_start():
         a_pod(main("cpu=1"), init("cpu=1"), sidecar("memory=1Gi")),
         ephemeral_containers=(debugger,),
     )
-    cgroup = pod_cgroup(pod, CgroupOptions(memory_capacity=4 * GI))
+    cgroup = pod_cgroup(pod, 4 * GI)
     assert [(c.name, c.kind, c.oom_score_adj) for c in cgroup.containers] == [
         ("i0", ContainerKind.INIT, 999),
         ("i1", ContainerKind.SIDECAR, 750),
@@ -177,38 +156,12 @@ def test_old_and_new_runtimes_weigh_a_container_differently_and_the_kubelet_stay
     assert only(cgroup).older_cpu_weight == 39
 
 
-# ------------------------------------------------------------------ swap
-
-NODE = CgroupOptions(memory_capacity=8 * GI, swap_capacity=4 * GI)
-
-SWAP = {
-    "its share": (a_pod(main("memory=1Gi", "memory=2Gi")), GI >> 1),
-    "its share without a limit": (a_pod(main("memory=1Gi")), GI >> 1),
-    "none if request and limit are equal": (a_pod(main("memory=1Gi", "memory=1Gi")), 0),
-    "none without memory": (a_pod(main("cpu=1")), 0),
-    "none if guaranteed": (a_pod(main(SMALL, SMALL)), 0),
-    "none if BestEffort": (a_pod(main("", "memory=1Gi"), reported_qos="BestEffort"), 0),
-    "none if critical": (a_pod(main("memory=1Gi"), priority=2_000_000_000), 0),
-}
-
-
-@pytest.mark.parametrize(("pod", "swap"), SWAP.values(), ids=SWAP)
-def test_swap_of_a_container(pod: Pod, swap: int):
-    assert only(pod_cgroup(pod, NODE)).swap_max == swap
-    assert only(pod_cgroup(pod)).swap_max == 0
-
-
-def test_a_node_of_unknown_size_shares_out_no_swap():
-    options = CgroupOptions(swap_capacity=4 * GI)
-    assert only(pod_cgroup(a_pod(main("memory=1Gi")), options)).swap_max == 0
-
-
 # ------------------------------------------------------------------ files
 
 
 def test_the_files_of_a_limited_container():
     pod = a_pod(main("cpu=500m memory=64Mi", "cpu=1500m memory=128Mi"))
-    container = only(pod_cgroup(pod, CgroupOptions(page_sizes=(2 * MI,))))
+    container = only(pod_cgroup(pod))
     assert container.v1_files() == {
         "cpu.shares": "512",
         "cpu.cfs_quota_us": "150000",
@@ -216,6 +169,7 @@ def test_the_files_of_a_limited_container():
         "memory.limit_in_bytes": "134217728",
         "memory.memsw.limit_in_bytes": "134217728",
         "hugetlb.2MB.limit_in_bytes": "0",
+        "hugetlb.1GB.limit_in_bytes": "0",
     }
     assert container.v2_files() == {
         "cpu.weight": "59",
@@ -224,25 +178,28 @@ def test_the_files_of_a_limited_container():
         "memory.swap.max": "0",
         "memory.oom.group": "1",
         "hugetlb.2MB.max": "0",
+        "hugetlb.1GB.max": "0",
     }
 
 
 def test_the_files_of_an_unlimited_pod_and_container():
-    options = replace(NO_HUGEPAGES, single_process_oom_kill=True)
-    cgroup = pod_cgroup(a_pod(main()), options)
+    cgroup = pod_cgroup(a_pod(main()))
     assert cgroup.values.v1_files() == {
         "cpu.shares": "2",
         "cpu.cfs_quota_us": None,
         "cpu.cfs_period_us": None,
         "memory.limit_in_bytes": None,
+        "hugetlb.2MB.limit_in_bytes": "0",
+        "hugetlb.1GB.limit_in_bytes": "0",
     }
     assert cgroup.values.v2_files() == {
         "cpu.weight": "1",
         "cpu.max": "max 100000",
         "memory.max": "max",
+        "hugetlb.2MB.max": "0",
+        "hugetlb.1GB.max": "0",
     }
     assert only(cgroup).v1_files()["memory.memsw.limit_in_bytes"] is None
-    assert only(cgroup).v2_files()["memory.oom.group"] is None
 
 
 # ------------------------------------------------------------------ names

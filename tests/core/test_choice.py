@@ -4,7 +4,6 @@ from bursar.core.model.node import Node, Taint
 from bursar.core.model.pod import NodeRequirement, NodeTerm
 from bursar.core.placement.choice import choose, objection, scores_of
 from bursar.core.placement.filters import NOT_AMONG_NAMED, UNTOLERATED_TAINT
-from bursar.core.placement.fit import FitRules
 from bursar.core.placement.node_books import NodeBooks
 from support.builders.pods import a_pod, main, parsed
 
@@ -84,12 +83,9 @@ def test_where_eviction_would_make_room_the_message_stops_at_the_reasons():
 
 
 def test_devices_make_the_scheduler_silent_about_preemption():
-    rules = FitRules(device_resources=frozenset({"example.com/gpu"}))
-    pod = a_pod(main("example.com/gpu=1 cpu=9"))
+    pod = a_pod(main("cpu=9"), claim_names=("gpu",))
 
-    assert choose(pod, [books("a")], rules).message == (
-        "0/1 nodes are available: 1 Insufficient cpu."
-    )
+    assert choose(pod, [books("a")]).message == "0/1 nodes are available: 1 Insufficient cpu."
 
 
 def test_an_affinity_that_names_nodes_leaves_the_others_out():

@@ -233,14 +233,6 @@ def test_pod_level_resources_can_be_skipped():
     assert texts(pod_limits(pod, options)) == {"cpu": "1"}
 
 
-def test_containers_can_be_skipped_in_requests_but_not_in_limits():
-    pod = a_pod(main("cpu=1 pods=1", "cpu=2"), resources=resources("cpu=3"), overhead="memory=1Mi")
-    options = DemandOptions(skip_containers=True)
-
-    assert texts(pod_requests(pod, options)) == listed("cpu=3 memory=1Mi")
-    assert texts(pod_limits(pod, options)) == {"cpu": "2"}
-
-
 def test_missing_requests_are_assumed_per_container_and_explicit_zeros_kept():
     options = DemandOptions(non_missing=parsed("cpu=100m memory=200Mi"))
     pod = a_pod(main(), main("cpu=0 memory=1Gi"), main("cpu=1"), init("cpu=5"))

@@ -9,16 +9,14 @@ from hypothesis import strategies as st
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.placement.fit import (
-    FitRules,
-    FitStatus,
     Shortfall,
-    fit_status,
     free,
     incoming_request,
     kubelet_refusal,
     shortfalls,
     shortfalls_of,
 )
+from bursar.core.placement.message import rejection_of
 from bursar.core.placement.node_books import NodeBooks, pod_key
 from bursar.core.placement.vector import EMPTY, Vector, vector_of
 from support.builders.pods import a_pod, init, main, parsed, resources, texts
@@ -122,7 +120,7 @@ def test_a_node_lacks_something_that_eviction_might_free(used, pod, expected):
 
     found = [(lack.reason, lack.requested, lack.used, lack.allocatable) for lack in lacks]
     assert found == expected
-    assert fit_status(lacks) is FitStatus.UNSCHEDULABLE
+    assert all(lack.eviction_may_help for lack in lacks)
 
 
 HOPELESS = {
@@ -144,19 +142,14 @@ def test_eviction_cannot_help_where_the_whole_node_is_too_small(used, pod, reque
     lacks = shortfalls(pod, books(used))
 
     assert [(lack.requested, lack.allocatable) for lack in lacks] == [(requested, allocatable)]
-    assert fit_status(lacks) is FitStatus.UNRESOLVABLE
+    assert not lacks[0].eviction_may_help
 
 
 def test_one_hopeless_resource_makes_the_node_hopeless():
     lacks = shortfalls(a_pod(main("cpu=1m memory=21")), books("cpu=10m"))
 
     assert [lack.eviction_may_help for lack in lacks] == [True, False]
-    assert fit_status(lacks) is FitStatus.UNRESOLVABLE
-
-
-def test_a_node_that_fits_has_success_for_status():
-    assert fit_status(()) is FitStatus.FITS
-    assert FitStatus.FITS.value == "Success"
+    assert not rejection_of(books(), lacks).eviction_may_help
 
 
 def test_lacks_come_in_upstreams_order_and_scalars_by_name():
@@ -200,40 +193,6 @@ def test_one_request_can_be_held_against_many_nodes():
         False,
         True,
     ]
-
-
-IGNORING = {
-    "by name": (FitRules(ignored_resources=frozenset({"example.com/bbb"})), []),
-    "by group": (FitRules(ignored_groups=frozenset({"example.com"})), []),
-    "another name": (FitRules(ignored_resources=frozenset({"example.com/b"})), ["example.com/bbb"]),
-    "another group": (FitRules(ignored_groups=frozenset({"com"})), ["example.com/bbb"]),
-}
-
-
-@pytest.mark.parametrize(("rules", "expected"), IGNORING.values(), ids=IGNORING)
-def test_extended_resources_can_be_ignored(rules, expected):
-    lacks = shortfalls(a_pod(main("example.com/bbb=1")), books(), rules)
-
-    assert [lack.resource for lack in lacks] == expected
-
-
-def test_what_is_not_extended_cannot_be_ignored():
-    everything = frozenset({"cpu", "hugepages-2Mi", "kubernetes.io/something"})
-    rules = FitRules(ignored_resources=everything, ignored_groups=frozenset({"kubernetes.io"}))
-    pod = a_pod(main("cpu=1 hugepages-2Mi=6 kubernetes.io/something=4"))
-
-    assert [lack.resource for lack in shortfalls(pod, books(), rules)] == [
-        "cpu",
-        "hugepages-2Mi",
-        "kubernetes.io/something",
-    ]
-
-
-def test_a_device_class_stands_in_only_where_the_node_has_none():
-    rules = FitRules(device_resources=frozenset({"example.com/aaa", "example.com/bbb"}))
-    pod = a_pod(main("example.com/aaa=9 example.com/bbb=9"))
-
-    assert [lack.resource for lack in shortfalls(pod, books(), rules)] == ["example.com/aaa"]
 
 
 def test_a_difference_beyond_64_bits_wraps_as_upstreams_does():

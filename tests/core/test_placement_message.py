@@ -3,7 +3,7 @@
 import pytest
 
 from bursar.core.model.node import Node
-from bursar.core.placement.fit import FitRules, Shortfall, shortfalls
+from bursar.core.placement.fit import Shortfall, shortfalls
 from bursar.core.placement.message import (
     GATED_MESSAGE,
     GATED_REASON,
@@ -156,13 +156,8 @@ def test_a_pod_that_never_preempts_says_so():
 def test_what_devices_would_add_is_not_guessed():
     full = nodes(1, ROOM, ("cpu=4", 0))
     claiming = a_pod(ONE_CORE, claim_names=("gpu",))
-    rules = FitRules(device_resources=frozenset({"example.com/gpu"}))
-    extended = a_pod(main("cpu=1 example.com/gpu=1"))
 
     assert scheduling_failure(claiming, full) == "0/1 nodes are available: 1 Insufficient cpu."
-    assert scheduling_failure(extended, full, rules) == (
-        "0/1 nodes are available: 1 Insufficient cpu."
-    )
 
 
 def test_reasons_of_other_kinds_take_part_in_preemption():

@@ -158,7 +158,6 @@ OPTIONS = st.sampled_from(
         ASSIGNED,
         QUOTA,
         DemandOptions(exclude_overhead=True, skip_pod_level=True),
-        DemandOptions(skip_containers=True),
         DemandOptions(non_missing=parsed("cpu=100m memory=200Mi"), use_status=True),
     ]
 )

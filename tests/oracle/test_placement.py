@@ -9,9 +9,7 @@ from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.pod import Pod
 from bursar.core.model.quantity import MILLI, ZERO, Quantity
 from bursar.core.placement.fit import (
-    FitRules,
     Shortfall,
-    fit_status,
     free,
     kubelet_refusal,
     shortfalls,
@@ -21,19 +19,15 @@ from bursar.core.placement.message import (
     failure_text,
     kubelet_message,
     kubelet_reason,
+    rejection_of,
     scheduling_failure,
 )
 from bursar.core.placement.node_books import NodeBooks
-from bursar.core.placement.score import (
-    WeightedResource,
-    balanced_allocation,
-    least_allocated,
-)
+from bursar.core.placement.score import balanced_allocation, least_allocated
 from bursar.core.placement.vector import Vector
 from support.builders.random_objects import (
     HOSTILE_AMOUNT,
     HOSTILE_NAME,
-    KNOWN,
     as_node,
     as_pod,
     pods,
@@ -56,7 +50,6 @@ HOSTILE_ROOMS = st.dictionaries(
     st.sampled_from(list(ROOM)) | HOSTILE_NAME, HOSTILE_AMOUNT | st.just("2000"), max_size=6
 )
 PRIORITIES = st.sampled_from([None, -10, 0, 5, 1000])
-SCORED_NAMES = st.sampled_from([*KNOWN, "pods", "storage", "example.com/none", "kubernetes.io/foo"])
 
 
 def named(raw: Raw, name: str, priority: int | None) -> Raw:
@@ -94,26 +87,15 @@ def requesting(amounts: dict[str, str], name: str = "probe", priority: int | Non
     return named({"spec": {"containers": [container]}}, name, priority)
 
 
-WEIGHTED_RESOURCES = st.lists(
-    st.fixed_dictionaries({"name": SCORED_NAMES, "weight": st.integers(1, 100)}),
-    min_size=1,
-    max_size=5,
-)
-
-
-@st.composite
-def questions(draw: st.DrawFn, *, hostile: bool) -> Raw:
-    """A cluster, and the arguments of the plugins that filter and score its nodes."""
-    some_names = st.lists(st.sampled_from(["example.com/foo", "nvidia.com/gpu"]), max_size=2)
-    balanced = draw(st.lists(SCORED_NAMES, min_size=1, max_size=5, unique=True))
-    return {
-        **draw(clusters(hostile=hostile)),
-        "ignoredResources": draw(some_names),
-        "ignoredResourceGroups": draw(st.sampled_from([[], [], ["example.com"], ["nvidia.com"]])),
-        "deviceResources": draw(some_names),
-        "strategies": draw(st.lists(WEIGHTED_RESOURCES, min_size=1, max_size=3)),
-        "balanced": [{"name": name, "weight": 1} for name in balanced],
-    }
+SCORED = [{"name": name, "weight": 1} for name in ("cpu", "memory")]
+DEFAULT_ARGUMENTS = {
+    "ignoredResources": [],
+    "ignoredResourceGroups": [],
+    "deviceResources": [],
+    "strategies": [{"Type": "LeastAllocated", "Resources": SCORED}],
+    "balanced": SCORED,
+}
+"""What the plugins that filter and score are given in the default profile."""
 
 
 def stored(raw: Raw) -> Pod:
@@ -149,30 +131,20 @@ def lack_view(lack: Shortfall) -> Raw:
     }
 
 
-def scored(pod: Pod, books: NodeBooks, resources: list[Raw]) -> int:
-    return least_allocated(pod, books, [WeightedResource(**resource) for resource in resources])
-
-
 def our_placement(question: Raw, books: NodeBooks) -> Raw:
     pod = stored(question["pod"])
-    rules = FitRules(
-        ignored_resources=frozenset(question["ignoredResources"]),
-        ignored_groups=frozenset(question["ignoredResourceGroups"]),
-        device_resources=frozenset(question["deviceResources"]),
-    )
-    lacks = shortfalls(pod, books, rules)
-    plain = shortfalls(pod, books)
+    lacks = shortfalls(pod, books)
+    is_hopeless = not rejection_of(books, lacks).eviction_may_help
+    refused = "UnschedulableAndUnresolvable" if is_hopeless else "Unschedulable"
     return {
-        "code": fit_status(lacks).value,
+        "code": refused if lacks else "Success",
         "reasons": sorted(lack.reason for lack in lacks),
-        "insufficient": [lack_view(lack) for lack in plain],
+        "insufficient": [lack_view(lack) for lack in lacks],
         "allocatable": vector_view(books.allocatable),
         "requested": vector_view(books.taken),
         "nonZero": vector_view(books.weighed),
-        "scores": [scored(pod, books, resources) for resources in question["strategies"]],
-        "balanced": balanced_allocation(
-            pod, books, [WeightedResource(**resource) for resource in question["balanced"]]
-        ),
+        "scores": [least_allocated(pod, books)],
+        "balanced": balanced_allocation(pod, books),
     }
 
 
@@ -193,15 +165,7 @@ def in_our_order(insufficient: list[Raw]) -> list[Raw]:
 
 
 def compare_placements(oracle: Any, cases: list[Raw]) -> None:
-    asked = [
-        {
-            **case,
-            "strategies": [
-                {"Type": "LeastAllocated", "Resources": each} for each in case["strategies"]
-            ],
-        }
-        for case in cases
-    ]
+    asked = [{**case, **DEFAULT_ARGUMENTS} for case in cases]
     for case, nodes in zip(cases, oracle.ask("placement", cases=asked), strict=True):
         for entry, answer in zip(case["nodes"], nodes, strict=True):
             answer["reasons"] = sorted(answer["reasons"] or [])
@@ -214,7 +178,7 @@ def compare_placements(oracle: Any, cases: list[Raw]) -> None:
 
 def test_filter_and_scores_agree(oracle, for_all):
     for_all(
-        st.lists(questions(hostile=False), min_size=1, max_size=3),
+        st.lists(clusters(hostile=False), min_size=1, max_size=3),
         lambda cases: compare_placements(oracle, cases),
         examples=25,
     )
@@ -222,7 +186,7 @@ def test_filter_and_scores_agree(oracle, for_all):
 
 def test_filter_and_scores_agree_on_what_the_api_would_refuse(oracle, for_all):
     for_all(
-        st.lists(questions(hostile=True), min_size=1, max_size=3),
+        st.lists(clusters(hostile=True), min_size=1, max_size=3),
         lambda cases: compare_placements(oracle, cases),
         examples=25,
     )

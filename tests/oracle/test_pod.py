@@ -27,11 +27,9 @@ OPTIONS = [
     QUOTA,
     DemandOptions(exclude_overhead=True),
     DemandOptions(skip_pod_level=True),
-    DemandOptions(skip_containers=True),
     DemandOptions(use_pod_level_status=True),
     DemandOptions(non_missing=NON_MISSING),
     DemandOptions(non_missing=NON_MISSING, use_status=True, exclude_overhead=True),
-    DemandOptions(use_status=True, use_pod_level_status=True, skip_containers=True),
 ]
 
 
@@ -42,7 +40,7 @@ def raw_options(options: DemandOptions) -> dict[str, Any]:
         "excludeOverhead": options.exclude_overhead,
         "nonMissing": {name: str(amount) for name, amount in options.non_missing.items()},
         "skipPodLevel": options.skip_pod_level,
-        "skipContainers": options.skip_containers,
+        "skipContainers": False,
     }
 
 

@@ -3,13 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bursar.core.model.cgroup.pod import (
-    DEFAULTS,
-    CgroupOptions,
-    ContainerCgroup,
-    PodCgroup,
-    pod_cgroup,
-)
+from bursar.core.model.cgroup.pod import ContainerCgroup, PodCgroup, pod_cgroup
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.demand import ASSIGNED
 from bursar.core.model.names import MEMORY
@@ -51,7 +45,8 @@ class PodReport:
 def pod_report(pod: Pod, node: Node | None = None) -> PodReport:
     """Report on a pod. `node` is its node, if known; some cgroup values depend on it."""
     stored = with_defaults(pod)
-    cgroup = pod_cgroup(stored, DEFAULTS if node is None else _options_on(node))
+    memory = 0 if node is None else node.capacity.get(MEMORY, ZERO).value()
+    cgroup = pod_cgroup(stored, memory or None)
     return PodReport(
         pod=stored,
         containers=tuple(_containers(stored, cgroup)),
@@ -62,10 +57,6 @@ def pod_report(pod: Pod, node: Node | None = None) -> PodReport:
         problems=validate_pod(stored),
         warnings=pod_warnings(stored),
     )
-
-
-def _options_on(node: Node) -> CgroupOptions:
-    return CgroupOptions(memory_capacity=node.capacity.get(MEMORY, ZERO).value() or None)
 
 
 def _containers(pod: Pod, cgroup: PodCgroup) -> Iterator[ContainerReport]:

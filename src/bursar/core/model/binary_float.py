@@ -13,7 +13,7 @@ raises `OverflowError`, and a division by zero stays the caller's own case.
 """
 
 from fractions import Fraction
-from math import isqrt, trunc
+from math import trunc
 from typing import Final
 
 from bursar.core.model.int64 import INT64_MAX, INT64_MIN
@@ -25,19 +25,18 @@ _LARGEST: Final = 1024
 
 def binary64(x: Fraction | int) -> Fraction:
     """The float64 nearest to `x`, exactly."""
-    return _nearest(Fraction(x))
-
-
-def sqrt64(x: Fraction) -> Fraction:
-    """The float64 nearest to the square root of `x`, which must not be negative."""
-    assert x >= 0
-    # Enough places for the root to have two bits more than a float64 keeps; what is left
-    # over only has to be known as "something", which the last bit says.
-    places = max(0, _BITS + 3 - _floor_log2(x) // 2) if x else 0
-    scaled = x.numerator << 2 * places
-    root = isqrt(scaled // x.denominator)
-    inexact = root * root * x.denominator != scaled
-    return binary64(Fraction(2 * root + inexact, 2 << places))
+    if x == 0:
+        return Fraction(0)
+    x = Fraction(x)
+    last = max(_floor_log2(x) - _BITS + 1, _SMALLEST)
+    # round() on a fraction gives an int, ties to even.
+    if last >= 0:
+        nearest = Fraction(round(Fraction(x, 1 << last)) << last)
+    else:
+        nearest = Fraction(round(x * (1 << -last)), 1 << -last)
+    if abs(nearest) >= 1 << _LARGEST:
+        raise OverflowError(f"no finite float of {_BITS} bits is near 2^{_floor_log2(x)}")
+    return nearest
 
 
 def truncated_int64(x: Fraction) -> int:
@@ -69,17 +68,3 @@ def _floor_log2(x: Fraction) -> int:
         numerator >= denominator << guess if guess >= 0 else numerator << -guess >= denominator
     )
     return guess if reached else guess - 1
-
-
-def _nearest(x: Fraction) -> Fraction:
-    if x == 0:
-        return x
-    last = max(_floor_log2(x) - _BITS + 1, _SMALLEST)
-    # round() on a fraction gives an int, ties to even.
-    if last >= 0:
-        nearest = Fraction(round(Fraction(x, 1 << last)) << last)
-    else:
-        nearest = Fraction(round(x * (1 << -last)), 1 << -last)
-    if abs(nearest) >= 1 << _LARGEST:
-        raise OverflowError(f"no finite float of {_BITS} bits is near 2^{_floor_log2(x)}")
-    return nearest

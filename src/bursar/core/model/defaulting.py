@@ -8,13 +8,11 @@ gives a limits-only container no requests.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from bursar.core.model.demand import DemandOptions, pod_limits, pod_requests
+from bursar.core.model.demand import CONTAINERS_ALONE, pod_limits, pod_requests
 from bursar.core.model.names import is_hugepages, is_pod_level, may_overcommit
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Container, ContainerStatus, Pod, ResourceRequirements
 from bursar.core.model.resources import rounded_to_milli
-
-_CONTAINERS_ALONE = DemandOptions(exclude_overhead=True, skip_pod_level=True)
 
 
 def with_defaults(pod: Pod) -> Pod:
@@ -62,13 +60,13 @@ def _with_requests(containers: Iterable[Container]) -> tuple[Container, ...]:
 def _pod_level_defaults(pod: Pod, stated: ResourceRequirements) -> ResourceRequirements:
     limits = dict(stated.limits)
     if stated.limits or stated.requests:
-        for name, amount in pod_limits(pod, _CONTAINERS_ALONE).items():
+        for name, amount in pod_limits(pod, CONTAINERS_ALONE).items():
             if is_hugepages(name) and name not in stated.requests:
                 limits.setdefault(name, amount)
     if not limits:
         return stated
     requests = dict(stated.requests)
-    for name, amount in pod_requests(pod, _CONTAINERS_ALONE).items():
+    for name, amount in pod_requests(pod, CONTAINERS_ALONE).items():
         if is_pod_level(name) and may_overcommit(name):
             requests.setdefault(name, amount)
     for name, amount in limits.items():

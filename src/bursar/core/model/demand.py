@@ -41,8 +41,6 @@ class DemandOptions:
     non_missing: ResourceList = field(default_factory=nothing)
     """Requests assumed for each container that names none; an explicit zero is kept."""
     skip_pod_level: bool = False
-    skip_containers: bool = False
-    """Leave the containers out of the requests. Upstream ignores it for limits, and so do we."""
 
 
 INCOMING: Final = DemandOptions()
@@ -63,13 +61,16 @@ DESCRIBE_ROW: Final = DemandOptions(use_status=True)
 DESCRIBE_TOTAL: Final = DemandOptions()
 """The totals below those lines, which therefore differ from their sum during a resize."""
 
+CONTAINERS_ALONE: Final = DemandOptions(exclude_overhead=True, skip_pod_level=True)
+"""The containers of a pod, to compare them with its pod-level resources."""
+
 
 def pod_requests(pod: Pod, options: DemandOptions = INCOMING) -> dict[str, Quantity]:
     """What the pod as a whole requests, per resource.
 
     Overhead counts even where no container requests the resource.
     """
-    total = {} if options.skip_containers else _aggregate(pod, Side.REQUESTS, options)
+    total = _aggregate(pod, Side.REQUESTS, options)
     if pod.resources is not None and not options.skip_pod_level:
         total |= pod_level(pod, Side.REQUESTS, options)
     if pod.overhead and not options.exclude_overhead:

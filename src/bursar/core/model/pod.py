@@ -18,6 +18,8 @@ def no_labels() -> Mapping[str, str]:
 
 
 RESTART_ALWAYS: Final = "Always"
+MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+"""Set by the kubelet on the API's copy of a static pod."""
 CONDITION_RESIZE_PENDING: Final = "PodResizePending"
 REASON_INFEASIBLE: Final = "Infeasible"
 PHASES_TERMINATED: Final = frozenset({"Succeeded", "Failed"})

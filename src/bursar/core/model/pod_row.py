@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from bursar.core.model.demand import ASSIGNED, QUOTA, pod_limits, pod_requests
 from bursar.core.model.pod import PHASES_TERMINATED, Pod
-from bursar.core.model.qos import QosClass, qos_class
+from bursar.core.model.qos import QosClass, qos_class, stored_qos
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import ResourceList
 
@@ -179,7 +179,6 @@ class PodRow(NamedTuple):
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
-_QOS: Final = {qos.value: qos for qos in QosClass}
 
 
 def row_of(pod: Pod) -> PodRow:
@@ -205,11 +204,6 @@ def row_of(pod: Pod) -> PodRow:
             demand=PodDemand.of(pod),
         ),
     )
-
-
-def stored_qos(text: str) -> QosClass | None:
-    """The QoS class with this name; None if there is none."""
-    return _QOS.get(text)
 
 
 def epoch_s(time: datetime) -> int:

@@ -69,24 +69,23 @@ class Decision:
 
 def explain_requests(pod: Pod, options: DemandOptions = INCOMING) -> dict[str, Decision]:
     """The resources and amounts of `pod_requests`, each with where it came from."""
-    shares = [] if options.skip_containers else _shares(pod, Side.REQUESTS, options)
-    stated = _stated(pod, Side.REQUESTS, options)
-    decisions: dict[str, Decision] = {}
-    for name, amount in pod_requests(pod, options).items():
-        rule, parts = _origin(name, stated, shares)
-        parts += _overhead(pod, name, options)
-        decisions[name] = Decision(amount=amount, rule=rule, parts=parts)
-    return decisions
+    return _explained(pod, Side.REQUESTS, pod_requests(pod, options), options)
 
 
 def explain_limits(pod: Pod, options: DemandOptions = INCOMING) -> dict[str, Decision]:
     """The resources and amounts of `pod_limits`, each with where it came from."""
-    shares = _shares(pod, Side.LIMITS, options)
-    stated = _stated(pod, Side.LIMITS, options)
+    return _explained(pod, Side.LIMITS, pod_limits(pod, options), options)
+
+
+def _explained(
+    pod: Pod, side: Side, demand: ResourceList, options: DemandOptions
+) -> dict[str, Decision]:
+    shares = _shares(pod, side, options)
+    stated = _stated(pod, side, options)
     decisions: dict[str, Decision] = {}
-    for name, amount in pod_limits(pod, options).items():
+    for name, amount in demand.items():
         rule, parts = _origin(name, stated, shares)
-        if _nanos(parts):
+        if side is Side.REQUESTS or _nanos(parts):
             # A limit of zero stays zero: overhead comes only on top of something.
             parts += _overhead(pod, name, options)
         decisions[name] = Decision(amount=amount, rule=rule, parts=parts)

@@ -28,6 +28,14 @@ class QosExplanation:
     """The reason for the class, as a sentence without a full stop."""
 
 
+_BY_NAME: Final = {qos.value: qos for qos in QosClass}
+
+
+def stored_qos(name: str) -> QosClass | None:
+    """The QoS class with this name; None if there is none."""
+    return _BY_NAME.get(name)
+
+
 def qos_class(pod: Pod) -> QosClass:
     """The class the API server computes from the spec, after defaulting, and stores."""
     if pod.resources is not None:

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from bursar.core.model.pod import NO_RESOURCES, Pod, ResourceRequirements
-from bursar.core.model.validation.pod import MIRROR_ANNOTATION
+from bursar.core.model.pod import MIRROR_ANNOTATION, NO_RESOURCES, Pod, ResourceRequirements
 from bursar.core.peerpods.annotations import (
     SIZE_ANNOTATIONS,
     Rewrite,

@@ -17,7 +17,7 @@ from bursar.core.placement.filters import (
     named_nodes,
     refusal,
 )
-from bursar.core.placement.fit import DEFAULT_RULES, FitRules, incoming_request, shortfalls_of
+from bursar.core.placement.fit import incoming_request, shortfalls_of
 from bursar.core.placement.message import (
     NO_CLAIMS,
     NO_NODES,
@@ -27,17 +27,14 @@ from bursar.core.placement.message import (
     rejection_of,
 )
 from bursar.core.placement.node_books import NodeBooks
-from bursar.core.placement.score import (
-    SCORE_MAX,
-    balanced_allocation,
-    least_allocated,
-    total_score,
-)
+from bursar.core.placement.score import SCORE_MAX, balanced_allocation, least_allocated
 from bursar.core.placement.vector import Vector
 
 # After a conflict the plugin for devices looks for notes it never came to write, and
 # what it says of that ends up in the message.
 _NOT_PREPARED: Final = "not found"
+_TAINT_TOLERATION_WEIGHT: Final = 3
+"""Factor of this plugin's score in the default profile. The scores of resources have factor 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +49,7 @@ class Choice:
     rejections: tuple[Rejection, ...] = ()
 
 
-def choose(pod: Pod, nodes: Sequence[NodeBooks], rules: FitRules = DEFAULT_RULES) -> Choice:
+def choose(pod: Pod, nodes: Sequence[NodeBooks]) -> Choice:
     if not nodes:
         return Choice(message=NO_NODES)
     request = incoming_request(pod)
@@ -60,23 +57,22 @@ def choose(pod: Pod, nodes: Sequence[NodeBooks], rules: FitRules = DEFAULT_RULES
     fitting: list[NodeBooks] = []
     rejections: list[Rejection] = []
     for books in nodes:
-        rejection = _rejection(pod, request, books, named=named, rules=rules)
+        rejection = _rejection(pod, request, books, named=named)
         if rejection is None:
             fitting.append(books)
         else:
             rejections.append(rejection)
     if not fitting:
-        message = _message(pod, request, nodes, rejections, rules)
+        message = _message(pod, nodes, rejections)
         return Choice(message=message, rejections=tuple(rejections))
     scores = scores_of(pod, fitting)
     best = min(scores, key=lambda name: (-scores[name], name))
     return Choice(node=best, scores=scores, rejections=tuple(rejections))
 
 
-def objection(pod: Pod, books: NodeBooks, rules: FitRules = DEFAULT_RULES) -> Rejection | None:
+def objection(pod: Pod, books: NodeBooks) -> Rejection | None:
     """The rejection of a pod by one node; None if it fits."""
-    request = incoming_request(pod)
-    return _rejection(pod, request, books, named=named_nodes(pod), rules=rules)
+    return _rejection(pod, incoming_request(pod), books, named=named_nodes(pod))
 
 
 def scores_of(pod: Pod, nodes: Sequence[NodeBooks]) -> dict[str, int]:
@@ -89,9 +85,9 @@ def scores_of(pod: Pod, nodes: Sequence[NodeBooks]) -> dict[str, int]:
     for books, count in zip(nodes, avoided, strict=True):
         load = _scored_load(books)
         if load not in known:
-            known[load] = _resource_score(pod, books)
+            known[load] = least_allocated(pod, books) + (balanced_allocation(pod, books) or 0)
         welcome = SCORE_MAX - (SCORE_MAX * count // most if most else 0)
-        scores[books.node.name] = known[load] + total_score({"TaintToleration": welcome})
+        scores[books.node.name] = known[load] + _TAINT_TOLERATION_WEIGHT * welcome
     return scores
 
 
@@ -104,21 +100,8 @@ def _scored_load(books: NodeBooks) -> tuple[int, ...]:
     )
 
 
-def _resource_score(pod: Pod, books: NodeBooks) -> int:
-    scores = {"NodeResourcesFit": least_allocated(pod, books)}
-    balance = balanced_allocation(pod, books)
-    if balance is not None:
-        scores["NodeResourcesBalancedAllocation"] = balance
-    return total_score(scores)
-
-
 def _rejection(
-    pod: Pod,
-    request: Vector,
-    books: NodeBooks,
-    *,
-    named: frozenset[str] | None,
-    rules: FitRules,
+    pod: Pod, request: Vector, books: NodeBooks, *, named: frozenset[str] | None
 ) -> Rejection | None:
     node = books.node
     if named is not None and node.name not in named:
@@ -126,17 +109,11 @@ def _rejection(
     reason = refusal(pod, node)
     if reason is not None:
         return Rejection(node=node.name, reasons=(reason,), eviction_may_help=False)
-    lacks = shortfalls_of(request, books, rules)
+    lacks = shortfalls_of(request, books)
     return rejection_of(books, lacks) if lacks else None
 
 
-def _message(
-    pod: Pod,
-    request: Vector,
-    nodes: Sequence[NodeBooks],
-    rejections: Sequence[Rejection],
-    rules: FitRules,
-) -> str:
+def _message(pod: Pod, nodes: Sequence[NodeBooks], rejections: Sequence[Rejection]) -> str:
     if named_nodes(pod) == frozenset():
         return failure_text(
             rejections,
@@ -145,7 +122,7 @@ def _message(
             post_filter=_NOT_PREPARED,
         )
     post_filter = ""
-    if not pod.claim_names and not rules.device_resources.intersection(request.scalars):
-        preemption = preemption_text(pod, nodes, rejections, rules)
+    if not pod.claim_names:
+        preemption = preemption_text(pod, nodes, rejections)
         post_filter = f"{NO_CLAIMS}, preemption: {preemption}" if preemption else ""
     return failure_text(rejections, node_count=len(nodes), post_filter=post_filter)

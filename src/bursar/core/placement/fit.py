@@ -6,9 +6,8 @@ The kubelet runs the same check once more before it starts a pod; `kubelet_refus
 is that check, which forgives extended resources the node has never heard of.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Final
 
 from bursar.core.model.demand import INCOMING, pod_requests
@@ -20,16 +19,6 @@ from bursar.core.placement.node_books import NodeBooks
 from bursar.core.placement.vector import Vector, as_quantity, vector_of
 
 TOO_MANY_PODS: Final = "Too many pods"
-
-
-class FitStatus(Enum):
-    """The scheduler's status code for one node."""
-
-    FITS = "Success"
-    UNSCHEDULABLE = "Unschedulable"
-    """It does not fit now; evicting pods of lower priority might help."""
-    UNRESOLVABLE = "UnschedulableAndUnresolvable"
-    """It would not fit an empty node either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,25 +49,6 @@ class Shortfall:
         return self.resource == PODS or self.requested <= self.allocatable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitRules:
-    """The plugin's arguments. They concern the filter alone, and only extended resources."""
-
-    ignored_resources: frozenset[str] = frozenset()
-    ignored_groups: frozenset[str] = frozenset()
-    """Ignored by the part of the name before the slash."""
-    device_resources: frozenset[str] = frozenset()
-    """Names that a DeviceClass provides: where a node has none, devices are looked for instead."""
-
-    def ignores(self, resource: str) -> bool:
-        return is_extended(resource) and (
-            resource in self.ignored_resources or resource.partition("/")[0] in self.ignored_groups
-        )
-
-
-DEFAULT_RULES: Final = FitRules()
-
-
 def incoming_request(pod: Pod) -> Vector:
     """What a pod without a place asks for. A negative amount, which the API refuses, is none."""
     asked = vector_of(pod_requests(pod, INCOMING))
@@ -90,16 +60,12 @@ def incoming_request(pod: Pod) -> Vector:
     )
 
 
-def shortfalls(
-    pod: Pod, books: NodeBooks, rules: FitRules = DEFAULT_RULES
-) -> tuple[Shortfall, ...]:
+def shortfalls(pod: Pod, books: NodeBooks) -> tuple[Shortfall, ...]:
     """Everything the node lacks for this pod; nothing if it fits."""
-    return shortfalls_of(incoming_request(pod), books, rules)
+    return shortfalls_of(incoming_request(pod), books)
 
 
-def shortfalls_of(
-    request: Vector, books: NodeBooks, rules: FitRules = DEFAULT_RULES
-) -> tuple[Shortfall, ...]:
+def shortfalls_of(request: Vector, books: NodeBooks) -> tuple[Shortfall, ...]:
     """The same for a request already computed, to hold one pod against many nodes.
 
     Pods come first, then cpu, memory and ephemeral storage, then the rest by name,
@@ -115,21 +81,11 @@ def shortfalls_of(
                 allocatable=books.allocatable.pods,
             )
         )
-    for resource in (CPU, MEMORY, EPHEMERAL_STORAGE, *_checked_scalars(request, books, rules)):
+    for resource in (CPU, MEMORY, EPHEMERAL_STORAGE, *sorted(request.scalars)):
         lack = _lack(resource, request, books)
         if lack is not None:
             found.append(lack)
     return tuple(found)
-
-
-def fit_status(lacks: Iterable[Shortfall]) -> FitStatus:
-    """One hopeless resource makes the node hopeless."""
-    status = FitStatus.FITS
-    for lack in lacks:
-        if not lack.eviction_may_help:
-            return FitStatus.UNRESOLVABLE
-        status = FitStatus.UNSCHEDULABLE
-    return status
 
 
 def kubelet_refusal(pod: Pod, books: NodeBooks) -> Shortfall | None:
@@ -167,16 +123,6 @@ def _lack(resource: str, request: Vector, books: NodeBooks) -> Shortfall | None:
     if requested == 0 or requested <= wrapped(allocatable - used):
         return None
     return Shortfall(resource=resource, requested=requested, used=used, allocatable=allocatable)
-
-
-def _checked_scalars(request: Vector, books: NodeBooks, rules: FitRules) -> list[str]:
-    """The names to look at; a device class stands in for what the node has none of."""
-    return sorted(
-        name
-        for name in request.scalars
-        if not rules.ignores(name)
-        and (name not in rules.device_resources or books.allocatable.amount(name) > 0)
-    )
 
 
 def _known_requests(container: Container, advertised: Mapping[str, int]) -> Container:

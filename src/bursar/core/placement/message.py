@@ -13,11 +13,7 @@ from typing import Final
 
 from bursar.core.model.pod import Pod
 from bursar.core.placement.fit import (
-    DEFAULT_RULES,
-    FitRules,
-    FitStatus,
     Shortfall,
-    fit_status,
     incoming_request,
     shortfalls_of,
 )
@@ -52,10 +48,11 @@ class Rejection:
 
 
 def rejection_of(books: NodeBooks, lacks: Sequence[Shortfall]) -> Rejection:
+    """The rejection for these lacks. One hopeless resource makes the node hopeless."""
     return Rejection(
         node=books.node.name,
         reasons=tuple(lack.reason for lack in lacks),
-        eviction_may_help=fit_status(lacks) is FitStatus.UNSCHEDULABLE,
+        eviction_may_help=all(lack.eviction_may_help for lack in lacks),
     )
 
 
@@ -80,32 +77,25 @@ def failure_text(
     return f"{text} {post_filter}" if post_filter else text
 
 
-def scheduling_failure(
-    pod: Pod, nodes: Sequence[NodeBooks], rules: FitRules = DEFAULT_RULES
-) -> str | None:
+def scheduling_failure(pod: Pod, nodes: Sequence[NodeBooks]) -> str | None:
     """The whole message for a pod that resources keep from every node; None if one has room."""
     if not nodes:
         return NO_NODES
     request = incoming_request(pod)
     rejections: list[Rejection] = []
     for books in nodes:
-        lacks = shortfalls_of(request, books, rules)
+        lacks = shortfalls_of(request, books)
         if not lacks:
             return None
         rejections.append(rejection_of(books, lacks))
     post_filter = ""
-    if not pod.claim_names and not rules.device_resources.intersection(request.scalars):
-        preemption = preemption_text(pod, nodes, rejections, rules)
+    if not pod.claim_names:
+        preemption = preemption_text(pod, nodes, rejections)
         post_filter = f"{NO_CLAIMS}, preemption: {preemption}" if preemption else ""
     return failure_text(rejections, node_count=len(nodes), post_filter=post_filter)
 
 
-def preemption_text(
-    pod: Pod,
-    nodes: Sequence[NodeBooks],
-    rejections: Sequence[Rejection],
-    rules: FitRules = DEFAULT_RULES,
-) -> str:
+def preemption_text(pod: Pod, nodes: Sequence[NodeBooks], rejections: Sequence[Rejection]) -> str:
     """What preemption found for a pod refused by all nodes; empty if it found victims.
 
     Each node that eviction may help is tried without all pods of lower priority.
@@ -117,7 +107,7 @@ def preemption_text(
     found: list[Rejection] = []
     for books, rejection in zip(nodes, rejections, strict=True):
         if rejection.eviction_may_help:
-            reasons = _reasons_without_victims(request, books, priority, rules)
+            reasons = _reasons_without_victims(request, books, priority)
             if not reasons:
                 return ""
             found.append(Rejection(node=rejection.node, reasons=reasons, eviction_may_help=False))
@@ -170,11 +160,9 @@ def _counted(
     return sorted(f"{count} {reason}" for reason, count in counts.items())
 
 
-def _reasons_without_victims(
-    request: Vector, books: NodeBooks, priority: int, rules: FitRules
-) -> tuple[str, ...]:
+def _reasons_without_victims(request: Vector, books: NodeBooks, priority: int) -> tuple[str, ...]:
     survivors = [entry for entry in books.entries if entry.priority >= priority]
     if len(survivors) == books.pod_count:
         return (NO_VICTIMS,)
     lighter = NodeBooks(books.node, entries=survivors)
-    return tuple(lack.reason for lack in shortfalls_of(request, lighter, rules))
+    return tuple(lack.reason for lack in shortfalls_of(request, lighter))

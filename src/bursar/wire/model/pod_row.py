@@ -27,8 +27,8 @@ from bursar.core.model.pod_row import (
     PodRow,
     Stamp,
     epoch_s,
-    stored_qos,
 )
+from bursar.core.model.qos import stored_qos
 from bursar.core.quota.counting import DeriveFacts
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.amounts import require_amounts_of_pod

@@ -7,11 +7,11 @@ with a larger request is killed later.
 
 from typing import Final
 
-from bursar.core.model.demand import DemandOptions, pod_requests
+from bursar.core.model.demand import CONTAINERS_ALONE, pod_requests
 from bursar.core.model.int64 import quotient, wrapped
 from bursar.core.model.names import MEMORY
-from bursar.core.model.pod import Container, Pod
-from bursar.core.model.qos import QosClass, qos_class
+from bursar.core.model.pod import MIRROR_ANNOTATION, Container, Pod
+from bursar.core.model.qos import QosClass, qos_class, stored_qos
 from bursar.core.model.quantity import ZERO
 from bursar.core.model.resources import ResourceList
 
@@ -22,12 +22,8 @@ BURSTABLE_OOM_SCORE_ADJ_MAX: Final = BEST_EFFORT_OOM_SCORE_ADJ - 1
 
 SYSTEM_CRITICAL_PRIORITY: Final = 2_000_000_000
 SYSTEM_NODE_CRITICAL: Final = "system-node-critical"
-MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 SOURCE_ANNOTATION: Final = "kubernetes.io/config.source"
 SOURCE_API: Final = "api"
-
-_CLASSES: Final = {qos.value: qos for qos in QosClass}
-_CONTAINERS_ALONE: Final = DemandOptions(exclude_overhead=True, skip_pod_level=True)
 
 
 def oom_score_adj(pod: Pod, container: Container, memory_capacity: int | None) -> int | None:
@@ -61,7 +57,7 @@ def _score(request: int, memory_capacity: int) -> int:
 
 def class_on_node(pod: Pod) -> QosClass:
     """The class the kubelet acts on: the stored one, or the computed one if none is stored."""
-    return _CLASSES.get(pod.reported_qos) or qos_class(pod)
+    return stored_qos(pod.reported_qos) or qos_class(pod)
 
 
 def is_critical(pod: Pod) -> bool:
@@ -88,6 +84,6 @@ def _unclaimed_per_container(pod: Pod) -> int:
     """Each container's part of the memory the pod requests beyond what its containers do."""
     if pod.resources is None or pod.resources.requests.get(MEMORY, ZERO).is_zero:
         return 0
-    claimed = _memory(pod_requests(pod, _CONTAINERS_ALONE))
+    claimed = _memory(pod_requests(pod, CONTAINERS_ALONE))
     unclaimed = wrapped(_memory(pod.resources.requests) - claimed)
     return quotient(unclaimed, len(pod.containers) + len(pod.init_containers))

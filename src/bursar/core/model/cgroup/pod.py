@@ -6,6 +6,9 @@ given here as numbers, and as the files of cgroup v1 and v2 with their content.
 
 A value that is None is not written. The kernel then keeps its default, which for
 every limit here means "unlimited".
+
+The kubelet is assumed to have its default configuration: cpu limits are enforced, containers get
+no swap, and an OOM kills a whole container.
 """
 
 from collections.abc import Mapping
@@ -14,14 +17,11 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from bursar.core.model.cgroup.oom import (
-    MIRROR_ANNOTATION,
     class_on_node,
-    is_critical,
     oom_score_adj,
 )
 from bursar.core.model.cgroup.values import (
     PERIOD_US,
-    QUOTA_UNLIMITED,
     SHARES_MIN,
     PageSizeError,
     find_page_size,
@@ -29,13 +29,12 @@ from bursar.core.model.cgroup.values import (
     page_size_text,
     quota_from_milli,
     shares_from_milli,
-    swap_share,
     weight_linear,
     weight_quadratic,
 )
 from bursar.core.model.demand import KUBELET, container_limits_seen, pod_limits, pod_requests
 from bursar.core.model.names import CPU, MEMORY, is_hugepages
-from bursar.core.model.pod import NO_RESOURCES, Container, Pod
+from bursar.core.model.pod import MIRROR_ANNOTATION, NO_RESOURCES, Container, Pod
 from bursar.core.model.qos import QosClass
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.resources import ResourceList
@@ -43,25 +42,8 @@ from bursar.core.model.resources import ResourceList
 Files: TypeAlias = dict[str, str | None]
 """Content by file name; None where a file is not written."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CgroupOptions:
-    """What of the kubelet's configuration and of the node decides the values."""
-
-    cpu_cfs_quota: bool = True
-    """The kubelet's `cpuCFSQuota`; without it cpu limits are not enforced."""
-    period_us: int = PERIOD_US
-    memory_capacity: int | None = None
-    """Bytes of memory of the node; without it the OOM score of a Burstable pod is unknown."""
-    swap_capacity: int | None = None
-    """Bytes of swap to share out (`LimitedSwap`), or None where containers get no swap."""
-    page_sizes: tuple[int, ...] = (2 << 20, 1 << 30)
-    """Sizes of hugepages the node has, in bytes; these are those of x86-64."""
-    single_process_oom_kill: bool = False
-    """The kubelet's `singleProcessOOMKill`; without it an OOM kills the whole container."""
-
-
-DEFAULTS: Final = CgroupOptions()
+PAGE_SIZES: Final = (2 << 20, 1 << 30)
+"""Sizes of hugepages in bytes that a node is assumed to have: those of x86-64."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +54,7 @@ class CgroupValues:
     cpu_weight: int
     """Cgroup v2 for the shares: the kubelet's rule on pods, today's runtimes' on containers."""
     cpu_quota_us: int | None = None
-    """Microseconds of cpu time per period; -1 is an explicit "unlimited"."""
+    """Microseconds of cpu time per period."""
     cpu_period_us: int | None = None
     memory_limit: int | None = None
     """Bytes."""
@@ -93,10 +75,9 @@ class CgroupValues:
 
     def v2_files(self) -> Files:
         """Cgroup v2: the content of each file, `max` where nothing limits."""
-        quota = max(self.cpu_quota_us or 0, 0) or "max"
         files: Files = {
             "cpu.weight": str(self.cpu_weight),
-            "cpu.max": f"{quota} {self.cpu_period_us or PERIOD_US}",
+            "cpu.max": f"{self.cpu_quota_us or 'max'} {PERIOD_US}",
             "memory.max": _text(self.memory_limit) or "max",
         }
         for size, limit in self.hugetlb.items():
@@ -120,10 +101,6 @@ class ContainerCgroup:
     """`cpu.weight` as written by runtimes before runc 1.3.2 and crun 1.23."""
     oom_score_adj: int | None
     """None where it depends on the node's memory and that is not known."""
-    oom_group: bool
-    """Cgroup v2: an OOM kills all processes of the container, not only one."""
-    swap_max: int
-    """Cgroup v2: bytes of swap."""
 
     def v1_files(self) -> Files:
         """Cgroup v1: the content of each file. Memory and swap together get no more than memory."""
@@ -132,10 +109,7 @@ class ContainerCgroup:
 
     def v2_files(self) -> Files:
         """Cgroup v2: the content of each file, as today's runtimes write it."""
-        return self.values.v2_files() | {
-            "memory.swap.max": str(self.swap_max),
-            "memory.oom.group": "1" if self.oom_group else None,
-        }
+        return self.values.v2_files() | {"memory.swap.max": "0", "memory.oom.group": "1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +130,12 @@ class PodCgroup:
         return None if self.name is None else systemd_path(self.name)
 
 
-def pod_cgroup(pod: Pod, options: CgroupOptions = DEFAULTS) -> PodCgroup:
-    """Everything written for a pod. It must have its defaults, as the API server stores it."""
+def pod_cgroup(pod: Pod, memory_capacity: int | None = None) -> PodCgroup:
+    """Everything written for a pod. It must have its defaults, as the API server stores it.
+
+    `memory_capacity` is the node's, in bytes. Without it the OOM score of a Burstable pod is
+    unknown.
+    """
     kinds = [
         (ContainerKind.SIDECAR if init.is_sidecar else ContainerKind.INIT, init)
         for init in pod.init_containers
@@ -167,16 +145,14 @@ def pod_cgroup(pod: Pod, options: CgroupOptions = DEFAULTS) -> PodCgroup:
     return PodCgroup(
         qos=class_on_node(pod),
         name=find_cgroup_name(pod),
-        values=pod_values(pod, options),
+        values=pod_values(pod),
         containers=tuple(
             ContainerCgroup(
                 name=container.name,
                 kind=kind,
-                values=(values := container_values(pod, container, options)),
+                values=(values := container_values(pod, container)),
                 older_cpu_weight=weight_linear(values.cpu_shares),
-                oom_score_adj=oom_score_adj(pod, container, options.memory_capacity),
-                oom_group=not options.single_process_oom_kill,
-                swap_max=_swap_max(pod, container, options),
+                oom_score_adj=oom_score_adj(pod, container, memory_capacity),
             )
             for kind, container in kinds
         ),
@@ -186,11 +162,12 @@ def pod_cgroup(pod: Pod, options: CgroupOptions = DEFAULTS) -> PodCgroup:
 # ------------------------------------------------------------------ the pod's own cgroup
 
 
-def pod_values(pod: Pod, options: CgroupOptions = DEFAULTS) -> CgroupValues:
+def pod_values(pod: Pod) -> CgroupValues:
     """The pod's own cgroup. A limit is set only if every container has one, or the pod itself."""
     qos = class_on_node(pod)
     requests = pod_requests(pod, KUBELET)
-    hugetlb = _host_limits(_spelled(hugepage_limits(requests)), options.page_sizes, keep=True)
+    limited = _spelled(hugepage_limits(requests))
+    hugetlb = _host_limits(limited) | limited
     if qos is QosClass.BEST_EFFORT:
         return CgroupValues(
             cpu_shares=SHARES_MIN, cpu_weight=weight_linear(SHARES_MIN), hugetlb=hugetlb
@@ -198,13 +175,13 @@ def pod_values(pod: Pod, options: CgroupOptions = DEFAULTS) -> CgroupValues:
     limits = pod_limits(pod, KUBELET)
     whole = qos is QosClass.GUARANTEED
     capped = whole or _is_limited(pod, CPU)
-    quota = quota_from_milli(limits.get(CPU, ZERO).milli_value(), options.period_us)
+    quota = quota_from_milli(limits.get(CPU, ZERO).milli_value())
     shares = shares_from_milli(requests.get(CPU, ZERO).milli_value())
     return CgroupValues(
         cpu_shares=shares,
         cpu_weight=weight_linear(shares),
-        cpu_quota_us=(quota if options.cpu_cfs_quota else QUOTA_UNLIMITED) if capped else None,
-        cpu_period_us=options.period_us if capped else None,
+        cpu_quota_us=quota if capped else None,
+        cpu_period_us=PERIOD_US if capped else None,
         memory_limit=limits.get(MEMORY, ZERO).value()
         if whole or _is_limited(pod, MEMORY)
         else None,
@@ -221,22 +198,19 @@ def _is_limited(pod: Pod, name: str) -> bool:
 # ------------------------------------------------------------------ one container
 
 
-def container_values(
-    pod: Pod, container: Container, options: CgroupOptions = DEFAULTS
-) -> CgroupValues:
+def container_values(pod: Pod, container: Container) -> CgroupValues:
     """One container's cgroup. Where it has no limit, that of the pod applies to it as well."""
     requests = container.resources.requests
     cpu_limit = _limit(pod, container, CPU)
     shares = shares_from_milli(requests.get(CPU, cpu_limit).milli_value())
-    quota = quota_from_milli(cpu_limit.milli_value(), options.period_us)
     return CgroupValues(
         cpu_shares=shares,
         cpu_weight=weight_quadratic(shares),
         # The runtime takes 0 for "not set".
-        cpu_quota_us=(quota or None) if options.cpu_cfs_quota else None,
-        cpu_period_us=options.period_us if options.cpu_cfs_quota else None,
+        cpu_quota_us=quota_from_milli(cpu_limit.milli_value()) or None,
+        cpu_period_us=PERIOD_US,
         memory_limit=_limit(pod, container, MEMORY).value() or None,
-        hugetlb=_container_hugetlb(pod, container, options),
+        hugetlb=_container_hugetlb(pod, container),
     )
 
 
@@ -247,28 +221,10 @@ def _limit(pod: Pod, container: Container, name: str) -> Quantity:
     return own
 
 
-def _container_hugetlb(pod: Pod, container: Container, options: CgroupOptions) -> Mapping[str, int]:
+def _container_hugetlb(pod: Pod, container: Container) -> dict[str, int]:
     limits = _named_limits((pod.resources or NO_RESOURCES).limits)
     limits |= _named_limits(container.resources.limits)
-    return _host_limits(limits, options.page_sizes, keep=False)
-
-
-def _swap_max(pod: Pod, container: Container, options: CgroupOptions) -> int:
-    """Swap is for containers of Burstable pods that request memory, and less than their limit."""
-    request = container.resources.requests.get(MEMORY, ZERO)
-    limit = container.resources.limits.get(MEMORY, ZERO)
-    if (
-        options.swap_capacity is None
-        or is_critical(pod)
-        or class_on_node(pod) is not QosClass.BURSTABLE
-        or request == limit
-    ):
-        return 0
-    return swap_share(
-        request.value(),
-        memory_capacity=options.memory_capacity or 0,
-        swap_capacity=options.swap_capacity,
-    )
+    return _host_limits(limits)
 
 
 # ------------------------------------------------------------------ hugepages
@@ -294,12 +250,9 @@ def _spelled(limits: Mapping[int, int]) -> dict[str, int]:
     return spelled
 
 
-def _host_limits(
-    limits: Mapping[str, int], page_sizes: tuple[int, ...], *, keep: bool
-) -> Mapping[str, int]:
-    """One limit for each page size of the node, 0 if none is set; others only with `keep`."""
-    host = {text: limits.get(text, 0) for text in map(page_size_text, page_sizes)}
-    return {**host, **limits} if keep else host
+def _host_limits(limits: Mapping[str, int]) -> dict[str, int]:
+    """One limit for each page size of the node, 0 if none is set."""
+    return {text: limits.get(text, 0) for text in map(page_size_text, PAGE_SIZES)}
 
 
 # ------------------------------------------------------------------ names

@@ -6,11 +6,9 @@ number is decided in `cgroup.pod`.
 
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context, Decimal
-from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from bursar.core.model.binary_float import binary64, truncated_int64
 from bursar.core.model.int64 import quotient, wrapped
 from bursar.core.model.names import HUGEPAGES_PREFIX, is_hugepages
 from bursar.core.model.quantity import Quantity, QuantityError
@@ -21,12 +19,10 @@ SHARES_PER_CPU: Final = 1024
 WEIGHT_MAX: Final = 10000
 
 PERIOD_US: Final = 100_000
-"""Length of a cpu quota period, unless the kubelet's `cpuCFSQuotaPeriod` says otherwise."""
+"""Length of a cpu quota period: the default of the kubelet's `cpuCFSQuotaPeriod`."""
 
 QUOTA_US_MIN: Final = 1000
-"""The kernel refuses less, so at the default period no limit is tighter than 10m."""
-
-QUOTA_UNLIMITED: Final = -1
+"""The kernel refuses less, so no limit is tighter than 10m."""
 
 # ------------------------------------------------------------------ cpu
 
@@ -37,11 +33,11 @@ def shares_from_milli(milli: int) -> int:
     return min(max(shares, SHARES_MIN), SHARES_MAX)
 
 
-def quota_from_milli(milli: int, period_us: int = PERIOD_US) -> int:
+def quota_from_milli(milli: int) -> int:
     """Microseconds of cpu time per period for a cpu limit; 0 means that no limit is set."""
     if milli == 0:
         return 0
-    return max(quotient(wrapped(milli * period_us), 1000), QUOTA_US_MIN)
+    return max(quotient(wrapped(milli * PERIOD_US), 1000), QUOTA_US_MIN)
 
 
 def weight_linear(shares: int) -> int:
@@ -130,17 +126,3 @@ def hugepage_limits(amounts: Mapping[str, Quantity]) -> dict[int, int]:
             size = find_page_size(name) or 0
             limits[size] = wrapped(limits.get(size, 0) + amount.value())
     return limits
-
-
-# ------------------------------------------------------------------ memory
-
-
-def swap_share(request: int, *, memory_capacity: int, swap_capacity: int) -> int:
-    """A container's part of the node's swap: as much of it as it requested of the memory.
-
-    A node of unknown size, or a request beyond it, gets none.
-    """
-    if memory_capacity <= 0 or request > memory_capacity:
-        return 0
-    proportion = binary64(Fraction(binary64(request), binary64(memory_capacity)))
-    return truncated_int64(binary64(proportion * binary64(swap_capacity)))

@@ -17,14 +17,17 @@ from bursar.core.model.names import (
     label_errors,
     qualified_name_errors,
 )
-from bursar.core.model.pod import NO_RESOURCES, Container, Pod, ResourceRequirements
+from bursar.core.model.pod import (
+    MIRROR_ANNOTATION,
+    NO_RESOURCES,
+    Container,
+    Pod,
+    ResourceRequirements,
+)
 from bursar.core.model.problem import Problem, duplicate, forbidden, invalid, quoted, required
 from bursar.core.model.resources import ResourceList
 from bursar.core.model.validation.pod_level import validate_pod_level
 from bursar.core.model.validation.requirements import KnownClaims, validate_requirements
-
-MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
-"""Set by the kubelet on the API's copy of a static pod."""
 
 WHOLE_OBJECT: Final = "[]"
 """How upstream prints the path of a problem with the object as a whole."""

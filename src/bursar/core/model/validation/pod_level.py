@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from bursar.core.model.demand import DemandOptions, Side, pod_limits, pod_requests
+from bursar.core.model.demand import CONTAINERS_ALONE, Side, pod_limits, pod_requests
 from bursar.core.model.names import is_hugepages
 from bursar.core.model.pod import Container, Pod, ResourceRequirements
 from bursar.core.model.problem import Problem, forbidden, invalid
@@ -12,8 +12,6 @@ from bursar.core.model.validation.requirements import KnownClaims, validate_requ
 
 PATH: Final = "spec.resources"
 WINDOWS: Final = "windows"
-
-_CONTAINERS_ALONE: Final = DemandOptions(exclude_overhead=True, skip_pod_level=True)
 
 
 def validate_pod_level(
@@ -41,12 +39,12 @@ def validate_pod_level(
 def _aggregates(pod: Pod, stated: ResourceRequirements) -> Iterator[Problem]:
     """The containers together may not request more than the pod, nor be limited to more pages."""
     for name, part in _parts(pod, Side.REQUESTS, stated.requests):
-        request, total = stated.requests[name], pod_requests(part, _CONTAINERS_ALONE)[name]
+        request, total = stated.requests[name], pod_requests(part, CONTAINERS_ALONE)[name]
         if total > request:
             detail = f"must be greater than or equal to aggregate container requests of {total}"
             yield invalid(f"{PATH}.requests[{name}]", str(request), detail)
     for name, part in _parts(pod, Side.LIMITS, filter(is_hugepages, stated.limits)):
-        limit, total = stated.limits[name], pod_limits(part, _CONTAINERS_ALONE)[name]
+        limit, total = stated.limits[name], pod_limits(part, CONTAINERS_ALONE)[name]
         if total > limit:
             detail = f"must be greater than or equal to aggregate container limits of {total}"
             yield invalid(f"{PATH}.limits[{name}]", str(limit), detail)

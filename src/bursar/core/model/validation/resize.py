@@ -12,11 +12,17 @@ from dataclasses import replace
 from typing import Final
 
 from bursar.core.model.names import CPU, MEMORY
-from bursar.core.model.pod import NO_RESOURCES, Container, Pod, ResourceRequirements
+from bursar.core.model.pod import (
+    MIRROR_ANNOTATION,
+    NO_RESOURCES,
+    Container,
+    Pod,
+    ResourceRequirements,
+)
 from bursar.core.model.problem import JsonText, Problem, forbidden, invalid
 from bursar.core.model.qos import qos_class
 from bursar.core.model.resources import ResourceList
-from bursar.core.model.validation.pod import MIRROR_ANNOTATION, WHOLE_OBJECT, validate_pod_spec
+from bursar.core.model.validation.pod import WHOLE_OBJECT, validate_pod_spec
 from bursar.core.model.validation.pod_level import WINDOWS
 from bursar.core.model.validation.requirements import breaks_pages
 
