@@ -184,12 +184,12 @@ def test_pods_that_ask_for_the_same_have_one_charge():
     row = a_row("a/web", "cpu=1", "cpu=2")
 
     assert count(row) is count(a_row("b/db", "cpu=1", "cpu=2"))
-    assert {name: str(count(row).quantity(name)) for name in count(row).amounts} == {
-        "count/pods": "1",
-        "pods": "1",
-        "cpu": "1",
-        "requests.cpu": "1",
-        "limits.cpu": "2",
+    assert {name: nanos // 10**9 for name, (nanos, _) in count(row).amounts.items()} == {
+        "count/pods": 1,
+        "pods": 1,
+        "cpu": 1,
+        "requests.cpu": 1,
+        "limits.cpu": 2,
     }
 
 

@@ -47,7 +47,6 @@ def test_a_charge_leaves_out_what_is_zero():
     charge = Charge(parsed("cpu=0 memory=1Ki"))
 
     assert list(charge.amounts) == ["memory"]
-    assert str(charge.quantity("memory")) == "1Ki"
     assert not NO_CHARGE.amounts
 
 
@@ -162,17 +161,7 @@ def test_a_promise_takes_room_until_it_is_cancelled(ledger, account):
     ledger.cancel("r")
     assert (account.promised, ledger.reservation_count) == (0, 0)
     assert list(ledger.freed) == [account]
-    assert ledger.reservation("r") is None
-
-
-def test_a_promise_without_a_pod_stands_for_itself(ledger, account):
-    ledger.charge(POD, a_bill(account, "300m"))
-    assert ledger.reserve(promise(a_bill(account, "700m"), "r", None)) == ()
-    assert (account.charged, account.promised) == (300 * M, 700 * M)
-
-    ledger.cancel("r")
-
-    assert account.promised == 0
+    assert ledger.reservations_of(POD) == ()
 
 
 def test_asking_twice_is_asking_once(ledger, account):
@@ -229,8 +218,9 @@ def test_a_promise_lapses_at_its_deadline(ledger, account):
     ledger.cancel("cancelled")
     assert ledger.next_deadline_s == 10
 
-    assert ledger.expire(14) == []
-    assert [each.id for each in ledger.expire(15)] == ["early"]
+    ledger.expire(14)
+    assert account.promised == 300 * M
+    ledger.expire(15)
     assert account.promised == 200 * M
     assert ledger.next_deadline_s == 20
     assert ledger.reservations_of(POD) == ()
@@ -245,7 +235,6 @@ def test_a_namespace_is_billed_anew_with_its_promises(ledger, account):
     ledger.charge(PodKey("b", "web"), a_bill(account, "100m", namespace="b"))
     ledger.reserve(promise(a_bill(account, "500m")))
     ledger.reserve(promise(a_bill(account, "50m", namespace="b"), "b", PodKey("b", "db")))
-    ledger.reserve(promise(a_bill(account, "20m"), "own", None))
 
     def rebill(bill):
         return Bill(bill.profile, bill.charge, [each._replace(account=new) for each in bill.items])
@@ -253,6 +242,6 @@ def test_a_namespace_is_billed_anew_with_its_promises(ledger, account):
     ledger.rebill("a", rebill)
 
     assert (account.charged, account.promised) == (100 * M, 50 * M)
-    assert (new.charged, new.promised) == (300 * M, 220 * M)
+    assert (new.charged, new.promised) == (300 * M, 200 * M)
     ledger.cancel("r")
-    assert new.promised == 20 * M
+    assert new.promised == 0

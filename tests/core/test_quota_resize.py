@@ -2,12 +2,9 @@
 
 import pytest
 
-from bursar.core.quota.account import Charge
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
-from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.refusal import Reason
-from support.builders.pods import parsed
 from support.builders.quota_books import (
     UNGATED,
     a_key,
@@ -97,15 +94,4 @@ def test_what_was_promised_to_another_of_the_same_name_stays(books):
 
     assert cpu(books) == (0, 600)
     books.lose_pod("a", "web", "heir")
-    assert cpu(books) == (0, 0)
-
-
-def test_anybody_may_be_promised_room_for_a_pod(books):
-    row = a_row("a/web", gates=UNGATED)
-    bill = books.coverage.bill(row.profile, Charge(parsed("cpu=700m")))
-
-    assert books.reserve("r", PodKey("a", "web"), bill, uid="u", deadline_s=NOW_S + 5) == ()
-    assert cpu(books) == (0, 700)
-    assert books.ledger.reservation("r").uid == "u"
-    books.advance(NOW_S + 5)
     assert cpu(books) == (0, 0)

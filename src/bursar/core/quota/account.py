@@ -35,10 +35,6 @@ class Charge:
         }
         """Nanos and index of the format of each amount that is not zero."""
 
-    def quantity(self, name: str) -> Quantity:
-        nanos, index = self.amounts[name]
-        return to_quantity(nanos, FORMATS[index])
-
 
 NO_CHARGE: Final = Charge({})
 

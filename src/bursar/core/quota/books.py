@@ -318,14 +318,6 @@ class Books:
 
     # ------------------------------------------------------------------ resizes
 
-    def reserve(
-        self, id: str, pod: PodKey, bill: Bill, *, uid: str = "", deadline_s: int
-    ) -> tuple[Refusal, ...]:
-        """Promise a pod the total that it is about to use. No refusals mean yes."""
-        return self.ledger.reserve(
-            Reservation(id=id, bill=bill, pod=pod, uid=uid, deadline_s=deadline_s)
-        )
-
     def resize(
         self, id: str, row: PodRow, *, deadline_s: int, is_dry_run: bool = False
     ) -> tuple[Refusal, ...]:
@@ -343,7 +335,9 @@ class Books:
             refusal = Refusal(reason=Reason.NOT_COUNTED, detail=counted.detail)
             return (refusal,) if is_limited else ()
         bill = self.coverage.bill(row.profile, counted)
-        refusals = self.reserve(id, pod, bill, uid=row.stamp.uid, deadline_s=deadline_s)
+        refusals = self.ledger.reserve(
+            Reservation(id=id, bill=bill, pod=pod, uid=row.stamp.uid, deadline_s=deadline_s)
+        )
         if is_dry_run and not refusals:
             self.ledger.cancel(id)
         return refusals

@@ -29,11 +29,11 @@ class PodKey(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """A promise under an id, for a pod or for no pod."""
+    """A promise to a pod, under an id."""
 
     id: str
     bill: Bill
-    pod: PodKey | None = None
+    pod: PodKey
     uid: str = ""
     deadline_s: int | None = None
     """When it lapses; None keeps it until it is cancelled."""
@@ -60,7 +60,7 @@ class Ledger:
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, Bill]] = {}
         self._reservations: dict[str, Reservation] = {}
-        self._promises: dict[PodKey | str, _Promise] = {}
+        self._promises: dict[PodKey, _Promise] = {}
         self._deadlines: list[tuple[int, str]] = []
         self.freed: Final[dict[Account, None]] = {}
         """Accounts in which more is free than before."""
@@ -79,9 +79,6 @@ class Ledger:
     @property
     def pod_count(self) -> int:
         return sum(map(len, self._pods.values()))
-
-    def reservation(self, id: str) -> Reservation | None:
-        return self._reservations.get(id)
 
     @property
     def reservation_count(self) -> int:
@@ -133,9 +130,9 @@ class Ledger:
 
         It replaces an earlier reservation with the same id.
         """
-        owner = reservation.pod or reservation.id
-        promise = self._promises.get(owner)
-        charged = self._charged(owner)
+        pod = reservation.pod
+        promise = self._promises.get(pod)
+        charged = self._charged(pod)
         is_first = promise is None and not charged
         short = (
             reservation.bill.short_items()
@@ -146,12 +143,12 @@ class Ledger:
             return refusals_of(account.shortage(nanos, index) for account, nanos, index in short)
         self.cancel(reservation.id)
         self._reservations[reservation.id] = reservation
-        promise = self._promises.setdefault(owner, _Promise())
+        promise = self._promises.setdefault(pod, _Promise())
         promise.reservations[reservation.id] = reservation
         if is_first:
             promise.hold(reservation.bill)
         else:
-            self._update_promise(owner)
+            self._update_promise(pod)
         if reservation.deadline_s is not None:
             heappush(self._deadlines, (reservation.deadline_s, reservation.id))
         return ()
@@ -161,40 +158,36 @@ class Ledger:
         reservation = self._reservations.pop(id, None)
         if reservation is None:
             return
-        owner = reservation.pod or id
-        promise = self._promises[owner]
+        promise = self._promises[reservation.pod]
         del promise.reservations[id]
         if promise.reservations:
-            self._update_promise(owner)
+            self._update_promise(reservation.pod)
             return
-        del self._promises[owner]
+        del self._promises[reservation.pod]
         for account, nanos in promise.extra.items():
             account.promised -= nanos
             self.freed[account] = None
 
-    def expire(self, now_s: int) -> list[Reservation]:
-        """Cancel the reservations whose deadline has passed, and return them."""
-        lapsed: list[Reservation] = []
+    def expire(self, now_s: int) -> None:
+        """Cancel the reservations whose deadline has passed."""
         while self._deadlines and self._deadlines[0][0] <= now_s:
             deadline_s, promised_id = heappop(self._deadlines)
             reservation = self._reservations.get(promised_id)
             if reservation is not None and reservation.deadline_s == deadline_s:
                 self.cancel(promised_id)
-                lapsed.append(reservation)
-        return lapsed
 
     def reservations_of(self, pod: PodKey) -> tuple[Reservation, ...]:
         promise = self._promises.get(pod)
         return () if promise is None else tuple(promise.reservations.values())
 
-    def _charged(self, owner: PodKey | str) -> dict[Account, int]:
-        bill = self.bill_of(owner) if isinstance(owner, PodKey) else None
+    def _charged(self, pod: PodKey) -> dict[Account, int]:
+        bill = self.bill_of(pod)
         return {} if bill is None else {item.account: item.nanos for item in bill.items}
 
-    def _update_promise(self, owner: PodKey | str) -> None:
+    def _update_promise(self, pod: PodKey) -> None:
         """Hold exactly what the reservations of a pod exceed its charge by."""
-        promise = self._promises[owner]
-        before, charged = promise.extra, self._charged(owner)
+        promise = self._promises[pod]
+        before, charged = promise.extra, self._charged(pod)
         wanted: dict[Account, int] = {}
         for reservation in promise.reservations.values():
             for account, nanos, _ in reservation.bill.items:
@@ -220,9 +213,8 @@ class Ledger:
             if reservation.bill.profile.namespace == namespace:
                 changed = reservation._replace(bill=new_bill(reservation.bill))
                 self._reservations[changed.id] = changed
-                owner = changed.pod or changed.id
-                self._promises[owner].reservations[changed.id] = changed
-                self._update_promise(owner)
+                self._promises[changed.pod].reservations[changed.id] = changed
+                self._update_promise(changed.pod)
 
 
 def _shortfalls(bill: Bill, charged: dict[Account, int], extra: dict[Account, int]) -> list[Item]:

@@ -72,11 +72,6 @@ class WaitingGroup:
                 return first
             heappop(self._arrivals)
 
-    def ordered(self) -> list[PodRow]:
-        """All members, first to last."""
-        names = sorted(self.members, key=lambda name: (self._created_s[name], name))
-        return [self.members[name] for name in names]
-
 
 class WaitingQueue:
     """All groups, where they are parked, and which of them hold which quotas."""
