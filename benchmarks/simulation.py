@@ -41,7 +41,7 @@ def deployment(replicas: int) -> dict[str, object]:
 async def placed_per_second(count: int) -> float:
     clock, random = VirtualClock(), Random(1)  # noqa: S311 - names, not secrets
     cluster = MemoryCluster(clock, source=random)
-    async with Simulation(cluster, clock, random, pace=Pace(heartbeat=300)):
+    async with Simulation(cluster, clock, pace=Pace(heartbeat=300)):
         for number in range(NODE_COUNT):
             await cluster.create(NODES, node(f"n{number:02}"))
         await cluster.create(DEPLOYMENTS, deployment(count), namespace=NAMESPACE)

@@ -155,7 +155,7 @@ async def embedded_cluster(
     controller = _controller(cluster, luck, targeting)
     keeper.find_resizes = lambda: controller.resize_service
     try:
-        async with Simulation(cluster, SYSTEM_CLOCK, luck):
+        async with Simulation(cluster, SYSTEM_CLOCK):
             working = asyncio.create_task(controller.run())
             try:
                 yield Shown(cluster, controller)

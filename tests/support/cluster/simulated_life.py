@@ -144,7 +144,6 @@ async def embedded_world(*, seed: int = 1, pace: Pace | None = None) -> AsyncIte
     simulation = Simulation(
         cluster,
         clock,
-        Random(seed),  # noqa: S311 - names, not secrets
         pace=pace,
         report=lambda part, error: faults.append(f"{part}: {error!r}"),
     )

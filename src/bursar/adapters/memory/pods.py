@@ -24,13 +24,12 @@ from bursar.core.model.quantity import ZERO
 from bursar.core.model.resources import ResourceList
 from bursar.core.model.validation.pod import validate_gate_update, validate_pod
 from bursar.core.model.validation.resize import validate_resize
+from bursar.core.placement.message import GATED_MESSAGE, GATED_REASON
 from bursar.wire.model import node as wire_node
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.structs.fields import FieldError
 from bursar.wire.structs.shape import shaped
 
-GATED_REASON: Final = "SchedulingGated"
-GATED_MESSAGE: Final = "Scheduling is blocked due to non-empty scheduling gates"
 _GRACE_SECONDS: Final = 30
 _SPEC_DEFAULTS: Final = (
     ("restartPolicy", "Always"),

@@ -260,11 +260,11 @@ async def test_a_pod_has_run_while_nobody_simulated_it():
     brief = {"bursar.io/finishes-after": "1m30s"}
     await world.create(NODES, node("a"))
     await world.create(PODS, pod("brief", annotations=brief))
-    async with Simulation(cluster, clock, source):
+    async with Simulation(cluster, clock):
         await world.eventually(world.phases, ["Running"])
     await world.pause(60)
 
-    async with Simulation(cluster, clock, source):
+    async with Simulation(cluster, clock):
         await world.pause(20)
         assert await world.phases() == ["Running"]
 

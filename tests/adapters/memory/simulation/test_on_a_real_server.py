@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from random import Random
 
 import pytest
 
@@ -40,7 +39,6 @@ async def world(control_plane, request) -> AsyncIterator[World]:
         simulation = Simulation(
             client,
             RealClock(),
-            Random(1),  # noqa: S311 - names, not secrets
             pace=QUICK,
             report=lambda part, error: faults.append(f"{part}: {error!r}"),
         )

@@ -60,7 +60,7 @@ async def test_what_went_while_no_watch_was_open_is_still_told():
 async def test_an_empty_inbox_waits_only_so_long():
     cluster, clock = await a_cluster()
     async with Inbox(cluster, clock, [NODES]) as inbox, clock.running():
-        assert await inbox.take(within=5) == []
+        assert await inbox.take(5) == []
 
     assert clock.monotonic() == 5
 
@@ -95,7 +95,7 @@ async def test_a_part_that_fails_is_reported_and_starts_again():
         faults[part] += 1
 
     world = World(cluster, clock.advance)
-    async with Simulation(network, clock, seeded(1), report=report):
+    async with Simulation(network, clock, report=report):
         await world.create(NODES, node("a"), node("b"))
         await world.create(DEPLOYMENTS, workload(DEPLOYMENTS, "web", {"replicas": 5}))
         await world.pause(600)

@@ -15,7 +15,8 @@ from bursar.core.model.names import label_errors, qualified_name_errors
 from bursar.core.model.problem import Problem, forbidden, invalid, quoted, required
 from bursar.core.model.selector import label_value_errors
 
-_SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Upstream's letters for generated names. They form no words and look different."""
 _SUFFIX_LENGTH: Final = 5
 _GENERATED_NAME_MAX: Final = 63
 _SUBDOMAIN_MAX: Final = 253
@@ -121,7 +122,7 @@ def named(body: JsonObject, namespace: str, source: random.Random) -> JsonObject
     }
     prefix = metadata.get("generateName", "")
     if prefix and "name" not in metadata:
-        suffix = "".join(source.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_LENGTH))
+        suffix = "".join(source.choice(SUFFIX_LETTERS) for _ in range(_SUFFIX_LENGTH))
         metadata["name"] = prefix[: _GENERATED_NAME_MAX - _SUFFIX_LENGTH] + suffix
     if namespace:
         metadata["namespace"] = namespace

@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from bursar.app.cluster.time_limit import end
+
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 TURNS_MAX: Final = 10_000_000
@@ -79,8 +81,7 @@ class VirtualClock:
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end(task)
 
     async def _run(self) -> None:
         while True:

@@ -26,3 +26,7 @@ def with_conditions(
 def find_condition(raw: Raw, kind: str) -> Raw | None:
     conditions: list[Raw] = (raw.get("status") or {}).get("conditions") or []
     return next((condition for condition in conditions if condition["type"] == kind), None)
+
+
+def is_true(raw: Raw, kind: str) -> bool:
+    return (find_condition(raw, kind) or {}).get("status") == "True"

@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self
 
 from bursar.app.cluster.ports import Clock, EventKind, ExpiredError, Key, Resource, Watcher
+from bursar.app.cluster.time_limit import end, within
 from bursar.wire.cluster.object_identity import find_identity
 
 PAUSE_SECONDS: Final = 0.1
@@ -54,18 +54,11 @@ class Inbox:
             self._tasks.append(task)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def __aexit__(self, *_: object) -> None:
+        await end(*self._tasks)
 
-    async def take(self, *, within: float | None = None) -> list[Change]:
-        """All changes since the last call. Waits for the first one, at most `within` seconds.
+    async def take(self, seconds: float | None = None) -> list[Change]:
+        """All changes since the last call. Waits for the first one, at most `seconds`.
 
         Raises the error of a failed watch.
         """
@@ -74,7 +67,11 @@ class Inbox:
             await self._changed.wait()
         if not self._changes and self._failure is None:
             self._changed.clear()
-            await self._wait(within)
+            if seconds is None:
+                await self._changed.wait()
+            else:
+                with contextlib.suppress(TimeoutError):
+                    await within(self._clock, seconds, self._changed.wait())
         return self.drain()
 
     def drain(self) -> list[Change]:
@@ -83,17 +80,6 @@ class Inbox:
             raise self._failure
         changes, self._changes = self._changes, []
         return changes
-
-    async def _wait(self, within: float | None) -> None:
-        waiters: list[asyncio.Task[object]] = [asyncio.create_task(self._changed.wait())]
-        if within is not None:
-            waiters.append(asyncio.create_task(self._clock.sleep(within)))
-        try:
-            await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for waiter in waiters:
-                waiter.cancel()
-            await asyncio.gather(*waiters, return_exceptions=True)
 
     async def _follow(self, resource: Resource) -> None:
         known: set[Key] = set()

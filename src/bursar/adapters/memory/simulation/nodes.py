@@ -75,7 +75,7 @@ class Nodes:
     async def run(self) -> None:
         async with Inbox(self._cluster, self._clock, (NODES, PODS)) as inbox:
             while True:
-                for seen in await inbox.take(within=self._patience()):
+                for seen in await inbox.take(self._patience()):
                     self._observe(seen)
                 while (place := self._next_due()) is not None:
                     await self._act(place)
@@ -231,7 +231,7 @@ class Nodes:
 
     async def _apply(self, effect: Effect) -> None:
         try:
-            body = await apply(effect, self._cluster, str)
+            body = await apply(effect, self._cluster)
         except OVERTAKEN:
             return  # the watch will bring a newer state, for which a new step is planned
         if body is not None and isinstance(effect, Change):

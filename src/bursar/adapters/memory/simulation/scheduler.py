@@ -55,7 +55,7 @@ class Scheduler:
         async with Inbox(self._cluster, self._clock, (PODS, NODES)) as inbox:
             last_retry = self._clock.monotonic()
             while True:
-                self._observe(await inbox.take(within=self._patience(last_retry)))
+                self._observe(await inbox.take(self._patience(last_retry)))
                 if self._patience(last_retry) == 0:
                     last_retry = self._clock.monotonic()
                     self._queue.wake_all()
@@ -178,8 +178,8 @@ class Scheduler:
         status = {"conditions": with_conditions(current, [condition], now)}
         try:
             for effect in status_change(PODS, raw, status):
-                await apply(effect, self._cluster, str)
-            await apply(self._event(waiting.pod, message), self._cluster, str)
+                await apply(effect, self._cluster)
+            await apply(self._event(waiting.pod, message), self._cluster)
         except (ConflictError, NotFoundError):
             self._queue.drop(waiting.key)  # the watch will bring a newer state, which is tried
         except OVERTAKEN:

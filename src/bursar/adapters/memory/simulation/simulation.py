@@ -3,8 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from random import Random
-from types import TracebackType
 from typing import Final, Self
 
 from bursar.adapters.memory.simulation.cluster import Cluster
@@ -13,6 +11,7 @@ from bursar.adapters.memory.simulation.pod_lifecycle import Pace
 from bursar.adapters.memory.simulation.scheduler import Scheduler
 from bursar.adapters.memory.simulation.workloads.workloads import Workloads
 from bursar.app.cluster.ports import Clock
+from bursar.app.cluster.time_limit import end
 
 BACKOFF_SECONDS_MIN: Final = 0.5
 BACKOFF_SECONDS_MAX: Final = 30.0
@@ -29,29 +28,22 @@ def _to_log(part: str, error: Exception) -> None:
 
 
 class Simulation:
-    """A context manager. The parts run while it is open.
-
-    Parts that the cluster has itself, such as a real scheduler, can be left out.
-    """
+    """A context manager. The parts run while it is open."""
 
     def __init__(
         self,
         cluster: Cluster,
         clock: Clock,
-        rng: Random,
         *,
         pace: Pace | None = None,
         report: Report = _to_log,
-        without: frozenset[str] = frozenset(),
     ) -> None:
         given = pace or Pace()
-        parts: dict[str, Callable[[], Awaitable[None]]] = {
-            "workloads": lambda: Workloads(cluster, clock, rng).run(),
+        self._parts: dict[str, Callable[[], Awaitable[None]]] = {
+            "workloads": lambda: Workloads(cluster, clock).run(),
             "scheduler": lambda: Scheduler(cluster, clock).run(),
             "nodes": lambda: Nodes(cluster, clock, given).run(),
         }
-        assert without <= parts.keys()
-        self._parts = {name: part for name, part in parts.items() if name not in without}
         self._clock = clock
         self._report = report
         self._tasks: list[asyncio.Task[None]] = []
@@ -63,15 +55,8 @@ class Simulation:
         ]
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def __aexit__(self, *_: object) -> None:
+        await end(*self._tasks)
 
     async def _keep_alive(self, name: str, part: Callable[[], Awaitable[None]]) -> None:
         backoff = BACKOFF_SECONDS_MIN

@@ -10,12 +10,14 @@ from bursar.adapters.memory.kinds import DAEMON_SETS, PODS
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.workloads.effects import Delete, Effect, status_change
 from bursar.adapters.memory.simulation.workloads.templates import (
+    REVISION_LABEL,
     field,
     is_active,
     is_being_deleted,
     is_ready,
     new_pod,
     observed,
+    revision_of,
     template_hash,
 )
 from bursar.core.model.node import Node
@@ -23,7 +25,6 @@ from bursar.core.model.pod import Pod
 from bursar.core.placement.filters import FIELD_NAME, refusal
 from bursar.wire.model import pod as wire_pod
 
-REVISION_LABEL: Final = "controller-revision-hash"
 _TOLERATED: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -36,8 +37,6 @@ _TOLERATED: Final = (
 
 
 def decide_daemon_set(owner: Raw, pods: Sequence[Raw], nodes: Sequence[Node]) -> list[Effect]:
-    if is_being_deleted(owner):
-        return []
     pattern = _pattern(owner)
     eligible = [node.name for node in nodes if refusal(pattern, node) is None]
     revision = template_hash(owner["spec"]["template"])
@@ -65,7 +64,7 @@ def decide_daemon_set(owner: Raw, pods: Sequence[Raw], nodes: Sequence[Node]) ->
         "numberReady": ready,
         "numberAvailable": ready,
         "numberUnavailable": len(eligible) - ready,
-        "updatedNumberScheduled": sum(_revision(pod) == revision for pod in placed),
+        "updatedNumberScheduled": sum(revision_of(pod) == revision for pod in placed),
     }
     return effects + status_change(DAEMON_SETS, owner, status | observed(owner))
 
@@ -79,7 +78,7 @@ def _pattern(owner: Raw) -> Pod:
 
 def _superfluous(held: Sequence[Raw], revision: str) -> list[Raw]:
     """Pods to delete: finished ones, ones of an old template, and all but the first."""
-    good = [pod for pod in held if is_active(pod) and _revision(pod) == revision]
+    good = [pod for pod in held if is_active(pod) and revision_of(pod) == revision]
     return [pod for pod in held if pod not in good[:1]]
 
 
@@ -112,7 +111,3 @@ def _node_of(pod: Raw) -> str:
         for wanted in term.get("matchFields") or ():
             return str(wanted["values"][0])
     return ""
-
-
-def _revision(pod: Raw) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(REVISION_LABEL, ""))

@@ -4,7 +4,6 @@ A deletion has the uid as precondition, a patch the resourceVersion. A decision 
 stale object changes nothing.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -26,8 +25,6 @@ from bursar.app.cluster.ports import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """Creation of an object. With `generateName` and no name, a name is generated."""
-
     resource: Resource
     namespace: str
     body: Raw
@@ -76,12 +73,11 @@ def key_of(raw: Raw) -> Key:
     return Key(meta.get("namespace", ""), meta["name"])
 
 
-async def apply(effect: Effect, writer: Writer, suffix: Callable[[], str]) -> bytes | None:
+async def apply(effect: Effect, writer: Writer) -> bytes | None:
     """Apply an effect and return the stored object, if there is one. Raises `ClusterError`."""
     match effect:
         case Create(resource=resource, namespace=namespace, body=body):
-            named = _named(body, suffix)
-            return await writer.create(resource, named, namespace=namespace)
+            return await writer.create(resource, body, namespace=namespace)
         case Change(resource=resource, target=target, patch=patch):
             meta = target["metadata"]
             fence = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
@@ -99,10 +95,3 @@ async def apply(effect: Effect, writer: Writer, suffix: Callable[[], str]) -> by
                 grace_seconds=grace,
             )
             return None
-
-
-def _named(body: Raw, suffix: Callable[[], str]) -> Raw:
-    meta = dict(body["metadata"])
-    if "name" not in meta:
-        meta["name"] = meta.pop("generateName") + suffix()
-    return body | {"metadata": meta}

@@ -3,34 +3,29 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from bursar.adapters.memory.kinds import JOBS, PODS
+from bursar.adapters.memory.kinds import JOBS
 from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import Raw
-from bursar.adapters.memory.simulation.conditions import with_conditions
-from bursar.adapters.memory.simulation.workloads.effects import Delete, Effect, status_change
+from bursar.adapters.memory.simulation.conditions import is_true, with_conditions
+from bursar.adapters.memory.simulation.workloads.effects import Create, Effect, status_change
 from bursar.adapters.memory.simulation.workloads.templates import (
     field,
-    first_to_go,
     is_active,
-    is_being_deleted,
     is_ready,
     new_pod,
     phase_of,
+    scaled,
 )
 
 
 def decide_job(owner: Raw, pods: Sequence[Raw], now: datetime) -> list[Effect]:
-    if is_being_deleted(owner) or _is_complete(owner):
+    if is_true(owner, "Complete"):
         return []
     active = [pod for pod in pods if is_active(pod)]
     counted = sum(phase_of(pod) == "Succeeded" for pod in pods)
     succeeded = max(counted, field(owner, "status", "succeeded", 0))
     wanted = _wanted(owner, succeeded)
-    effects: list[Effect] = [_pod(owner) for _ in range(wanted - len(active))]
-    effects += [
-        Delete(resource=PODS, target=pod)
-        for pod in first_to_go(active)[: max(0, len(active) - wanted)]
-    ]
+    effects = scaled(active, wanted, lambda: _pod(owner))
     is_done = wanted == 0 and not active and succeeded > 0 and not _is_suspended(owner)
     status: Raw = {
         "active": max(wanted, 0),
@@ -55,7 +50,7 @@ def _wanted(owner: Raw, succeeded: int) -> int:
     return max(0, min(parallelism, completions - succeeded))
 
 
-def _pod(owner: Raw) -> Effect:
+def _pod(owner: Raw) -> Create:
     name, uid = owner["metadata"]["name"], owner["metadata"]["uid"]
     labels = {
         "batch.kubernetes.io/job-name": name,
@@ -68,13 +63,6 @@ def _pod(owner: Raw) -> Effect:
 
 def _is_suspended(owner: Raw) -> bool:
     return bool(field(owner, "spec", "suspend", False))
-
-
-def _is_complete(owner: Raw) -> bool:
-    return any(
-        condition.get("type") == "Complete" and condition.get("status") == "True"
-        for condition in field(owner, "status", "conditions", ())
-    )
 
 
 def _completion(owner: Raw, now: datetime) -> Raw:

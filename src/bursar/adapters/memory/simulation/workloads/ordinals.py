@@ -1,34 +1,31 @@
 """StatefulSets: numbered pods that are created and deleted in order."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from bursar.adapters.memory.kinds import PODS, STATEFUL_SETS
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.workloads.effects import Delete, Effect, status_change
 from bursar.adapters.memory.simulation.workloads.templates import (
+    REVISION_LABEL,
     field,
     is_active,
     is_being_deleted,
     is_ready,
     new_pod,
     observed,
+    revision_of,
     template_hash,
 )
 
-REVISION_LABEL: Final = "controller-revision-hash"
-
 
 def decide_stateful_set(owner: Raw, pods: Sequence[Raw]) -> list[Effect]:
-    if is_being_deleted(owner):
-        return []
     name = owner["metadata"]["name"]
     revision = f"{name}-{template_hash(owner['spec']['template'])}"
     held = {pod["metadata"]["name"]: pod for pod in pods}
     wanted = _names(owner)
     effects = _moves(owner, held, wanted, revision)
     ready = sum(is_ready(pod) for pod in pods)
-    updated = sum(_revision(pod) == revision for pod in pods)
+    updated = sum(revision_of(pod) == revision for pod in pods)
     status = {
         "replicas": len(pods),
         "readyReplicas": ready,
@@ -68,7 +65,7 @@ def _moves(owner: Raw, held: dict[str, Raw], wanted: list[str], revision: str) -
     if in_order and surplus:
         return moves[:1] if not is_being_deleted(held[surplus[0]]) else []
     stale = [
-        name for name in reversed(wanted) if name in held and _revision(held[name]) != revision
+        name for name in reversed(wanted) if name in held and revision_of(held[name]) != revision
     ]
     if stale and not moves and all(is_ready(pod) for pod in held.values()):
         moves.append(Delete(resource=PODS, target=held[stale[0]]))
@@ -88,10 +85,6 @@ def _pod(owner: Raw, name: str, revision: str) -> Effect:
         labels=labels,
         spec={"hostname": name, "subdomain": field(owner, "spec", "serviceName", "")},
     )
-
-
-def _revision(pod: Raw) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(REVISION_LABEL, ""))
 
 
 def _ordinal(name: str) -> int:

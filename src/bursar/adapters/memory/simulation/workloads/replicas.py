@@ -3,24 +3,22 @@
 from collections.abc import Sequence
 from typing import Final
 
-from bursar.adapters.memory.kinds import DEPLOYMENTS, PODS, REPLICA_SETS
+from bursar.adapters.memory.kinds import DEPLOYMENTS, REPLICA_SETS
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.workloads.effects import (
     Change,
     Create,
-    Delete,
     Effect,
     status_change,
 )
 from bursar.adapters.memory.simulation.workloads.templates import (
     field,
-    first_to_go,
     is_active,
-    is_being_deleted,
     is_ready,
     new_pod,
     observed,
     owner_reference,
+    scaled,
     template_hash,
 )
 
@@ -30,15 +28,9 @@ DEFAULT_SHARE: Final = f"{DEFAULT_PERCENT}%"
 
 
 def decide_replica_set(owner: Raw, pods: Sequence[Raw]) -> list[Effect]:
-    if is_being_deleted(owner):
-        return []
     wanted: int = field(owner, "spec", "replicas", 1)
     active = [pod for pod in pods if is_active(pod)]
-    effects: list[Effect] = [new_pod(REPLICA_SETS, owner) for _ in range(wanted - len(active))]
-    effects += [
-        Delete(resource=PODS, target=pod)
-        for pod in first_to_go(active)[: max(0, len(active) - wanted)]
-    ]
+    effects = scaled(active, wanted, lambda: new_pod(REPLICA_SETS, owner))
     ready = sum(is_ready(pod) for pod in active)
     status = {
         "replicas": len(active),
@@ -50,8 +42,6 @@ def decide_replica_set(owner: Raw, pods: Sequence[Raw]) -> list[Effect]:
 
 
 def decide_deployment(owner: Raw, sets: Sequence[Raw]) -> list[Effect]:
-    if is_being_deleted(owner):
-        return []
     name = f"{owner['metadata']['name']}-{template_hash(owner['spec']['template'])}"
     current = next((held for held in sets if held["metadata"]["name"] == name), None)
     old = [held for held in sets if held is not current]

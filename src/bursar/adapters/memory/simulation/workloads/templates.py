@@ -2,25 +2,18 @@
 
 import json
 from collections.abc import Callable, Sequence
-from random import Random
 from typing import Any, Final
 
 from bursar.adapters.memory.kinds import PODS
+from bursar.adapters.memory.objects.metadata import SUFFIX_LETTERS
 from bursar.adapters.memory.simulation.cluster import Raw
-from bursar.adapters.memory.simulation.workloads.effects import Create
+from bursar.adapters.memory.simulation.conditions import is_true
+from bursar.adapters.memory.simulation.workloads.effects import Create, Delete, Effect
 from bursar.app.cluster.ports import Resource
 
-SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Upstream's letters for generated names. They form no words and look different."""
-SUFFIX_LENGTH: Final = 5
-NAME_LENGTH_MAX: Final = 58
-"""Longest part of a generated name before the suffix."""
+REVISION_LABEL: Final = "controller-revision-hash"
 _FNV_OFFSET: Final = 0x811C9DC5
 _FNV_PRIME: Final = 0x01000193
-
-
-def suffixes(rng: Random) -> Callable[[], str]:
-    return lambda: "".join(rng.choice(SUFFIX_LETTERS) for _ in range(SUFFIX_LENGTH))
 
 
 def template_hash(template: Raw) -> str:
@@ -68,7 +61,7 @@ def new_pod(
     if name:
         metadata["name"] = name
     else:
-        metadata["generateName"] = owner["metadata"]["name"][: NAME_LENGTH_MAX - 1] + "-"
+        metadata["generateName"] = owner["metadata"]["name"] + "-"
     body = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -97,10 +90,21 @@ def is_active(pod: Raw) -> bool:
 
 
 def is_ready(pod: Raw) -> bool:
-    return is_active(pod) and any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in field(pod, "status", "conditions", ())
-    )
+    return is_active(pod) and is_true(pod, "Ready")
+
+
+def revision_of(pod: Raw) -> str:
+    """The hash of the template from which a StatefulSet or DaemonSet made the pod."""
+    return str((pod["metadata"].get("labels") or {}).get(REVISION_LABEL, ""))
+
+
+def scaled(active: Sequence[Raw], wanted: int, pod: Callable[[], Create]) -> list[Effect]:
+    """Creations or deletions until `wanted` pods are active."""
+    surplus = first_to_go(active)[: max(0, len(active) - wanted)]
+    return [
+        *(pod() for _ in range(wanted - len(active))),
+        *(Delete(resource=PODS, target=each) for each in surplus),
+    ]
 
 
 def first_to_go(pods: Sequence[Raw]) -> list[Raw]:

@@ -6,7 +6,6 @@ read from the cluster confirms that the owner does not exist.
 """
 
 from collections.abc import Iterator
-from random import Random
 from typing import Final
 
 import msgspec
@@ -39,7 +38,6 @@ from bursar.adapters.memory.simulation.workloads.replicas import (
 from bursar.adapters.memory.simulation.workloads.templates import (
     controller_of,
     is_being_deleted,
-    suffixes,
 )
 from bursar.app.cluster.ports import Clock, Key, NotFoundError, Resource
 from bursar.core.model.node import Node
@@ -55,10 +53,9 @@ _Place = tuple[Resource, Key]
 
 
 class Workloads:
-    def __init__(self, cluster: Cluster, clock: Clock, rng: Random) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._suffix = suffixes(rng)
         self._objects: dict[_Place, Raw] = {}
         self._owned: dict[str, dict[_Place, Raw]] = {}
         """Owned objects, by the uid of their owner."""
@@ -70,7 +67,7 @@ class Workloads:
     async def run(self) -> None:
         async with Inbox(self._cluster, self._clock, (*OWNERS, PODS, NODES)) as inbox:
             while True:
-                changes = await inbox.take(within=RETRY_SECONDS if self._refused else None)
+                changes = await inbox.take(RETRY_SECONDS if self._refused else None)
                 self._due |= self._refused
                 self._refused.clear()
                 for change in changes:
@@ -140,7 +137,7 @@ class Workloads:
             return
         for effect in [*await self._orphan_deletion(place, raw), *self._decide(place[0], raw)]:
             try:
-                body = await apply(effect, self._cluster, self._suffix)
+                body = await apply(effect, self._cluster)
             except OVERTAKEN:
                 self._refused.add(place)
                 continue
@@ -150,7 +147,7 @@ class Workloads:
                 self._mark_deleted(effect)
 
     def _decide(self, resource: Resource, raw: Raw) -> list[Effect]:
-        if resource == PODS or not _is_sound(resource, raw):
+        if resource == PODS or is_being_deleted(raw) or not _is_sound(resource, raw):
             return []
         owned = list(self._children(raw["metadata"]["uid"]))
         if resource == DEPLOYMENTS:
