@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import TypeVar
 
 from bursar.app.cluster.ports import Clock
@@ -24,6 +25,15 @@ async def within(clock: Clock, seconds: float, work: Coroutine[object, object, T
         raise TimeoutError
     finally:
         await end(task, alarm)
+
+
+async def wait_at_most(clock: Clock, seconds: float | None, event: asyncio.Event) -> None:
+    """Wait until the event is set or `seconds` have passed; None waits for the event alone."""
+    if seconds is None:
+        await event.wait()
+    else:
+        with suppress(TimeoutError):
+            await within(clock, seconds, event.wait())
 
 
 async def end(*tasks: asyncio.Future[T] | asyncio.Future[None]) -> None:

@@ -7,7 +7,7 @@ blocks the event loop, so at most one hundredth of the time is spent on counting
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NoReturn
 
 from bursar.app.cluster.ports import Clock
 from bursar.app.quota.quota_loop import QuotaLoop
@@ -43,11 +43,6 @@ class Drift:
     """How long one count took."""
 
 
-class _Difference(NamedTuple):
-    account: Account
-    nanos: int
-
-
 class DriftCheck:
     """Compares the ledger with a recount from time to time. Run it beside the quota loop."""
 
@@ -55,14 +50,10 @@ class DriftCheck:
         self._loop, self._sources = loop, sources
         self._count, self._clock = count, clock
         self._count_seconds = 0.0
-        self._latest: Drift | None = None
+        self.latest: Drift | None = None
+        """None before the first check."""
         self.counts: int = 0
         """How many times all pods were counted."""
-
-    @property
-    def latest(self) -> Drift | None:
-        """None before the first check."""
-        return self._latest
 
     async def run(self) -> NoReturn:
         while True:
@@ -79,7 +70,7 @@ class DriftCheck:
             await self._clock.sleep(COUNT_SECONDS)
             again = self._timed_differences()
             differing = {account: again[account] for account in differing if account in again}
-        self._latest = Drift(
+        self.latest = Drift(
             accounts=len(differing),
             largest=_largest(differing),
             count_seconds=self._count_seconds,
@@ -87,26 +78,23 @@ class DriftCheck:
 
     def _timed_differences(self) -> dict[Account, int]:
         began = self._clock.monotonic()
-        differing = {each.account: each.nanos for each in self._differences() if each.nanos}
+        differing = {account: nanos for account, nanos in self._differences() if nanos}
         self.counts += 1
         self._count_seconds = self._clock.monotonic() - began
         return differing
 
-    def _differences(self) -> Iterator[_Difference]:
+    def _differences(self) -> Iterator[tuple[Account, int]]:
         sources = self._sources
         now_s = int(self._clock.now().timestamp())
         recount = Recount(sources.pods.snapshot().objects(), now_s, self._charge_of)
-        namespaces = [
-            sources.targeting.namespace(seen.item)
-            for seen in sources.namespaces.snapshot().objects()
-        ]
+        namespaces = [seen.item for seen in sources.namespaces.snapshot().objects()]
         for covered in self._loop.books.coverage.quotas():
             if covered.quota.key.kind is QuotaKind.NATIVE:
                 continue  # A ResourceQuota also counts gated pods, which the ledger does not.
             counted = recount.used(covered.quota, namespaces)
             for name, account in covered.accounts.items():
                 amount = counted.get(name)
-                yield _Difference(account, account.charged - (amount.nanos if amount else 0))
+                yield account, account.charged - (amount.nanos if amount else 0)
 
     def _charge_of(self, row: PodRow) -> Charge:
         """What the counter says; if it is not ready, what the ledger holds for the pod."""

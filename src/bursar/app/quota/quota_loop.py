@@ -8,8 +8,7 @@ in order.
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -17,7 +16,7 @@ from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import Clock, Key
-from bursar.app.cluster.time_limit import end
+from bursar.app.cluster.time_limit import wait_at_most
 from bursar.app.quota.lifting import GateLifter, LiftResult
 from bursar.app.quota.sources import QuotaSources
 from bursar.core.model.namespace import NamespaceObject
@@ -177,8 +176,7 @@ class QuotaLoop:
 
     async def _wait_for_change(self) -> None:
         """Wait until the books change or one of their deadlines passes."""
-        async with _timer(self._clock, self._seconds_to_deadline(), self._is_changed):
-            await self._is_changed.wait()
+        await wait_at_most(self._clock, self._seconds_to_deadline(), self._is_changed)
         await self._clock.sleep(BATCH_SECONDS)
 
     def _seconds_to_deadline(self) -> float | None:
@@ -205,21 +203,3 @@ class QuotaLoop:
         waited = max(0.0, self._clock.now().timestamp() - release.row.stamp.created_s)
         counters.release_seconds_sum += waited
         counters.release_seconds[bisect_left(RELEASE_BOUNDS, waited)] += 1
-
-
-@asynccontextmanager
-async def _timer(clock: Clock, seconds: float | None, event: asyncio.Event) -> AsyncIterator[None]:
-    """Set an event after some time, unless the block ends first; None sets no timer."""
-    if seconds is None:
-        yield
-        return
-
-    async def expire() -> None:
-        await clock.sleep(seconds)
-        event.set()
-
-    expiring = asyncio.ensure_future(expire())
-    try:
-        yield
-    finally:
-        await end(expiring)

@@ -18,7 +18,6 @@ from bursar.core.model.resources import ResourceList
 from bursar.core.quota.account import FORMATS, to_quantity
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
-from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.queue import WaitingPod, waiting_list
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
@@ -140,23 +139,16 @@ def quota_reports(
 ) -> list[QuotaReport]:
     """Reports of all quotas, of those with this name, or of those that cover this namespace."""
     recount = Recount(inventory.rows, now_s)
-    namespaces = [_as_covered(each) for each in inventory.namespaces]
     reports = []
     for seen in sorted(inventory.quotas, key=lambda each: each.quota.key):
-        covered = _covered(seen.quota, namespaces)
+        covered = _covered(seen.quota, inventory.namespaces)
         if name in {None, seen.quota.key.name} and (namespace is None or namespace in covered):
-            used = recount.used(seen.quota, namespaces)
+            used = recount.used(seen.quota, inventory.namespaces)
             reports.append(QuotaReport(seen=seen, used=used, covered=covered))
     return reports
 
 
-def _as_covered(namespace: NamespaceObject) -> Namespace:
-    return Namespace(
-        name=namespace.name, labels=namespace.labels, annotations=namespace.annotations
-    )
-
-
-def _covered(quota: Quota, namespaces: Iterable[Namespace]) -> tuple[str, ...]:
+def _covered(quota: Quota, namespaces: Iterable[NamespaceObject]) -> tuple[str, ...]:
     if quota.selector is None:
         return (quota.key.namespace,)
     matches = quota.selector.matches

@@ -135,7 +135,8 @@ def qualified_name_errors(name: str) -> tuple[str, ...]:
         return (_QUALIFIED_NAME_RULE,)
     errors: list[str] = []
     if len(parts) == 2:
-        errors += [f"prefix part {error}" for error in _prefix_errors(parts[0])]
+        found = subdomain_errors(parts[0], "bytes") if parts[0] else ("must be non-empty",)
+        errors += [f"prefix part {error}" for error in found]
     local = parts[-1]
     if not local:
         errors.append("name part must be non-empty")
@@ -156,15 +157,17 @@ def label_errors(name: str) -> tuple[str, ...]:
     return tuple(errors)
 
 
-def _prefix_errors(prefix: str) -> list[str]:
-    if not prefix:
-        return ["must be non-empty"]
+def subdomain_errors(name: str, unit: str = "characters") -> tuple[str, ...]:
+    """Every way in which `name` is not an RFC 1123 subdomain, in upstream's words and order.
+
+    Upstream counts bytes in any case, and calls them so in prefixes of qualified names only.
+    """
     errors: list[str] = []
-    if _byte_length(prefix) > _SUBDOMAIN_LENGTH_MAX:
-        errors.append(f"must be no more than {_SUBDOMAIN_LENGTH_MAX} bytes")
-    if not _SUBDOMAIN.fullmatch(prefix):
+    if _byte_length(name) > _SUBDOMAIN_LENGTH_MAX:
+        errors.append(f"must be no more than {_SUBDOMAIN_LENGTH_MAX} {unit}")
+    if not _SUBDOMAIN.fullmatch(name):
         errors.append(_SUBDOMAIN_RULE)
-    return errors
+    return tuple(errors)
 
 
 def _byte_length(text: str) -> int:

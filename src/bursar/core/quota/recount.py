@@ -12,13 +12,13 @@ ignores gates. Names that pods do not use, such as `services`, are not in the re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodProfile, PodRow
 from bursar.core.model.quantity import Format
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota import scopes
 from bursar.core.quota.account import FORMATS, NO_CHARGE, Charge, to_quantity
 from bursar.core.quota.counting import NativeCounter
-from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.names import is_pod_name, is_schedulable
 from bursar.core.quota.quota import Quota, QuotaKind
 from bursar.core.quota.usage import is_counted, native_usage
@@ -66,7 +66,7 @@ class Recount:
                 self._groups.setdefault(profile.namespace, []).append(group)
             group.count += 1
 
-    def used(self, quota: Quota, namespaces: Iterable[Namespace]) -> ResourceList:
+    def used(self, quota: Quota, namespaces: Iterable[NamespaceObject]) -> ResourceList:
         """What the quota should show, for each of its names that pods use, also if it is zero."""
         totals = {name: _Total() for name in sorted(quota.hard) if is_recounted(quota, name)}
         natively = {name for name in totals if _is_counted_natively(quota, name)}
@@ -79,7 +79,7 @@ class Recount:
                         total.add(amount[0] * group.count, amount[1])
         return {name: to_quantity(total.nanos, total.format) for name, total in totals.items()}
 
-    def _covered(self, quota: Quota, namespaces: Iterable[Namespace]) -> Iterator[_Group]:
+    def _covered(self, quota: Quota, namespaces: Iterable[NamespaceObject]) -> Iterator[_Group]:
         if quota.selector is None:
             yield from self._groups.get(quota.key.namespace, ())
             return

@@ -1,7 +1,6 @@
 """Rules for `metadata`: names, uids, timestamps, labels, owners, creation and deletion."""
 
 import random
-import re
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,7 +10,7 @@ from bursar.adapters.memory import errors
 from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.objects.patches import JsonObject
 from bursar.app.cluster.ports import Key, Preconditions
-from bursar.core.model.names import label_errors, qualified_name_errors
+from bursar.core.model.names import label_errors, qualified_name_errors, subdomain_errors
 from bursar.core.model.problem import Problem, forbidden, invalid, quoted, required
 from bursar.core.model.selector import label_value_errors
 
@@ -19,13 +18,6 @@ SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Upstream's letters for generated names. They form no words and look different."""
 _SUFFIX_LENGTH: Final = 5
 _GENERATED_NAME_MAX: Final = 63
-_SUBDOMAIN_MAX: Final = 253
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_SUBDOMAIN_RULE: Final = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
-    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
-    f"for validation is '{_SUBDOMAIN.pattern}')"
-)
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "foregroundDeletion", "orphan"})
 _NOT_QUALIFIED: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _IMMUTABLE: Final = "field is immutable"
@@ -155,15 +147,8 @@ def creation_problems(kind: Kind, metadata: JsonObject) -> list[Problem]:
     return problems + _content_problems(kind, metadata)
 
 
-def _name_errors(kind: Kind, name: str) -> list[str]:
-    if kind.has_label_name:
-        return [*label_errors(name)]
-    errors = []
-    if len(name) > _SUBDOMAIN_MAX:
-        errors.append(f"must be no more than {_SUBDOMAIN_MAX} characters")
-    if not _SUBDOMAIN.fullmatch(name):
-        errors.append(_SUBDOMAIN_RULE)
-    return errors
+def _name_errors(kind: Kind, name: str) -> tuple[str, ...]:
+    return label_errors(name) if kind.has_label_name else subdomain_errors(name)
 
 
 def _content_problems(kind: Kind, metadata: JsonObject) -> list[Problem]:

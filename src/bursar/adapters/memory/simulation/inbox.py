@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from bursar.app.cluster.ports import Clock, EventKind, ExpiredError, Key, Resource, Watcher
-from bursar.app.cluster.time_limit import end, within
+from bursar.app.cluster.time_limit import end, wait_at_most
 from bursar.wire.cluster.object_identity import find_identity
 
 PAUSE_SECONDS: Final = 0.1
@@ -67,11 +67,7 @@ class Inbox:
             await self._changed.wait()
         if not self._changes and self._failure is None:
             self._changed.clear()
-            if seconds is None:
-                await self._changed.wait()
-            else:
-                with contextlib.suppress(TimeoutError):
-                    await within(self._clock, seconds, self._changed.wait())
+            await wait_at_most(self._clock, seconds, self._changed)
         return self.drain()
 
     def drain(self) -> list[Change]:
