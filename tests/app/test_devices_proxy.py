@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bursar.app.devices.planning import CompatPlanning
-from bursar.app.devices.ports import CallError, Version
+from bursar.app.devices.ports import CallError, Method, Version
 from bursar.app.devices.proxy import ProxyRules
 from bursar.core.devices.allocation import ProblemKind
 from bursar.core.devices.claim import Claims
@@ -22,7 +22,7 @@ LISTED = Inventory((Device(kind="gpu", minor=0, id="GPU-1", vendor="nvidia"),))
 ALL_LISTED = Inventory(
     tuple(Device(kind="gpu", minor=n, id=f"GPU-{n}", vendor="nvidia") for n in range(1, 6))
 )
-HURRIED = (Version.V1, b"", 2.0)
+HURRIED = (Version.V1, Method.LIST, b"", 2.0)
 """A List by a client that has two seconds left."""
 
 # ------------------------------------------------------------------ filling
@@ -49,7 +49,7 @@ async def test_devices_that_were_added_are_counted_over_all_answers(scene):
         lambda: scene.list(Version.V1ALPHA1),
         lambda: scene.get("b"),
         lambda: scene.get("b"),
-        lambda: scene.proxy.allocatable(b"", None),
+        lambda: scene.proxy.call(Version.V1, Method.ALLOCATABLE, b"", None),
     ):
         await ask()
         counted.append(scene.proxy.counts.filled)
@@ -92,9 +92,11 @@ async def test_allocatable_has_the_inventory_beside_kubelets_devices(scene):
     nic = v1.ContainerDevices(resource_name=NIC[0], device_ids=[NIC[1]])
     body = v1.AllocatableResourcesResponse(devices=[nic], cpu_ids=[0, 1]).SerializeToString()
     scene.kubelet.allocatable_body = body
-    unknown = await scene.proxy.allocatable(b"", None)
+    unknown = await scene.proxy.call(Version.V1, Method.ALLOCATABLE, b"", None)
     scene.inventory.inventory = LISTED
-    known = v1.AllocatableResourcesResponse.FromString(await scene.proxy.allocatable(b"", None))
+    known = v1.AllocatableResourcesResponse.FromString(
+        await scene.proxy.call(Version.V1, Method.ALLOCATABLE, b"", None)
+    )
 
     assert unknown == body
     assert [(line.resource_name, *line.device_ids) for line in known.devices] == [NIC, ONE]
@@ -105,17 +107,17 @@ async def test_allocatable_has_the_inventory_beside_kubelets_devices(scene):
 async def test_answer_without_anything_to_add_is_the_very_bytes_of_kubelet(scene):
     scene.kubelet.pods = {"a": [NIC], "b": []}
     scene.source.pods = [gpu_pod("a"), gpu_pod("b")]
-    direct = await scene.kubelet.list(Version.V1, b"", None)
+    direct = await scene.kubelet.call(Version.V1, Method.LIST, b"", None)
 
-    assert await scene.proxy.list(Version.V1, b"", None) == direct
+    assert await scene.proxy.call(Version.V1, Method.LIST, b"", None) == direct
 
 
 @on_scene()
 async def test_request_with_fields_of_a_newer_kubelet_goes_there_as_it_is(scene):
     scene.kubelet.pods = {"a": []}
     scene.source.pods = [gpu_pod("a", "GPU-1")]
-    await scene.proxy.list(Version.V1, b"\x0a\x01x", None)
-    await scene.proxy.allocatable(b"\x0a\x01y", None)
+    await scene.proxy.call(Version.V1, Method.LIST, b"\x0a\x01x", None)
+    await scene.proxy.call(Version.V1, Method.ALLOCATABLE, b"\x0a\x01y", None)
 
     assert scene.kubelet.requests == [b"\x0a\x01x", b"\x0a\x01y"]
 
@@ -249,7 +251,7 @@ async def test_source_that_hangs_costs_nobody_the_answer_nor_the_devices_of_pods
     for _ in range(42):
         await scene.clock.sleep(1)
         async with asyncio.timeout(1):
-            answers.append(devices(await scene.proxy.list(*HURRIED)))
+            answers.append(devices(await scene.proxy.call(*HURRIED)))
     await scene.proxy.pods.close()
 
     assert answers == [{"a": [ONE]}] * 42
@@ -265,7 +267,7 @@ async def test_source_that_hangs_from_the_beginning_costs_the_devices_and_not_th
     scene.source.takes_s = 3600
     for _ in range(5):
         async with asyncio.timeout(1.5):
-            assert devices(await scene.proxy.list(*HURRIED)) == {"a": [NIC]}
+            assert devices(await scene.proxy.call(*HURRIED)) == {"a": [NIC]}
     await scene.proxy.pods.close()
 
     assert scene.proxy.counts.bare == 5
@@ -277,7 +279,7 @@ async def test_refusal_comes_before_the_deadline_as_well(scene):
     scene.source.takes_s = 3600
     with pytest.raises(CallError) as refused:
         async with asyncio.timeout(1.5):
-            await scene.proxy.list(*HURRIED)
+            await scene.proxy.call(*HURRIED)
     await scene.proxy.pods.close()
 
     assert refused.value.text == "the pods of this node are not known: no answer yet"
@@ -289,7 +291,7 @@ async def test_client_in_a_hurry_does_not_cost_a_patient_one_its_devices(scene):
     scene.source.pods = [gpu_pod("a", "GPU-1")]
     scene.source.takes_s = 2.0
     hurried, patient = await asyncio.gather(
-        scene.proxy.list(*HURRIED), scene.proxy.list(Version.V1, b"", 10.0)
+        scene.proxy.call(*HURRIED), scene.proxy.call(Version.V1, Method.LIST, b"", 10.0)
     )
 
     await scene.proxy.pods.close()
@@ -306,10 +308,10 @@ async def test_get_of_a_new_pod_is_answered_in_time_while_the_source_hangs(scene
     scene.kubelet.pods["b"] = [NIC]
     request = v1.GetPodResourcesRequest(pod_name="b", pod_namespace="team").SerializeToString()
     async with asyncio.timeout(1):
-        body = await scene.proxy.get(request, 2.0)
+        body = await scene.proxy.call(Version.V1, Method.GET, request, 2.0)
     await scene.proxy.pods.close()
 
-    assert body == await scene.kubelet.get(request, None)
+    assert body == await scene.kubelet.call(Version.V1, Method.GET, request, None)
     assert scene.proxy.counts.aged == 1
 
 
@@ -317,9 +319,9 @@ async def test_get_of_a_new_pod_is_answered_in_time_while_the_source_hangs(scene
 async def test_bytes_that_are_no_answer_are_passed_on(scene):
     scene.kubelet.nonsense = b"\xff\xff"
     answers = [
-        await scene.proxy.list(Version.V1, b"", None),
-        await scene.proxy.get(b"\xff", None),
-        await scene.proxy.allocatable(b"", None),
+        await scene.proxy.call(Version.V1, Method.LIST, b"", None),
+        await scene.proxy.call(Version.V1, Method.GET, b"\xff", None),
+        await scene.proxy.call(Version.V1, Method.ALLOCATABLE, b"", None),
     ]
 
     assert answers == [b"\xff\xff"] * 3
@@ -434,7 +436,7 @@ async def test_koordinators_way_fills_list_alone_and_asks_nobody(scene):
     assert await scene.list() == {"a": [TWO, NIC]}
     assert await scene.list(Version.V1ALPHA1) == {"a": [NIC]}
     assert await scene.get("a") == [NIC]
-    assert await scene.proxy.allocatable(b"", None) == b""
+    assert await scene.proxy.call(Version.V1, Method.ALLOCATABLE, b"", None) == b""
 
 
 @on_scene(rules=ProxyRules(fills_list_only=True), planning=CompatPlanning())

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from bursar.adapters.memory.simulation.clock import VirtualClock
-from bursar.app.devices.ports import CallError, Version
+from bursar.app.devices.ports import CallError, Method, Version
 from bursar.app.devices.rate_limit import CallBucket, RateLimited, RateRules
 from support.devices.scripted_kubelet import Echo
 
@@ -58,16 +58,16 @@ async def test_all_methods_and_versions_draw_on_one_bucket_and_hear_kubelets_wor
     clock = VirtualClock()
     limited = RateLimited(Echo(), clock=clock, rules=RateRules(burst=4))
     answers = [
-        await limited.list(Version.V1, b"", None),
-        await limited.list(Version.V1ALPHA1, b"", None),
-        await limited.get(b"", None),
-        await limited.allocatable(b"", None),
+        await limited.call(Version.V1, Method.LIST, b"", None),
+        await limited.call(Version.V1ALPHA1, Method.LIST, b"", None),
+        await limited.call(Version.V1, Method.GET, b"", None),
+        await limited.call(Version.V1, Method.ALLOCATABLE, b"", None),
     ]
     with pytest.raises(CallError) as refused:
-        await limited.get(b"", None)
+        await limited.call(Version.V1, Method.GET, b"", None)
     await clock.advance(0.01)
 
-    assert answers == [b"v1 List:", b"v1alpha1 List:", b"v1 Get:", b"v1 Allocatable:"]
+    assert answers == [b"v1 List:", b"v1alpha1 List:", b"v1 Get:", b"v1 GetAllocatableResources:"]
     assert (refused.value.code, refused.value.text) == (8, "rejected by rate limit")
     assert limited.refused == 1
-    assert await limited.get(b"", None) == b"v1 Get:"
+    assert await limited.call(Version.V1, Method.GET, b"", None) == b"v1 Get:"

@@ -2,13 +2,13 @@
 
 from bursar.app.devices.node_pods import FreshnessRules, NodePods, ReadDeadline, named_twice
 from bursar.app.devices.planning import CompatPlanning
-from bursar.app.devices.ports import Version
+from bursar.app.devices.ports import Method, Version
 from bursar.app.devices.proxy import ProxyRules
 from bursar.wire.devices.pod_resources import v1_pb2 as v1
 from support.devices.pod_resources_proxy import GPU, MadeUpPods, devices, gpu_pod, on_scene
 from support.virtual_time import MachineClock, run
 
-LIST = (Version.V1, b"", None)
+LIST = (Version.V1, Method.LIST, b"", None)
 WEB = ("team", "web")
 
 
@@ -40,10 +40,10 @@ def test_names_that_come_twice_are_found():
 async def test_pod_that_kubelet_names_twice_is_looked_for_and_its_devices_told_once(scene):
     scene.kubelet.pods["web"] = []
     scene.source.pods = [gpu_pod("web", "GPU-old")]
-    single = await scene.proxy.list(*LIST)
+    single = await scene.proxy.call(*LIST)
     scene.source.pods = [gpu_pod("web", "GPU-old", is_terminating=True), gpu_pod("web", "GPU-new")]
-    scene.kubelet.nonsense = twice(await scene.kubelet.list(*LIST))
-    answers = [await scene.proxy.list(*LIST) for _ in range(5)]
+    scene.kubelet.nonsense = twice(await scene.kubelet.call(*LIST))
+    answers = [await scene.proxy.call(*LIST) for _ in range(5)]
 
     assert devices(single) == {"web": [(GPU, "GPU-old")]}
     assert [all_devices(each) for each in answers] == [["GPU-new"]] * 5
@@ -54,9 +54,9 @@ async def test_pod_that_kubelet_names_twice_is_looked_for_and_its_devices_told_o
 async def test_koordinators_way_tells_them_twice(scene):
     scene.kubelet.pods["web"] = []
     scene.source.pods = [gpu_pod("web", "GPU-1")]
-    scene.kubelet.nonsense = twice(await scene.kubelet.list(*LIST))
+    scene.kubelet.nonsense = twice(await scene.kubelet.call(*LIST))
 
-    assert all_devices(await scene.proxy.list(*LIST)) == ["GPU-1", "GPU-1"]
+    assert all_devices(await scene.proxy.call(*LIST)) == ["GPU-1", "GPU-1"]
 
 
 def following(clock: MachineClock) -> tuple[NodePods, MadeUpPods, list[list]]:

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from bursar.adapters.node.kubelet_socket import KubeletLimits, KubeletSocket
-from bursar.app.devices.ports import CallError, Version
+from bursar.app.devices.ports import CallError, Method, Version
 from support.devices.scripted_kubelet import Echo, serving
 from support.until import until
 
@@ -22,24 +22,24 @@ async def test_bytes_pass_both_ways_on_every_method(tmp_path):
     path = tmp_path / "kubelet.sock"
     async with serving(Echo(), path), KubeletSocket(str(path)) as kubelet:
         answers = [
-            await kubelet.list(Version.V1, b"\x01", None),
-            await kubelet.list(Version.V1ALPHA1, b"\x02", None),
-            await kubelet.get(b"\xff\x00", None),
-            await kubelet.allocatable(b"", None),
+            await kubelet.call(Version.V1, Method.LIST, b"\x01", None),
+            await kubelet.call(Version.V1ALPHA1, Method.LIST, b"\x02", None),
+            await kubelet.call(Version.V1, Method.GET, b"\xff\x00", None),
+            await kubelet.call(Version.V1, Method.ALLOCATABLE, b"", None),
         ]
 
     assert answers == [
         b"v1 List:\x01",
         b"v1alpha1 List:\x02",
         b"v1 Get:\xff\x00",
-        b"v1 Allocatable:",
+        b"v1 GetAllocatableResources:",
     ]
 
 
 async def test_path_that_is_no_text_is_a_path_all_the_same(tmp_path):
     path = tmp_path / os.fsdecode(b"\xff%20 kubelet.sock")
     async with serving(Echo(), path), KubeletSocket(str(path)) as kubelet:
-        assert await kubelet.list(Version.V1, b"", None) == b"v1 List:"
+        assert await kubelet.call(Version.V1, Method.LIST, b"", None) == b"v1 List:"
 
 
 async def test_code_and_text_of_failures_are_kept(tmp_path):
@@ -47,24 +47,24 @@ async def test_code_and_text_of_failures_are_kept(tmp_path):
     async with serving(echo, path), KubeletSocket(str(path)) as kubelet:
         for code, text in ((2, "pod a in namespace b not found"), (8, "rejected by rate limit")):
             echo.error = CallError(code, text)
-            error = await failure(kubelet.get(b"", None))
+            error = await failure(kubelet.call(Version.V1, Method.GET, b"", None))
             assert (error.code, error.text) == (code, text)
 
 
 async def test_missing_or_dead_socket_is_unavailable_at_once(tmp_path):
     path = tmp_path / "kubelet.sock"
     async with KubeletSocket(str(path)) as kubelet:
-        missing = await failure(kubelet.list(Version.V1, b"", None))
+        missing = await failure(kubelet.call(Version.V1, Method.LIST, b"", None))
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(path))
-        dead = await failure(kubelet.list(Version.V1, b"", None))
+        dead = await failure(kubelet.call(Version.V1, Method.LIST, b"", None))
 
     assert (missing.code, dead.code) == (14, 14)
 
 
 async def is_answered(kubelet) -> bool:
     try:
-        return await kubelet.list(Version.V1, b"", None) == b"v1 List:"
+        return await kubelet.call(Version.V1, Method.LIST, b"", None) == b"v1 List:"
     except CallError:
         return False
 
@@ -74,7 +74,7 @@ async def test_kubelet_may_come_later_and_go_and_come_again(tmp_path):
     path = tmp_path / "kubelet.sock"
     async with KubeletSocket(str(path)) as kubelet:
         for _ in range(3):
-            await failure(kubelet.list(Version.V1, b"", None))
+            await failure(kubelet.call(Version.V1, Method.LIST, b"", None))
             async with serving(Echo(), path):
                 await until(lambda: is_answered(kubelet), "an answer")
 
@@ -83,10 +83,10 @@ async def test_deadline_is_passed_on_and_kept(tmp_path):
     path, echo = tmp_path / "kubelet.sock", Echo()
     echo.hold = asyncio.Event()
     async with serving(echo, path), KubeletSocket(str(path)) as kubelet:
-        late = [await failure(kubelet.list(Version.V1, b"", 0.05))]
+        late = [await failure(kubelet.call(Version.V1, Method.LIST, b"", 0.05))]
         while not echo.within_s:
             # A busy machine takes longer than that to pass a call on.
-            late.append(await failure(kubelet.list(Version.V1, b"", len(late))))
+            late.append(await failure(kubelet.call(Version.V1, Method.LIST, b"", len(late))))
         await until(lambda: echo.left == len(echo.within_s))
 
     assert {each.code for each in late} == {4}
@@ -99,7 +99,7 @@ async def test_calls_without_a_deadline_get_one(tmp_path):
     echo.hold = asyncio.Event()
     limits = KubeletLimits(call_s=0.05)
     async with serving(echo, path), KubeletSocket(str(path), limits=limits) as kubelet:
-        late = await failure(kubelet.get(b"", None))
+        late = await failure(kubelet.call(Version.V1, Method.GET, b"", None))
 
     assert late.code == 4
 
@@ -108,7 +108,7 @@ async def test_caller_that_leaves_ends_the_call_at_kubelet(tmp_path):
     path, echo = tmp_path / "kubelet.sock", Echo()
     echo.hold = asyncio.Event()
     async with serving(echo, path), KubeletSocket(str(path)) as kubelet:
-        caller = asyncio.create_task(kubelet.list(Version.V1, b"", None))
+        caller = asyncio.create_task(kubelet.call(Version.V1, Method.LIST, b"", None))
         await echo.under_way.wait()
         caller.cancel()
         await asyncio.gather(caller, return_exceptions=True)
@@ -122,8 +122,8 @@ async def test_answers_may_be_long_up_to_the_limit(tmp_path):
     limits = KubeletLimits(answer_bytes_max=5 * 2**20)
     echo.padding = b"x" * (5 * 2**20 - len(b"v1 Get:"))
     async with serving(echo, path), KubeletSocket(str(path), limits=limits) as kubelet:
-        fits = await kubelet.get(b"", None)
-        error = await failure(kubelet.get(b"y", None))
+        fits = await kubelet.call(Version.V1, Method.GET, b"", None)
+        error = await failure(kubelet.call(Version.V1, Method.GET, b"y", None))
 
     assert len(fits) == 5 * 2**20
     assert error.code == 8
@@ -133,5 +133,5 @@ async def test_signs_in_the_path_that_addresses_give_a_meaning_are_just_signs(tm
     folder = tmp_path / "a b%20?#ü"
     path = folder / "kubelet.sock"
     async with serving(Echo(), path), KubeletSocket(str(path)) as kubelet:
-        assert await kubelet.get(b"", None) == b"v1 Get:"
+        assert await kubelet.call(Version.V1, Method.GET, b"", None) == b"v1 Get:"
     assert path.is_socket()

@@ -10,8 +10,8 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.node.kubelet_socket import KubeletSocket
 from bursar.adapters.node.server import PodResourcesServer, ServingLimits, cancelled_code
 from bursar.adapters.node.socket_file import SocketFileError, SocketPlace
-from bursar.app.devices.counters import CallCounts, Method
-from bursar.app.devices.ports import CallError, Version
+from bursar.app.devices.counters import CallCounts
+from bursar.app.devices.ports import CallError, Method, Version
 from support.devices.scripted_kubelet import Echo, serving
 from support.until import until
 
@@ -56,17 +56,17 @@ async def test_stream_to_a_method_that_is_not_there_is_refused_before_anything_i
 async def test_every_call_is_counted_by_version_method_and_code(tmp_path):
     path, echo, counts = tmp_path / "kubelet.sock", Echo(), CallCounts()
     async with serving(echo, path, counts=counts), KubeletSocket(str(path)) as kubelet:
-        await kubelet.list(Version.V1, b"", None)
-        await kubelet.list(Version.V1, b"12345", None)
-        await kubelet.list(Version.V1ALPHA1, b"", None)
+        await kubelet.call(Version.V1, Method.LIST, b"", None)
+        await kubelet.call(Version.V1, Method.LIST, b"12345", None)
+        await kubelet.call(Version.V1ALPHA1, Method.LIST, b"", None)
         echo.error = CallError(2, "not found")
         with pytest.raises(CallError):
-            await kubelet.get(b"", None)
+            await kubelet.call(Version.V1, Method.GET, b"", None)
         echo.error, echo.hold = None, asyncio.Event()
         with pytest.raises(CallError):
-            await kubelet.allocatable(b"", 0.05)
+            await kubelet.call(Version.V1, Method.ALLOCATABLE, b"", 0.05)
         echo.under_way.clear()
-        caller = asyncio.create_task(kubelet.get(b"", None))
+        caller = asyncio.create_task(kubelet.call(Version.V1, Method.GET, b"", None))
         await echo.under_way.wait()
         caller.cancel()
         await asyncio.gather(caller, return_exceptions=True)
@@ -97,7 +97,7 @@ async def test_answers_longer_than_clients_usually_take_are_sent_and_counted(tmp
     path, echo, counts = tmp_path / "kubelet.sock", Echo(), CallCounts()
     echo.padding = b"x" * (20 * 2**20)
     async with serving(echo, path, counts=counts), KubeletSocket(str(path)) as kubelet:
-        assert len(await kubelet.get(b"", None)) > 20 * 2**20
+        assert len(await kubelet.call(Version.V1, Method.GET, b"", None)) > 20 * 2**20
         # A client of the usual kind refuses it by itself.
         assert (await ask(path, "/v1.PodResourcesLister/Get"))[0] == 8
 
@@ -107,7 +107,7 @@ async def test_answers_longer_than_clients_usually_take_are_sent_and_counted(tmp
 async def test_deadline_of_the_client_is_passed_on(tmp_path):
     path, echo = tmp_path / "kubelet.sock", Echo()
     async with serving(echo, path), KubeletSocket(str(path)) as kubelet:
-        await kubelet.list(Version.V1, b"", 700)
+        await kubelet.call(Version.V1, Method.LIST, b"", 700)
         await ask(path, "/v1.PodResourcesLister/List")
 
     assert echo.within_s[0] is not None
@@ -118,7 +118,7 @@ async def test_deadline_of_the_client_is_passed_on(tmp_path):
 async def is_refused(path) -> bool:
     async with KubeletSocket(str(path)) as kubelet:
         try:
-            await kubelet.list(Version.V1, b"", 0.5)
+            await kubelet.call(Version.V1, Method.LIST, b"", 0.5)
         except CallError as error:
             return error.code == 14
     return False
@@ -129,7 +129,7 @@ async def test_end_answers_what_was_asked_and_leaves_the_file(tmp_path):
     echo.hold = asyncio.Event()
     async with KubeletSocket(str(path)) as kubelet:
         async with serving(echo, path) as server:
-            asked = asyncio.create_task(kubelet.list(Version.V1, b"", None))
+            asked = asyncio.create_task(kubelet.call(Version.V1, Method.LIST, b"", None))
             await echo.under_way.wait()
             ending = asyncio.create_task(server.stop())
             await until(lambda: is_refused(path), "no more calls are accepted")
@@ -137,7 +137,7 @@ async def test_end_answers_what_was_asked_and_leaves_the_file(tmp_path):
             await ending
             answer = await asked
         with pytest.raises(CallError) as refused:
-            await kubelet.list(Version.V1, b"", None)
+            await kubelet.call(Version.V1, Method.LIST, b"", None)
 
     assert answer == b"v1 List:"
     assert refused.value.code == 14
@@ -150,7 +150,7 @@ async def test_end_does_not_wait_for_ever(tmp_path):
     limits = ServingLimits(finish_s=0.05)
     async with KubeletSocket(str(path)) as kubelet:
         async with serving(echo, path, limits=limits):
-            asked = asyncio.create_task(kubelet.list(Version.V1, b"", None))
+            asked = asyncio.create_task(kubelet.call(Version.V1, Method.LIST, b"", None))
             await echo.under_way.wait()
         with pytest.raises(CallError):
             await asked
@@ -188,10 +188,12 @@ async def test_more_calls_at_once_than_allowed_are_refused(tmp_path):
     echo.hold = asyncio.Event()
     limits = ServingLimits(calls_max=2, finish_s=0.05)
     async with serving(echo, path, limits=limits), KubeletSocket(str(path)) as kubelet:
-        held = [asyncio.create_task(kubelet.get(b"", None)) for _ in range(2)]
+        held = [
+            asyncio.create_task(kubelet.call(Version.V1, Method.GET, b"", None)) for _ in range(2)
+        ]
         await until(lambda: len(echo.within_s) == 2)
         with pytest.raises(CallError) as refused:
-            await kubelet.get(b"", None)
+            await kubelet.call(Version.V1, Method.GET, b"", None)
         echo.hold.set()
         await asyncio.gather(*held)
 
@@ -209,7 +211,7 @@ async def test_noise_on_one_connection_harms_no_other(tmp_path):
             writer.write((preface if n % 2 else b"") + noise)
             if n % 3:
                 writer.close()
-            assert await kubelet.list(Version.V1, b"", 10) == b"v1 List:"
+            assert await kubelet.call(Version.V1, Method.LIST, b"", 10) == b"v1 List:"
             writer.close()
 
 

@@ -19,7 +19,7 @@ from bursar.adapters.node.socket_keeper import (
     socket_owner,
 )
 from bursar.app.devices.counters import CallCounts
-from bursar.app.devices.ports import Version
+from bursar.app.devices.ports import Method, Version
 from support.devices.scripted_kubelet import Echo
 from support.until import until
 
@@ -79,7 +79,7 @@ def is_found(keeper, whom):
 
 async def answer(path):
     async with KubeletSocket(str(path)) as kubelet:
-        return await kubelet.list(Version.V1, b"", 5)
+        return await kubelet.call(Version.V1, Method.LIST, b"", 5)
 
 
 async def test_socket_that_another_puts_over_ours_is_noticed_said_once_and_left_alone(tmp_path):

@@ -13,9 +13,9 @@ from bursar.adapters.telemetry.agent_metrics import agent_metrics
 from bursar.adapters.telemetry.agent_upstream import BOUNDS_S, MeasuredKubelet, UpstreamCounts
 from bursar.adapters.telemetry.exposition import exposition
 from bursar.app.cluster.events.recorder import Drop
-from bursar.app.devices.counters import CallCounts, Method, ProxyCounts
+from bursar.app.devices.counters import CallCounts, ProxyCounts
 from bursar.app.devices.node_pods import FreshnessCounts
-from bursar.app.devices.ports import CallError, Version
+from bursar.app.devices.ports import CallError, Method, Version
 from bursar.core.devices.allocation import ProblemKind
 from bursar.core.devices.inventory import Device, Inventory
 from support.virtual_time import MachineClock, run
@@ -179,26 +179,19 @@ class SlowKubelet:
     def __init__(self, clock, seconds, error=None):
         self._clock, self._seconds, self._error = clock, seconds, error
 
-    async def list(self, _version, _request, _within_s):
-        return await self.get(b"", None)
-
-    async def get(self, _request, _within_s):
+    async def call(self, _version, _method, _request, _within_s):
         await self._clock.sleep(self._seconds)
         if self._error is not None:
             raise self._error
         return b"answer"
-
-    async def allocatable(self, _request, _within_s):
-        return await self.get(b"", None)
 
 
 def test_calls_to_kubelet_are_counted_and_timed():
     async def play():
         clock = MachineClock()
         measured = MeasuredKubelet(SlowKubelet(clock, 0.02), clock)
-        assert await measured.list(Version.V1, b"", None) == b"answer"
-        assert await measured.get(b"", None) == b"answer"
-        assert await measured.allocatable(b"", None) == b"answer"
+        for method in Method:
+            assert await measured.call(Version.V1, method, b"", None) == b"answer"
         return measured.counts
 
     counts = run(play())
@@ -218,9 +211,9 @@ def test_calls_that_fail_or_are_given_up_are_counted_as_such():
         clock = MachineClock()
         refused = MeasuredKubelet(SlowKubelet(clock, 0, CallError(14, "no")), clock)
         with pytest.raises(CallError, match="no"):
-            await refused.get(b"", None)
+            await refused.call(Version.V1, Method.GET, b"", None)
         slow = MeasuredKubelet(SlowKubelet(clock, 60), clock)
-        call = asyncio.ensure_future(slow.get(b"", None))
+        call = asyncio.ensure_future(slow.call(Version.V1, Method.GET, b"", None))
         await clock.sleep(1)
         call.cancel()
         await asyncio.wait((call,))

@@ -7,7 +7,7 @@ from typing import Any
 
 from bursar.app.devices.node_pods import FreshnessRules, NodePods
 from bursar.app.devices.planning import HoldingPlanning, Planning, latest_pods
-from bursar.app.devices.ports import CallError, SourceError, Version
+from bursar.app.devices.ports import CallError, Method, SourceError, Version
 from bursar.app.devices.proxy import PodResourcesProxy, ProxyRules
 from bursar.core.devices.allocation import Problem
 from bursar.core.devices.claim import Claim, Claims
@@ -53,37 +53,34 @@ class MadeUpKubelet:
         self.within_s: list[float | None] = []
         self._clock = clock
 
-    async def list(self, version: Version, request: bytes, within_s: float | None) -> bytes:
-        await self._called(f"{version.value} List", request, within_s)
+    async def call(
+        self, version: Version, method: Method, request: bytes, within_s: float | None
+    ) -> bytes:
+        is_list = method is Method.LIST
+        self.calls.append(f"{version.value} List" if is_list else method.value)
+        self.within_s.append(within_s)
+        self.requests.append(request)
+        await self._clock.sleep(self.takes_s)
+        if self.error is not None:
+            raise self.error
         if self.nonsense:
             return self.nonsense
+        if method is Method.ALLOCATABLE:
+            return self.allocatable_body
+        if method is Method.GET:
+            return self._get(request)
         if version is Version.V1ALPHA1 and not self.has_alpha:
             raise CallError(12, "unknown service v1alpha1.PodResourcesLister")
         pods = [self._pod(name) for name in self.pods]
         return v1.ListPodResourcesResponse(pod_resources=pods).SerializeToString()
 
-    async def get(self, request: bytes, within_s: float | None) -> bytes:
-        await self._called("Get", request, within_s)
-        if self.nonsense:
-            return self.nonsense
+    def _get(self, request: bytes) -> bytes:
         asked = v1.GetPodResourcesRequest.FromString(request)
         if asked.pod_name not in self.pods:
             text = f"pod {asked.pod_name} in namespace {asked.pod_namespace} not found"
             raise CallError(2, text)
         answer = v1.GetPodResourcesResponse(pod_resources=self._pod(asked.pod_name))
         return answer.SerializeToString()
-
-    async def allocatable(self, request: bytes, within_s: float | None) -> bytes:
-        await self._called("GetAllocatableResources", request, within_s)
-        return self.nonsense or self.allocatable_body
-
-    async def _called(self, name: str, request: bytes, within_s: float | None) -> None:
-        self.calls.append(name)
-        self.within_s.append(within_s)
-        self.requests.append(request)
-        await self._clock.sleep(self.takes_s)
-        if self.error is not None:
-            raise self.error
 
     def _pod(self, name: str) -> v1.PodResources:
         devices = [
@@ -150,14 +147,14 @@ class Scene:
         )
 
     async def list(self, version: Version = Version.V1) -> Listed:
-        return devices(await self.proxy.list(version, b"", None))
+        return devices(await self.proxy.call(version, Method.LIST, b"", None))
 
     async def lists(self, count: int) -> Sequence[Listed]:
         return await asyncio.gather(*(self.list() for _ in range(count)))
 
     async def get(self, name: str) -> Sequence[tuple[str, str]]:
         request = v1.GetPodResourcesRequest(pod_name=name, pod_namespace="team")
-        body = await self.proxy.get(request.SerializeToString(), None)
+        body = await self.proxy.call(Version.V1, Method.GET, request.SerializeToString(), None)
         return _lines(v1.GetPodResourcesResponse.FromString(body).pod_resources)
 
 

@@ -9,7 +9,7 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.node.server import PodResourcesServer, ServingLimits
 from bursar.adapters.node.socket_file import SocketPlace, lock_socket
 from bursar.app.devices.counters import CallCounts
-from bursar.app.devices.ports import CallError, Kubelet, Version
+from bursar.app.devices.ports import CallError, Kubelet, Method, Version
 
 
 class Echo:
@@ -23,16 +23,9 @@ class Echo:
         self.within_s: list[float | None] = []
         self.padding = b""
 
-    async def list(self, version: Version, request: bytes, within_s: float | None) -> bytes:
-        return await self._answer(f"{version.value} List", request, within_s)
-
-    async def get(self, request: bytes, within_s: float | None) -> bytes:
-        return await self._answer("v1 Get", request, within_s)
-
-    async def allocatable(self, request: bytes, within_s: float | None) -> bytes:
-        return await self._answer("v1 Allocatable", request, within_s)
-
-    async def _answer(self, name: str, request: bytes, within_s: float | None) -> bytes:
+    async def call(
+        self, version: Version, method: Method, request: bytes, within_s: float | None
+    ) -> bytes:
         self.within_s.append(within_s)
         self.under_way.set()
         if self.error is not None:
@@ -43,7 +36,7 @@ class Echo:
             except asyncio.CancelledError:
                 self.left += 1
                 raise
-        return name.encode() + b":" + request + self.padding
+        return f"{version.value} {method.value}:".encode() + request + self.padding
 
 
 @asynccontextmanager

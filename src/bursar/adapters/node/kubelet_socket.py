@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 import grpc
 
-from bursar.app.devices.counters import Method
-from bursar.app.devices.ports import CallError, Version
+from bursar.app.devices.ports import CallError, Method, Version
 
 WINDOW_BYTES: Final = 4 * 2**20
 FRAME_BYTES: Final = 2**20
@@ -82,16 +81,7 @@ class KubeletSocket:
         assert self._channel is not None
         await self._channel.close()
 
-    async def list(self, version: Version, request: bytes, within_s: float | None) -> bytes:
-        return await self._call(version, Method.LIST, request, within_s)
-
-    async def get(self, request: bytes, within_s: float | None) -> bytes:
-        return await self._call(Version.V1, Method.GET, request, within_s)
-
-    async def allocatable(self, request: bytes, within_s: float | None) -> bytes:
-        return await self._call(Version.V1, Method.ALLOCATABLE, request, within_s)
-
-    async def _call(
+    async def call(
         self, version: Version, method: Method, request: bytes, within_s: float | None
     ) -> bytes:
         seconds = self._limits.call_s if within_s is None else within_s

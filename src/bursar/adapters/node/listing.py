@@ -7,7 +7,7 @@ of the API.
 from typing import Final
 
 from bursar.adapters.node.kubelet_socket import KubeletSocket
-from bursar.app.devices.ports import Version
+from bursar.app.devices.ports import Method, Version
 from bursar.core.devices.rows import Listing
 from bursar.wire.devices.pod_resources.listing import decode_listing, listing_as_json
 
@@ -24,4 +24,4 @@ async def read_socket_as_json(path: str) -> str:
 
 async def _call(path: str) -> bytes:
     async with KubeletSocket(path) as kubelet:
-        return await kubelet.list(Version.V1, b"", CALL_SECONDS)
+        return await kubelet.call(Version.V1, Method.LIST, b"", CALL_SECONDS)

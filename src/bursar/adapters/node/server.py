@@ -7,7 +7,6 @@ error of kubelet's own server.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 import grpc
@@ -15,8 +14,8 @@ import grpc
 from bursar.adapters.node.kubelet_socket import address, full_name
 from bursar.adapters.node.socket_file import Identity, SocketFileError, SocketPlace, publish
 from bursar.app.cluster.ports import Clock
-from bursar.app.devices.counters import CallCounts, Method
-from bursar.app.devices.ports import CallError, Kubelet, Version
+from bursar.app.devices.counters import CallCounts
+from bursar.app.devices.ports import CallError, Kubelet, Method, Version
 
 OK: Final = 0
 CANCELLED: Final = 1
@@ -27,7 +26,6 @@ _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-_Call: TypeAlias = Callable[[bytes, float | None], Awaitable[bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,28 +83,23 @@ class PodResourcesServer:
             await self._server.stop(self._limits.finish_s)
 
     def _routes(self, kubelet: Kubelet) -> dict[str, _Handler]:
-        calls: tuple[tuple[Version, Method, _Call], ...] = (
-            (Version.V1, Method.LIST, partial(kubelet.list, Version.V1)),
-            (Version.V1, Method.GET, kubelet.get),
-            (Version.V1, Method.ALLOCATABLE, kubelet.allocatable),
-            (Version.V1ALPHA1, Method.LIST, partial(kubelet.list, Version.V1ALPHA1)),
-        )
+        served = (*((Version.V1, method) for method in Method), (Version.V1ALPHA1, Method.LIST))
         return {
             full_name(version, method): grpc.unary_unary_rpc_method_handler(
-                self._counted(version, method, call)
+                self._counted(kubelet, version, method)
             )
-            for version, method, call in calls
+            for version, method in served
         }
 
     def _counted(
-        self, version: Version, method: Method, call: _Call
+        self, kubelet: Kubelet, version: Version, method: Method
     ) -> Callable[[bytes, _Context], Awaitable[bytes]]:
         async def serve(request: bytes, context: _Context) -> bytes:
             began, within_s = self._clock.monotonic(), context.time_remaining()
             code, size = UNKNOWN, 0
             self._counts.under_way += 1
             try:
-                reply = await call(request, within_s)
+                reply = await kubelet.call(version, method, request, within_s)
                 code, size = OK, len(reply)
             except CallError as error:
                 code = error.code

@@ -11,9 +11,9 @@ from typing import Final
 
 from bursar.adapters.telemetry.agent_upstream import BOUNDS_S, UpstreamCounts
 from bursar.adapters.telemetry.exposition import Family, Sample, counter, gauge, histogram
-from bursar.app.devices.counters import CallCounts, Method, ProxyCounts
+from bursar.app.devices.counters import CallCounts, ProxyCounts
 from bursar.app.devices.node_pods import FreshnessCounts
-from bursar.app.devices.ports import Version
+from bursar.app.devices.ports import Method, Version
 from bursar.core.devices.allocation import ProblemKind
 from bursar.core.devices.inventory import Inventory
 

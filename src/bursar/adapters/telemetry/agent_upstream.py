@@ -2,13 +2,11 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Final
 
 from bursar.app.cluster.ports import Clock
-from bursar.app.devices.counters import Method
-from bursar.app.devices.ports import CallError, Kubelet, Version
+from bursar.app.devices.ports import CallError, Kubelet, Method, Version
 
 BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0)
 OK: Final = 0
@@ -37,21 +35,12 @@ class MeasuredKubelet:
         self._inner, self._clock = inner, clock
         self.counts = UpstreamCounts()
 
-    async def list(self, version: Version, request: bytes, within_s: float | None) -> bytes:
-        asking = self._inner.list(version, request, within_s)
-        return await self._measured(version, Method.LIST, asking)
-
-    async def get(self, request: bytes, within_s: float | None) -> bytes:
-        return await self._measured(Version.V1, Method.GET, self._inner.get(request, within_s))
-
-    async def allocatable(self, request: bytes, within_s: float | None) -> bytes:
-        asking = self._inner.allocatable(request, within_s)
-        return await self._measured(Version.V1, Method.ALLOCATABLE, asking)
-
-    async def _measured(self, version: Version, method: Method, asking: Awaitable[bytes]) -> bytes:
+    async def call(
+        self, version: Version, method: Method, request: bytes, within_s: float | None
+    ) -> bytes:
         began, code = self._clock.monotonic(), CANCELLED
         try:
-            answer = await asking
+            answer = await self._inner.call(version, method, request, within_s)
         except CallError as error:
             code = error.code
             raise

@@ -2,20 +2,13 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Final
 
-from bursar.app.devices.ports import Version
+from bursar.app.devices.ports import Method, Version
 from bursar.core.devices.allocation import ProblemKind
 
 USUAL_CLIENT_BYTES: Final = 4 * 2**20
 """The default maximum message size of gRPC clients; older DCGM exporters use it."""
-
-
-class Method(Enum):
-    LIST = "List"
-    GET = "Get"
-    ALLOCATABLE = "GetAllocatableResources"
 
 
 @dataclass(slots=True)

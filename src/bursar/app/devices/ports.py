@@ -16,6 +16,14 @@ class Version(Enum):
     V1ALPHA1 = "v1alpha1"
 
 
+class Method(Enum):
+    """Methods of the PodResources API. Version v1alpha1 has only `List`."""
+
+    LIST = "List"
+    GET = "Get"
+    ALLOCATABLE = "GetAllocatableResources"
+
+
 class CallError(Exception):
     """A gRPC call that ended with another code than OK. The proxy passes it on unchanged."""
 
@@ -27,16 +35,12 @@ class CallError(Exception):
 
 
 class Kubelet(Protocol):
-    """Kubelet's PodResources API. Messages are bytes, so unknown fields pass through.
+    """Kubelet's PodResources API. Messages are bytes, so unknown fields pass through."""
 
-    Every method raises `CallError`. `within_s` is the time left until the client's deadline.
-    """
-
-    async def list(self, version: Version, request: bytes, within_s: float | None) -> bytes: ...
-
-    async def get(self, request: bytes, within_s: float | None) -> bytes: ...
-
-    async def allocatable(self, request: bytes, within_s: float | None) -> bytes: ...
+    async def call(
+        self, version: Version, method: Method, request: bytes, within_s: float | None
+    ) -> bytes:
+        """Raises `CallError`. `within_s` is the time left until the client's deadline."""
 
 
 class SourceError(Exception):

@@ -17,7 +17,7 @@ from bursar.app.devices.counters import ProxyCounts
 from bursar.app.devices.events import ProblemTracker
 from bursar.app.devices.node_pods import NodePods, PodsView, ReadDeadline, named_twice
 from bursar.app.devices.planning import Plan, Planning, Plans
-from bursar.app.devices.ports import CallError, InventorySource, Kubelet, Reporter, Version
+from bursar.app.devices.ports import CallError, InventorySource, Kubelet, Method, Reporter, Version
 from bursar.app.devices.shared_call import SharedCall
 from bursar.core.devices.allocation import Additions, PodKey, ReportedPod
 from bursar.wire.devices.pod_resources.pod_cache import PodCache
@@ -93,19 +93,25 @@ class PodResourcesProxy:
 
     # -------------------------------------------------------------- the port
 
-    async def list(self, version: Version, request: bytes, within_s: float | None) -> bytes:
-        """Concurrent calls share one response, which kubelet gave after each of them asked."""
+    async def call(
+        self, version: Version, method: Method, request: bytes, within_s: float | None
+    ) -> bytes:
+        """Concurrent List calls share one response, which kubelet gave after each of them asked."""
         wait_s = wait_step_s(within_s)
-        if not request:
-            return await self._lists[version, wait_s].join()
-        # The request has no fields yet. A newer kubelet may answer by fields, so it is not shared.
-        return await self._list(version, request, within_s, wait_s=wait_s)
-
-    async def get(self, request: bytes, within_s: float | None) -> bytes:
-        call = self.kubelet.get(request, within_s)
+        if method is Method.LIST:
+            if not request:
+                return await self._lists[version, wait_s].join()
+            # The request has no fields yet. A newer kubelet may answer by fields: not shared.
+            return await self._list(version, request, within_s, wait_s=wait_s)
+        call = self.kubelet.call(version, method, request, within_s)
         if self.rules.fills_list_only:
             return await call
-        deadline = self._deadline(wait_step_s(within_s))
+        answer = self._get if method is Method.GET else self._allocatable
+        return await answer(call, self._deadline(wait_s))
+
+    # -------------------------------------------------------------- gather
+
+    async def _get(self, call: Awaitable[bytes], deadline: ReadDeadline) -> bytes:
         body, view = await self._gather(call, deadline)
         try:
             response = PodsResponse(body, self._caches[Version.V1])
@@ -121,11 +127,8 @@ class PodResourcesProxy:
             self._problems.update(view.pods, plans.holdings, ())
         return self._filled(body, response, plans.wanted, plans.plan)
 
-    async def allocatable(self, request: bytes, within_s: float | None) -> bytes:
-        call = self.kubelet.allocatable(request, within_s)
-        if self.rules.fills_list_only:
-            return await call
-        body, view = await self._gather(call, self._deadline(wait_step_s(within_s)))
+    async def _allocatable(self, call: Awaitable[bytes], deadline: ReadDeadline) -> bytes:
+        body, view = await self._gather(call, deadline)
         plans = self._plans(view or NO_PODS)
         try:
             response = AllocatableResponse(body)
@@ -136,8 +139,6 @@ class PodResourcesProxy:
             return self._passed_on(body)
         self.counts.filled += sum(len(entry.devices) for entry in entries)
         return filled
-
-    # -------------------------------------------------------------- gather
 
     async def _list(
         self, version: Version, request: bytes, within_s: float | None, *, wait_s: float
@@ -165,12 +166,12 @@ class PodResourcesProxy:
 
     async def _call_list(self, version: Version, request: bytes, within_s: float | None) -> bytes:
         try:
-            return await self.kubelet.list(version, request, within_s)
+            return await self.kubelet.call(version, Method.LIST, request, within_s)
         except CallError as error:
             if version is Version.V1 or error.code != UNIMPLEMENTED:
                 raise
         # This kubelet has dropped v1alpha1, whose messages are those of v1 with fewer fields.
-        return await self.kubelet.list(Version.V1, request, within_s)
+        return await self.kubelet.call(Version.V1, Method.LIST, request, within_s)
 
     def _deadline(self, seconds: float) -> ReadDeadline:
         return ReadDeadline(self.clock.monotonic() + seconds)

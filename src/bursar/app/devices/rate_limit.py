@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.cluster.ports import Clock
-from bursar.app.devices.ports import CallError, Kubelet, Version
+from bursar.app.devices.ports import CallError, Kubelet, Method, Version
 
 RESOURCE_EXHAUSTED: Final = 8
 _NANOS: Final = 1_000_000_000
@@ -54,22 +54,13 @@ class RateLimited:
         self._bucket = CallBucket(rules, self._now_ns())
         self.refused = 0
 
-    async def list(self, version: Version, request: bytes, within_s: float | None) -> bytes:
-        self._admit()
-        return await self._inner.list(version, request, within_s)
-
-    async def get(self, request: bytes, within_s: float | None) -> bytes:
-        self._admit()
-        return await self._inner.get(request, within_s)
-
-    async def allocatable(self, request: bytes, within_s: float | None) -> bytes:
-        self._admit()
-        return await self._inner.allocatable(request, within_s)
-
-    def _admit(self) -> None:
+    async def call(
+        self, version: Version, method: Method, request: bytes, within_s: float | None
+    ) -> bytes:
         if not self._bucket.take(self._now_ns()):
             self.refused += 1
             raise CallError(RESOURCE_EXHAUSTED, "rejected by rate limit")
+        return await self._inner.call(version, method, request, within_s)
 
     def _now_ns(self) -> int:
         return round(self._clock.monotonic() * _NANOS)
