@@ -31,7 +31,7 @@ async def main():
     counts = ReviewCounts()
     routes = dict(webhook_routes(reviewer.answer, counts=counts, metrics=counts.exposition))
     routes["POST", "/noop"] = Route(fixed(Response(b"x" * 300, content_type=JSON)), 2**20)
-    certificate = ServingCertificate(sys.argv[1], clock=SYSTEM_CLOCK, report=lambda _: None)
+    certificate = ServingCertificate(sys.argv[1], clock=SYSTEM_CLOCK)
     server = HttpServer(routes, clock=SYSTEM_CLOCK)
     print(await server.start("127.0.0.1", 0, await certificate.wait_for_context()), flush=True)
     await asyncio.Event().wait()

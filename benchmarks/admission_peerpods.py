@@ -32,7 +32,7 @@ from bursar.core.peerpods.settings import PeerPodSettings
 async def main():
     routes = dict(peer_pod_routes(PeerPodSettings(), PeerPodCounts()))
     routes["POST", "/noop"] = Route(fixed(Response(b"x" * 1000, content_type=JSON)), 2**20)
-    certificate = ServingCertificate(sys.argv[1], clock=SYSTEM_CLOCK, report=lambda _: None)
+    certificate = ServingCertificate(sys.argv[1], clock=SYSTEM_CLOCK)
     server = HttpServer(routes, clock=SYSTEM_CLOCK)
     print(await server.start("127.0.0.1", 0, await certificate.wait_for_context()), flush=True)
     await asyncio.Event().wait()

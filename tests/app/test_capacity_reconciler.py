@@ -129,7 +129,7 @@ def test_what_was_wiped_zeroed_or_changed_is_put_right(amount):
 
         assert await scene.offered("a") == "5"
         assert scene.reasons() == [CapacityReason.HEALED]
-        assert scene.capacity.reconciler.counters.healed == 1
+        assert scene.capacity.reconciler.healed == 1
 
     play()
 

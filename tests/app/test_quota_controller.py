@@ -55,17 +55,16 @@ async def world():
 @asynccontextmanager
 async def at_work(cluster, clock, identity="one", kinds=EVERY_KIND, **settings):
     luck = random.Random(identity)  # noqa: S311 - repeatable
-    lines, synced = [], []
+    synced = []
     controller = Controller(
         cluster,
         clock,
         luck,
         settings=ControllerSettings(namespace="aaq", identity=identity, **settings),
         open_sources=lambda: term_sources(cluster, clock, luck, TARGETING, kinds),
-        report=lines.append,
         on_synced=lambda: synced.append(clock.now()),
     )
-    controller.lines, controller.synced = lines, synced
+    controller.synced = synced
     working = asyncio.create_task(controller.run())
     controller.working = working
     try:
@@ -86,7 +85,8 @@ async def holder(cluster):
     return json.loads(await cluster.get(LEASES, LEASE))["spec"]["holderIdentity"]
 
 
-async def test_the_first_leader_starts_at_once_and_says_where_it_is(world):
+async def test_the_first_leader_starts_at_once_and_says_where_it_is(world, caplog):
+    caplog.set_level("INFO")
     cluster, clock = world
     await load_manifests(cluster, [quota(pods="2"), *(pod(f"p{each}") for each in range(5))])
 
@@ -97,7 +97,8 @@ async def test_the_first_leader_starts_at_once_and_says_where_it_is(world):
         lease = json.loads(await cluster.get(LEASES, LEASE))
         assert lease["metadata"]["annotations"] == {ADDRESS_ANNOTATION: "https://10.0.0.1:8443"}
         assert controller.resize_service is not None
-        assert controller.lines == ["leading as one"]
+        assert caplog.messages[0] == "leading as the holder of the Lease"
+        assert caplog.records[0].fields == {"identity": "one"}
         assert len(controller.synced) == 1
     assert controller.term is None
     assert controller.resize_service is None
@@ -118,16 +119,17 @@ async def test_a_successor_waits_out_what_its_predecessor_may_have_sent(world):
         assert await let_go(cluster) == ["p"]
 
 
-async def test_objects_that_cannot_be_decoded_are_reported_once_and_then_rarely(world):
+async def test_objects_that_cannot_be_decoded_are_logged(world, caplog):
     cluster, clock = world
-    async with at_work(cluster, clock) as controller:
+    async with at_work(cluster, clock):
         await clock.advance(1)
         for name in ("a", "b", "c"):
             await load_manifests(cluster, [quota(name, pods="many")])
         await clock.advance(1)
 
-        [line] = controller.lines[1:]
-        assert line.startswith(f"{APPLICATION_QUOTAS}: an object cannot be decoded: team/a: ")
+        assert caplog.messages == ["an object cannot be decoded"] * 3
+        fields = caplog.records[0].fields
+        assert (fields["resource"], str(fields["object"])) == (APPLICATION_QUOTAS, "team/a")
 
 
 async def test_only_one_of_two_works(world):
@@ -199,7 +201,8 @@ async def test_drift_is_looked_for_and_is_nothing(world):
         assert drift.latest.accounts == 0
 
 
-async def test_kinds_that_are_not_installed_are_named_and_can_be_left_out(world):
+async def test_kinds_that_are_not_installed_are_named_and_can_be_left_out(world, caplog):
+    caplog.set_level("INFO")
     cluster, clock = world
     crds = Resource(
         "apiextensions.k8s.io",
@@ -213,9 +216,10 @@ async def test_kinds_that_are_not_installed_are_named_and_can_be_left_out(world)
         await cluster.delete(crds, Key("", name))
     await load_manifests(cluster, [quota(pods="1"), pod("p")])
 
-    async with at_work(cluster, clock, "whole") as controller:
+    async with at_work(cluster, clock, "whole"):
         await clock.advance(15)
-        assert any("applicationawareclusterresourcequotas" in line for line in controller.lines)
+        waiting = [each for each in caplog.records if each.msg == "waiting for the first list"]
+        assert "applicationawareclusterresourcequotas" in str(waiting[0].fields["resource"])
         assert await let_go(cluster) == []
     async with at_work(cluster, clock, "partial", kinds=(QuotaKind.NAMESPACED,)):
         await clock.advance(15)

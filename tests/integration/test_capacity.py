@@ -196,7 +196,7 @@ async def test_wiped_capacity_is_restored(stage, amount):
         await stage.offers("2")
         await offer(client, stage, amount)
         await stage.offers("2")
-        await until(lambda: work.reconciler.counters.healed == 1, "the repair is counted")
+        await until(lambda: work.reconciler.healed == 1, "the repair is counted")
 
     assert stage.marked() == json.dumps({VM_RESOURCE: 2})
     listed = stage.call("GET", "/apis/events.k8s.io/v1/namespaces/default/events")["items"]

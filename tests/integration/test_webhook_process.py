@@ -112,9 +112,7 @@ async def test_a_growing_pod_is_asked_about_at_the_leader_of_the_lease(control_p
         answer = {"allowed": False, "message": "exceeded quota: team"}
         return Response(json.dumps(answer).encode(), content_type="application/json")
 
-    certificate = ServingCertificate(
-        str(tmp_path / "leader"), clock=SYSTEM_CLOCK, report=lambda _: None
-    )
+    certificate = ServingCertificate(str(tmp_path / "leader"), clock=SYSTEM_CLOCK)
     leader = HttpServer(posting("/v1/resizes", granting), clock=SYSTEM_CLOCK)
     port = await leader.start(LOOPBACK, 0, await certificate.wait_for_context())
     address = {"bursar.io/address": f"https://{LOOPBACK}:{port}"}

@@ -326,7 +326,7 @@ def _composed(
         proxy=proxy,
         limited=limited,
         server=server,
-        keeper=SocketKeeper(server, settings.place, clock=SYSTEM_CLOCK, say=LOG.info),
+        keeper=SocketKeeper(server, settings.place, clock=SYSTEM_CLOCK),
         calls=calls,
     )
 

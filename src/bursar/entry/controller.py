@@ -76,16 +76,13 @@ async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
                 settings.kinds,
                 places=settings.places,
             ),
-            report=LOG.info,
             on_synced=_freeze_heap,
         )
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(process.run())
                 if settings.tls_folder:
-                    certificate = ServingCertificate(
-                        settings.tls_folder, clock=SYSTEM_CLOCK, report=LOG.info
-                    )
+                    certificate = ServingCertificate(settings.tls_folder, clock=SYSTEM_CLOCK)
                     server = _server(settings, process, client)
                     tasks.create_task(listen(server, certificate, settings.bind, log=LOG))
         except* BadInputError as errors:

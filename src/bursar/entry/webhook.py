@@ -36,9 +36,7 @@ def run_webhook(settings: WebhookProcess) -> None:
 
 
 async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
-    certificate = ServingCertificate(
-        settings.tls_folder, clock=SYSTEM_CLOCK, report=LOG.info, profile=settings.tls
-    )
+    certificate = ServingCertificate(settings.tls_folder, clock=SYSTEM_CLOCK, profile=settings.tls)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(
             KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom())

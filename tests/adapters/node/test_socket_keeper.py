@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 from contextlib import asynccontextmanager, contextmanager
+from itertools import groupby
 
 import pytest
 
@@ -13,6 +14,8 @@ from bursar.adapters.node.server import PodResourcesServer
 from bursar.adapters.node.socket_file import SocketFileError, SocketPlace, identity, lock_socket
 from bursar.adapters.node.socket_keeper import (
     ADVICE,
+    ANSWERING,
+    ANSWERING_AGAIN,
     KeeperRules,
     SocketKeeper,
     SocketOwner,
@@ -23,7 +26,15 @@ from bursar.app.devices.ports import Method, Version
 from support.devices.scripted_kubelet import Echo
 from support.until import until
 
-ENDED = "the server has ended by itself; answering again"
+
+@pytest.fixture(autouse=True)
+def _every_level(caplog):
+    caplog.set_level("INFO")
+
+
+def said_once(caplog):
+    """The messages without repetitions, whose rate the log bounds."""
+    return [message for message, _ in groupby(caplog.messages)]
 
 
 @contextmanager
@@ -57,12 +68,12 @@ async def more_looks(keeper):
 
 
 @asynccontextmanager
-async def kept(path, said, *, remind_s=60.0):
+async def kept(path):
     """An agent's server in its place, held and watched."""
     place = SocketPlace(path=str(path))
     server = PodResourcesServer(Echo(), clock=SYSTEM_CLOCK, counts=CallCounts())
-    rules = KeeperRules(every_s=0.01, remind_s=remind_s)
-    keeper = SocketKeeper(server, place, clock=CountingClock(), say=said.append, rules=rules)
+    rules = KeeperRules(every_s=0.01)
+    keeper = SocketKeeper(server, place, clock=CountingClock(), rules=rules)
     with lock_socket(place):
         running = asyncio.create_task(keeper.run())
         try:
@@ -82,9 +93,9 @@ async def answer(path):
         return await kubelet.call(Version.V1, Method.LIST, b"", 5)
 
 
-async def test_socket_that_another_puts_over_ours_is_noticed_said_once_and_left_alone(tmp_path):
-    path, said = tmp_path / "kubelet.sock", []
-    async with kept(path, said) as keeper:
+async def test_socket_that_another_puts_over_ours_is_noticed_and_left_alone(tmp_path, caplog):
+    path = tmp_path / "kubelet.sock"
+    async with kept(path) as keeper:
         await until(is_found(keeper, SocketOwner.AGENT))
         with another_on(path) as theirs:
             await until(is_found(keeper, SocketOwner.ANOTHER))
@@ -92,25 +103,25 @@ async def test_socket_that_another_puts_over_ours_is_noticed_said_once_and_left_
             left = identity(path)
 
     assert left == theirs
-    assert said == [f"answering on {path}", f"{path}: {ADVICE}"]
+    assert said_once(caplog) == [ANSWERING, ADVICE]
 
 
-async def test_where_another_answers_already_nothing_is_replaced(tmp_path):
-    path, said = tmp_path / "kubelet.sock", []
+async def test_where_another_answers_already_nothing_is_replaced(tmp_path, caplog):
+    path = tmp_path / "kubelet.sock"
     with another_on(path) as theirs:
-        async with kept(path, said) as keeper:
+        async with kept(path) as keeper:
             await until(is_found(keeper, SocketOwner.ANOTHER))
             await more_looks(keeper)
             left = identity(path)
 
     assert left == theirs
-    assert said == [f"{path}: {ADVICE}"]
+    assert said_once(caplog) == [ADVICE]
 
 
 @pytest.mark.parametrize("is_tidy", [True, False], ids=["and its file", "and its file stays"])
-async def test_once_the_other_is_gone_we_answer_again(tmp_path, is_tidy):
-    path, said = tmp_path / "kubelet.sock", []
-    async with kept(path, said) as keeper:
+async def test_once_the_other_is_gone_we_answer_again(tmp_path, is_tidy, caplog):
+    path = tmp_path / "kubelet.sock"
+    async with kept(path) as keeper:
         await until(is_found(keeper, SocketOwner.AGENT))
         with another_on(path):
             await until(is_found(keeper, SocketOwner.ANOTHER))
@@ -120,38 +131,29 @@ async def test_once_the_other_is_gone_we_answer_again(tmp_path, is_tidy):
         answered = await answer(path)
 
     assert answered == b"v1 List:"
-    assert said == [f"answering on {path}", f"{path}: {ADVICE}", f"answering on {path}"]
+    assert said_once(caplog) == [ANSWERING, ADVICE, ANSWERING]
 
 
-async def test_it_is_said_again_for_as_long_as_it_is_so(tmp_path):
-    path, said = tmp_path / "kubelet.sock", []
-    with another_on(path):
-        async with kept(path, said, remind_s=0):
-            await until(lambda: len(said) >= 3)
-
-    assert set(said) == {f"{path}: {ADVICE}"}
-
-
-async def test_removed_socket_is_made_again(tmp_path):
-    path, said = tmp_path / "kubelet.sock", []
-    async with kept(path, said) as keeper:
+async def test_removed_socket_is_made_again(tmp_path, caplog):
+    path = tmp_path / "kubelet.sock"
+    async with kept(path) as keeper:
         await until(is_found(keeper, SocketOwner.AGENT))
         path.unlink()
-        await until(lambda: len(said) == 2)
+        await until(lambda: len(caplog.messages) == 2)
         answered = await answer(path)
 
     assert answered == b"v1 List:"
-    assert said == [f"answering on {path}", ENDED]
+    assert caplog.messages == [ANSWERING, ANSWERING_AGAIN]
 
 
-async def test_agent_that_follows_another_finds_a_socket_that_nobody_answers_on(tmp_path):
-    path, said = tmp_path / "kubelet.sock", []
+async def test_agent_that_follows_another_finds_a_socket_that_nobody_answers_on(tmp_path, caplog):
+    path = tmp_path / "kubelet.sock"
     for _ in range(3):
-        async with kept(path, said) as keeper:
+        async with kept(path) as keeper:
             await until(is_found(keeper, SocketOwner.AGENT))
             await more_looks(keeper)
 
-    assert said == [f"answering on {path}"] * 3
+    assert caplog.messages == [ANSWERING] * 3
     assert keeper.owner is SocketOwner.NONE
 
 
@@ -159,7 +161,7 @@ async def test_what_is_no_socket_ends_the_agent_and_stays(tmp_path):
     path = tmp_path / "kubelet.sock"
     place = SocketPlace(path=str(path))
     server = PodResourcesServer(Echo(), clock=SYSTEM_CLOCK, counts=CallCounts())
-    keeper = SocketKeeper(server, place, clock=SYSTEM_CLOCK, say=lambda _: None)
+    keeper = SocketKeeper(server, place, clock=SYSTEM_CLOCK)
     path.write_text("precious")
 
     with pytest.raises(SocketFileError, match="not a socket"):

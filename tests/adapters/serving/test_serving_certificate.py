@@ -19,6 +19,11 @@ LIMITS = ServerLimits(linger_seconds=0.01)
 ROUTES = {("GET", "/healthz"): Route(fixed(Response(b"OK")))}
 
 
+@pytest.fixture(autouse=True)
+def _every_level(caplog):
+    caplog.set_level("INFO")
+
+
 async def shown(port: int, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> str:
     """Whose certificate a client is shown now that does not say which server it wants."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -42,7 +47,7 @@ def rsa_pair(folder, authority: Authority) -> Pair:
     return pair
 
 
-async def test_a_new_certificate_is_used_in_the_next_handshake(tmp_path):
+async def test_a_new_certificate_is_used_in_the_next_handshake(tmp_path, caplog):
     async with running(tmp_path, ROUTES, LIMITS) as server:
         assert await shown(server.port) == "CN=webhook"
 
@@ -51,7 +56,7 @@ async def test_a_new_certificate_is_used_in_the_next_handshake(tmp_path):
         server.certificate.reload()
 
         assert await shown(server.port) == "CN=second"
-        assert server.said == ["a certificate was read", "a new certificate"]
+        assert caplog.messages == ["a certificate was read", "a new certificate"]
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -84,7 +89,7 @@ async def test_open_connections_outlive_their_certificate(tmp_path):
 @pytest.mark.parametrize("broken", ["tls.crt", "tls.key"])
 @pytest.mark.parametrize("content", [b"", b"rubbish", None])
 async def test_u_cm_05_an_invalid_certificate_is_reported_once_and_not_used(
-    tmp_path, broken, content
+    tmp_path, broken, content, caplog
 ):
     async with running(tmp_path, ROUTES, LIMITS) as server:
         if content is None:
@@ -95,8 +100,8 @@ async def test_u_cm_05_an_invalid_certificate_is_reported_once_and_not_used(
         server.certificate.reload()
 
         assert await shown(server.port) == "CN=webhook"
-        assert len(server.said) == 2
-        assert server.said[1].startswith("the certificate cannot be used, the one before stays")
+        assert len(caplog.messages) == 2
+        assert caplog.records[1].fields["reason"] == "the one before stays in use"
 
         put_pair(tmp_path, Authority(tmp_path).server("mended"))
         server.certificate.reload()
@@ -116,7 +121,7 @@ async def test_a_certificate_is_not_used_without_its_key(tmp_path):
         assert await shown(server.port) == "CN=second"
 
 
-async def test_an_encrypted_key_is_refused_without_asking_for_a_password(tmp_path):
+async def test_an_encrypted_key_is_refused_without_asking_for_a_password(tmp_path, caplog):
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     locked = key.private_bytes(
         serialization.Encoding.PEM,
@@ -127,13 +132,12 @@ async def test_an_encrypted_key_is_refused_without_asking_for_a_password(tmp_pat
         (tmp_path / "tls.key").write_bytes(locked)
         server.certificate.reload()
 
-        assert server.said[-1].startswith("the certificate cannot be used")
+        assert caplog.messages[-1] == "the certificate cannot be used"
 
 
-async def test_u_cm_04_the_server_waits_for_its_first_certificate(tmp_path):
+async def test_u_cm_04_the_server_waits_for_its_first_certificate(tmp_path, caplog):
     clock = VirtualClock()
-    said: list[str] = []
-    certificate = ServingCertificate(str(tmp_path), clock=clock, report=said.append)
+    certificate = ServingCertificate(str(tmp_path), clock=clock)
     waiting = asyncio.create_task(certificate.wait_for_context())
     await clock.advance(60)
     assert not waiting.done()
@@ -142,24 +146,24 @@ async def test_u_cm_04_the_server_waits_for_its_first_certificate(tmp_path):
     await clock.advance(5)
 
     assert (await waiting).minimum_version is ssl.TLSVersion.TLSv1_2
-    assert said == [
-        "the certificate cannot be used, waiting for one: no such file or directory",
-        "a certificate was read",
-    ]
+    assert caplog.messages == ["the certificate cannot be used", "a certificate was read"]
+    assert caplog.records[0].fields == {
+        "reason": "waiting for one",
+        "error": "no such file or directory",
+    }
 
 
-async def test_changed_files_are_reloaded(tmp_path):
+async def test_changed_files_are_reloaded(tmp_path, caplog):
     clock = VirtualClock()
-    said: list[str] = []
     authority = Authority(tmp_path)
     put_pair(tmp_path, authority.server("first"))
-    certificate = ServingCertificate(str(tmp_path), clock=clock, report=said.append)
+    certificate = ServingCertificate(str(tmp_path), clock=clock)
     await certificate.wait_for_context()
     following = asyncio.create_task(certificate.watch())
 
     put_pair(tmp_path, authority.server("second"))
     await clock.advance(5)
 
-    assert said[-1] == "a new certificate"
+    assert caplog.messages[-1] == "a new certificate"
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)

@@ -68,9 +68,7 @@ async def shaken(folder: Path, profile: TlsProfile, most: ssl.TLSVersion) -> tup
     """Version and suite of a connection, after the certificate was replaced."""
     authority = Authority(folder)
     put_pair(folder, authority.server("webhook"))
-    certificate = ServingCertificate(
-        str(folder), clock=SYSTEM_CLOCK, report=[].append, profile=profile
-    )
+    certificate = ServingCertificate(str(folder), clock=SYSTEM_CLOCK, profile=profile)
     server = HttpServer({}, clock=SYSTEM_CLOCK)
     port = await server.start("127.0.0.1", 0, await certificate.wait_for_context())
     put_pair(folder, authority.server("webhook"))

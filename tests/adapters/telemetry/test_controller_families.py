@@ -19,7 +19,6 @@ from bursar.adapters.telemetry.exposition import Family, exposition
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.quota_families import quota_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
-from bursar.app.capacity.reconciler import CapacityCounters
 from bursar.app.capacity.usage import ExtendedUsage, usage_of
 from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.informer.informer import InformerCounters
@@ -257,7 +256,7 @@ def test_names_follow_the_rules_of_prometheus():
 
 def test_the_documentation_lists_every_family_and_reason():
     page = METRICS_PAGE.read_text()
-    kept = capacity_families(CapacityView(usage=ExtendedUsage(), counters=CapacityCounters()))
+    kept = capacity_families(CapacityView(usage=ExtendedUsage(), healed=0))
     loops = reconcile_families({})
     names = {family.name for family in (*every_family(), *quota_families(()), *kept, *loops)}
     listed = set(re.findall(r"`((?:bursar|process|kube)_[a-z_]+)`", page))
@@ -284,8 +283,7 @@ def test_capacity_that_we_keep_is_shown_with_its_use_and_what_waits_for_it():
     use = usage_of([asking("a/p", "3", node_name="n"), asking("a/waits", "2"), gated])
 
     declared = frozenset({"example.com/none-yet"})
-    counters = CapacityCounters(healed=2)
-    view = CapacityView(nodes=[node], declared=declared, usage=use, counters=counters)
+    view = CapacityView(nodes=[node], declared=declared, usage=use, healed=2)
 
     shown = samples(capacity_families(view))
 

@@ -162,7 +162,6 @@ class RunningServer:
     server: HttpServer
     port: int
     certificate: ServingCertificate
-    said: list[str]
     trust: ssl.SSLContext
     peers: contextlib.AsyncExitStack
     """Connections of the test, closed at its end."""
@@ -205,14 +204,13 @@ async def running(
     """A server on loopback with a certificate of its own authority, `ca.crt` in the folder."""
     authority = Authority(folder)
     put_pair(folder, authority.server("webhook"))
-    said: list[str] = []
-    certificate = ServingCertificate(str(folder), clock=SYSTEM_CLOCK, report=said.append)
+    certificate = ServingCertificate(str(folder), clock=SYSTEM_CLOCK)
     server = HttpServer(routes, clock=clock, limits=limits or ServerLimits())
     port = await server.start("127.0.0.1", 0, await certificate.wait_for_context())
     trust = ssl.create_default_context(cafile=str(authority.certificate))
     async with contextlib.AsyncExitStack() as peers:
         try:
-            yield RunningServer(server, port, certificate, said, trust, peers)
+            yield RunningServer(server, port, certificate, trust, peers)
         finally:
             await peers.aclose()
             if not server.is_stopping:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from bursar.app.cluster.informer.changes import Change, Changes, Deleted, Synced, Upserted
-from bursar.app.cluster.informer.informer import Informer, InformerRules, Undecodable
+from bursar.app.cluster.informer.informer import Informer, InformerRules
 from bursar.app.cluster.ports import Key
 from support.cluster.scripted_cluster import (
     THINGS,
@@ -66,7 +66,6 @@ class Session:
         self.cluster = cluster
         self.clock = MachineClock()
         self.auditor = Auditor()
-        self.reports: list[Undecodable] = []
         self.informer: Informer[Thing] = Informer(
             cluster,
             cluster,
@@ -77,7 +76,6 @@ class Session:
             identify=identify_thing,
             locate=locate_thing,
             rules=rules,
-            report=self.reports.append,
         )
 
     async def read(self, changes: Changes[Thing], pace: Any = None) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.failures import FailureReporter
 from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.observe import observe_namespaces, observe_pod_rows
@@ -125,7 +124,6 @@ class Scene:
         self.line = Line(self.cluster, self.clock)
         self.books = Books(NativeCounter().count)
         self.may_write = True
-        self.reports: list[str] = []
         self._synced = 0
 
     async def start(self) -> None:
@@ -156,7 +154,6 @@ class Scene:
             clock=self.clock,
             random=self.random,
             may_write=lambda: self.may_write and self._synced == self._feed_count,
-            failures=FailureReporter(self.reports.append),
         )
         coverage = self.books.coverage
         self.status = StatusWriter(context=context, coverage=coverage, find=self._find_quota)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import inspect
 import json
 from collections.abc import Awaitable, Callable
 from random import Random
@@ -33,11 +34,10 @@ class Scene:
         self.cluster = MemoryCluster(self.clock, source=Random(1))  # noqa: S311 - a seed
         self.line = Line(self.cluster, self.clock)
         self.events: list[CapacityEvent] = []
-        self.lines: list[str] = []
         self.is_leader = True
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def start(self, **settings: Any) -> None:
+    async def start(self) -> None:
         random = Random(7)  # noqa: S311 - a seed
         self.pods = observe_pod_rows(self.cluster, self.clock, random)
         places = CapacityPlaces(namespace=HOME)
@@ -51,8 +51,6 @@ class Scene:
             ),
             sources=sources,
             record=self.events.append,
-            report=self.lines.append,
-            **settings,
         )
         jobs = (self.pods.run(), self.capacity.run())
         self._tasks = [asyncio.create_task(job) for job in jobs]
@@ -133,22 +131,25 @@ class Scene:
         return [event.reason for event in self.events]
 
 
-def on_scene(test: Callable[[Scene], Awaitable[None]]) -> Callable[[], None]:
+def on_scene(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """Play a test on a scene, in virtual time. The test starts the controller."""
 
-    async def main() -> None:
+    async def main(fixtures: dict[str, Any]) -> None:
         scene = Scene()
         for name in (HOME, PEERPODS):
             await scene.cluster.create(NAMESPACES, {"metadata": {"name": name}})
         try:
-            await test(scene)
+            await test(scene, **fixtures)
         finally:
             await scene.stop()
 
-    def wrapper() -> None:
-        run(main())
+    def wrapper(**fixtures: Any) -> None:
+        run(main(fixtures))
 
     wrapper.__name__, wrapper.__doc__ = test.__name__, test.__doc__
+    signature = inspect.signature(test)
+    others = [each for each in signature.parameters.values() if each.name != "scene"]
+    wrapper.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
     return wrapper
 
 

@@ -11,7 +11,6 @@ starts when the old one has ended, and finds a socket on which no program answer
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -19,12 +18,16 @@ from typing import Final
 from bursar.adapters.node.server import PodResourcesServer
 from bursar.adapters.node.socket_file import Identity, SocketPlace, identity
 from bursar.app.cluster.ports import Clock
+from bursar.app.log import Log
 
+LOG: Final = Log("agent")
 CONNECT_SECONDS: Final = 5.0
 ADVICE: Final = (
     "another program answers here and is left alone; end it (koordlet's own proxy: "
     "-feature-gates=PodResourcesProxy=false), or choose another --socket"
 )
+ANSWERING: Final = "answering on the socket"
+ANSWERING_AGAIN: Final = "the server has ended by itself; answering again"
 
 
 class SocketOwner(Enum):
@@ -39,8 +42,6 @@ class SocketOwner(Enum):
 class KeeperRules:
     every_s: float = 0.25
     """How often the path is checked."""
-    remind_s: float = 60.0
-    """How often it is logged that another program answers."""
 
 
 class SocketKeeper:
@@ -52,7 +53,6 @@ class SocketKeeper:
         place: SocketPlace,
         *,
         clock: Clock,
-        say: Callable[[str], None],
         rules: KeeperRules | None = None,
     ) -> None:
         self.owner = SocketOwner.NONE
@@ -60,9 +60,7 @@ class SocketKeeper:
         self._server = server
         self._place = place
         self._clock = clock
-        self._say = say
         self._rules = rules or KeeperRules()
-        self._reminded_s: float | None = None
 
     async def run(self) -> None:
         """Check the path until cancelled. The caller holds the lock. Raises `SocketFileError`.
@@ -85,18 +83,12 @@ class SocketKeeper:
             # gRPC's server (as of 1.85) ends silently after a call whose path is not text. Also,
             # another program may remove the file.
             is_again = before is SocketOwner.AGENT
-            again = "the server has ended by itself; answering again"
-            self._say(again if is_again else f"answering on {path}")
+            LOG.info(ANSWERING_AGAIN if is_again else ANSWERING, path=path)
         elif self.owner is SocketOwner.ANOTHER:
-            self._remind(is_new=before is not SocketOwner.ANOTHER)
+            # The log repeats a warning only at a bounded rate.
+            LOG.warning(ADVICE, path=path)
         elif before is SocketOwner.ANOTHER:
-            self._say(f"answering on {path}")
-
-    def _remind(self, *, is_new: bool) -> None:
-        now = self._clock.monotonic()
-        if is_new or self._reminded_s is None or now - self._reminded_s >= self._rules.remind_s:
-            self._reminded_s = now
-            self._say(f"{self._place.path}: {ADVICE}")
+            LOG.info(ANSWERING, path=path)
 
 
 async def socket_owner(path: str, *, own: Identity | None) -> SocketOwner:

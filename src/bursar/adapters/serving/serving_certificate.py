@@ -9,12 +9,12 @@ shown the old one.
 
 import os
 import ssl
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from bursar.adapters.serving.tls_profile import DEFAULT_PROFILE, TlsProfile
 from bursar.app.cluster.ports import Clock
+from bursar.app.log import Log
 
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
@@ -22,6 +22,8 @@ POLL_SECONDS: Final = 1.0
 """How often the files are checked, at the cost of two stat calls."""
 ALPN: Final = ("http/1.1",)
 """HTTP/2 is not offered, so a kube-apiserver that asks for it falls back."""
+
+LOG: Final = Log("serving")
 
 _Stamp: TypeAlias = tuple[int, int, int] | None
 
@@ -34,12 +36,10 @@ class ServingCertificate:
         folder: str,
         *,
         clock: Clock,
-        report: Callable[[str], None],
         profile: TlsProfile = DEFAULT_PROFILE,
     ) -> None:
         self._files = (Path(folder, CERTIFICATE), Path(folder, KEY))
         self._clock = clock
-        self._report = report
         self._profile = profile
         self._stamps: tuple[_Stamp, ...] = ()
         self._newest: ssl.SSLContext | None = None
@@ -69,11 +69,14 @@ class ServingCertificate:
         try:
             self._newest = self._load()
         except OSError as error:
-            kept = "the one before stays in use" if self._newest else "waiting for one"
-            self._report(f"the certificate cannot be used, {kept}: {_problem(error)}")
+            LOG.warning(
+                "the certificate cannot be used",
+                reason="the one before stays in use" if self._newest else "waiting for one",
+                error=_problem(error),
+            )
         else:
             self.reloads += 1
-            self._report("a certificate was read" if self.reloads == 1 else "a new certificate")
+            LOG.info("a certificate was read" if self.reloads == 1 else "a new certificate")
         return self._newest is not None
 
     def _load(self) -> ssl.SSLContext:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bursar.adapters.telemetry.exposition import Family, Sample, counter, gauge
-from bursar.app.capacity.reconciler import CapacityCounters
 from bursar.app.capacity.usage import ExtendedUsage
 from bursar.core.model.quantity import ZERO
 from bursar.core.peerpods.capacity import CapacityNode
@@ -21,7 +20,7 @@ class CapacityView:
     declared: frozenset[str] = frozenset()
     """Resources with a declaration, whether or not a node matches it."""
     usage: ExtendedUsage
-    counters: CapacityCounters
+    healed: int
 
 
 def capacity_families(view: CapacityView) -> Iterator[Family]:
@@ -41,7 +40,7 @@ def capacity_families(view: CapacityView) -> Iterator[Family]:
     yield counter(
         "bursar_capacity_healed_total",
         "Times that kept capacity was changed by another component and restored.",
-        Sample(view.counters.healed),
+        Sample(view.healed),
     )
 
 

@@ -53,7 +53,7 @@ def _capacity(capacity: CapacityController) -> Iterator[Family]:
         nodes=(seen.item for seen in capacity.sources.nodes.snapshot().objects()),
         declared=capacity.reconciler.resources,
         usage=capacity.usage,
-        counters=capacity.reconciler.counters,
+        healed=capacity.reconciler.healed,
     )
     return capacity_families(view)
 

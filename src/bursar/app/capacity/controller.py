@@ -9,10 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bursar.app.capacity.events import CapacityEvent
-from bursar.app.capacity.reconciler import CapacityReconciler, record_nothing
+from bursar.app.capacity.reconciler import CapacityReconciler
 from bursar.app.capacity.sources import CapacitySources
 from bursar.app.capacity.usage import ExtendedUsage
-from bursar.app.cluster.failures import report_nothing
 from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import Key
 from bursar.app.cluster.reconcile import ReconcileContext
@@ -26,9 +25,7 @@ class CapacityController:
     context: ReconcileContext
     """Its `may_write` need not know whether the informers of `sources` are synced."""
     sources: CapacitySources
-    record: Callable[[CapacityEvent], None] = record_nothing
-    report: Callable[[str], None] = report_nothing
-    taken: frozenset[str] = frozenset()
+    record: Callable[[CapacityEvent], None]
 
     def __post_init__(self) -> None:
         self._synced = 0
@@ -40,8 +37,6 @@ class CapacityController:
             nodes=lambda: (key.name for key in self.sources.nodes.snapshot()),
             used=self.usage.used,
             record=self.record,
-            report=self.report,
-            taken=self.taken,
         )
 
     @property

@@ -7,19 +7,18 @@ fenced patch.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from bursar.app.capacity.events import CapacityEvent, CapacityReason, events_of
 from bursar.app.capacity.node_patch import STATUS, node_patch
-from bursar.app.cluster.failures import report_nothing
 from bursar.app.cluster.informer.store import Identity, Sighting
 from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import Key
 from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
+from bursar.app.log import Log
 from bursar.core.peerpods.capacity import (
-    CapacityAction,
     CapacityNode,
     Declaration,
     Declared,
@@ -29,25 +28,12 @@ from bursar.core.peerpods.capacity import (
     wanted_on,
 )
 
+LOG: Final = Log("capacity")
 CAPACITY_SECONDS: Final = 0.5
 """Shortest time between two writes of one node."""
 CORRECTIONS_MAX: Final = 6
 CORRECTION_SECONDS: Final = 60.0
 """An amount that is corrected this often within this time is contested, and left alone."""
-
-
-@dataclass(slots=True)
-class CapacityCounters:
-    """Totals since the reconciler was made."""
-
-    healed: int = 0
-    withdrawn: int = 0
-    yielded: int = 0
-    """Amounts left to another component that had changed them."""
-
-
-def record_nothing(_: CapacityEvent) -> None:
-    """Ignore an event. The default where the caller passes no `record`."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -61,45 +47,25 @@ class CapacityReconciler:
     """The names of all known nodes."""
     used: Callable[[str, str], int]
     """How much the pods on a node request of a resource."""
-    record: Callable[[CapacityEvent], None] = record_nothing
-    report: Callable[[str], None] = report_nothing
-    """Called with one line for each declaration that cannot be read."""
-    taken: frozenset[str] = frozenset()
-    """Resources to take over from other components that advertise them."""
-    interval_s: float = CAPACITY_SECONDS
-
-    counters: CapacityCounters = field(default_factory=CapacityCounters, init=False)
+    record: Callable[[CapacityEvent], None]
+    healed: int = field(default=0, init=False)
+    """How often an amount was restored, since the reconciler was made."""
 
     def __post_init__(self) -> None:
         self._declared = dict[Key, Declared]()
         self._declarations: tuple[Declaration, ...] = ()
-        self._settled: dict[str, tuple[Settlement, ...]] = {}
         self._recorded: dict[str, frozenset[CapacityEvent]] = {}
         self._pending = PendingWrites[bool]()
         self._corrections: dict[str, dict[str, deque[float]]] = {}
         """By node and resource: the times of recent corrections."""
         self.reconciler = Reconciler(
-            "capacity of nodes", self._reconcile, self.context, self.interval_s
+            "capacity of nodes", self._reconcile, self.context, CAPACITY_SECONDS
         )
-
-    @property
-    def settlements(self) -> Mapping[str, tuple[Settlement, ...]]:
-        """By node, the result of the last reconcile."""
-        return self._settled
 
     @property
     def resources(self) -> frozenset[str]:
         """The declared resources, also those for which no node is selected."""
         return frozenset(each.resource for each in self._declarations)
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Declarations that cannot be read. While there are any, nothing is withdrawn."""
-        return tuple(
-            f"{key}: {problem}"
-            for key, declared in self._declared.items()
-            for problem in declared.problems
-        )
 
     # ------------------------------------------------------------------ changes
 
@@ -110,7 +76,7 @@ class CapacityReconciler:
     def on_node_delete(self, seen: Sighting[CapacityNode]) -> None:
         key = seen.identity.key
         self._pending.forget(key)
-        for known in (self._settled, self._recorded, self._corrections):
+        for known in (self._recorded, self._corrections):
             known.pop(key.name, None)
 
     def on_declaration_change(self, seen: Sighting[Declared]) -> None:
@@ -119,7 +85,7 @@ class CapacityReconciler:
         if self._declared.get(key) == seen.item:
             return
         for problem in seen.item.problems:
-            self.report(f"{key}: {problem}")
+            LOG.warning("a declaration cannot be read", object=key, reason=problem)
         self._declared[key] = seen.item
         self._redeclare()
 
@@ -162,14 +128,12 @@ class CapacityReconciler:
             await self.context.writer.patch(NODES, seen.identity.key, patch, subresource=STATUS)
             self._pending.add(seen.identity, True)
             self._count(name, settlements)
-        self._settled[name] = settlements
         self._record(seen.identity, seen.item, settlements)
         return patch is not None
 
     def _settlements(self, node: CapacityNode) -> tuple[Settlement, ...]:
         wanted = wanted_on(node, self._declarations)
         terms = Terms(
-            taken=self.taken,
             contested=self._contested(node.name),
             may_withdraw=not node.problem
             and not any(declared.problems for declared in self._declared.values()),
@@ -202,10 +166,8 @@ class CapacityReconciler:
     def _count(self, name: str, settlements: tuple[Settlement, ...]) -> None:
         now = self.context.clock.monotonic()
         for each in settlements:
-            self.counters.withdrawn += each.action is CapacityAction.WITHDRAW
-            self.counters.yielded += each.action is CapacityAction.YIELD
             if each.is_healing:
-                self.counters.healed += 1
+                self.healed += 1
                 corrections = self._corrections.setdefault(name, {})
                 corrections.setdefault(each.resource, deque()).append(now)
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import Protocol, TypeVar
 
 from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
-from bursar.app.cluster.informer.informer import Informer, InformerCounters, Undecodable
+from bursar.app.cluster.informer.informer import Informer, InformerCounters
 from bursar.app.cluster.informer.store import Identity, Sighting
 from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
 from bursar.app.cluster.ports import (
@@ -54,8 +54,6 @@ class RunningInformer(Protocol):
     def staleness_seconds(self) -> float: ...
 
     def __len__(self) -> int: ...
-
-    def report_to(self, report: Callable[[Undecodable], None]) -> None: ...
 
     async def run(self) -> None: ...
 

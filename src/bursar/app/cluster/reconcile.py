@@ -14,7 +14,6 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Final, Generic, TypeVar
 
-from bursar.app.cluster.failures import FailureReporter
 from bursar.app.cluster.informer.store import Identity
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
@@ -26,7 +25,9 @@ from bursar.app.cluster.ports import (
     Writer,
 )
 from bursar.app.cluster.time_limit import within
+from bursar.app.log import Log
 
+LOG: Final = Log("reconcile")
 IN_FLIGHT_MAX: Final = 8
 REQUEST_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 0.2
@@ -70,7 +71,6 @@ class ReconcileContext:
     random: Random
     may_write: Callable[[], bool]
     """Whether this process leads and has seen everything that it decides by."""
-    failures: FailureReporter = field(default_factory=FailureReporter)
 
 
 @dataclass(eq=False)
@@ -82,7 +82,7 @@ class Reconciler(Generic[K]):
     """
 
     name: str
-    """What is reconciled, for failure reports."""
+    """What is reconciled, for the log."""
     reconcile: Callable[[K], Coroutine[object, object, bool]]
     """Compares and, if something differs, writes. Returns whether it has written."""
     context: ReconcileContext
@@ -169,8 +169,11 @@ class Reconciler(Generic[K]):
             return max(self.interval_s, RETRY_SECONDS)
         except (ClusterError, TimeoutError) as error:
             self._count_failure(error)
-            self.context.failures.report(
-                self._clock.monotonic(), f"{self.name}: {type(error).__name__}", _text(error)
+            LOG.warning(
+                "reconcile failed; trying again",
+                part=self.name,
+                reason=type(error).__name__,
+                error=str(error) or f"no answer within {REQUEST_SECONDS:.0f} s",
             )
             retry_after = error.retry_after if isinstance(error, ClusterError) else None
             return self._backoff(entry, retry_after)
@@ -191,10 +194,6 @@ class Reconciler(Generic[K]):
         # Jitter, so that keys that failed together are not retried together.
         jitter = 0.5 + self.context.random.random()
         return max(retry_after or 0.0, self.interval_s, pause * jitter)
-
-
-def _text(error: Exception) -> str:
-    return str(error) or f"no answer within {REQUEST_SECONDS:.0f} s"
 
 
 class PendingWrites(Generic[V]):

@@ -5,22 +5,24 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from random import Random
-from typing import Protocol
+from typing import Final, Protocol
 
 from bursar.app.capacity.events import CapacityReason, record_event
 from bursar.app.cluster.election.election import Candidacy, Election
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.cluster.events.recorder import EventRecorder
-from bursar.app.cluster.failures import report_nothing
 from bursar.app.cluster.ports import Clock, ClusterError, Key, Patch, PatchKind, Reader, Writer
 from bursar.app.controller.sources import TermSources
 from bursar.app.controller.term import Term, TermContext
+from bursar.app.log import Log
 from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER
 from bursar.app.quota.events import record_wait
 from bursar.app.quota.resize import ResizeService
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.refusal import Reason
+
+LOG: Final = Log("controller")
 
 
 class Cluster(Reader, Writer, Protocol):
@@ -54,8 +56,6 @@ class Controller:
     settings: ControllerSettings
     open_sources: Callable[[], TermSources]
     """Makes the informers of a term, and chooses how pods are counted."""
-    report: Callable[[str], None] = report_nothing
-    """Called with one line about what the controller does or what fails."""
     on_synced: Callable[[], None] = _do_nothing
     """Called in each term when its caches and the books hold everything."""
 
@@ -86,7 +86,6 @@ class Controller:
             patience_s=settings.patience_s,
             record_wait=partial(record_wait, self.recorder),
             record_capacity=partial(record_event, self.capacity_recorder),
-            report=self.report,
             on_synced=self.on_synced,
         )
         self._term: Term | None = None
@@ -112,7 +111,7 @@ class Controller:
 
     async def _lead(self) -> None:
         token = self.election.token
-        self.report(f"leading as {self.settings.identity}")
+        LOG.info("leading as the holder of the Lease", identity=self.settings.identity)
         if token is not None and token.transitions:
             # Patches that the previous leader sent may still be on their way.
             await self.clock.sleep(self.settings.timing.stop_seconds)
@@ -124,7 +123,7 @@ class Controller:
                 tasks.create_task(term.run())
         finally:
             self._term = None
-            self.report("leading no longer")
+            LOG.info("leading no longer")
 
     async def _publish_address(self) -> None:
         """Write this process's address on the Lease. Clients must still verify that it leads."""

@@ -13,12 +13,10 @@ from typing import Final
 
 from bursar.app.capacity.controller import CapacityController
 from bursar.app.capacity.events import CapacityEvent
-from bursar.app.cluster.failures import FailureReporter
-from bursar.app.cluster.informer.informer import Undecodable
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import Clock, Key, Writer
-from bursar.app.cluster.reconcile import ReconcileContext, Reconciler
+from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.cluster.time_limit import within
 from bursar.app.controller.sources import TermSources
 from bursar.app.log import Log
@@ -53,7 +51,6 @@ class TermContext:
     patience_s: int
     record_wait: Callable[[Wait], None]
     record_capacity: Callable[[CapacityEvent], None]
-    report: Callable[[str], None]
     on_synced: Callable[[], None]
     """Called once, when the caches and the books hold everything."""
 
@@ -64,7 +61,6 @@ class Term:
     def __init__(self, context: TermContext, sources: TermSources) -> None:
         self._context = context
         self.sources: Final = sources
-        self.failures: Final = FailureReporter(context.report)
         counter = sources.books.counter
         self.books: Final = Books(counter.count, patience_s=context.patience_s)
         self.lifter: Final = GateLifter(
@@ -108,11 +104,8 @@ class Term:
                 context=self._reconcile_context(context.is_leader),
                 sources=sources.capacity,
                 record=context.record_capacity,
-                report=context.report,
             )
         )
-        for informer in sources.informers():
-            informer.report_to(self._report_undecodable)
 
     def _reconcile_context(self, may_write: Callable[[], bool]) -> ReconcileContext:
         context = self._context
@@ -121,14 +114,7 @@ class Term:
             clock=context.clock,
             random=context.random,
             may_write=may_write,
-            failures=self.failures,
         )
-
-    def reconcilers(self) -> tuple[Reconciler[QuotaKey] | Reconciler[Key] | Reconciler[str], ...]:
-        """All reconcile loops, for metrics."""
-        capacity = () if self.capacity is None else (self.capacity.reconciler.reconciler,)
-        quotas = (self.statuses.reconciler, self.managed.reconciler)
-        return (*quotas, self.applied.reconciler, *capacity)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -162,14 +148,7 @@ class Term:
             except TimeoutError:
                 for informer in waiting:
                     why = informer.last_error or "no answer yet"
-                    self._context.report(f"waiting for {informer.resource}: {why}")
-
-    def _report_undecodable(self, failed: Undecodable) -> None:
-        self.failures.report(
-            self._context.clock.monotonic(),
-            f"{failed.resource}: an object cannot be decoded",
-            f"{failed.key or '(without a name)'}: {failed.error}",
-        )
+                    LOG.info("waiting for the first list", resource=informer.resource, error=why)
 
     # ------------------------------------------------------------------ changes
 

@@ -91,19 +91,6 @@ class InformerCounters:
     """Lists and watches that exceeded `InformerRules.objects_max`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Undecodable:
-    """A body that could not be decoded. Its content is not shown."""
-
-    resource: Resource
-    key: Key | None
-    error: ValueError
-
-
-def _report_nothing(_: Undecodable) -> None:
-    """The default for `report`. Undecodable bodies are counted in any case."""
-
-
 @dataclass(eq=False)
 class Informer(Generic[T]):
     """A cache of one resource. Call `run` once; read it or its `changes` at any time."""
@@ -121,7 +108,6 @@ class Informer(Generic[T]):
     locate: Callable[[bytes], Identity | None]
     """The identity in an undecodable body; None if that cannot be read either."""
     rules: InformerRules = field(default_factory=InformerRules)
-    report: Callable[[Undecodable], None] = _report_nothing
 
     counters: InformerCounters = field(default_factory=InformerCounters, init=False)
     last_error: ClusterError | None = field(default=None, init=False)
@@ -198,10 +184,6 @@ class Informer(Generic[T]):
         else:
             self._consumers.append(consumer)
         return consumer
-
-    def report_to(self, report: Callable[[Undecodable], None]) -> None:
-        """Call `report` from now on for each object that cannot be decoded."""
-        self.report = report
 
     # ------------------------------------------------------------------ running
 
@@ -406,7 +388,12 @@ class Informer(Generic[T]):
             identity = self.locate(body)
             self.counters.decode_failures += 1
             self._has_noise |= identity is None
-            self.report(Undecodable(self.resource, identity.key if identity else None, error))
+            LOG.warning(
+                "an object cannot be decoded",
+                resource=self.resource,
+                object=identity.key if identity else "(without a name)",
+                error=error,
+            )
             return None if identity is None else News(identity, None)
         return News(self.identify(item), item)
 
