@@ -17,7 +17,7 @@ SERVER = """
 import asyncio, sys
 from random import SystemRandom
 from bursar.adapters.admission.reviewer import Reviewer
-from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
+from bursar.adapters.admission.routes import review_counts, webhook_routes
 from bursar.adapters.serving.message import JSON, Response, Route, fixed
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.serving_certificate import ServingCertificate
@@ -28,8 +28,7 @@ from bursar.app.admission.quotas import QuotaCheck
 async def main():
     quotas = QuotaCheck(None, clock=SYSTEM_CLOCK, random=SystemRandom())
     reviewer = Reviewer(installation=Installation(), quotas=quotas, reservations=None)
-    counts = ReviewCounts()
-    routes = dict(webhook_routes(reviewer.answer, counts=counts, metrics=counts.exposition))
+    routes = dict(webhook_routes(reviewer.answer, counts=review_counts(), metrics=bytes))
     routes["POST", "/noop"] = Route(fixed(Response(b"x" * 300, content_type=JSON)), 2**20)
     certificate = ServingCertificate(sys.argv[1], clock=SYSTEM_CLOCK)
     server = HttpServer(routes, clock=SYSTEM_CLOCK)

@@ -24,7 +24,7 @@ from bursar.adapters.kubelet.endpoint import (
 )
 from bursar.adapters.kubelet.pods import KubeletLimits, KubeletPods
 from bursar.adapters.node.kubelet_socket import KubeletSocket
-from bursar.adapters.node.server import PodResourcesServer
+from bursar.adapters.node.server import CODE_NAMES, PodResourcesServer
 from bursar.adapters.node.socket_file import SocketFileError, lock_socket
 from bursar.adapters.node.socket_keeper import ADVICE, SocketKeeper, SocketOwner
 from bursar.adapters.serving.server import HttpServer
@@ -181,6 +181,7 @@ class _Agent:
         since = pods.counts.failing_since_s
         view = AgentView(
             is_serving=self.keeper.owner is SocketOwner.AGENT,
+            code_names=CODE_NAMES,
             calls=self.calls,
             rate_limited=self.limited.refused,
             upstream=self.kubelet.counts,

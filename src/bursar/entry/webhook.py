@@ -7,12 +7,14 @@ from typing import Final
 from bursar.adapters.admission.leader_client import LeaderClient
 from bursar.adapters.admission.peerpods import PeerPodCounts, peer_pod_routes
 from bursar.adapters.admission.reviewer import Reviewer
-from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
+from bursar.adapters.admission.routes import review_counts, webhook_routes
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.serving_certificate import ServingCertificate
+from bursar.adapters.telemetry.exposition import exposition
+from bursar.adapters.telemetry.webhook_families import webhook_families
 from bursar.app.admission.quotas import QuotaCheck
 from bursar.app.log import Log
 from bursar.cli.processes.webhook import WebhookProcess
@@ -52,12 +54,12 @@ def _server(settings: WebhookProcess, client: KubeClient, leader: LeaderClient) 
         reservations=leader,
         when_unreachable=settings.when_unreachable,
     )
-    counts, peer_counts = ReviewCounts(), PeerPodCounts()
+    counts, peers = review_counts(), PeerPodCounts()
     routes = webhook_routes(
         reviewer.answer,
         counts=counts,
-        metrics=lambda: counts.exposition() + peer_counts.exposition(),
+        metrics=lambda: exposition(webhook_families(counts, peers.ends, peers.overwritten)),
         body_bytes_max=settings.body_bytes_max,
     )
-    every = {**routes, **peer_pod_routes(settings.peer_pods, peer_counts)}
+    every = {**routes, **peer_pod_routes(settings.peer_pods, peers)}
     return HttpServer(every, clock=SYSTEM_CLOCK)

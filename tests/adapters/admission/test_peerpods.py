@@ -17,7 +17,7 @@ from bursar.adapters.admission.peerpods import (
     PeerPodCounts,
     peer_pod_routes,
 )
-from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
+from bursar.adapters.admission.routes import review_counts, webhook_routes
 from bursar.adapters.memory.objects.patches import json_patched
 from bursar.adapters.serving.message import JSON, Handler, Request
 from bursar.cli.peerpods.options import catalogue_options, sizing_options
@@ -364,7 +364,7 @@ async def test_the_cache_is_bounded():
 
     assert answers[0] == answers[1]
     assert len(set(answers[0])) == CACHED_ANSWERS_MAX + 2
-    assert counted(counts)['bursar_peerpods_reviewed_total{end="rewritten"}'] == 2 * len(answers[0])
+    assert counts.ends["rewritten"] == 2 * len(answers[0])
 
 
 async def test_w16_the_author_is_told_that_containers_do_not_see_the_vm():
@@ -382,11 +382,6 @@ async def test_w16_the_author_is_told_that_containers_do_not_see_the_vm():
 # ------------------------------------------------------------------ counting
 
 
-def counted(counts: PeerPodCounts) -> dict[str, int]:
-    lines = [line for line in counts.exposition().decode().splitlines() if line[0] != "#"]
-    return {name: int(count) for name, _, count in (line.rpartition(" ") for line in lines)}
-
-
 async def test_pods_are_counted_by_result():
     counts = PeerPodCounts()
     pod = a_peer_pod(SEED)
@@ -394,16 +389,15 @@ async def test_pods_are_counted_by_result():
     for each in (after, {"spec": {}}, {"spec": {}}, a_peer_pod(main("cpu=-1"))):
         await told_about(each, counts=counts)
     await told(b"", counts=counts)
-    name = "bursar_peerpods_reviewed_total"
 
-    assert counted(counts) == {
-        f'{name}{{end="rewritten"}}': 1,
-        f'{name}{{end="unchanged"}}': 1,
-        f'{name}{{end="untouched"}}': 2,
-        f'{name}{{end="denied"}}': 1,
-        f'{name}{{end="error"}}': 1,
-        "bursar_peerpods_annotations_overwritten_total": 0,
+    assert counts.ends == {
+        "rewritten": 1,
+        "unchanged": 1,
+        "untouched": 2,
+        "denied": 1,
+        "error": 1,
     }
+    assert counts.overwritten == 0
 
 
 async def test_sizes_of_the_author_that_were_replaced_are_counted():
@@ -415,17 +409,16 @@ async def test_sizes_of_the_author_that_were_replaced_are_counted():
     after["spec"]["containers"].append({"name": "late", **main("memory=8Gi")})
     await told_about(after, counts=counts)
 
-    assert counted(counts)["bursar_peerpods_annotations_overwritten_total"] == 1
+    assert counts.overwritten == 1
 
 
 # ------------------------------------------------------------------ on the server
 
 
 async def test_each_path_has_its_own_limit(tmp_path):
-    counts = ReviewCounts()
     routes = {
         **webhook_routes(
-            a_reviewer().answer, counts=counts, metrics=counts.exposition, body_bytes_max=1024
+            a_reviewer().answer, counts=review_counts(), metrics=bytes, body_bytes_max=1024
         ),
         **peer_pod_routes(EFFECTIVE, PeerPodCounts()),
     }

@@ -8,10 +8,9 @@ from bursar.adapters.telemetry.exposition import (
     Family,
     Kind,
     Sample,
-    counter,
     exposition,
-    gauge,
     histogram,
+    table,
 )
 from bursar.core.model.quantity import Quantity
 
@@ -21,17 +20,17 @@ def text_of(*families, **bounds):
 
 
 def test_a_family_has_help_type_and_samples():
-    assert text_of(counter("a_total", "How often.", Sample(3, {"b": "c", "d": "e"}))) == (
-        '# HELP a_total How often.\n# TYPE a_total counter\na_total{b="c",d="e"} 3\n'
+    assert text_of(*table("a_", b_total=("How often.", [Sample(3, {"b": "c", "d": "e"})]))) == (
+        '# HELP a_b_total How often.\n# TYPE a_b_total counter\na_b_total{b="c",d="e"} 3\n'
     )
 
 
 def test_a_family_without_samples_is_left_out():
-    assert text_of(gauge("a", "Nothing.")) == ""
+    assert text_of(*table("", a=("Nothing.", []))) == ""
 
 
 def test_label_values_and_help_are_escaped():
-    text = text_of(gauge("a", 'One\\two\nthree "four"', Sample(1, {"b": 'x"y\\z\nend'})))
+    text = text_of(*table("", a=('One\\two\nthree "four"', [Sample(1, {"b": 'x"y\\z\nend'})])))
 
     assert text == (
         '# HELP a One\\\\two\\nthree "four"\n# TYPE a gauge\na{b="x\\"y\\\\z\\nend"} 1\n'
@@ -58,7 +57,7 @@ def test_label_values_and_help_are_escaped():
     ],
 )
 def test_numbers_are_exact(value, text):
-    assert text_of(gauge("a", "A number.", Sample(value))).splitlines()[-1] == f"a {text}"
+    assert text_of(*table("", a=("A number.", value))).splitlines()[-1] == f"a {text}"
 
 
 def test_a_histogram_counts_up_to_each_bound():
@@ -78,7 +77,7 @@ def test_a_family_is_cut_and_says_by_how_much():
     samples = (Sample(number, {"n": str(number)}) for number in range(10))
     many = Family(name="many", kind=Kind.GAUGE, help="Many.", samples=samples)
 
-    lines = text_of(many, gauge("few", "Few.", Sample(1)), samples_max=4).splitlines()
+    lines = text_of(many, *table("", few=("Few.", 1)), samples_max=4).splitlines()
 
     assert [line for line in lines if line.startswith("many{")] == [
         f'many{{n="{number}"}} {number}' for number in range(4)

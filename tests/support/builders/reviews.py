@@ -9,13 +9,15 @@ from pathlib import Path
 from random import Random
 
 from bursar.adapters.admission.reviewer import Reviewer
-from bursar.adapters.admission.routes import ReviewCounts, webhook_routes
+from bursar.adapters.admission.routes import review_counts, webhook_routes
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import Handler, Route, Routes
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.serving_certificate import ServingCertificate
+from bursar.adapters.telemetry.exposition import exposition
+from bursar.adapters.telemetry.webhook_families import webhook_families
 from bursar.app.admission.pods import (
     Installation,
     Reply,
@@ -220,8 +222,10 @@ async def running(
 
 
 def routes_of(reviewer: Reviewer) -> Routes:
-    counts = ReviewCounts()
-    return webhook_routes(reviewer.answer, counts=counts, metrics=counts.exposition)
+    counts = review_counts()
+    return webhook_routes(
+        reviewer.answer, counts=counts, metrics=lambda: exposition(webhook_families(counts, {}, 0))
+    )
 
 
 def posting(path: str, handler: Handler) -> Routes:

@@ -61,25 +61,13 @@ class PeerPodCounts:
     """Counters of reviewed pods by outcome, for /metrics."""
 
     def __init__(self) -> None:
-        self._ends: Counter[str] = Counter(rewritten=0, unchanged=0, untouched=0, denied=0, error=0)
-        self._overwritten = 0
+        self.ends = Counter(rewritten=0, unchanged=0, untouched=0, denied=0, error=0)
+        self.overwritten = 0
+        """How many size annotations of pod authors were replaced."""
 
-    def add(self, end: str, overwritten: int = 0) -> None:
-        self._ends[end] += 1
-        self._overwritten += overwritten
-
-    def exposition(self) -> bytes:
-        pods = "bursar_peerpods_reviewed_total"
-        sizes = "bursar_peerpods_annotations_overwritten_total"
-        lines = [
-            f"# HELP {pods} Pods reviewed by the peer pod webhook, by outcome.",
-            f"# TYPE {pods} counter",
-            *(f'{pods}{{end="{end}"}} {count}' for end, count in sorted(self._ends.items())),
-            f"# HELP {sizes} Size annotations of pod authors that the rewrite replaced.",
-            f"# TYPE {sizes} counter",
-            f"{sizes} {self._overwritten}",
-        ]
-        return ("\n".join(lines) + "\n").encode()
+    def add(self, end: str, overwritten: int) -> None:
+        self.ends[end] += 1
+        self.overwritten += overwritten
 
 
 def peer_pod_routes(settings: PeerPodSettings, counts: PeerPodCounts) -> Routes:

@@ -19,35 +19,21 @@ Answer: TypeAlias = Callable[[bytes], Awaitable[tuple[bytes, AdmissionDecision]]
 """Returns the response to a review and its decision. Raises `ReviewError`, `UnanswerableError`."""
 
 
-class ReviewCounts:
-    """Counts reviews by their result, for /metrics."""
-
-    def __init__(self) -> None:
-        self._ends: Counter[str] = Counter(allowed=0, denied=0, error=0)
-
-    def add(self, end: str) -> None:
-        self._ends[end] += 1
-
-    def exposition(self) -> bytes:
-        name = "bursar_admission_reviews_total"
-        lines = [
-            f"# HELP {name} Admission reviews by result.",
-            f"# TYPE {name} counter",
-            *(f'{name}{{end="{end}"}} {count}' for end, count in sorted(self._ends.items())),
-        ]
-        return ("\n".join(lines) + "\n").encode()
+def review_counts() -> Counter[str]:
+    """Counts of reviews by their result, for /metrics."""
+    return Counter(allowed=0, denied=0, error=0)
 
 
 def webhook_routes(
     answer: Answer,
     *,
-    counts: ReviewCounts,
+    counts: Counter[str],
     metrics: Callable[[], bytes],
     body_bytes_max: int = BODY_BYTES_MAX,
 ) -> Routes:
     async def review(request: Request) -> Response:
         response, end = await _review(request, answer)
-        counts.add(end)
+        counts[end] += 1
         return response
 
     route = Route(review, body_bytes_max)

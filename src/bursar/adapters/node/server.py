@@ -23,6 +23,8 @@ UNKNOWN: Final = 2
 DEADLINE_EXCEEDED: Final = 4
 SERVICES: Final = {f"{version.value}.PodResourcesLister" for version in Version}
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
+CODE_NAMES: Final = {number: code.name for number, code in _CODES.items()}
+"""Names of gRPC status codes."""
 
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"

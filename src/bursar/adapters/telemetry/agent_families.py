@@ -5,38 +5,17 @@ pods each. Clients of the socket read the devices of a pod.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from bursar.adapters.telemetry.agent_upstream import BOUNDS_S, UpstreamCounts
-from bursar.adapters.telemetry.exposition import Family, Sample, counter, gauge, histogram
+from bursar.adapters.telemetry.exposition import Family, Sample, by, histogram, table
 from bursar.app.devices.counters import CallCounts, ProxyCounts
 from bursar.app.devices.node_pods import FreshnessCounts
 from bursar.app.devices.ports import Method, Version
 from bursar.core.devices.allocation import ProblemKind
 from bursar.core.devices.inventory import Inventory
-
-CODES: Final = (
-    "OK",
-    "CANCELLED",
-    "UNKNOWN",
-    "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED",
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION",
-    "ABORTED",
-    "OUT_OF_RANGE",
-    "UNIMPLEMENTED",
-    "INTERNAL",
-    "UNAVAILABLE",
-    "DATA_LOSS",
-    "UNAUTHENTICATED",
-)
-"""Names of gRPC status codes, by number."""
 
 _DEGRADED: Final = {
     "bare": "kubelet's own answer, because no pods were known",
@@ -56,6 +35,8 @@ class AgentView:
     """What metrics read of an agent, gathered for each scrape."""
 
     is_serving: bool
+    code_names: Mapping[int, str]
+    """Names of gRPC status codes."""
     calls: CallCounts
     rate_limited: int
     upstream: UpstreamCounts
@@ -69,13 +50,8 @@ class AgentView:
 
 
 def agent_families(view: AgentView) -> Iterator[Family]:
-    yield gauge(
-        "bursar_pod_resources_serving",
-        "1 while the agent serves its socket.",
-        Sample(view.is_serving),
-    )
-    yield from _client_families(view.calls, view.rate_limited)
-    yield from _kubelet_families(view.upstream)
+    yield from _client_families(view)
+    yield from _kubelet_families(view)
     yield from _answer_families(view.proxy)
     yield from _source_families(view)
     yield from _inventory_families(view.inventory)
@@ -84,47 +60,31 @@ def agent_families(view: AgentView) -> Iterator[Family]:
 # ------------------------------------------------------------------ calls
 
 
-def _client_families(calls: CallCounts, rate_limited: int) -> Iterator[Family]:
-    yield counter(
-        "bursar_pod_resources_requests_total",
-        "Calls of clients, by outcome.",
-        *_ended(calls.ended),
-    )
-    yield counter(
-        "bursar_pod_resources_request_seconds_total",
-        "Total duration of clients' calls, in seconds.",
-        *(
-            Sample(nanos / 1e9, _method(version, method))
-            for (version, method), nanos in calls.nanos.items()
+def _client_families(view: AgentView) -> Iterator[Family]:
+    calls = view.calls
+    return table(
+        "bursar_pod_resources_",
+        serving=("1 while the agent serves its socket.", view.is_serving),
+        requests_total=("Calls of clients, by outcome.", _ended(calls.ended, view.code_names)),
+        request_seconds_total=(
+            "Total duration of clients' calls, in seconds.",
+            (Sample(nanos / 1e9, _method(*called)) for called, nanos in calls.nanos.items()),
         ),
-    )
-    yield gauge(
-        "bursar_pod_resources_requests_under_way",
-        "Calls of clients in progress.",
-        Sample(calls.under_way),
-    )
-    yield counter(
-        "bursar_pod_resources_rate_limited_total",
-        "Calls refused by the rate limit.",
-        Sample(rate_limited),
-    )
-    yield gauge(
-        "bursar_pod_resources_reply_bytes_max",
-        "Size of the largest answer, in bytes. Many clients accept at most 4 MiB.",
-        Sample(calls.reply_bytes_max),
-    )
-    yield counter(
-        "bursar_pod_resources_long_replies_total",
-        "Answers larger than 4 MiB.",
-        Sample(calls.long_replies),
+        requests_under_way=("Calls of clients in progress.", calls.under_way),
+        rate_limited_total=("Calls refused by the rate limit.", view.rate_limited),
+        reply_bytes_max=(
+            "Size of the largest answer, in bytes. Many clients accept at most 4 MiB.",
+            calls.reply_bytes_max,
+        ),
+        long_replies_total=("Answers larger than 4 MiB.", calls.long_replies),
     )
 
 
-def _kubelet_families(counts: UpstreamCounts) -> Iterator[Family]:
-    yield counter(
-        "bursar_kubelet_calls_total",
-        "Calls to kubelet's socket, by outcome.",
-        *_ended(counts.ended),
+def _kubelet_families(view: AgentView) -> Iterator[Family]:
+    counts = view.upstream
+    ended = _ended(counts.ended, view.code_names)
+    yield from table(
+        "bursar_kubelet_", calls_total=("Calls to kubelet's socket, by outcome.", ended)
     )
     yield histogram(
         "bursar_kubelet_call_seconds",
@@ -135,10 +95,11 @@ def _kubelet_families(counts: UpstreamCounts) -> Iterator[Family]:
     )
 
 
-def _ended(counts: Counter[tuple[Version, Method, int]]) -> Iterator[Sample]:
+def _ended(
+    counts: Counter[tuple[Version, Method, int]], names: Mapping[int, str]
+) -> Iterator[Sample]:
     for (version, method, code), count in counts.items():
-        named = CODES[code] if 0 <= code < len(CODES) else str(code)
-        yield Sample(count, {**_method(version, method), "code": named})
+        yield Sample(count, {**_method(version, method), "code": names.get(code, str(code))})
 
 
 def _method(version: Version, method: Method) -> Mapping[str, str]:
@@ -149,74 +110,61 @@ def _method(version: Version, method: Method) -> Mapping[str, str]:
 
 
 def _answer_families(counts: ProxyCounts) -> Iterator[Family]:
-    yield counter(
-        "bursar_pod_resources_degraded_total",
-        _DEGRADED_HELP,
-        *(Sample(getattr(counts, how), {"how": how}) for how in _DEGRADED),
-    )
-    yield counter(
-        "bursar_pod_resources_devices_added_total",
-        "Devices added to kubelet's answers.",
-        Sample(counts.filled),
-    )
-    yield counter(
-        "bursar_device_problems_total",
-        "Problems found in device annotations, by kind.",
-        *(Sample(counts.problems[kind], {"kind": kind.value}) for kind in ProblemKind),
-    )
-    yield gauge(
-        "bursar_device_problems",
-        "Problems in device annotations of the current pods, by kind.",
-        *(Sample(counts.standing[kind], {"kind": kind.value}) for kind in ProblemKind),
+    def each(problems: Counter[ProblemKind]) -> Iterator[Sample]:
+        return by("kind", {kind: problems[kind] for kind in ProblemKind})
+
+    return table(
+        "bursar_",
+        pod_resources_degraded_total=(
+            _DEGRADED_HELP,
+            (Sample(getattr(counts, how), {"how": how}) for how in _DEGRADED),
+        ),
+        pod_resources_devices_added_total=("Devices added to kubelet's answers.", counts.filled),
+        device_problems_total=(
+            "Problems found in device annotations, by kind.",
+            each(counts.problems),
+        ),
+        device_problems=(
+            "Problems in device annotations of the current pods, by kind.",
+            each(counts.standing),
+        ),
     )
 
 
 def _source_families(view: AgentView) -> Iterator[Family]:
     counts = view.pods
-    yield counter(
-        "bursar_pod_source_reads_total", "Reads of the node's pods.", Sample(counts.reads)
-    )
-    yield counter(
-        "bursar_pod_source_failures_total",
-        "Failed reads of the node's pods.",
-        Sample(counts.failures),
-    )
-    yield counter(
-        "bursar_pod_source_misses_total",
-        "Reads caused by a pod in kubelet's answer that was not known.",
-        Sample(counts.misses),
-    )
-    yield counter(
-        "bursar_pod_source_read_seconds_total",
-        "Total duration of reads of the node's pods, in seconds.",
-        Sample(counts.read_seconds),
-    )
-    if view.pods_age_s is not None:
-        yield gauge(
-            "bursar_pod_source_age_seconds",
-            "Age of the pods that answers are made from, in seconds.",
-            Sample(view.pods_age_s),
-        )
-    yield gauge(
-        "bursar_pod_source_failing_seconds",
-        "Seconds since reading the pods began to fail; 0 while it works.",
-        Sample(view.failing_s),
+    age: Iterable[Sample] = () if view.pods_age_s is None else (Sample(view.pods_age_s),)
+    return table(
+        "bursar_pod_source_",
+        reads_total=("Reads of the node's pods.", counts.reads),
+        failures_total=("Failed reads of the node's pods.", counts.failures),
+        misses_total=(
+            "Reads caused by a pod in kubelet's answer that was not known.",
+            counts.misses,
+        ),
+        read_seconds_total=(
+            "Total duration of reads of the node's pods, in seconds.",
+            counts.read_seconds,
+        ),
+        age_seconds=("Age of the pods that answers are made from, in seconds.", age),
+        failing_seconds=(
+            "Seconds since reading the pods began to fail; 0 while it works.",
+            view.failing_s,
+        ),
     )
 
 
 def _inventory_families(inventory: Inventory | None) -> Iterator[Family]:
     known = () if inventory is None else inventory.devices
     found = Counter((each.kind, each.is_healthy) for each in known)
-    yield gauge(
-        "bursar_inventory_known",
-        "1 if a Device object lists the node's devices.",
-        Sample(inventory is not None),
-    )
-    yield gauge(
-        "bursar_inventory_devices",
-        "Devices in the node's Device object, by kind and health.",
-        *(
-            Sample(count, {"kind": kind, "health": "healthy" if is_healthy else "unhealthy"})
-            for (kind, is_healthy), count in sorted(found.items())
+    return table(
+        "bursar_inventory_",
+        known=("1 if a Device object lists the node's devices.", inventory is not None),
+        devices=(
+            "Devices in the node's Device object, by kind and health.",
+            (
+                Sample(count, {"kind": kind, "health": "healthy" if is_healthy else "unhealthy"})
+                for (kind, is_healthy), count in sorted(found.items())
+            ),
         ),
     )

@@ -6,7 +6,7 @@ Only capacity that is declared, or marked as kept by Bursar, is shown.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from bursar.adapters.telemetry.exposition import Family, Sample, counter, gauge
+from bursar.adapters.telemetry.exposition import Family, Sample, table
 from bursar.app.capacity.usage import ExtendedUsage
 from bursar.core.model.quantity import ZERO
 from bursar.core.peerpods.capacity import CapacityNode
@@ -26,40 +26,34 @@ class CapacityView:
 def capacity_families(view: CapacityView) -> Iterator[Family]:
     kept = [(node, resource) for node in view.nodes for resource in sorted(node.marked)]
     usage = view.usage
-    yield gauge(
-        "bursar_node_capacity",
-        "Capacity of an extended resource that Bursar keeps on a node.",
-        *(Sample(node.capacity.get(name, ZERO), _labels(node, name)) for node, name in kept),
-    )
-    yield gauge(
-        "bursar_node_capacity_used",
-        "Requests of the node's pods for a resource that Bursar keeps.",
-        *(Sample(usage.used(node.name, name), _labels(node, name)) for node, name in kept),
-    )
-    yield from _waiting(usage, sorted(view.declared.union(name for _, name in kept)))
-    yield counter(
-        "bursar_capacity_healed_total",
-        "Times that kept capacity was changed by another component and restored.",
-        Sample(view.healed),
-    )
-
-
-def _waiting(usage: ExtendedUsage, resources: Iterable[str]) -> Iterator[Family]:
-    waiting = [(usage.waiting(name), {"resource": name}) for name in resources]
-    yield gauge(
-        "bursar_capacity_waiting",
-        "Requests of pods without a node for a resource that Bursar keeps.",
-        *(Sample(each.amount, labels) for each, labels in waiting),
-    )
-    yield gauge(
-        "bursar_capacity_waiting_pods",
-        "Pods without a node that request a resource that Bursar keeps.",
-        *(Sample(each.pods, labels) for each, labels in waiting),
-    )
-    yield gauge(
-        "bursar_capacity_gated_pods",
-        "Pods of bursar_capacity_waiting_pods that have a scheduling gate.",
-        *(Sample(each.gated_pods, labels) for each, labels in waiting),
+    names = sorted(view.declared.union(name for _, name in kept))
+    waiting = [(usage.waiting(name), {"resource": name}) for name in names]
+    return table(
+        "bursar_",
+        node_capacity=(
+            "Capacity of an extended resource that Bursar keeps on a node.",
+            (Sample(node.capacity.get(name, ZERO), _labels(node, name)) for node, name in kept),
+        ),
+        node_capacity_used=(
+            "Requests of the node's pods for a resource that Bursar keeps.",
+            (Sample(usage.used(node.name, name), _labels(node, name)) for node, name in kept),
+        ),
+        capacity_waiting=(
+            "Requests of pods without a node for a resource that Bursar keeps.",
+            (Sample(each.amount, labels) for each, labels in waiting),
+        ),
+        capacity_waiting_pods=(
+            "Pods without a node that request a resource that Bursar keeps.",
+            (Sample(each.pods, labels) for each, labels in waiting),
+        ),
+        capacity_gated_pods=(
+            "Pods of bursar_capacity_waiting_pods that have a scheduling gate.",
+            (Sample(each.gated_pods, labels) for each, labels in waiting),
+        ),
+        capacity_healed_total=(
+            "Times that kept capacity was changed by another component and restored.",
+            view.healed,
+        ),
     )
 
 

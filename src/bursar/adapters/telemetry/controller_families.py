@@ -4,23 +4,16 @@ Each function turns the counters of one part into metric families. The families 
 books exist only on the replica that leads.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 from typing import Final, Protocol
 
 from bursar.adapters.telemetry.event_families import event_families
-from bursar.adapters.telemetry.exposition import (
-    Family,
-    Kind,
-    Sample,
-    counter,
-    gauge,
-    histogram,
-)
+from bursar.adapters.telemetry.exposition import Family, Sample, by, histogram, table
 from bursar.adapters.telemetry.quota_families import quota_families
 from bursar.app.cluster.events.recorder import Drop
-from bursar.app.cluster.informer.informer import InformerCounters
 from bursar.app.cluster.observe import RunningInformer
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
@@ -67,7 +60,7 @@ class ControllerView:
 
 
 def controller_families(view: ControllerView) -> Iterator[Family]:
-    yield gauge("bursar_leader", "1 if this replica leads, else 0.", Sample(int(view.is_leader)))
+    yield from table("bursar_", leader=("1 if this replica leads, else 0.", view.is_leader))
     yield from informer_families(view.informers)
     yield from limiter_families(view.limiter)
     yield from event_families(view.dropped_events, view.waiting_events)
@@ -89,13 +82,13 @@ def term_families(term: TermView) -> Iterator[Family]:
 
 
 def release_families(loop: QuotaCounters) -> Iterator[Family]:
-    yield counter(
-        "bursar_released_total", "Pods whose quota gate was removed.", Sample(loop.released)
-    )
-    yield counter(
-        "bursar_freed_total",
-        "Released pods whose namespace is no longer targeted by quotas.",
-        Sample(loop.exempt),
+    yield from table(
+        "bursar_",
+        released_total=("Pods whose quota gate was removed.", loop.released),
+        freed_total=(
+            "Released pods whose namespace is no longer targeted by quotas.",
+            loop.exempt,
+        ),
     )
     yield histogram(
         "bursar_release_seconds",
@@ -104,62 +97,44 @@ def release_families(loop: QuotaCounters) -> Iterator[Family]:
         counts=loop.release_seconds,
         total=loop.release_seconds_sum,
     )
-    yield counter(
-        "bursar_refusals_total",
-        "Pods refused release, by reason.",
-        *(Sample(count, {"reason": reason.value}) for reason, count in loop.refusals.items()),
-    )
-    yield counter(
-        "bursar_decision_rounds_total",
-        "Rounds of deciding about waiting pods.",
-        Sample(loop.decisions),
+    yield from table(
+        "bursar_",
+        refusals_total=("Pods refused release, by reason.", by("reason", loop.refusals)),
+        decision_rounds_total=("Rounds of deciding about waiting pods.", loop.decisions),
     )
 
 
 def lift_families(lifts: LiftCounters) -> Iterator[Family]:
-    yield counter(
-        "bursar_api_writes_total", "Requests sent to remove a gate.", Sample(lifts.writes)
-    )
-    yield counter(
-        "bursar_api_write_retries_total",
-        "Requests to remove a gate that were repeated after no clear answer.",
-        Sample(lifts.retries),
-    )
-    yield counter(
-        "bursar_lifts_total",
-        "Tries to remove a gate, by outcome.",
-        *(Sample(count, {"answer": each.value}) for each, count in lifts.outcomes.items()),
+    return table(
+        "bursar_",
+        api_writes_total=("Requests sent to remove a gate.", lifts.writes),
+        api_write_retries_total=(
+            "Requests to remove a gate that were repeated after no clear answer.",
+            lifts.retries,
+        ),
+        lifts_total=("Tries to remove a gate, by outcome.", by("answer", lifts.outcomes)),
     )
 
 
 def books_families(books: Books) -> Iterator[Family]:
     waiting = count_waiting(books)
-    yield gauge(
-        "bursar_waiting_pods",
-        "Pods that wait at the gate, by reason. Of several reasons the most severe one counts.",
-        *(Sample(count, {"reason": why.value}) for why, count in waiting.by_reason.items()),
-    )
-    yield gauge(
-        "bursar_undecided_pods",
-        "Waiting pods that the next round decides about.",
-        Sample(waiting.undecided),
-    )
-    yield gauge(
-        "bursar_releases_in_flight",
-        "Pods whose gate is being removed.",
-        Sample(books.pending_release_count),
-    )
-    yield gauge("bursar_ledger_pods", "Pods charged to a quota.", Sample(books.ledger.pod_count))
-    yield gauge(
-        "bursar_ledger_reservations",
-        "Reservations in the ledger: releases in flight and resizes.",
-        Sample(books.ledger.reservation_count),
-    )
-    yield Family(
-        name="bursar_ledger_debt",
-        kind=Kind.GAUGE,
-        help="Amount by which a quota is overdrawn, for example after its limit was lowered.",
-        samples=_debts(books),
+    return table(
+        "bursar_",
+        waiting_pods=(
+            "Pods that wait at the gate, by reason. Of several reasons the most severe one counts.",
+            by("reason", waiting.by_reason),
+        ),
+        undecided_pods=("Waiting pods that the next round decides about.", waiting.undecided),
+        releases_in_flight=("Pods whose gate is being removed.", books.pending_release_count),
+        ledger_pods=("Pods charged to a quota.", books.ledger.pod_count),
+        ledger_reservations=(
+            "Reservations in the ledger: releases in flight and resizes.",
+            books.ledger.reservation_count,
+        ),
+        ledger_debt=(
+            "Amount by which a quota is overdrawn, for example after its limit was lowered.",
+            _debts(books),
+        ),
     )
 
 
@@ -180,21 +155,18 @@ def _debts(books: Books) -> Iterator[Sample]:
 
 def drift_families(drift: Drift | None) -> Iterator[Family]:
     if drift is None:
-        return
-    yield gauge(
-        "bursar_ledger_drift_accounts",
-        "Accounts whose ledger balance differs from a recount of all pods. Expected: 0.",
-        Sample(drift.accounts),
-    )
-    yield gauge(
-        "bursar_ledger_drift",
-        "Largest difference between ledger and recount.",
-        *(Sample(amount, {"unit": unit.value}) for unit, amount in drift.largest.items()),
-    )
-    yield gauge(
-        "bursar_ledger_recount_seconds",
-        "Duration of the latest recount of all pods, in seconds.",
-        Sample(drift.count_seconds),
+        return iter(())
+    return table(
+        "bursar_ledger_",
+        drift_accounts=(
+            "Accounts whose ledger balance differs from a recount of all pods. Expected: 0.",
+            drift.accounts,
+        ),
+        drift=("Largest difference between ledger and recount.", by("unit", drift.largest)),
+        recount_seconds=(
+            "Duration of the latest recount of all pods, in seconds.",
+            drift.count_seconds,
+        ),
     )
 
 
@@ -215,36 +187,31 @@ _INFORMER_HELP: Final = {
 
 
 def informer_families(informers: Sequence[RunningInformer]) -> Iterator[Family]:
-    labels = [{"resource": str(each.resource)} for each in informers]
-    yield gauge(
-        "bursar_informer_staleness_seconds",
-        "Seconds since the cache was last known to be current; infinite before the first sync.",
-        *(Sample(each.staleness_seconds, labels[index]) for index, each in enumerate(informers)),
+    def each(read: Callable[[RunningInformer], float]) -> Iterator[Sample]:
+        return (Sample(read(each), {"resource": str(each.resource)}) for each in informers)
+
+    return table(
+        "bursar_informer_",
+        staleness_seconds=(
+            "Seconds since the cache was last known to be current; infinite before the first sync.",
+            each(attrgetter("staleness_seconds")),
+        ),
+        objects=("Objects in the cache.", each(len)),
+        **{
+            f"{name}_total": (text, each(attrgetter(f"counters.{name}")))
+            for name, text in _INFORMER_HELP.items()
+        },
     )
-    yield gauge(
-        "bursar_informer_objects",
-        "Objects in the cache.",
-        *(Sample(len(each), labels[index]) for index, each in enumerate(informers)),
-    )
-    for field in fields(InformerCounters):
-        yield counter(
-            f"bursar_informer_{field.name}_total",
-            _INFORMER_HELP[field.name],
-            *(
-                Sample(getattr(each.counters, field.name), labels[index])
-                for index, each in enumerate(informers)
-            ),
-        )
 
 
 def limiter_families(limiter: Limited) -> Iterator[Family]:
-    yield gauge("bursar_limiter_limit", "Maximum API requests in flight.", Sample(limiter.limit))
-    yield gauge("bursar_limiter_in_flight", "API requests in flight.", Sample(limiter.in_flight))
-    yield gauge(
-        "bursar_limiter_waiting", "API requests that wait for the limiter.", Sample(limiter.waiting)
-    )
-    yield counter(
-        "bursar_limiter_throttled_total",
-        "Times that the API server answered 429 or asked to retry later.",
-        Sample(limiter.throttled_total),
+    return table(
+        "bursar_limiter_",
+        limit=("Maximum API requests in flight.", limiter.limit),
+        in_flight=("API requests in flight.", limiter.in_flight),
+        waiting=("API requests that wait for the limiter.", limiter.waiting),
+        throttled_total=(
+            "Times that the API server answered 429 or asked to retry later.",
+            limiter.throttled_total,
+        ),
     )

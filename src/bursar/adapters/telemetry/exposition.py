@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from bursar.core.model.quantity import Quantity
 
@@ -20,6 +20,8 @@ SAMPLES_MAX: Final = 50_000
 """Maximum series per metric family; further series are dropped and counted."""
 
 Number: TypeAlias = int | float | Quantity
+
+E = TypeVar("E", bound=Enum)
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 
@@ -48,12 +50,23 @@ class Family:
     """Iterated once, when the text is made."""
 
 
-def gauge(name: str, help: str, *samples: Sample) -> Family:
-    return Family(name=name, kind=Kind.GAUGE, help=help, samples=samples)
+def table(prefix: str, /, **rows: tuple[str, Number | Iterable[Sample]]) -> Iterator[Family]:
+    """A family for each row: the rest of its name, its help, and its samples or its only value.
+
+    As Prometheus recommends, the names of counters, and only theirs, end in `_total`.
+    """
+    for name, (text, value) in rows.items():
+        yield Family(
+            name=prefix + name,
+            kind=Kind.COUNTER if name.endswith("_total") else Kind.GAUGE,
+            help=text,
+            samples=value if isinstance(value, Iterable) else (Sample(value),),
+        )
 
 
-def counter(name: str, help: str, *samples: Sample) -> Family:
-    return Family(name=name, kind=Kind.COUNTER, help=help, samples=samples)
+def by(label: str, counts: Mapping[E, Number]) -> Iterator[Sample]:
+    """A sample for each member of an enum, whose value is the label's."""
+    return (Sample(count, {label: str(each.value)}) for each, count in counts.items())
 
 
 def histogram(
@@ -86,28 +99,27 @@ def _histogram_samples(
 def exposition(families: Iterable[Family], *, samples_max: int = SAMPLES_MAX) -> bytes:
     """All of them as text. A family without samples is left out."""
     lines: list[str] = []
-    omitted: dict[str, int] = {}
+    omitted: list[Sample] = []
     for family in families:
         samples = iter(family.samples)
-        taken = [_line(family.name, sample) for sample in islice(samples, samples_max)]
-        if taken:
-            lines += (*_head(family), *taken)
-        rest = sum(1 for _ in samples)
-        if rest:
-            omitted[family.name] = rest
-    if omitted:
-        counts = [Sample(rest, {"family": name}) for name, rest in omitted.items()]
-        family = gauge("bursar_metrics_omitted_samples", _OMITTED, *counts)
-        lines += (*_head(family), *(_line(family.name, sample) for sample in counts))
+        lines += _lines(family, islice(samples, samples_max))
+        if rest := sum(1 for _ in samples):
+            omitted.append(Sample(rest, {"family": family.name}))
+    for family in table("bursar_metrics_", omitted_samples=(_OMITTED, omitted)):
+        lines += _lines(family, family.samples)
     return ("\n".join(lines) + "\n").encode() if lines else b""
 
 
 _OMITTED: Final = "Samples left out of this answer because a family has too many."
 
 
-def _head(family: Family) -> tuple[str, str]:
+def _lines(family: Family, samples: Iterable[Sample]) -> list[str]:
+    lines = [_line(family.name, sample) for sample in samples]
+    if not lines:
+        return []
     text = family.help.replace("\\", r"\\").replace("\n", r"\n")
-    return f"# HELP {family.name} {text}", f"# TYPE {family.name} {family.kind.value}"
+    head = f"# HELP {family.name} {text}", f"# TYPE {family.name} {family.kind.value}"
+    return [*head, *lines]
 
 
 def _line(name: str, sample: Sample) -> str:

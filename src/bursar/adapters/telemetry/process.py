@@ -7,18 +7,15 @@ from pathlib import Path
 from typing import Final
 
 from bursar import __version__
-from bursar.adapters.telemetry.exposition import Family, Sample, counter, gauge
+from bursar.adapters.telemetry.exposition import Family, Sample, table
 
 PROC: Final = Path("/proc")
 
 
 def process_families(proc: Path = PROC) -> Iterator[Family]:
     """Read the metrics from /proc. Without /proc, only the version is returned."""
-    yield gauge(
-        "bursar_build_info",
-        "Always 1; the label tells the version.",
-        Sample(1, {"version": __version__}),
-    )
+    info = [Sample(1, {"version": __version__})]
+    yield from table("bursar_", build_info=("Always 1; the label tells the version.", info))
     try:
         fields = (proc / "self/stat").read_text().rpartition(")")[2].split()
         boot_s = _boot_s(proc)
@@ -28,27 +25,20 @@ def process_families(proc: Path = PROC) -> Iterator[Family]:
     ticks = os.sysconf("SC_CLK_TCK")
     # Field numbers as in proc(5); field 3, the state, is the first after the name.
     user, system, start, virtual, pages = (int(fields[n - 3]) for n in (14, 15, 22, 23, 24))
-    yield counter(
-        "process_cpu_seconds_total",
-        "User and system CPU time, in seconds.",
-        Sample((user + system) / ticks),
-    )
-    yield gauge(
-        "process_start_time_seconds",
-        "Start time of the process, in seconds since 1970.",
-        Sample(boot_s + start / ticks),
-    )
-    yield gauge("process_virtual_memory_bytes", "Virtual memory.", Sample(virtual))
-    yield gauge(
-        "process_resident_memory_bytes",
-        "Resident memory.",
-        Sample(pages * os.sysconf("SC_PAGE_SIZE")),
-    )
-    yield gauge("process_open_fds", "Open file descriptors.", Sample(open_files))
-    yield gauge(
-        "process_max_fds",
-        "Maximum number of open file descriptors.",
-        Sample(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
+    yield from table(
+        "process_",
+        cpu_seconds_total=("User and system CPU time, in seconds.", (user + system) / ticks),
+        start_time_seconds=(
+            "Start time of the process, in seconds since 1970.",
+            boot_s + start / ticks,
+        ),
+        virtual_memory_bytes=("Virtual memory.", virtual),
+        resident_memory_bytes=("Resident memory.", pages * os.sysconf("SC_PAGE_SIZE")),
+        open_fds=("Open file descriptors.", open_files),
+        max_fds=(
+            "Maximum number of open file descriptors.",
+            resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        ),
     )
 
 

@@ -1,0 +1,26 @@
+"""Metrics of the webhook: reviews of all kinds, and reviews of peer pods, by result."""
+
+from collections.abc import Iterator, Mapping
+
+from bursar.adapters.telemetry.exposition import Family, Sample, table
+
+
+def webhook_families(
+    reviews: Mapping[str, int], peer_pods: Mapping[str, int], overwritten: int
+) -> Iterator[Family]:
+    return table(
+        "bursar_",
+        admission_reviews_total=("Admission reviews by result.", _by_end(reviews)),
+        peerpods_reviewed_total=(
+            "Pods reviewed by the peer pod webhook, by outcome.",
+            _by_end(peer_pods),
+        ),
+        peerpods_annotations_overwritten_total=(
+            "Size annotations of pod authors that the rewrite replaced.",
+            overwritten,
+        ),
+    )
+
+
+def _by_end(counts: Mapping[str, int]) -> Iterator[Sample]:
+    return (Sample(count, {"end": end}) for end, count in sorted(counts.items()))
