@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Final
 from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.device_sources import SourcesFileError, read_sources
-from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
+from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kubelet.access import READ_ONLY, KubeletAccess, kubelet_access
 from bursar.adapters.kubelet.endpoint import (
@@ -62,12 +61,12 @@ from bursar.app.devices.rate_limit import RateLimited
 from bursar.app.devices.watch import ApiPods, WatchedInventory
 from bursar.app.log import Log
 from bursar.cli.exit_codes import BadInputError
-from bursar.cli.live_cluster import kubeconfigs
 from bursar.cli.processes.agent_options import AgentSettings
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import live_pods
 from bursar.core.devices.source import Source
 from bursar.entry.lifetime import run_process
+from bursar.entry.process import cluster_access, start_server
 from bursar.wire.devices.pod import DevicePodDecoder
 
 LOG: Final = Log("agent")
@@ -95,25 +94,14 @@ def run_agent(settings: AgentSettings) -> None:
 
 
 def _find_cluster(settings: AgentSettings) -> ClusterAccess | None:
-    """The cluster that was named, else the one this process runs in. Raises `ConfigError`.
+    """The cluster that was named, else the one this process runs in. Raises `BadInputError`.
 
-    None if there is none: most of what an agent does needs only kubelet. `entry/process` is
-    not used for this, since it imports an HTTPS server that no agent needs.
+    None if there is none: most of what an agent does needs only kubelet.
     """
-    choice = settings.cluster
-    if choice.is_named:
-        from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415 - imports YAML
-
-        return load_kubeconfig(
-            kubeconfigs(choice.kubeconfig),
-            context=choice.context,
-            environment=os.environ,
-            clock=SYSTEM_CLOCK,
-        )
     try:
-        return load_in_cluster(os.environ, clock=SYSTEM_CLOCK)
-    except ConfigError:
-        if settings.pods_from is PodsFrom.API:
+        return cluster_access(settings.cluster)
+    except BadInputError:
+        if settings.cluster.is_named or settings.pods_from is PodsFrom.API:
             raise
         return None
 
@@ -384,15 +372,9 @@ async def _shown(found: _Agent) -> AsyncIterator[None]:
     if found.settings.bind is None:
         yield
         return
-    host, port = found.settings.bind
     routes = agent_routes(metrics=found.metrics, health=found.health)
     server = HttpServer(routes, clock=SYSTEM_CLOCK, limits=AGENT_LIMITS)
-    try:
-        port = await server.start(host, port)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise BadInputError(f"cannot listen on {host}:{port}: {reason}") from None
-    LOG.info("serving metrics", address=f"{host}:{port}")
+    LOG.info("serving metrics", address=await start_server(server, found.settings.bind))
     try:
         yield
     finally:

@@ -1,11 +1,11 @@
 """What the processes of an installation share: cluster access, listening, their identity."""
 
 import os
+import ssl
 
 from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
-from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.app.log import Log
@@ -18,7 +18,9 @@ def cluster_access(choice: ClusterChoice) -> ClusterAccess:
     """The cluster that was named, else the one this process runs in. Raises `BadInputError`."""
     try:
         if choice.is_named:
-            return load_kubeconfig(
+            from bursar.adapters.kube import config  # noqa: PLC0415 - imports YAML
+
+            return config.load_kubeconfig(
                 kubeconfigs(choice.kubeconfig),
                 context=choice.context,
                 environment=os.environ,
@@ -29,18 +31,25 @@ def cluster_access(choice: ClusterChoice) -> ClusterAccess:
         raise BadInputError(str(error)) from None
 
 
-async def listen(
-    server: HttpServer, certificate: ServingCertificate, address: tuple[str, int], *, log: Log
-) -> None:
-    """Serve until cancelled, then finish the requests in flight. Raises `BadInputError`."""
+async def start_server(
+    server: HttpServer, address: tuple[str, int], context: ssl.SSLContext | None = None
+) -> str:
+    """Listen, with TLS if there is a context; return the address. Raises `BadInputError`."""
     host, port = address
-    context = await certificate.wait_for_context()
     try:
         port = await server.start(host, port, context)
     except OSError as error:
         problem = error.strerror or error
         raise BadInputError(f"cannot listen on {host}:{port}: {problem}") from None
-    log.info("listening", address=f"{host}:{port}")
+    return f"{host}:{port}"
+
+
+async def listen(
+    server: HttpServer, certificate: ServingCertificate, address: tuple[str, int], *, log: Log
+) -> None:
+    """Serve until cancelled, then finish the requests in flight. Raises `BadInputError`."""
+    context = await certificate.wait_for_context()
+    log.info("listening", address=await start_server(server, address, context))
     try:
         await certificate.watch()
     finally:

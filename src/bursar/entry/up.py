@@ -14,12 +14,10 @@ from typing import Final
 import click
 
 import bursar
-from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.memory.manifests import (
     UnknownKindError,
     is_for_no_cluster,
@@ -39,10 +37,11 @@ from bursar.app.controller.sources import term_sources
 from bursar.app.quota.read_model import NO_BOOKS, BooksView, view_of
 from bursar.app.reports.overview import Overview, overview
 from bursar.cli.exit_codes import BadInputError
-from bursar.cli.live_cluster import kubeconfigs
 from bursar.cli.output.formats import printable
+from bursar.cli.processes.process_options import ClusterChoice
 from bursar.cli.processes.up import UpSettings
 from bursar.core.quota.targeting import Targeting
+from bursar.entry.process import cluster_access
 from bursar.wire.model.pod_row import PodRowDecoder
 
 EXAMPLE: Final = "examples/cluster"
@@ -79,7 +78,7 @@ def run_up(settings: UpSettings, show: Show) -> Overview:
     """
     choice = settings.cluster
     cluster = (
-        real_cluster(kubeconfigs(choice.kubeconfig), choice.context)
+        _real_cluster(choice)
         if choice.is_named
         else embedded_cluster(settings.files, settings.seed, settings.state)
     )
@@ -230,14 +229,9 @@ def _require_place_for(state: Path) -> None:
 
 
 @asynccontextmanager
-async def real_cluster(kubeconfigs: Sequence[str], context: str) -> AsyncIterator[Shown]:
+async def _real_cluster(choice: ClusterChoice) -> AsyncIterator[Shown]:
     """The cluster of a kubeconfig, to be looked at."""
-    try:
-        access = load_kubeconfig(
-            kubeconfigs, context=context, environment=os.environ, clock=SYSTEM_CLOCK
-        )
-    except ConfigError as error:
-        raise BadInputError(str(error)) from None
+    access = cluster_access(choice)
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom()) as client:
         yield Shown(client)
 
