@@ -235,7 +235,6 @@ async def test_a_pod_that_cannot_be_read_does_not_hide_the_others(world):
         await pods.wait_synced()
 
         assert names(await pods.read()) == names(pods.cached()) == ["a", "z"]
-        assert pods.unreadable == 2
 
 
 # ------------------------------------------------------------------ devices
@@ -336,7 +335,6 @@ async def test_an_object_that_cannot_be_read_leaves_the_last_that_could(world):
         await world.clock.sleep(1)
 
         assert ids(inventory.current()) == ["GPU-1"]
-        assert inventory.is_suspect
 
 
 # ------------------------------------------------------------------ a real API server

@@ -2,9 +2,8 @@
 
 import asyncio
 import contextlib
-import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
@@ -19,7 +18,7 @@ from bursar.app.cluster.ports import AlreadyExistsError, Key, Patch, PatchKind
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.core.peerpods.capacity import MARK_ANNOTATION
 from support.quota.books_of_a_cluster import Line
-from support.virtual_time import MachineClock, run
+from support.virtual_time import MachineClock, in_virtual_time
 
 FOO = "example.com/foo"
 HOME = "bursar"
@@ -131,26 +130,17 @@ class Scene:
         return [event.reason for event in self.events]
 
 
-def on_scene(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Play a test on a scene, in virtual time. The test starts the controller."""
-
-    async def main(fixtures: dict[str, Any]) -> None:
-        scene = Scene()
-        for name in (HOME, PEERPODS):
-            await scene.cluster.create(NAMESPACES, {"metadata": {"name": name}})
-        try:
-            await test(scene, **fixtures)
-        finally:
-            await scene.stop()
-
-    def wrapper(**fixtures: Any) -> None:
-        run(main(fixtures))
-
-    wrapper.__name__, wrapper.__doc__ = test.__name__, test.__doc__
-    signature = inspect.signature(test)
-    others = [each for each in signature.parameters.values() if each.name != "scene"]
-    wrapper.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
-    return wrapper
+@contextlib.asynccontextmanager
+async def a_scene() -> AsyncIterator[Scene]:
+    scene = Scene()
+    for name in (HOME, PEERPODS):
+        await scene.cluster.create(NAMESPACES, {"metadata": {"name": name}})
+    try:
+        yield scene
+    finally:
+        await scene.stop()
 
 
+on_scene = in_virtual_time(on=a_scene)
+"""Play a test on a scene, in virtual time. The test starts the controller."""
 FIVE = f"resource: {FOO}\namount: 5\n"

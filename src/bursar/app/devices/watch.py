@@ -4,11 +4,11 @@ A watch may be behind. A caller that misses a pod in it calls `read`, which list
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from bursar.app.cluster.informer.informer import InformerCounters
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.observe import Cluster, observe
 from bursar.app.cluster.ports import (
@@ -55,7 +55,6 @@ class ApiPods:
         self._cluster, self._clock, self._decode = cluster, clock, decode
         self._query = Query(field_selector=f"spec.nodeName={node}")
         self._informer = observe(cluster, clock, random, PODS, decode, query=self._query)
-        self._unreadable = 0
         self._cached: tuple[str, Sequence[DevicePod]] = ("", ())
         """The resourceVersion and the pods of the last `cached`."""
 
@@ -83,7 +82,7 @@ class ApiPods:
     async def read(self) -> Sequence[DevicePod]:
         """List all pods of this node. Raises `SourceError`.
 
-        A pod that cannot be decoded is left out and counted; the other pods are returned.
+        A pod that cannot be decoded is left out; the other pods are returned.
         """
         try:
             page = await within(self._clock, READ_SECONDS, self._list())
@@ -96,25 +95,13 @@ class ApiPods:
             raise SourceError(_line(f"the API server: {error}")) from None
         found: list[DevicePod] = []
         for body in page.items:
-            try:
+            with suppress(ValueError):
                 found.append(self._decode(body))
-            except ValueError:
-                self._unreadable += 1
         return found
 
     async def _list(self) -> Page:
         # In one page: the pods of one node are few, and a continue token can expire.
         return await self._cluster.list(PODS, self._query)
-
-    @property
-    def unreadable(self) -> int:
-        """How often a pod could not be decoded, in lists and in the watch."""
-        return self._unreadable + self._informer.counters.decode_failures
-
-    @property
-    def counters(self) -> InformerCounters:
-        """Counters of the watch, for metrics."""
-        return self._informer.counters
 
 
 class WatchedInventory:
@@ -150,16 +137,6 @@ class WatchedInventory:
     def is_absent(self) -> bool:
         """Whether the cluster does not have the kind."""
         return self._retried.is_absent
-
-    @property
-    def is_suspect(self) -> bool:
-        """Whether the object's latest version could not be decoded, so an older one is used."""
-        return self._key in self._informer.suspects
-
-    @property
-    def counters(self) -> InformerCounters:
-        """Counters of the watch, for metrics."""
-        return self._informer.counters
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ must also fence its writes and check `is_leader` before each of them.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, TypeVar
@@ -119,7 +120,6 @@ class Election:
         self._observed: StoredLease | None = None
         self._observed_at = 0.0
         self._written: deque[str] = deque(maxlen=UNANSWERED_MAX)
-        self._trouble: ClusterError | TimeoutError | None = None
 
     @property
     def is_leader(self) -> bool:
@@ -136,11 +136,6 @@ class Election:
     def holder(self) -> str:
         """The identity of the last seen leader; empty if there is none."""
         return NOBODY if self._observed is None else self._observed.record.holder
-
-    @property
-    def trouble(self) -> ClusterError | TimeoutError | None:
-        """The error of the last access to the Lease; None if it succeeded."""
-        return self._trouble
 
     async def run(self, lead: Callable[[], Awaitable[T]]) -> T:
         """Wait for the election, then call `lead`. The Lease is released when `lead` has ended.
@@ -164,11 +159,9 @@ class Election:
             pause = self._timing.retry_seconds * (1 + JITTER * self._random())
             try:
                 term = await self._stand()
-                self._trouble = None
                 if term is not None:
                     return term
             except (ClusterError, TimeoutError) as error:
-                self._trouble = error
                 LOG.warning(
                     "cannot read or write the Lease; trying again",
                     lease=self._candidacy.lease,
@@ -286,9 +279,7 @@ class Election:
             tried_at = self._clock.monotonic()
             try:
                 loss = await self._prolong(term)
-                self._trouble = None
             except (ClusterError, TimeoutError) as error:
-                self._trouble = error
                 LOG.warning(
                     "cannot renew the Lease; trying again",
                     lease=self._candidacy.lease,
@@ -330,10 +321,8 @@ class Election:
 
     async def _release(self, term: _Term) -> None:
         """Release the Lease, so that the next leader need not wait. Failure is harmless."""
-        try:
+        with suppress(TimeoutError):
             await within(self._clock, self._timing.request_seconds, self._hand_over(term))
-        except TimeoutError as error:
-            self._trouble = error
 
     async def _hand_over(self, term: _Term) -> None:
         lease: StoredLease | None = term.lease
@@ -352,8 +341,7 @@ class Election:
                     renew_time=now,
                 )
                 await self._write(lease, released)
-            except ClusterError as error:
-                self._trouble = error
+            except ClusterError:
                 term.is_uncertain = True
             else:
                 return
