@@ -196,23 +196,21 @@ def _cluster(
     random, is_watched = SystemRandom(), settings.pods_from is PodsFrom.API
     return _Cluster(
         inventory=WatchedInventory(client, settings.node, clock=SYSTEM_CLOCK, random=random),
-        recorder=_recorder(settings, client) if settings.tells_events else None,
+        recorder=EventRecorder(
+            client,
+            SYSTEM_CLOCK,
+            reasons=DeviceReason,
+            component=COMPONENT,
+            instance=settings.node,
+            budget=BUDGET,
+        )
+        if settings.tells_events
+        else None,
         pods=ApiPods(
             client, settings.node, clock=SYSTEM_CLOCK, random=random, decode=decoder.decode
         )
         if is_watched
         else None,
-    )
-
-
-def _recorder(settings: AgentSettings, client: KubeClient) -> EventRecorder[DeviceReason]:
-    return EventRecorder(
-        client,
-        SYSTEM_CLOCK,
-        reasons=DeviceReason,
-        component=COMPONENT,
-        instance=settings.node,
-        budget=BUDGET,
     )
 
 
@@ -324,20 +322,14 @@ async def _run(found: _Agent) -> None:
     try:
         # The pages first: if they cannot be had, no client has found a socket yet.
         async with _shown(found), asyncio.TaskGroup() as tasks:
-            for work in _background(found.cluster):
-                tasks.create_task(work.run())
+            cluster = found.cluster
+            for work in (cluster.inventory, cluster.recorder, cluster.pods):
+                if work is not None:
+                    tasks.create_task(work.run())
             tasks.create_task(_serve(found))
             tasks.create_task(_tell_of_trouble(found.proxy.pods))
     except* (BadInputError, SocketFileError) as errors:
         raise errors.exceptions[0] from None
-
-
-def _background(
-    cluster: _Cluster,
-) -> Sequence[WatchedInventory | EventRecorder[DeviceReason] | ApiPods]:
-    return [
-        each for each in (cluster.inventory, cluster.recorder, cluster.pods) if each is not None
-    ]
 
 
 async def _serve(found: _Agent) -> None:
