@@ -370,7 +370,7 @@ async def test_another_program_on_the_same_socket_makes_the_agent_unready_until_
         code, _ = await call(process.socket)
 
     assert (ready, serving, left) == (503, 0, theirs)
-    assert said.count(told) == 1
+    assert said.count(ADVICE) == 1
     assert (again, code) == (1, "UNAVAILABLE")
     assert process.log().count("answering on the socket") == 2
 
