@@ -1,8 +1,6 @@
 """Clients for tests: of a control plane as any user, and of a scripted server."""
 
 import contextlib
-import http.client
-import json
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -21,7 +19,6 @@ from support.faults.scripted_server import ScriptedServer, Step, scripted
 
 PODS = Resource("", "v1", "pods", "Pod")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-EVENTS = Resource("", "v1", "events", "Event")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
 NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
@@ -73,14 +70,6 @@ def access_of(plane: ControlPlane, pair: Pair | None = None) -> PlainAccess:
     pair = pair or plane._admin
     context.load_cert_chain(pair.certificate, pair.key)
     return PlainAccess(server=plane.url, ssl_context=context)
-
-
-def compact(plane: ControlPlane, revision: str) -> None:
-    """Compact etcd up to a revision, through its HTTP gateway."""
-    connection = http.client.HTTPConnection("127.0.0.1", plane.etcd_port, timeout=10)
-    connection.request("POST", "/v3/kv/compaction", json.dumps({"revision": revision}))
-    assert connection.getresponse().status == http.client.OK
-    connection.close()
 
 
 def a_client(
