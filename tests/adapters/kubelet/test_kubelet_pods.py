@@ -46,6 +46,7 @@ from support.faults.scripted_server import (
 )
 
 BRIEF = KubeletLimits(seconds=0.3)
+PATIENT = KubeletLimits(seconds=60)
 JSON_HEAD = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 PODS = {"kind": "PodList", "items": [{"metadata": {"namespace": "web", "name": "a"}}]}
 
@@ -58,12 +59,12 @@ def names(body):
         raise ValueError from error
 
 
-def a_source(endpoint, access=READ_ONLY, limits=BRIEF):
+def a_source(endpoint, access=READ_ONLY, limits=PATIENT):
     return KubeletPods(endpoint, access, decode=names, limits=limits)
 
 
 @contextlib.asynccontextmanager
-async def asking(*script, credentials=None, limits=BRIEF):
+async def asking(*script, credentials=None, limits=PATIENT):
     """A kubelet with scripted responses, and a source that reads it."""
     access = READ_ONLY
     if credentials is not None:
@@ -144,17 +145,18 @@ async def test_a_proxy_of_the_environment_is_not_used():
 
 
 async def test_a_missing_response_times_out():
-    async with asking(silence) as (_, source):
+    async with asking(silence, limits=BRIEF) as (_, source):
         assert await complaint(source) == "no answer within 0.3 s"
 
 
 async def test_a_response_that_never_ends_times_out():
-    async with asking(dribble(b" ")) as (_, source):
+    async with asking(dribble(b" "), limits=BRIEF) as (_, source):
         assert await complaint(source) == "no answer within 0.3 s"
 
 
 async def test_a_read_after_a_timeout_gets_its_own_response():
-    async with asking(silence, answer(200, PODS)) as (_, source):
+    limits = KubeletLimits(seconds=2)
+    async with asking(silence, answer(200, PODS), limits=limits) as (_, source):
         await complaint(source)
 
         assert len(await source.read()) == 1
@@ -184,21 +186,21 @@ async def test_a_response_that_is_not_json_is_an_error():
 
 
 async def test_a_body_that_is_too_large_is_not_read_to_its_end():
-    limits = KubeletLimits(seconds=5, answer_bytes_max=1000)
+    limits = KubeletLimits(seconds=60, answer_bytes_max=1000)
     async with asking(dribble(b"x" * 600), limits=limits) as (server, source):
         assert await complaint(source) == "the answer is larger than 1000 bytes"
         await server.is_left.wait()
 
 
 async def test_a_body_that_is_announced_as_too_large_is_not_read_at_all():
-    limits = KubeletLimits(seconds=5, answer_bytes_max=1000)
+    limits = KubeletLimits(seconds=60, answer_bytes_max=1000)
     head = f"{JSON_HEAD}Content-Length: 1001\r\n\r\n"
     async with asking(verbatim(head.encode()), limits=limits) as (_, source):
         assert await complaint(source) == "the answer is larger than 1000 bytes"
 
 
 async def test_a_body_of_just_the_size_is_taken():
-    limits = KubeletLimits(seconds=5, answer_bytes_max=len(json.dumps(PODS)))
+    limits = KubeletLimits(seconds=60, answer_bytes_max=len(json.dumps(PODS)))
     async with asking(answer(200, PODS), limits=limits) as (_, source):
         assert len(await source.read()) == 1
 

@@ -12,6 +12,7 @@ from bursar.adapters.http1.response import Response
 from bursar.adapters.http1.route import Origin, Route
 from support.faults.relay import Relay, Streams, dial_port
 from support.faults.scripted_server import ScriptedServer, Step, scripted
+from support.until import PATIENCE_SECONDS
 
 BYTES_MAX = 2**24
 
@@ -25,12 +26,12 @@ def a_request(method: str = "GET", *headers: Header, **more: object) -> HttpRequ
 
 
 async def ask(client: HttpClient, route: Route, request: HttpRequest | None = None) -> Response:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         return await client.send(route, request or a_request())
 
 
 async def body_of(answer: Response) -> bytes:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         return await answer.read(BYTES_MAX)
 
 
