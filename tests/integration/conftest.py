@@ -1,14 +1,44 @@
-"""A second control plane, for tests that run `bursar controller` on the whole of a cluster."""
+"""Fixtures that several integration tests share; a module may have its own of the same name."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from controlplane import ControlPlane
+from support.devices.kubelet_server import KubeletServer, kubelet_server
+from support.devices.socket_clients import PodResourcesClient, podresources_client
 from support.quota.controller_processes import own_cluster
+from support.quota.installed_aaq import Place, System, a_system
 
 
 @pytest.fixture(scope="session")
 def quota_cluster() -> Iterator[ControlPlane]:
-    """A cluster with Bursar's kinds and roles. Whoever installs more removes it again."""
+    """A second control plane, for tests that run `bursar controller` on the whole of a cluster.
+
+    It has Bursar's kinds and roles. Whoever installs more removes it again.
+    """
     yield from own_cluster()
+
+
+@pytest.fixture(scope="module")
+def system(control_plane, tmp_path_factory) -> Iterator[System]:
+    with a_system(control_plane, tmp_path_factory.mktemp("system")) as system:
+        yield system
+
+
+@pytest.fixture
+def place(system) -> Iterator[Place]:
+    with system.namespace() as place:
+        yield place
+
+
+@pytest.fixture
+async def kubelet() -> AsyncIterator[KubeletServer]:
+    async with kubelet_server() as server:
+        yield server
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[PodResourcesClient]:
+    async with podresources_client() as running:
+        yield running

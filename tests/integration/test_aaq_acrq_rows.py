@@ -1,23 +1,9 @@
 """AAQ's own tests of cluster-wide quotas (E-ACRQ), on a real cluster."""
 
-import pytest
-
-from support.quota.installed_aaq import a_system, listed
+from support.builders.pods import listed
 from support.until import until_sync
 
 EXCLUDED = {"key": "do.not/include", "operator": "DoesNotExist"}
-
-
-@pytest.fixture(scope="module")
-def system(control_plane, tmp_path_factory):
-    with a_system(control_plane, tmp_path_factory.mktemp("system")) as system:
-        yield system
-
-
-@pytest.fixture
-def place(system):
-    with system.namespace() as place:
-        yield place
 
 
 def named(*namespaces, also=()):

@@ -4,37 +4,23 @@ import json
 from http.client import CREATED, FORBIDDEN, OK, UNPROCESSABLE_ENTITY
 from itertools import count
 
-import pytest
 import yaml
 
 from assets import ROOT
+from support.builders.pods import listed
 from support.quota.installed_aaq import (
     ACRQ,
     ARQ,
     COUNT_ARQ,
     TEST_QUOTA,
-    a_system,
     cluster_path,
     custom,
-    listed,
     mark,
 )
 from support.until import until_sync
 
 FOREIGN = "testGate"
 EXAMPLES = ROOT / "examples" / "quota"
-
-
-@pytest.fixture(scope="module")
-def system(control_plane, tmp_path_factory):
-    with a_system(control_plane, tmp_path_factory.mktemp("system")) as system:
-        yield system
-
-
-@pytest.fixture
-def place(system):
-    with system.namespace() as place:
-        yield place
 
 
 # ------------------------------------------------------------------ pods

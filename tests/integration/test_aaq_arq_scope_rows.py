@@ -4,7 +4,8 @@ from http.client import CREATED
 
 import pytest
 
-from support.quota.installed_aaq import a_pod, a_system, cluster_path, listed, mark
+from support.builders.pods import listed
+from support.quota.installed_aaq import a_pod, cluster_path, mark
 from support.until import until_sync
 
 MARK = mark()
@@ -17,23 +18,14 @@ HOSTS = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-@pytest.fixture(scope="module")
-def system(control_plane, tmp_path_factory):
-    with a_system(control_plane, tmp_path_factory.mktemp("system")) as system:
-        for name in CLASSES:
-            body = {"metadata": {"name": name}, "value": 100}
-            assert system.request("POST", cluster_path("priorityclasses"), body)[0] == CREATED
-        try:
-            yield system
-        finally:
-            for name in CLASSES:
-                system.request("DELETE", cluster_path("priorityclasses", name))
-
-
-@pytest.fixture
-def place(system):
-    with system.namespace() as place:
-        yield place
+@pytest.fixture(scope="module", autouse=True)
+def classes(system):
+    for name in CLASSES:
+        body = {"metadata": {"name": name}, "value": 100}
+        assert system.request("POST", cluster_path("priorityclasses"), body)[0] == CREATED
+    yield
+    for name in CLASSES:
+        system.request("DELETE", cluster_path("priorityclasses", name))
 
 
 def a_class(place, number):

@@ -1,8 +1,7 @@
 """AAQ's own tests of what it keeps beside its quotas (E-MIR), on a real cluster."""
 
-import pytest
-
-from support.quota.installed_aaq import AACRQ, ARQ, a_system, listed
+from support.builders.pods import listed
+from support.quota.installed_aaq import AACRQ, ARQ
 from support.until import until_sync
 
 MANAGED = "test-quota-non-schedulable-resources-managed-rq-x"
@@ -12,18 +11,6 @@ DELEGATED = listed(
 )
 RQ = "resourcequotas"
 NOT_VITAL = {"scopeName": "PriorityClass", "operator": "NotIn", "values": ["vital"]}
-
-
-@pytest.fixture(scope="module")
-def system(control_plane, tmp_path_factory):
-    with a_system(control_plane, tmp_path_factory.mktemp("system")) as system:
-        yield system
-
-
-@pytest.fixture
-def place(system):
-    with system.namespace() as place:
-        yield place
 
 
 def managed_limits(place):

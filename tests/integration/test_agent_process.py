@@ -14,19 +14,12 @@ from support.devices.kubelet_server import (
     Pod,
     kubelet_server,
 )
-from support.devices.socket_clients import podresources_client
 from support.log_lines import messages
 from support.until import until, until_blocking
 
 pytestmark = pytest.mark.integration
 
 GPU = "nvidia.com/gpu"
-
-
-@pytest.fixture
-async def client():
-    async with podresources_client() as running:
-        yield running
 
 
 async def test_every_method_of_both_versions_shows_what_koordinator_gave(client, tmp_path):
@@ -133,6 +126,21 @@ async def test_a_kubelet_that_comes_late_or_again_is_found(client, tmp_path):
     assert answers[-1].devices["default/trainer"] == {"main": {GPU: ["GPU-0"]}}
 
 
+async def test_a_kubelet_that_hangs_costs_clients_their_own_deadline(client, tmp_path):
+    async with kubelet_server(Pod("trainer")) as kubelet:
+        with (
+            pods_port() as port,
+            AgentProcess(tmp_path, *port.options, kubelet_socket=kubelet.socket) as agent,
+        ):
+            await client.list(agent.socket)
+            kubelet.pause()
+            late = await client.list(agent.socket, timeout_ms=300)
+            kubelet.resume()
+            back = await client.list(agent.socket)
+
+    assert (late.code, back.code) == ("DEADLINE_EXCEEDED", "OK")
+
+
 async def test_weakness_3_pods_that_cannot_be_read_keep_nobody_from_starting(client, tmp_path):
     short = ("--pods-max-age=50ms", "--stale-for=500ms")
     async with kubelet_server(Pod("trainer")) as kubelet:
@@ -150,7 +158,7 @@ async def test_weakness_3_pods_that_cannot_be_read_keep_nobody_from_starting(cli
             )
             found = await asyncio.to_thread(agent.metrics)
             parts = await asyncio.to_thread(agent.health)
-            port.put(gpu_pod("trainer", "GPU-0"))
+            port.tell([gpu_pod("trainer", "GPU-0")])
             await until_blocking(lambda: agent.page("/readyz")[0] == 200, "ready again")
             again = await client.list(agent.socket)
             await until_blocking(

@@ -20,7 +20,6 @@ from support.devices.kubelet_http import Asker, KubeletHttp, a_pod, allow, forbi
 
 PODS = ["one", "two"]
 PATIENT = KubeletLimits(seconds=20)
-BRIEF = KubeletLimits(seconds=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -54,16 +53,15 @@ def asker(control_plane):
 READ = DevicePodDecoder(()).decode_list
 
 
-async def asked(kubelet, access, limits=PATIENT):
-    async with KubeletPods(
-        FixedEndpoint(kubelet.endpoint), access, decode=READ, limits=limits
-    ) as source:
+async def asked(kubelet, access):
+    endpoint = FixedEndpoint(kubelet.endpoint)
+    async with KubeletPods(endpoint, access, decode=READ, limits=PATIENT) as source:
         return [pod.name for pod in await source.read()]
 
 
-async def complaint(kubelet, access, limits=PATIENT):
+async def complaint(kubelet, access):
     with pytest.raises(SourceError) as caught:
-        await asked(kubelet, access, limits)
+        await asked(kubelet, access)
     text = str(caught.value)
 
     assert text.isprintable()
@@ -255,45 +253,6 @@ async def test_plain_http_on_the_secure_port_is_an_error(kubelet):
     assert await complaint(kubelet, READ_ONLY) == "the answer was 400"
 
 
-async def test_each_read_sees_the_pods_of_its_moment(stranger):
-    source = KubeletPods(FixedEndpoint(stranger.read_only), READ_ONLY, decode=READ, limits=PATIENT)
-    async with source:
-        for now in (["a"], [], ["a", "b", "c"]):
-            stranger.put([a_pod(name) for name in now])
-
-            assert [pod.name for pod in await source.read()] == now
-
-
-async def test_a_kubelet_that_restarts_is_found_again(control_plane, stranger):
-    access = kubelet_access(
-        KubeletTrust(is_insecure=True),
-        cluster=loaded([str(control_plane.kubeconfig)]),
-        clock=SYSTEM_CLOCK,
-    )
-    async with KubeletPods(
-        FixedEndpoint(stranger.endpoint), access, decode=READ, limits=PATIENT
-    ) as source:
-        for _ in range(3):
-            assert len(await source.read()) == len(PODS)
-            stranger.program.kill()
-            with pytest.raises(SourceError, match="connection refused"):
-                await source.read()
-            stranger.program.restart()
-        assert len(await source.read()) == len(PODS)
-
-
-async def test_a_kubelet_that_hangs_is_not_waited_for(stranger):
-    source = KubeletPods(FixedEndpoint(stranger.read_only), READ_ONLY, decode=READ, limits=BRIEF)
-    async with source:
-        await source.read()
-        stranger.program.pause()
-        with pytest.raises(SourceError, match=r"no answer within 0\.5 s"):
-            await source.read()
-        stranger.program.resume()
-
-        assert len(await source.read()) == len(PODS)
-
-
 @pytest.fixture
 def node(control_plane):
     name = f"node-{uuid.uuid4().hex[:8]}"
@@ -336,9 +295,3 @@ async def test_kubelet_is_followed_to_where_its_node_says_it_is(
             clock.seconds += REREAD_SECONDS
 
             assert [pod.name for pod in await source.read()] == PODS
-
-
-async def test_a_node_that_is_not_there_is_said_to_be_missing(control_plane):
-    async with a_client(access_of(control_plane)) as client:
-        with pytest.raises(SourceError, match='nodes "node-none" not found'):
-            await NodeEndpoint(client, "node-none", clock=SYSTEM_CLOCK).find()

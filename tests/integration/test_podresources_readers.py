@@ -4,8 +4,6 @@ Multus must get its devices or a pod does not start. dcgm-exporter takes any tro
 labels". Both are held against kubelet's server first, so that what they say of ours has a meaning.
 """
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from support.devices.kubelet_server import (
@@ -14,28 +12,13 @@ from support.devices.kubelet_server import (
     Container,
     Contents,
     Device,
-    KubeletServer,
     Pod,
-    kubelet_server,
 )
-from support.devices.socket_clients import PodResourcesClient, podresources_client
 
 pytestmark = pytest.mark.integration
 
 RDMA = "koordinator.sh/rdma"
 GPU = "nvidia.com/gpu"
-
-
-@pytest.fixture
-async def kubelet() -> AsyncIterator[KubeletServer]:
-    async with kubelet_server() as server:
-        yield server
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[PodResourcesClient]:
-    async with podresources_client() as running:
-        yield running
 
 
 def holding(name: str, *ids: str, resource: str = GPU, container: str = "main") -> Pod:

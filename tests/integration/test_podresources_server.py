@@ -5,8 +5,6 @@ tells.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from urllib.parse import quote
 
 import pytest
 
@@ -17,7 +15,6 @@ from support.devices.kubelet_server import (
     Container,
     Contents,
     Device,
-    KubeletServer,
     Memory,
     Pod,
     kubelet_server,
@@ -27,8 +24,6 @@ from support.devices.socket_clients import (
     ALPHA_LIST,
     GET,
     LIST,
-    PodResourcesClient,
-    podresources_client,
 )
 from support.devices.upstream_programs import DialogueError
 
@@ -46,18 +41,6 @@ CLAIM = Claim(
 )
 PLAIN = Container("main")
 BUSY = Container("main", [GPU, NIC], cpus=(3, 2), memory=[Memory("hugepages-2Mi", 2097152, (1,))])
-
-
-@pytest.fixture
-async def kubelet() -> AsyncIterator[KubeletServer]:
-    async with kubelet_server() as server:
-        yield server
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[PodResourcesClient]:
-    async with podresources_client() as running:
-        yield running
 
 
 class TestList:
@@ -287,10 +270,6 @@ class TestServer:
         with pytest.raises(DialogueError, match="only support unix socket endpoint"):
             await client.list("tcp://127.0.0.1:1")
 
-    async def test_both_ways_to_dial_reach_it(self, kubelet, client):
-        for dial in ("kubelet", "unix"):
-            assert (await client.list(kubelet.socket, dial=dial)).code == "OK"
-
     async def test_pods_grow_and_shrink_in_number(self, kubelet, client):
         for names in (["a"], ["a", "b", "c"], ["c"], []):
             await kubelet.show(*[Pod(name) for name in names])
@@ -317,30 +296,6 @@ class TestServer:
         assert answer.code == "UNAVAILABLE"
         assert "connection refused" in answer.error
 
-    async def test_a_paused_one_lets_clients_wait(self, kubelet, client):
-        kubelet.pause()
-        answer = await client.list(kubelet.socket, timeout_ms=200)
-        assert answer.code == "DEADLINE_EXCEEDED"
-        kubelet.resume()
-        assert (await client.list(kubelet.socket)).code == "OK"
-
-    async def test_a_client_may_lose_interest(self, kubelet, client):
-        await kubelet.replace(Contents(delay_ms=2000))
-        assert (await client.list(kubelet.socket, cancel_ms=50)).code == "CANCELLED"
-
-    async def test_clients_take_replies_up_to_their_limit(self, kubelet, client):
-        devices = [Device("nvidia.com/gpu", f"GPU-{number:040}") for number in range(1000)]
-        await kubelet.show(Pod("big", [Container("main", devices)]))
-        answer = await client.list(kubelet.socket, max=1 << 20)
-        assert answer.code == "OK"
-        refused = await client.list(kubelet.socket, max=answer.size - 1)
-        assert refused.code == "RESOURCE_EXHAUSTED"
-        assert "received message larger than max" in refused.error
-
-    async def test_callers_in_parallel(self, kubelet, client):
-        answers = await client.calls(kubelet.socket, times=2, parallel=4, reconnect=True)
-        assert [one.code for one in answers] == ["OK"] * 8
-
 
 class TestAdjustableServer:
     async def test_another_rate_limit(self, client):
@@ -362,13 +317,6 @@ class TestAdjustableServer:
                 answers.append([(one.code, one.raw) for one in replies])
         assert answers[0] == answers[1]
         assert all(code == "OK" and raw for code, raw in answers[0])
-
-    @pytest.mark.parametrize("dial", ["kubelet", "unix"])
-    async def test_a_plain_path_is_sent_as_the_name_of_the_server(self, client, dial):
-        async with kubelet_server(adjustable=True) as kubelet:
-            await client.list(kubelet.socket, dial=dial)
-            path = quote(str(kubelet.socket), safe="")
-            assert await kubelet.authority() == {"kubelet": path, "unix": "localhost"}[dial]
 
     async def test_a_kubelet_without_get(self, client):
         async with kubelet_server(Pod("p"), adjustable=True) as kubelet:

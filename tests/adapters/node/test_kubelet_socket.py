@@ -45,7 +45,7 @@ async def test_path_that_is_no_text_is_a_path_all_the_same(tmp_path):
 async def test_code_and_text_of_failures_are_kept(tmp_path):
     path, echo = tmp_path / "kubelet.sock", Echo()
     async with serving(echo, path), KubeletSocket(str(path)) as kubelet:
-        for code, text in ((2, "pod a in namespace b not found"), (8, "rejected by rate limit")):
+        for code, text in ((2, "pod a in namespace b not found"), (7, "not today: ü")):
             echo.error = CallError(code, text)
             error = await failure(kubelet.call(Version.V1, Method.GET, b"", None))
             assert (error.code, error.text) == (code, text)

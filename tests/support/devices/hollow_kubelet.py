@@ -2,7 +2,7 @@
 
 It opens its ports to everyone and keeps its files below `/tmp`, neither of which can be changed.
 So it runs in a network and a mount of its own, for which it takes root. Its socket is a file and
-can be reached from anywhere; its ports by `command_inside`, `pods` or `forwarded`.
+can be reached from anywhere; its read-only port by `forwarded`.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from typing import Any
 
 from assets import ensure
 from program import Program
+from support.faults.relay import Relay, Streams
 
 NODE = "hollow-0"
 PORT = 10250
@@ -29,7 +30,6 @@ PORT = 10250
 READ_ONLY_PORT = 10255
 LOOPBACK = "127.0.0.1"
 CLONE_NEWNET = 0x40000000
-CHUNK_BYTES = 2**16
 
 # The program is opened before `/tmp` is covered: it may live there.
 LAUNCH = """
@@ -67,11 +67,6 @@ class HollowKubelet:
         self._roots: list[Path] = []
         self._program = self._kubemark()
 
-    @property
-    def pid(self) -> int:
-        assert self._program.pid is not None, "the hollow kubelet does not run"
-        return self._program.pid
-
     def start(self) -> None:
         self._program.start()
         self._program.wait_ready()
@@ -86,64 +81,23 @@ class HollowKubelet:
         for old in self._roots[:-1]:
             shutil.rmtree(old, ignore_errors=True)
 
-    def stop(self) -> None:
-        self._program.stop()
-
     def kill(self) -> None:
         self._program.kill()
-
-    def pause(self) -> None:
-        self._program.pause()
-
-    def resume(self) -> None:
-        self._program.resume()
 
     def place(self, name: str, pod: dict[str, Any]) -> None:
         """Put a static pod's manifest there, or another in its place. Kubelet notices soon."""
         self._manifests[name] = pod
         self._write(name)
 
-    def remove(self, name: str) -> None:
-        del self._manifests[name]
-        (self._static_pods() / f"{name}.json").unlink()
-
-    def pods(self, port: int = READ_ONLY_PORT, path: str = "/pods") -> dict[str, Any]:
-        """What kubelet tells about its pods, as any program on the node would be told."""
-        with closing(http.client.HTTPConnection(LOOPBACK, port, timeout=5)) as connection:
-            connection.sock = self._socket_inside()
-            connection.sock.settimeout(5)
-            connection.sock.connect((LOOPBACK, port))
-            connection.request("GET", path)
-            response = connection.getresponse()
-            assert response.status == http.client.OK, response.read()
-            told: dict[str, Any] = json.loads(response.read())
-            return told
-
-    def command_inside(self, *command: str) -> list[str]:
-        """The command that runs a program where kubelet's ports are on loopback."""
-        return ["nsenter", "--target", str(self.pid), "--net", *command]
-
     @asynccontextmanager
-    async def forwarded(self, port: int = READ_ONLY_PORT) -> AsyncIterator[int]:
-        """A port on our loopback that leads to kubelet's, across its restarts too."""
-        ends: list[asyncio.StreamWriter] = []
+    async def forwarded(self) -> AsyncIterator[int]:
+        """A port on our loopback that leads to kubelet's read-only one, across its restarts too."""
 
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            try:
-                there, back = await self._connect_inside(port)
-            except OSError:
-                writer.close()
-            else:
-                ends.extend([writer, back])
-                await asyncio.gather(_pump(reader, back), _pump(there, writer))
+        async def dial(*_: object) -> Streams:
+            return await self._connect_inside(READ_ONLY_PORT)
 
-        server = await asyncio.start_server(serve, LOOPBACK, 0)
-        try:
-            yield server.sockets[0].getsockname()[1]
-        finally:
-            server.close()
-            for end in ends:
-                end.transport.abort()
+        async with Relay(dial).running() as relay:
+            yield relay.port
 
     # -------------------------------------------------------------- inside
 
@@ -173,8 +127,20 @@ class HollowKubelet:
     def _answers(self) -> bool:
         with suppress(OSError), closing(socket.socket(socket.AF_UNIX)) as line:
             line.connect(str(self.socket))
-            return all("items" in self.pods(port) for port in (PORT, READ_ONLY_PORT))
+            return all("items" in self._pods(port) for port in (PORT, READ_ONLY_PORT))
         return False
+
+    def _pods(self, port: int) -> dict[str, Any]:
+        """What kubelet tells about its pods, as any program on the node would be told."""
+        with closing(http.client.HTTPConnection(LOOPBACK, port, timeout=5)) as connection:
+            connection.sock = self._socket_inside()
+            connection.sock.settimeout(5)
+            connection.sock.connect((LOOPBACK, port))
+            connection.request("GET", "/pods")
+            response = connection.getresponse()
+            assert response.status == http.client.OK, response.read()
+            told: dict[str, Any] = json.loads(response.read())
+            return told
 
     def _adopt(self, root: Path) -> None:
         """Let the path that others know lead to a root folder that has just been made."""
@@ -201,7 +167,7 @@ class HollowKubelet:
         [folder] = self._roots[-1].glob("static-pods*")
         return folder
 
-    async def _connect_inside(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect_inside(self, port: int) -> Streams:
         line = self._socket_inside()
         line.setblocking(False)
         try:
@@ -215,19 +181,17 @@ class HollowKubelet:
         """A socket stays in the network where it was made; a thread may go there to make one."""
         if not self._program.is_running:
             raise ConnectionRefusedError("the hollow kubelet does not run")
-        network = Path(f"/proc/{self.pid}/ns/net")
+        network = Path(f"/proc/{self._program.pid}/ns/net")
         with ThreadPoolExecutor(max_workers=1) as traveller:
             return traveller.submit(_socket_in, network).result()
 
 
 @contextmanager
-def hollow_kubelet(**static_pods: dict[str, Any]) -> Iterator[HollowKubelet]:
+def hollow_kubelet() -> Iterator[HollowKubelet]:
     with tempfile.TemporaryDirectory(prefix="bursar-hollow-") as folder:
         kubelet = HollowKubelet(Path(folder))
         try:
             kubelet.start()
-            for name, pod in static_pods.items():
-                kubelet.place(name, pod)
             yield kubelet
         finally:
             kubelet.kill()
@@ -241,11 +205,3 @@ def _socket_in(network: Path) -> socket.socket:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
     return socket.socket()
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while chunk := await reader.read(CHUNK_BYTES):
-            writer.write(chunk)
-            await writer.drain()
-    writer.close()

@@ -11,7 +11,7 @@ import base64
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -98,21 +98,15 @@ class Contents:
     """Protobuf fields put into every message of every answer; needs `adjustable`."""
 
     def document(self) -> dict[str, Any]:
-        return {
-            "pods": [_pod(pod) for pod in self.pods],
-            "allocatable": {
-                "devices": [_device(one) for one in self.allocatable.devices],
-                "cpus": list(self.allocatable.cpus),
-                "memory": [_memory(one) for one in self.allocatable.memory],
-            },
-            "unordered": self.unordered,
-            "delay_ms": self.delay_ms,
-            "failures": {
-                method: {"code": code, "message": message}
-                for method, (code, message) in self.failures.items()
-            },
-            "newer_fields": base64.b64encode(self.newer_fields).decode(),
+        written = asdict(self)
+        for pod in written["pods"]:
+            pod["uid"] = pod["uid"] or f"uid-{pod['namespace']}-{pod['name']}"
+        written["failures"] = {
+            method: {"code": code, "message": message}
+            for method, (code, message) in self.failures.items()
         }
+        written["newer_fields"] = base64.b64encode(self.newer_fields).decode()
+        return written
 
 
 class KubeletServer:
@@ -207,47 +201,3 @@ async def kubelet_server(
             yield server
         finally:
             await server.kill()
-
-
-def _pod(pod: Pod) -> dict[str, Any]:
-    return {
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "uid": pod.uid or f"uid-{pod.namespace}-{pod.name}",
-        "terminal": pod.terminal,
-        "init": [_container(one) for one in pod.init],
-        "containers": [_container(one) for one in pod.containers],
-    }
-
-
-def _container(container: Container) -> dict[str, Any]:
-    return {
-        "name": container.name,
-        "restartable": container.restartable,
-        "devices": [_device(one) for one in container.devices],
-        "cpus": list(container.cpus),
-        "memory": [_memory(one) for one in container.memory],
-        "claims": [_claim(one) for one in container.claims],
-    }
-
-
-def _device(device: Device) -> dict[str, Any]:
-    return {"resource": device.resource, "id": device.id, "numa": list(device.numa)}
-
-
-def _memory(memory: Memory) -> dict[str, Any]:
-    return {"type": memory.type, "size": memory.size, "numa": list(memory.numa)}
-
-
-def _claim(claim: Claim) -> dict[str, Any]:
-    devices = [
-        {
-            "driver": one.driver,
-            "pool": one.pool,
-            "device": one.device,
-            "share": one.share,
-            "cdi": list(one.cdi),
-        }
-        for one in claim.devices
-    ]
-    return {"name": claim.name, "namespace": claim.namespace, "devices": devices}

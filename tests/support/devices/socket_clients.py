@@ -15,27 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bursar.adapters.telemetry.agent_families import CODES
 from support.devices.upstream_programs import Dialogue
-
-CODES = [
-    "OK",
-    "CANCELLED",
-    "UNKNOWN",
-    "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED",
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION",
-    "ABORTED",
-    "OUT_OF_RANGE",
-    "UNIMPLEMENTED",
-    "INTERNAL",
-    "UNAVAILABLE",
-    "DATA_LOSS",
-    "UNAUTHENTICATED",
-]
 
 LIST = "/v1.PodResourcesLister/List"
 GET = "/v1.PodResourcesLister/Get"
