@@ -2,8 +2,6 @@
 
 import http.client
 import json
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 
@@ -19,15 +17,6 @@ from support.until import until_sync
 
 FOO = "example.com/foo"
 VM = "kata.peerpods.io/vm"
-LAUNCH = """
-import sys
-from bursar.cli.capacity.capacity import capacity
-from bursar.cli.exit_codes import BadInputError
-try:
-    sys.exit(capacity.main(standalone_mode=False))
-except BadInputError as error:
-    sys.exit(f"bursar: {error}")
-"""
 
 
 class Town:
@@ -39,16 +28,7 @@ class Town:
         self.made: list[str] = []
 
     def run(self, *arguments: str) -> Ran:
-        """The command in a process of its own, as a user runs it."""
-        words = [*arguments, "--kubeconfig", str(self.plane.kubeconfig)]
-        done = subprocess.run(
-            [sys.executable, "-c", LAUNCH, *words],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return run_bursar("capacity", *arguments, "--kubeconfig", str(self.plane.kubeconfig))
 
     def add(self, name: str) -> None:
         self.plane.add_node(name)

@@ -11,18 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from assets import AssetError
-from bursar.cli.install.manifests import manifests
 from controlplane import ControlPlane
-from program import ProgramError
+from support.cluster.control_plane import started_control_plane
 from support.devices.agent import ANNOTATION, AgentProcess, annotated_pod, gpu_pod, pods_port
 from support.devices.kubelet_http import KubeletHttp
 from support.devices.kubelet_server import Pod, kubelet_server
 from support.devices.node_with_agent import inventory
-from support.devices.socket_clients import podresources_client
 from support.processes.kubectl import kubectl, try_kubectl
+from support.quota.controller_processes import printed
 from support.until import until_blocking
 
 HOME = "aaq"
@@ -43,14 +40,9 @@ DEVICES_OF_NODE = [
 
 @pytest.fixture(scope="module")
 def control_plane() -> Iterator[ControlPlane]:
-    try:
-        plane = ControlPlane()
-        plane.start(nodes=1)
-    except (AssetError, ProgramError) as error:
-        pytest.fail(f"no control plane: {error}", pytrace=False)
-    kubectl(plane, "create", "namespace", HOME)
-    yield plane
-    plane.stop()
+    with started_control_plane(nodes=1) as plane:
+        kubectl(plane, "create", "namespace", HOME)
+        yield plane
 
 
 @dataclass
@@ -61,8 +53,7 @@ class Node:
 
     def options(self, *arguments: str) -> tuple[str, ...]:
         """As the manifests have them, for an agent that is known by its service account."""
-        ran = CliRunner().invoke(manifests, ("agent", "-o", "json", *arguments))
-        kubectl(self.plane, "apply", "-f", "-", stdin=ran.stdout)
+        kubectl(self.plane, "apply", "-f", "-", stdin=printed("agent", *arguments))
         token = kubectl(self.plane, "create", "token", "bursar-agent", "-n", HOME)
         (self.folder / "token").write_text(token.strip())
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{HOME}")
@@ -96,12 +87,6 @@ def node(control_plane, tmp_path):
     kubelet.program.wait_ready()
     yield Node(control_plane, kubelet, tmp_path)
     kubelet.program.stop()
-
-
-@pytest.fixture
-async def client():
-    async with podresources_client() as running:
-        yield running
 
 
 async def test_as_installed_it_reads_pods_and_inventory_and_tells_of_what_is_wrong(

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from support.devices.node_with_agent import GPU, Tenant, gpus, node_with_agent, plain_port
+from support.devices.node_with_agent import GPU, Tenant, gpus, node_with_agent
 from support.faults.agent_under_attack import fuzz_agent
 from support.faults.hostile_frames import (
     DATA,
@@ -42,30 +42,26 @@ async def test_a_server_that_a_client_has_ended_is_back_at_once(tmp_path):
         frame(HEADERS, END_HEADERS, 1, call_headers(NO_TEXT)),
         frame(DATA, END_STREAM, 1, bytes(5)),
     ]
-    with plain_port() as pods:
-        async with node_with_agent(tmp_path, pods) as node:
-            await node.has(Tenant("calm", gpus("GPU-0")))
-            pid = node.agent.program.pid
-            for times in range(1, 4):
-                _, writer = await asyncio.open_unix_connection(str(node.socket))
-                writer.write(b"".join(pieces))
-                await writer.drain()
-                await until_blocking(
-                    lambda times=times: node.agent.log().count(AGAIN) == times, AGAIN
-                )
-                writer.close()
+    async with node_with_agent(tmp_path) as node:
+        await node.has(Tenant("calm", gpus("GPU-0")))
+        pid = node.agent.program.pid
+        for times in range(1, 4):
+            _, writer = await asyncio.open_unix_connection(str(node.socket))
+            writer.write(b"".join(pieces))
+            await writer.drain()
+            await until_blocking(lambda times=times: node.agent.log().count(AGAIN) == times, AGAIN)
+            writer.close()
 
-                assert await node.devices("calm") == {"main": {GPU: ["GPU-0"]}}
+            assert await node.devices("calm") == {"main": {GPU: ["GPU-0"]}}
 
-            assert node.agent.program.pid == pid
-            assert node.agent.page("/readyz")[0] == 200
+        assert node.agent.program.pid == pid
+        assert node.agent.page("/readyz")[0] == 200
 
 
 async def test_a_socket_that_somebody_removed_is_there_again(tmp_path):
-    with plain_port() as pods:
-        async with node_with_agent(tmp_path, pods) as node:
-            await node.has(Tenant("calm", gpus("GPU-0")))
-            node.socket.unlink()
-            await until_blocking(lambda: AGAIN in node.agent.log(), AGAIN)
+    async with node_with_agent(tmp_path) as node:
+        await node.has(Tenant("calm", gpus("GPU-0")))
+        node.socket.unlink()
+        await until_blocking(lambda: AGAIN in node.agent.log(), AGAIN)
 
-            assert await node.devices("calm") == {"main": {GPU: ["GPU-0"]}}
+        assert await node.devices("calm") == {"main": {GPU: ["GPU-0"]}}

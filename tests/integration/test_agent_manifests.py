@@ -5,10 +5,9 @@ import uuid
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from bursar.cli.install.manifests import manifests
 from support.processes.kubectl import kubectl, try_kubectl
+from support.quota.controller_processes import printed
 
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 CASES = {
@@ -27,12 +26,6 @@ CASES = {
 }
 
 
-def printed(*arguments):
-    ran = CliRunner().invoke(manifests, ("agent", *arguments), standalone_mode=False)
-    assert ran.exception is None, ran.exception
-    return ran.stdout
-
-
 @pytest.fixture(scope="module")
 def home(control_plane):
     name = f"agents-{uuid.uuid4().hex[:6]}"
@@ -43,7 +36,7 @@ def home(control_plane):
 
 @pytest.mark.parametrize("options", CASES.values(), ids=CASES)
 def test_the_api_server_takes_every_document_as_it_is(control_plane, home, options):
-    text = printed("-n", home, *options)
+    text = printed("agent", "-n", home, *options)
     strictly = ("--dry-run=server", "--validate=strict", "-o", "json")
     ran = try_kubectl(control_plane, "apply", *strictly, "-f", "-", stdin=text)
 
@@ -61,7 +54,9 @@ def test_only_the_folders_of_the_host_and_root_keep_it_from_being_restricted(con
     kubectl(control_plane, "wait", "--for=create", "-n", strict, "serviceaccount/default")
     kubectl(control_plane, "label", "ns", strict, "pod-security.kubernetes.io/enforce=restricted")
     (daemon_set,) = [
-        each for each in yaml.safe_load_all(printed("-n", strict)) if each["kind"] == "DaemonSet"
+        each
+        for each in yaml.safe_load_all(printed("agent", "-n", strict))
+        if each["kind"] == "DaemonSet"
     ]
     pod = {
         "apiVersion": "v1",
@@ -82,7 +77,7 @@ def test_only_the_folders_of_the_host_and_root_keep_it_from_being_restricted(con
 
 def test_the_account_may_do_what_the_agent_does_and_no_more(control_plane, home):
     name = f"grants-{uuid.uuid4().hex[:6]}"
-    text = printed("-n", home).replace("name: bursar-agent", f"name: {name}")
+    text = printed("agent", "-n", home).replace("name: bursar-agent", f"name: {name}")
     kubectl(control_plane, "apply", "-f", "-", stdin=text)
     account = f"system:serviceaccount:{home}:{name}"
 

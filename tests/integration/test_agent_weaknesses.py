@@ -28,7 +28,6 @@ from support.devices.node_with_agent import (
     gpus,
     inventory,
     node_with_agent,
-    plain_port,
     ports,
     secure_port,
     shared_gpu,
@@ -80,7 +79,7 @@ async def node(control_plane, client, tmp_path_factory):
         inventory(control_plane, name, *HARDWARE),
         secure_port(control_plane, folder, name) as pods,
     ):
-        async with node_with_agent(folder, pods, client=client) as running:
+        async with node_with_agent(folder, pods=pods, client=client) as running:
             known = f"{len(HARDWARE)} devices"
             await until_blocking(
                 lambda: known in running.agent.health()["inventory"], "the inventory"
@@ -338,10 +337,9 @@ async def test_weakness_26_ready_is_who_can_answer(node):
 
 async def test_weakness_28_longer_answers_can_be_allowed(client, tmp_path):
     bulk = Container("main", [Device("example.com/bulk", "x" * 1000)] * (17 * 1024))
-    with plain_port() as pods:
-        async with node_with_agent(tmp_path, pods, "--max-message=32Mi", client=client) as node:
-            await node.kubelet.replace(Contents(pods=[Pod("bulk", [bulk])]))
-            passed = await client.list(node.socket, max=32 << 20, quiet=True)
+    async with node_with_agent(tmp_path, "--max-message=32Mi", client=client) as node:
+        await node.kubelet.replace(Contents(pods=[Pod("bulk", [bulk])]))
+        passed = await client.list(node.socket, max=32 << 20, quiet=True)
 
     assert (passed.code, passed.size > 16 << 20) == ("OK", True)
 
@@ -363,20 +361,19 @@ async def test_a_pod_created_right_now_is_not_missed(node, client):
 async def test_a_pod_born_again_has_its_new_device_and_not_its_predecessors(client, tmp_path):
     """As of a StatefulSet: the old one was seen leaving. No other pod is ever read again."""
     leaving = {"uid": "old", "deletionTimestamp": "2026-01-01T01:00:00Z"}
-    with plain_port() as pods:
-        async with node_with_agent(tmp_path, pods, "--pods-max-age=5m", client=client) as node:
-            for number in range(5):
-                name = f"again-{number}"
-                await node.has(Tenant(name, functions(VF), metadata=leaving))
-                before = await client.multus(node.socket, "default", name)
-                await node.has(Tenant(name, functions(OTHER_VF), metadata={"uid": "new"}))
+    async with node_with_agent(tmp_path, "--pods-max-age=5m", client=client) as node:
+        for number in range(5):
+            name = f"again-{number}"
+            await node.has(Tenant(name, functions(VF), metadata=leaving))
+            before = await client.multus(node.socket, "default", name)
+            await node.has(Tenant(name, functions(OTHER_VF), metadata={"uid": "new"}))
 
-                async def is_new(name: str = name) -> bool:
-                    told = await client.multus(node.socket, "default", name)
-                    return told.resources == {RDMA: [OTHER_VF]}
+            async def is_new(name: str = name) -> bool:
+                told = await client.multus(node.socket, "default", name)
+                return told.resources == {RDMA: [OTHER_VF]}
 
-                assert before.resources == {RDMA: [VF]}
-                await until(is_new, "the successor is found")
+            assert before.resources == {RDMA: [VF]}
+            await until(is_new, "the successor is found")
 
 
 async def test_while_a_pod_leaves_and_its_successor_is_there_the_device_is_told_once(node, client):
@@ -397,14 +394,13 @@ async def test_while_a_pod_leaves_and_its_successor_is_there_the_device_is_told_
 
 async def test_who_reads_pods_for_every_call_never_sees_a_predecessor(client, tmp_path):
     """For pods that are replaced within a second, by force, and nobody sees them leave."""
-    with plain_port() as pods:
-        async with node_with_agent(tmp_path, pods, "--pods-max-age=0s", client=client) as node:
-            for number in range(10):
-                address = VF if number % 2 else OTHER_VF
-                await node.has(Tenant("forced", functions(address), metadata={"uid": str(number)}))
-                told = await client.multus(node.socket, "default", "forced")
+    async with node_with_agent(tmp_path, "--pods-max-age=0s", client=client) as node:
+        for number in range(10):
+            address = VF if number % 2 else OTHER_VF
+            await node.has(Tenant("forced", functions(address), metadata={"uid": str(number)}))
+            told = await client.multus(node.socket, "default", "forced")
 
-                assert told.resources == {RDMA: [address]}
+            assert told.resources == {RDMA: [address]}
 
 
 async def test_a_watch_does_not_miss_a_pod_created_right_now_nor_one_born_again(

@@ -23,7 +23,6 @@ from support.devices.node_with_agent import (
     Tenant,
     gpus,
     node_with_agent,
-    plain_port,
     shared_gpu,
 )
 from support.devices.socket_clients import DcgmAnswer, podresources_client
@@ -139,12 +138,11 @@ async def scene(tmp_path_factory):
     sources = folder / "sources.yaml"
     sources.write_text(json.dumps(SETTINGS))
     options = (f"--sources={sources}", "--share-suffix", "--no-events")
-    with plain_port() as pods:
-        async with (
-            podresources_client() as client,
-            node_with_agent(folder, pods, *options, client=client) as node,
-        ):
-            yield Scene(node)
+    async with (
+        podresources_client() as client,
+        node_with_agent(folder, *options, client=client) as node,
+    ):
+        yield Scene(node)
 
 
 # ------------------------------------------------------------------ the table

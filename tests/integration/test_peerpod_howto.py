@@ -21,6 +21,7 @@ from assets import ensure
 from bursar.app.install.peerpods import CONFIGURATION, POLICY
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, VM, main
+from support.cluster.control_plane import started_control_plane
 from support.processes.command_line import COMMAND
 from support.processes.kubectl import kubectl, try_kubectl
 from support.processes.webhook import Webhook
@@ -110,10 +111,8 @@ class Reader:
 
 @pytest.fixture(scope="module")
 def control_plane() -> Iterator[ControlPlane]:
-    plane = ControlPlane()
-    plane.start(nodes=0)
-    yield plane
-    plane.stop()
+    with started_control_plane() as plane:
+        yield plane
 
 
 @pytest.fixture

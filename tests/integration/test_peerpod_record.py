@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from bursar.app.install.peerpod_protection import (
     MAY_NOT_BIND,
@@ -21,11 +20,11 @@ from bursar.app.install.peerpod_protection import (
     PROTECTED,
 )
 from bursar.app.install.peerpods import CONFIGURATION, POLICY
-from bursar.cli.install.manifests import manifests
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection
-from support.processes.kubectl import try_kubectl
+from support.processes.kubectl import kubectl, try_kubectl
 from support.processes.webhook import Webhook
+from support.quota.controller_processes import printed
 from support.until import until_sync
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -124,10 +123,7 @@ class Scene:
         return code, answer.get("message", "")
 
     def apply(self, *arguments: str) -> None:
-        ran = CliRunner().invoke(manifests, ["peerpods", *arguments], standalone_mode=False)
-        assert ran.exception is None, ran.exception
-        applied = try_kubectl(self.plane, "apply", "-f", "-", stdin=ran.stdout)
-        assert applied.code == 0, applied.err
+        kubectl(self.plane, "apply", "-f", "-", stdin=printed("peerpods", *arguments))
 
     def remove(self) -> None:
         remove_protection(self.plane)

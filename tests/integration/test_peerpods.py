@@ -13,16 +13,15 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
 from bursar.adapters.serving.message import JSON, Request, Response
 from bursar.app.install.peerpods import CONFIGURATION, POLICY
-from bursar.cli.install.manifests import manifests
 from controlplane import LOOPBACK, NODE_CAPACITY, ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection, sized
 from support.builders.reviews import posting, running
 from support.processes.kubectl import try_kubectl
 from support.processes.webhook import Webhook
+from support.quota.controller_processes import printed as manifests
 from support.until import until_blocking, until_sync
 
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
@@ -32,9 +31,7 @@ SEED = main("cpu=1 memory=1Gi", "cpu=1 memory=2Gi", name="c")
 
 
 def printed(*arguments: str) -> list[dict[str, Any]]:
-    ran = CliRunner().invoke(manifests, arguments, standalone_mode=False)
-    assert ran.exception is None, ran.exception
-    return list(yaml.safe_load_all(ran.stdout))
+    return list(yaml.safe_load_all(manifests(*arguments)))
 
 
 @dataclass

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
 from bursar.app.install.admission import MAY_NOT_GROW, MAY_NOT_NAME_A_NODE
-from bursar.cli.install.manifests import manifests
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from controlplane import ControlPlane
+from support.builders.manifests import pod_manifest
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
+from support.quota.controller_processes import printed
 from support.until import PATIENCE_SECONDS, until_sync
 
 REMOVAL_DENIED = "Only AAQ controller has permission to remove ApplicationAwareQuotaGate gate"
@@ -93,21 +93,7 @@ class Installation:
 
 
 def a_pod(name: str, *gates: str, **spec: object) -> dict:
-    resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "4"}}
-    containers = [{"name": "c", "image": "i", "resources": resources}]
-    listed = {"schedulingGates": [{"name": gate} for gate in gates]} if gates else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {"containers": containers, **listed, **spec},
-    }
-
-
-def printed(*arguments: str) -> str:
-    ran = CliRunner().invoke(manifests, arguments, standalone_mode=False)
-    assert ran.exception is None
-    return ran.stdout
+    return pod_manifest(name, *gates, requests="cpu=1", limits="cpu=4", **spec)
 
 
 def missing_definitions(installation: Installation) -> str:

@@ -1,12 +1,14 @@
 """Running pods grow at the same time: API server, webhook and controller, all of them real."""
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 import pytest
 
+from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.transport import Limits
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import ClusterError, Key, Patch, PatchKind, Query
@@ -115,114 +117,107 @@ def token_of_the_webhook(plane: ControlPlane) -> str:
     return json.loads(body)["status"]["token"]
 
 
-async def runners(people: Administrator, quota: Key, count: int = RUNNERS) -> list[Key]:
-    """Pods past the gate that no node has, so that the API server takes any resize of them."""
-    await people.pods(quota.namespace, count, cpu="100m")
-    await people.uses(quota, requests_cpu=f"{count * 100}m" if count % 10 else f"{count // 10}")
-    listed = await people.client.list(PODS, Query(namespace=quota.namespace))
-    names = [json.loads(body)["metadata"]["name"] for body in listed.items]
-    return [Key(quota.namespace, name) for name in names]
+@dataclass
+class Room:
+    """A quota with pods that run under it."""
+
+    people: Administrator
+    client: KubeClient
+    quota: Key
+    pods: list[Key]
+
+    async def uses(self, cpu: str) -> None:
+        await self.people.uses(self.quota, requests_cpu=cpu)
+
+    async def grow(self, pod: Key, cpu: str, *, is_dry_run: bool = False) -> ClusterError | None:
+        """Why it may not; None if it may."""
+        patch = Patch(kind=PatchKind.JSON, body=to(cpu))
+        try:
+            await self.client.patch(PODS, pod, patch, subresource="resize", is_dry_run=is_dry_run)
+        except ClusterError as error:
+            return error
+        return None
 
 
-async def grow(client, key: Key, cpu: str, *, is_dry_run: bool = False) -> ClusterError | None:
-    """Why it may not; None if it may."""
-    patch = Patch(kind=PatchKind.JSON, body=to(cpu))
-    try:
-        await client.patch(PODS, key, patch, subresource="resize", is_dry_run=is_dry_run)
-    except ClusterError as error:
-        return error
-    return None
+@contextlib.asynccontextmanager
+async def room(scene: Scene, cpu: str, count: int = 10) -> AsyncIterator[Room]:
+    """Room for this much, and pods of 100m past the gate.
 
-
-async def test_of_twenty_that_grow_at_once_as_many_may_as_there_is_room_for(scene):
+    No node has them, so that the API server takes any resize of them.
+    """
     async with (
         administering(scene.plane) as people,
         a_client(access_of(scene.plane), limits=ONCE) as client,
     ):
         quota = Key(await people.namespace("grow"), "room")
-        await people.quota(quota, {"requests.cpu": "2500m"})
-        pods = await runners(people, quota)
-        answers = await asyncio.gather(*(grow(client, each, "200m") for each in pods))
+        await people.quota(quota, {"requests.cpu": cpu})
+        await people.pods(quota.namespace, count, cpu="100m")
+        await people.uses(quota, requests_cpu=f"{count // 10}")
+        listed = await client.list(PODS, Query(namespace=quota.namespace))
+        names = [json.loads(body)["metadata"]["name"] for body in listed.items]
+        yield Room(people, client, quota, [Key(quota.namespace, name) for name in names])
+
+
+async def test_of_twenty_that_grow_at_once_as_many_may_as_there_is_room_for(scene):
+    async with room(scene, "2500m", RUNNERS) as it:
+        answers = await asyncio.gather(*(it.grow(each, "200m") for each in it.pods))
         refusals = [answer for answer in answers if answer is not None]
 
         assert len(refusals) == RUNNERS - GROWN, refusals
         assert {error.code for error in refusals} == {403}
         assert {error.message for error in refusals} == {DENIED}
-        await people.uses(quota, requests_cpu="2500m")
+        await it.uses("2500m")
 
 
 async def test_pods_that_grow_and_pods_that_wait_share_the_room_between_them(scene):
     """Every written state is weighed: what runs never asks for more than the limit."""
     async with (
-        administering(scene.plane) as people,
-        a_client(access_of(scene.plane), limits=ONCE) as client,
-        watched(people.client, millicores, shared=Lane(3000)) as turnstile,
+        room(scene, "2", RUNNERS) as it,
+        watched(it.people.client, millicores, shared=Lane(3000)) as turnstile,
     ):
         lane = turnstile.lanes["shared"]
-        quota = Key(await people.namespace("share"), "room")
-        turnstile.assign("shared", quota.namespace)
-        await people.quota(quota, {"requests.cpu": "2"})
-        pods = await runners(people, quota)
-        await people.pods(quota.namespace, 2 * RUNNERS, cpu="50m")
-        growing = [grow(client, each, f"{cpu}m") for cpu in (130, 160, 190) for each in pods]
-        await asyncio.gather(people.limit(quota, **{"requests.cpu": "3"}), *growing)
+        turnstile.assign("shared", it.quota.namespace)
+        await until(lambda: turnstile.released == RUNNERS, "the pods are weighed")
+        await it.people.pods(it.quota.namespace, 2 * RUNNERS, cpu="50m")
+        growing = [it.grow(each, f"{cpu}m") for cpu in (130, 160, 190) for each in it.pods]
+        await asyncio.gather(it.people.limit(it.quota, **{"requests.cpu": "3"}), *growing)
         await until(lambda: lane.used > 3000 - 50 or not lane.waiting, "no room is left over")
-        await people.settle()
+        await it.people.settle()
 
         assert turnstile.excesses == []
         assert lane.most <= 3000
-        await people.uses(quota, requests_cpu="3" if lane.used == 3000 else f"{lane.used}m")
+        await it.uses("3" if lane.used == 3000 else f"{lane.used}m")
 
 
 async def test_a_dry_run_reserves_nothing(scene):
-    async with (
-        administering(scene.plane) as people,
-        a_client(access_of(scene.plane), limits=ONCE) as client,
-    ):
-        quota = Key(await people.namespace("dry"), "room")
-        await people.quota(quota, {"requests.cpu": "1200m"})
-        pods = await runners(people, quota, 10)
-        tried = await asyncio.gather(
-            *(grow(client, each, "300m", is_dry_run=True) for each in pods)
-        )
+    async with room(scene, "1200m") as it:
+        tried = await asyncio.gather(*(it.grow(each, "300m", is_dry_run=True) for each in it.pods))
         assert tried == [None] * 10
-        await people.uses(quota, requests_cpu="1")
+        await it.uses("1")
 
-        assert await grow(client, pods[0], "300m") is None
-        too_much = await grow(client, pods[1], "300m", is_dry_run=True)
+        assert await it.grow(it.pods[0], "300m") is None
+        too_much = await it.grow(it.pods[1], "300m", is_dry_run=True)
         assert too_much is not None
         assert "exceeded quota: room" in too_much.message
-        await people.uses(quota, requests_cpu="1200m")
+        await it.uses("1200m")
 
 
 async def test_what_a_pod_gives_back_another_may_have(scene):
-    async with (
-        administering(scene.plane) as people,
-        a_client(access_of(scene.plane), limits=ONCE) as client,
-    ):
-        quota = Key(await people.namespace("swap"), "room")
-        await people.quota(quota, {"requests.cpu": "1"})
-        pods = await runners(people, quota, 10)
-        assert await grow(client, pods[0], "150m") is not None
-        assert await grow(client, pods[1], "50m") is None
-        await people.uses(quota, requests_cpu="950m")
+    async with room(scene, "1") as it:
+        assert await it.grow(it.pods[0], "150m") is not None
+        assert await it.grow(it.pods[1], "50m") is None
+        await it.uses("950m")
 
-        assert await grow(client, pods[0], "150m") is None
-        await people.uses(quota, requests_cpu="1")
+        assert await it.grow(it.pods[0], "150m") is None
+        await it.uses("1")
 
 
 async def test_while_nobody_leads_pods_may_shrink_but_not_grow(scene):
-    async with (
-        administering(scene.plane) as people,
-        a_client(access_of(scene.plane), limits=ONCE) as client,
-    ):
-        quota = Key(await people.namespace("alone"), "room")
-        await people.quota(quota, {"requests.cpu": "10"})
-        pods = await runners(people, quota, 10)
+    async with room(scene, "10") as it:
         controller = scene.controllers.replicas[0]
         controller.kill()
         try:
-            answer = await grow(client, pods[0], "200m")
+            answer = await it.grow(it.pods[0], "200m")
             assert answer is not None
             assert answer.code == 503
             assert "Pod resize could not be checked against quotas: " in answer.message
@@ -230,15 +225,15 @@ async def test_while_nobody_leads_pods_may_shrink_but_not_grow(scene):
             assert answer.message.endswith(
                 "Nothing was changed; try again, and if it stays so see whether aaq-controller runs"
             )
-            assert await grow(client, pods[1], "50m") is None
+            assert await it.grow(it.pods[1], "50m") is None
 
             scene.restart_webhook("--resize-when-unreachable=allow")
-            allowed = scene.resize(pods[0], "200m")
+            allowed = scene.resize(it.pods[0], "200m")
             assert allowed.code == 0, allowed.err
             assert "Warning: resized without asking for room in quotas: " in allowed.err
         finally:
             controller.start()
             scene.restart_webhook()
         # The next leader counts what happened while nobody did.
-        await people.uses(quota, requests_cpu="1050m")
-        assert await grow(client, pods[0], "300m") is None
+        await it.uses("1050m")
+        assert await it.grow(it.pods[0], "300m") is None

@@ -8,9 +8,6 @@ import uuid
 
 import pytest
 from click.testing import CliRunner
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.serving.message import Request, Response
@@ -19,12 +16,12 @@ from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.webhook import webhook as verb
 from bursar.entry.processes import ComposedProcesses
-from certificates import Authority, _draft, _write_key
 from controlplane import LOOPBACK
 from support.builders.reviews import a_pod, a_review, posting
 from support.http_peer import connected
 from support.log_lines import messages
 from support.processes.webhook import COMMAND, Webhook, gate_once
+from support.quota.controller_processes import put_leader_pair
 from support.until import PATIENCE_SECONDS, until_sync
 
 
@@ -86,25 +83,13 @@ def test_a_port_in_use_is_said_in_one_line(control_plane, tmp_path):
 # ------------------------------------------------------------------ the leader
 
 
-def put_leader_pair(folder, authority: Authority, name: str) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "leader")])
-    signed = (
-        _draft(subject, authority._name, key.public_key())
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .sign(authority._key, hashes.SHA256())
-    )
-    (folder / "tls.crt").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    _write_key(folder / "tls.key", key)
-
-
 async def test_a_growing_pod_is_asked_about_at_the_leader_of_the_lease(control_plane, tmp_path):
     home = f"home-{uuid.uuid4().hex[:8]}"
     for folder in ("webhook", "leader"):
         (tmp_path / folder).mkdir()
     (tmp_path / "token").write_text("who-we-are")
     webhook = Webhook(control_plane, tmp_path / "webhook", home, f"--token-file={tmp_path}/token")
-    put_leader_pair(tmp_path / "leader", webhook.authority, f"aaq-controller.{home}.svc")
+    put_leader_pair(tmp_path / "leader", webhook.authority, home)
     received: list[Request] = []
 
     async def granting(request: Request) -> Response:

@@ -90,7 +90,7 @@ class AgentProcess:
 
 
 class PodsPort:
-    """Serves `/pods` over plain HTTP. `put` changes the pods, `fail` makes it refuse."""
+    """Serves `/pods` over plain HTTP. `tell` changes the pods, `fail` makes it refuse."""
 
     def __init__(self) -> None:
         self.reads = 0
@@ -116,45 +116,39 @@ class PodsPort:
             def handle_error(self, *_: object) -> None:
                 """An agent that is killed hangs up in the middle of things."""
 
-        self._server = Port((LOOPBACK, 0), Pages)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self.server = Port((LOOPBACK, 0), Pages)
+        self.server.daemon_threads = True
 
     @property
     def options(self) -> Sequence[str]:
         """With which an agent asks here."""
-        number = self._server.server_address[1]
+        number = self.server.server_address[1]
         return (
             "--pods-from=kubelet-read-only",
             f"--kubelet-address={LOOPBACK}",
             f"--kubelet-read-only-port={number}",
         )
 
-    def put(self, *pods: Raw) -> None:
+    def tell(self, pods: Sequence[Raw]) -> None:
         listed = {"apiVersion": "v1", "kind": "PodList", "items": list(pods)}
         self._code, self._body = 200, json.dumps(listed).encode()
 
     def fail(self, code: int = 500) -> None:
         self._code = code
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
 
 @contextmanager
 def pods_port(*pods: Raw) -> Iterator[PodsPort]:
     port = PodsPort()
-    port.put(*pods)
-    port.start()
+    port.tell(pods)
+    thread = threading.Thread(target=port.server.serve_forever, args=(0.05,))
+    thread.start()
     try:
         yield port
     finally:
-        port.stop()
+        port.server.shutdown()
+        port.server.server_close()
+        thread.join()
 
 
 def annotated_pod(

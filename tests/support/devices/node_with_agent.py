@@ -1,6 +1,6 @@
 """A node with an agent: kubelet's own servers for it to read, and clients of upstream's code.
 
-    async with node_with_agent(folder, pods) as node:
+    async with node_with_agent(folder) as node:
         await node.has(Tenant("trainer", gpus("GPU-1")))
         told = await node.client.dcgm(node.socket, ["GPU-1"])
 
@@ -11,7 +11,7 @@ give their pods names of their own.
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from bursar.app.devices.kinds import DEVICES
 from controlplane import ControlPlane
 from support.builders.koordinator_device import DEFINITION
-from support.devices.agent import ANNOTATION, AgentProcess, PodsPort, Raw
+from support.devices.agent import ANNOTATION, AgentProcess, Raw, pods_port
 from support.devices.kubelet_http import KubeletHttp
 from support.devices.kubelet_server import (
     Container,
@@ -137,20 +137,6 @@ class PodsTeller(Protocol):
 
 
 @dataclass
-class PlainPort:
-    """A made-up read-only port, which can fail."""
-
-    port: PodsPort
-
-    @property
-    def options(self) -> Sequence[str]:
-        return self.port.options
-
-    def tell(self, pods: Sequence[Raw]) -> None:
-        self.port.put(*pods)
-
-
-@dataclass
 class SecurePort:
     """Kubelet's own HTTPS server. It lets us in for who we are to the API server."""
 
@@ -168,17 +154,6 @@ class SecurePort:
 
     def tell(self, pods: Sequence[Raw]) -> None:
         self.kubelet.put(pods)
-
-
-@contextmanager
-def plain_port() -> Iterator[PlainPort]:
-    port = PodsPort()
-    port.put()
-    port.start()
-    try:
-        yield PlainPort(port)
-    finally:
-        port.stop()
 
 
 @contextmanager
@@ -249,20 +224,21 @@ class Node:
 @asynccontextmanager
 async def node_with_agent(
     folder: Path,
-    pods: PodsTeller,
     *options: str,
+    pods: PodsTeller | None = None,
     client: PodResourcesClient | None = None,
     usual_limits: bool = False,
     **kubelet: Any,
 ) -> AsyncIterator[Node]:
-    """Unless told otherwise, neither kubelet nor the agent minds how often it is asked."""
+    """Unless told otherwise, neither kubelet nor the agent minds how often it is asked.
+
+    Pods come from a made-up read-only port, which can fail, unless somebody else tells them.
+    """
     if not usual_limits:
         options, kubelet = ("--rate=0", *options), {"qps": MANY, "burst": MANY, **kubelet}
-    async with kubelet_server(**kubelet) as server:
-        arguments = (*pods.options, *options)
-        with AgentProcess(folder, *arguments, kubelet_socket=server.socket) as agent:
-            if client is not None:
-                yield Node(server, pods, agent, client)
-                return
-            async with podresources_client() as own:
-                yield Node(server, pods, agent, own)
+    async with AsyncExitStack() as stack:
+        pods = pods or stack.enter_context(pods_port())
+        client = client or await stack.enter_async_context(podresources_client())
+        server = await stack.enter_async_context(kubelet_server(**kubelet))
+        agent = AgentProcess(folder, *pods.options, *options, kubelet_socket=server.socket)
+        yield Node(server, pods, stack.enter_context(agent), client)

@@ -22,7 +22,6 @@ from support.devices.node_with_agent import (
     functions,
     gpus,
     node_with_agent,
-    plain_port,
 )
 from support.devices.socket_clients import (
     ALLOCATABLE,
@@ -221,7 +220,6 @@ def _suspect(pod: Mapping[str, Any]) -> str | None:
 
 
 async def fuzz_agent(folder: Path, *, seconds: float, seed: int) -> Tally:
-    with plain_port() as pods:
-        async with node_with_agent(folder, pods) as node:
-            await node.has(*GOOD)
-            return await Fuzz(node, seed).run(seconds)
+    async with node_with_agent(folder) as node:
+        await node.has(*GOOD)
+        return await Fuzz(node, seed).run(seconds)

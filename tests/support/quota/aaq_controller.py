@@ -23,6 +23,7 @@ from bursar.app.controller.sources import term_sources
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
+from support.builders.pods import listed
 
 Raw = dict[str, Any]
 HOME = "aaq"
@@ -30,11 +31,6 @@ TEAM = "team"
 MOMENT_S = 2
 """Long enough for everything to have been noticed and done."""
 CLASSES = ("high", "low")
-
-
-def listed(text: str) -> dict[str, str]:
-    """`cpu=1 memory=1Gi` as a mapping."""
-    return dict(pair.split("=") for pair in text.split())
 
 
 class AaqScene:

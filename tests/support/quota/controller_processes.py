@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-import pytest
 from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from assets import AssetError
 from bursar.adapters.kube.client import KubeClient
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.kinds import NAMESPACES, PODS
@@ -40,8 +38,10 @@ from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from certificates import Authority, _draft, _write_key
 from controlplane import ControlPlane
-from program import Program, ProgramError
+from program import Program
+from support.builders.manifests import pod_manifest
 from support.cluster.access import SERVICE_ACCOUNTS, a_client, access_of
+from support.cluster.control_plane import started_control_plane
 from support.processes.command_line import COMMAND
 from support.processes.kubectl import try_kubectl
 from support.until import POLL_SECONDS, until
@@ -65,14 +65,9 @@ LONG_TERMS = ("--lease-duration=60s", "--renew-deadline=52s", "--retry-period=30
 
 def own_cluster(*, nodes: int = 0) -> Iterator[ControlPlane]:
     """For a fixture: a control plane with Bursar's kinds and roles."""
-    try:
-        plane = ControlPlane()
-        plane.start(nodes=nodes)
+    with started_control_plane(nodes=nodes) as plane:
         install(plane)
-    except (AssetError, ProgramError) as error:
-        pytest.fail(f"no control plane: {error}", pytrace=False)
-    yield plane
-    plane.stop()
+        yield plane
 
 
 def printed(*arguments: str) -> str:
@@ -153,11 +148,11 @@ class Controllers:
         return "\n".join(each.log_end(200) for each in self.replicas)
 
 
-def put_leader_pair(folder: Path, authority: Authority) -> None:
+def put_leader_pair(folder: Path, authority: Authority, home: str = HOME) -> None:
     """The certificate under which the webhook knows the controller."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "leader")])
-    name = x509.DNSName(f"aaq-controller.{HOME}.svc")
+    name = x509.DNSName(f"aaq-controller.{home}.svc")
     signed = (
         _draft(subject, authority._name, key.public_key())
         .add_extension(x509.SubjectAlternativeName([name]), critical=False)
@@ -277,19 +272,8 @@ class Administrator:
 
 
 def a_pod(name: str, *gates: str, cpu: str = "", **spec: object) -> Raw:
-    resources = {"resources": {"requests": {"cpu": cpu}}} if cpu else {}
-    listed = [{"name": gate} for gate in gates or (GATE,)]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {
-            "containers": [{"name": "c", "image": "i", **resources}],
-            "schedulingGates": listed,
-            "schedulerName": "nobody",
-            **spec,
-        },
-    }
+    spec = {"schedulerName": "nobody", **spec}
+    return pod_manifest(name, *(gates or (GATE,)), requests=f"cpu={cpu}" if cpu else "", **spec)
 
 
 @contextlib.asynccontextmanager

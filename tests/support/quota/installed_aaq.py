@@ -23,19 +23,14 @@ from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from controlplane import ControlPlane
 from program import Program
+from support.builders.manifests import pod_manifest
+from support.builders.pods import listed
 from support.processes.command_line import COMMAND, Ran, run_bursar
 from support.processes.kubectl import try_kubectl
 from support.processes.webhook import Webhook
 from support.until import until_sync
 
 Raw = dict[str, Any]
-
-
-def listed(text: str) -> dict[str, str]:
-    """`cpu=1 memory=1Gi` as a mapping."""
-    return dict(pair.split("=") for pair in text.split())
-
-
 ARQ = "applicationawareresourcequotas"
 ACRQ = "applicationawareclusterresourcequotas"
 AACRQ = "applicationawareappliedclusterresourcequotas"
@@ -216,16 +211,11 @@ def is_in_force(place: "Place") -> set[str]:
 
 def a_pod(name: str, requests: str = "", limits: str = "", **spec: object) -> Raw:
     """A pod that no node can take, so that nothing happens to it but what the test does."""
-    resources = {"requests": listed(requests), "limits": listed(limits)}
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "containers": [{"name": "c", "image": "i", "resources": resources}],
-            "nodeSelector": {"bursar-test/nowhere": "true"},
-            "automountServiceAccountToken": False,
-            **spec,
-        },
+    nowhere = {
+        "nodeSelector": {"bursar-test/nowhere": "true"},
+        "automountServiceAccountToken": False,
     }
+    return pod_manifest(name, requests=requests, limits=limits, **{**nowhere, **spec})
 
 
 @dataclass
