@@ -196,6 +196,8 @@ def test_ibm_info_is_in_the_example(name, expected):
         pytest.param("a,b", "a, b", id="a,b"),
         # Nothing is no list of nothing: it is as if nobody had said anything.
         pytest.param("", "kata-remote", id="empty"),
+        pytest.param(" , ", "kata-remote", id="blanks"),
+        pytest.param("kata-gpu, kata-remote,", "kata-gpu, kata-remote", id="blanks and a comma"),
     ],
 )
 def test_list_flag_is_a_list_of_classes(text, printed):

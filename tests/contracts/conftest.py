@@ -10,8 +10,7 @@ import json
 import random
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -20,15 +19,12 @@ from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import EVERYTHING, Key, NotFoundError, Query, Resource, WatchEvent
 from support import virtual_time
+from support.cluster.access import NAMESPACES, SERVICE_ACCOUNTS, a_client, access_of
 from support.faults.embedded_cluster import memory_world
 from support.faults.informer_faults import Stage
 from support.faults.real_cluster import compact_etcd, kube_world
 from support.faults.relay import Relay, dial_port
 from support.until import PATIENCE_SECONDS, until
-
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
-SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
-
 
 BOTH = ("cluster", "stage")
 """Fixtures that come once for each cluster."""
@@ -138,10 +134,6 @@ async def _memory() -> AsyncIterator[Cluster]:
 
 @contextlib.asynccontextmanager
 async def _kube(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
-    from bursar.adapters.clock import SYSTEM_CLOCK  # noqa: PLC0415
-    from bursar.adapters.kube.client import KubeClient  # noqa: PLC0415 - only for this half
-    from support.builders.kubeconfigs import loaded  # noqa: PLC0415
-
     plane = request.getfixturevalue("control_plane")
 
     async def compact() -> None:
@@ -157,15 +149,6 @@ async def _kube(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
             relay.cut()
             await asyncio.sleep(0)
 
-        config = _redirected(plane.kubeconfig, plane.api_port, relay.port)
-        access = loaded([str(config)])
-        rng = random.Random(1)  # noqa: S311
-        async with KubeClient(access, clock=SYSTEM_CLOCK, rng=rng) as client:
+        through = replace(access_of(plane), server=f"https://127.0.0.1:{relay.port}")
+        async with a_client(through) as client:
             yield Cluster(port=client, cut_watches=cut_watches, compact=compact, is_real=True)
-
-
-def _redirected(kubeconfig: Path, api_port: int, port: int) -> Path:
-    copy = kubeconfig.with_name(f"relay-{port}.kubeconfig")
-    copy.touch(mode=0o600)
-    copy.write_text(kubeconfig.read_text().replace(f":{api_port}", f":{port}"))
-    return copy

@@ -11,11 +11,8 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     Patch,
     PatchKind,
-    Resource,
 )
-
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-PODS = Resource("", "v1", "pods", "Pod")
+from support.cluster.access import CONFIG_MAPS, PODS
 
 
 class Appliers:

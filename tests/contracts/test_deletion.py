@@ -15,13 +15,9 @@ from bursar.app.cluster.ports import (
     PatchKind,
     Preconditions,
     Query,
-    Resource,
 )
+from support.cluster.access import CONFIG_MAPS, NAMESPACES, PODS
 from support.until import until
-
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
-PODS = Resource("", "v1", "pods", "Pod")
 
 
 async def made(cluster, namespace, name, **metadata):

@@ -14,10 +14,8 @@ from bursar.app.cluster.ports import (
     Resource,
     UnavailableError,
 )
+from support.cluster.access import CONFIG_MAPS, NAMESPACES, PODS
 
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
-PODS = Resource("", "v1", "pods", "Pod")
 SECRETS = Resource("", "v1", "secrets", "Secret")
 SUBDOMAIN_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "

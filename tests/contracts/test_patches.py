@@ -15,8 +15,8 @@ from bursar.app.cluster.ports import (
     Resource,
     UnavailableError,
 )
+from support.cluster.access import CONFIG_MAPS
 
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 MODIFIED = (

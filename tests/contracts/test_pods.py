@@ -15,8 +15,8 @@ from bursar.app.cluster.ports import (
     Query,
     Resource,
 )
+from support.cluster.access import PODS
 
-PODS = Resource("", "v1", "pods", "Pod")
 BINDINGS = Resource("", "v1", "bindings", "Binding")
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False

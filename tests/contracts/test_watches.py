@@ -16,11 +16,10 @@ from bursar.app.cluster.ports import (
     Resource,
     UnavailableError,
 )
+from support.cluster.access import CONFIG_MAPS, PODS
 from support.until import PATIENCE_SECONDS, until
 
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
-PODS = Resource("", "v1", "pods", "Pod")
 ADDED, MODIFIED, DELETED = EventKind.ADDED, EventKind.MODIFIED, EventKind.DELETED
 
 

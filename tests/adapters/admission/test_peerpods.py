@@ -5,7 +5,6 @@ import base64
 import json
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -20,7 +19,6 @@ from bursar.adapters.admission.peerpods import (
 from bursar.adapters.admission.routes import review_counts, webhook_routes
 from bursar.adapters.memory.objects.patches import json_patched
 from bursar.adapters.serving.message import JSON, Handler, Request
-from bursar.cli.peerpods.options import catalogue_options, sizing_options
 from bursar.cli.processes import webhook as verb
 from bursar.core.peerpods.decision import ANNOTATIONS_READ
 from bursar.core.peerpods.settings import PeerPodSettings
@@ -447,25 +445,3 @@ def test_an_invalid_environment_is_reported_at_the_start(environment, complaint)
     ran = CliRunner().invoke(verb.webhook, [], env=environment)
 
     assert complaint in f"{ran.output}{ran.exception}"
-
-
-@pytest.mark.parametrize(
-    ("named", "classes"),
-    [
-        ("", {"kata-remote"}),
-        (" , ", {"kata-remote"}),
-        ("kata-gpu", {"kata-gpu"}),
-        ("kata-gpu, kata-remote,", {"kata-gpu", "kata-remote"}),
-    ],
-)
-def test_the_environment_names_one_runtime_class_or_a_list(named, classes):
-    @click.command()
-    @sizing_options
-    @catalogue_options
-    def show(**chosen):
-        options = {"vm_resource": None, "mode": "upstream", **chosen}
-        click.echo(",".join(sorted(verb.peer_pod_settings(options).runtime_classes)))
-
-    ran = CliRunner().invoke(show, [], env={"TARGET_RUNTIMECLASS": named})
-
-    assert set(ran.output.strip().split(",")) == classes

@@ -10,7 +10,7 @@ from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.app.quota.resize import ResizeService
 from support.quota.quota_loop import HOME, QuotaLoopScene, a_quota_loop
-from support.virtual_time import run
+from support.virtual_time import in_virtual_time
 
 WEBHOOK = "system:serviceaccount:aaq:aaq-server"
 TOKENS = {"good": WEBHOOK, "other": "system:serviceaccount:aaq:aaq-controller"}
@@ -66,61 +66,49 @@ async def furnished(scene: QuotaLoopScene) -> Asker:
     return Asker(scene)
 
 
-def test_a_pod_is_granted_what_fits_and_refused_the_rest():
-    async def body():
-        async with a_quota_loop() as scene:
-            asker = await furnished(scene)
+@in_virtual_time(on=a_quota_loop)
+async def test_a_pod_is_granted_what_fits_and_refused_the_rest(scene):
+    asker = await furnished(scene)
 
-            code, text = await asker.ask(await asker.question("web", "4"))
-            assert (code, json.loads(text)) == (200, {"allowed": True, "message": ""})
-            assert scene.books.ledger.reservation_count == 1
+    code, text = await asker.ask(await asker.question("web", "4"))
+    assert (code, json.loads(text)) == (200, {"allowed": True, "message": ""})
+    assert scene.books.ledger.reservation_count == 1
 
-            code, text = await asker.ask(await asker.question("web", "4001m", id="review-2"))
-            answer = json.loads(text)
-            assert (code, answer["allowed"]) == (200, False)
-            assert answer["message"].startswith("exceeded quota: q, requested: requests.cpu=1m, ")
-
-    run(body())
+    code, text = await asker.ask(await asker.question("web", "4001m", id="review-2"))
+    answer = json.loads(text)
+    assert (code, answer["allowed"]) == (200, False)
+    assert answer["message"].startswith("exceeded quota: q, requested: requests.cpu=1m, ")
 
 
-def test_a_dry_run_reserves_nothing():
-    async def body():
-        async with a_quota_loop() as scene:
-            asker = await furnished(scene)
+@in_virtual_time(on=a_quota_loop)
+async def test_a_dry_run_reserves_nothing(scene):
+    asker = await furnished(scene)
 
-            code, _ = await asker.ask(await asker.question("web", "4", dryRun=True))
+    code, _ = await asker.ask(await asker.question("web", "4", dryRun=True))
 
-            assert (code, scene.books.ledger.reservation_count) == (200, 0)
-
-    run(body())
+    assert (code, scene.books.ledger.reservation_count) == (200, 0)
 
 
-def test_a_resize_that_the_node_refused_earlier_does_not_matter():
+@in_virtual_time(on=a_quota_loop)
+async def test_a_resize_that_the_node_refused_earlier_does_not_matter(scene):
     """With such a condition a pod is charged for what it has, not for what it asks."""
-
-    async def body():
-        async with a_quota_loop() as scene:
-            asker = await furnished(scene)
-            question = await asker.question("web", "9")
-            question["pod"]["status"] = {
-                "phase": "Running",
-                "conditions": [
-                    {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
-                ],
-                "containerStatuses": [
-                    {
-                        "name": "c",
-                        "allocatedResources": {"cpu": "1"},
-                        "resources": {"requests": {"cpu": "1"}},
-                    }
-                ],
+    asker = await furnished(scene)
+    question = await asker.question("web", "9")
+    question["pod"]["status"] = {
+        "phase": "Running",
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}],
+        "containerStatuses": [
+            {
+                "name": "c",
+                "allocatedResources": {"cpu": "1"},
+                "resources": {"requests": {"cpu": "1"}},
             }
+        ],
+    }
 
-            code, text = await asker.ask(question)
+    code, text = await asker.ask(question)
 
-            assert (code, json.loads(text)["allowed"]) == (200, False)
-
-    run(body())
+    assert (code, json.loads(text)["allowed"]) == (200, False)
 
 
 @pytest.mark.parametrize(
@@ -134,25 +122,19 @@ def test_a_resize_that_the_node_refused_earlier_does_not_matter():
         ("Bearer unknowable", 503, "the token could not be checked"),
     ],
 )
-def test_only_the_webhook_may_ask(authorization, code, text):
-    async def body():
-        async with a_quota_loop(is_running=False) as scene:
-            asker = Asker(scene)
+@in_virtual_time(on=lambda: a_quota_loop(is_running=False))
+async def test_only_the_webhook_may_ask(scene, authorization, code, text):
+    asker = Asker(scene)
 
-            assert await asker.ask(b"{}", authorization=authorization) == (code, text)
-
-    run(body())
+    assert await asker.ask(b"{}", authorization=authorization) == (code, text)
 
 
-def test_the_scheme_is_not_case_sensitive():
-    async def body():
-        async with a_quota_loop() as scene:
-            asker = await furnished(scene)
-            question = await asker.question("web", "2")
+@in_virtual_time(on=a_quota_loop)
+async def test_the_scheme_is_not_case_sensitive(scene):
+    asker = await furnished(scene)
+    question = await asker.question("web", "2")
 
-            assert (await asker.ask(question, authorization="bearer good"))[0] == 200
-
-    run(body())
+    assert (await asker.ask(question, authorization="bearer good"))[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -171,39 +153,30 @@ def test_the_scheme_is_not_case_sensitive():
         ({"changes": {"name": "b"}}, 400, "the pod is not the one that is named"),
     ],
 )
-def test_invalid_questions_are_refused(request_parts, code, text):
-    async def body():
-        async with a_quota_loop() as scene:
-            asker = await furnished(scene)
-            parts = dict(request_parts)
-            known = await asker.question("web", "2", **parts.pop("changes", {}))
+@in_virtual_time(on=a_quota_loop)
+async def test_invalid_questions_are_refused(scene, request_parts, code, text):
+    asker = await furnished(scene)
+    parts = dict(request_parts)
+    known = await asker.question("web", "2", **parts.pop("changes", {}))
 
-            assert await asker.ask(parts.pop("body", known), **parts) == (code, text)
-            assert scene.books.ledger.reservation_count == 0
-
-    run(body())
+    assert await asker.ask(parts.pop("body", known), **parts) == (code, text)
+    assert scene.books.ledger.reservation_count == 0
 
 
-def test_a_replica_that_does_not_lead_answers_421():
-    async def body():
-        async with a_quota_loop() as scene:
-            question = await (await furnished(scene)).question("web", "2")
+@in_virtual_time(on=a_quota_loop)
+async def test_a_replica_that_does_not_lead_answers_421(scene):
+    question = await (await furnished(scene)).question("web", "2")
 
-            asked = await Asker(scene, is_leader=False).ask(question)
+    asked = await Asker(scene, is_leader=False).ask(question)
 
-            assert asked == (421, "this replica does not lead")
-
-    run(body())
+    assert asked == (421, "this replica does not lead")
 
 
-def test_books_that_are_not_open_cannot_be_asked():
-    async def body():
-        async with a_quota_loop(is_running=False) as scene:
-            await scene.create_pod("web", "1")
-            asker = Asker(scene)
+@in_virtual_time(on=lambda: a_quota_loop(is_running=False))
+async def test_books_that_are_not_open_cannot_be_asked(scene):
+    await scene.create_pod("web", "1")
+    asker = Asker(scene)
 
-            asked = await asker.ask(await asker.question("web", "2"))
+    asked = await asker.ask(await asker.question("web", "2"))
 
-            assert asked == (503, "the books are not open yet")
-
-    run(body())
+    assert asked == (503, "the books are not open yet")

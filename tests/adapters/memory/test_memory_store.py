@@ -24,13 +24,10 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     Patch,
     PatchKind,
-    Query,
     Resource,
 )
+from support.cluster.access import CONFIG_MAPS, NAMESPACES, NODES, PODS
 
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
-PODS = Resource("", "v1", "pods", "Pod")
 KEY = Key("default", "a")
 
 
@@ -440,49 +437,31 @@ async def test_removed_fields_and_nulls_are_the_same_to_built_in_kinds():
     assert "schedulingGates" not in after["spec"]
 
 
-async def test_a_page_of_many_can_be_read_while_they_change():
-    cluster = a_cluster()
-    for number in range(100):
-        await cluster.create(CONFIG_MAPS, config_map(f"m{number:03}"), namespace="default")
-    found, page, query = [], "", Query(namespace="default")
-    while True:
-        part = await cluster.list(CONFIG_MAPS, query, limit=7, page=page)
-        found += [json.loads(item)["metadata"]["name"] for item in part.items]
-        page = part.next_page
-        if not page:
-            break
-        await cluster.delete(CONFIG_MAPS, Key("default", f"m{len(found):03}"))
-
-    assert found == [f"m{number:03}" for number in range(100)]
-
-
 async def test_a_large_namespace_is_emptied_in_one_go():
     cluster = a_cluster(history_max=100)
-    namespaces = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
-    await cluster.create(namespaces, {"metadata": {"name": "big"}})
+    await cluster.create(NAMESPACES, {"metadata": {"name": "big"}})
     for number in range(2000):
         await cluster.create(CONFIG_MAPS, config_map(f"m{number}"), namespace="big")
     before = int(cluster.revision)
-    await cluster.delete(namespaces, Key("", "big"))
+    await cluster.delete(NAMESPACES, Key("", "big"))
 
     assert int(cluster.revision) - before == 2002
     with pytest.raises(NotFoundError):
-        await cluster.get(namespaces, Key("", "big"))
+        await cluster.get(NAMESPACES, Key("", "big"))
 
 
 async def test_a_namespace_waits_for_its_pods():
     cluster = a_cluster()
-    namespaces = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
-    await cluster.create(namespaces, {"metadata": {"name": "n"}})
+    await cluster.create(NAMESPACES, {"metadata": {"name": "n"}})
     spec = {"containers": [{"name": "c", "image": "i"}], "nodeName": "x"}
     await cluster.create(PODS, {"metadata": {"name": "p"}, "spec": spec}, namespace="n")
-    await cluster.delete(namespaces, Key("", "n"))
+    await cluster.delete(NAMESPACES, Key("", "n"))
 
     pod = await read(cluster, PODS, Key("n", "p"))
     assert pod["metadata"]["deletionGracePeriodSeconds"] == 30
     await cluster.delete(PODS, Key("n", "p"), grace_seconds=0)
     with pytest.raises(NotFoundError):
-        await cluster.get(namespaces, Key("", "n"))
+        await cluster.get(NAMESPACES, Key("", "n"))
 
 
 async def test_a_binding_must_name_a_pod_and_a_node():
