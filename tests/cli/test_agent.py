@@ -27,7 +27,7 @@ from bursar.entry.processes import ComposedProcesses
 from support.devices.agent import AgentProcess, pods_port
 from support.log_lines import messages
 from support.processes.command_line import run_bursar
-from support.until import until_blocking
+from support.until import PATIENCE_SECONDS, until_blocking
 
 LIST = "/v1.PodResourcesLister/List"
 
@@ -280,7 +280,7 @@ async def call(socket: Path, method=LIST):
     options = [("grpc.default_authority", "localhost")]
     async with grpc.aio.insecure_channel(f"unix:{socket}", options=options) as channel:
         try:
-            return "OK", await channel.unary_unary(method)(b"", timeout=20)
+            return "OK", await channel.unary_unary(method)(b"", timeout=PATIENCE_SECONDS)
         except grpc.aio.AioRpcError as error:
             return error.code().name, error.details()
 
@@ -309,7 +309,7 @@ async def test_weakness_24_on_sigterm_it_ends_in_order_and_its_socket_stays(tmp_
     with pods_port() as port, AgentProcess(tmp_path, *port.options) as process:
         mode = stat.S_IMODE(process.socket.stat().st_mode)
         process.program._signal(signal.SIGTERM)
-        code = await asyncio.to_thread(process.program._process.wait, 20)
+        code = await asyncio.to_thread(process.program._process.wait, PATIENCE_SECONDS)
 
     assert mode == 0o600
     assert code == 0
@@ -379,7 +379,7 @@ async def test_another_program_on_the_same_socket_makes_the_agent_unready_until_
 async def test_an_agent_that_follows_another_takes_its_place_without_a_word(tmp_path):
     with pods_port() as port, AgentProcess(tmp_path, *port.options) as old:
         old.program._signal(signal.SIGTERM)
-        await asyncio.to_thread(old.program._process.wait, 20)
+        await asyncio.to_thread(old.program._process.wait, PATIENCE_SECONDS)
         before = old.log()
         with AgentProcess(tmp_path, *port.options) as new:
             await until_blocking(lambda: new.health()["serving"] == "OK")

@@ -20,6 +20,7 @@ from support.faults.scripted_server import (
     stream,
     verbatim,
 )
+from support.until import PATIENCE_SECONDS
 
 EMPTY = answer(200, {})
 LAST = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -53,7 +54,7 @@ async def test_a_connection_with_connection_close_is_not_reused():
 async def test_an_idle_connection_is_closed_after_the_keepalive_time():
     async with asking(EMPTY, keepalive_seconds=0.02) as (server, client, route):
         await body_of(await ask(client, route))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await server.is_left.wait()
 
         assert (client._open, client._idle) == (set(), {})
@@ -76,7 +77,7 @@ async def test_unrequested_data_closes_an_idle_connection():
 
     async with asking(twice, EMPTY) as (server, client, route):
         await body_of(await ask(client, route))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await server.is_left.wait()
 
         assert (await ask(client, route)).status == 200
@@ -108,7 +109,7 @@ async def test_closing_an_incomplete_response_closes_its_connection():
     async with asking(stream(b"x", then=chatter(b"x"))) as (server, client, route):
         found = await ask(client, route)
         found.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await server.is_left.wait()
 
         assert client._open == set()
@@ -127,7 +128,7 @@ async def test_cancelling_a_request_closes_its_connection():
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await server.is_left.wait()
 
         assert client._open == set()

@@ -156,7 +156,7 @@ async def test_a_slow_reader_makes_the_server_wait():
     async with asking(endless) as (_, client, route):
         found = await ask(client, route)
         before = -1
-        while sent != before:
+        while sent != before or found.unread_cost < UNREAD_BYTES_MAX:
             before = sent
             await asyncio.sleep(0.2)
 

@@ -30,6 +30,7 @@ from support.builders.kubeconfigs import (
     write,
 )
 from support.cluster.http_requests import tunnel
+from support.until import PATIENCE_SECONDS
 
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 NUMBERS = itertools.count(1)
@@ -86,7 +87,7 @@ def kubectl_identity(kubectl, *paths, **environment):
         env=os.environ | environment | {"KUBECONFIG": ":".join(paths)},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -109,7 +110,7 @@ async def attempt(session, access):
         headers=[("Content-Type", "application/json"), *headers],
         body=json.dumps(REVIEW).encode(),
     )
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         answer = await session.send(route, request)
         return answer.status, json.loads(await answer.read(2**20))
 

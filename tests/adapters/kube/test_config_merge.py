@@ -12,6 +12,7 @@ from assets import ensure
 from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.kube.merge import choose
 from support.builders.kubeconfigs import write
+from support.until import PATIENCE_SECONDS
 
 CASES = 60
 NAMES = ["a", "b", "prod/eu", "user@c.example:443", "ü ö", "y", "null", "1", ""]
@@ -99,7 +100,7 @@ def theirs(kubectl, paths):
         env=os.environ | {"KUBECONFIG": ":".join(paths)},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     if done.returncode != 0:

@@ -17,7 +17,7 @@ from support.builders.kubeconfigs import (
     loaded,
     write,
 )
-from support.until import until, until_sync
+from support.until import PATIENCE_SECONDS, until, until_sync
 
 
 @pytest.fixture
@@ -416,7 +416,7 @@ def run_with(stdin, path):
         stdin=stdin,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE_SECONDS,
         check=True,
     )
     return done.stdout.strip()

@@ -5,6 +5,8 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from support.until import PATIENCE_SECONDS
+
 CHUNK_BYTES = 2**16
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -45,7 +47,7 @@ class Relay:
 
     async def wait_until_unused(self) -> None:
         """Wait until every connection was closed by its client or its server."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await asyncio.gather(*self._tasks)
 
     @contextlib.asynccontextmanager
