@@ -55,7 +55,7 @@ def measure() -> Iterator[Ratio]:
 
 
 async def _measure(folder: Path, pods) -> list[Ratio]:
-    async with node_with_agent(folder, pods, "--no-events") as node:
+    async with node_with_agent(folder, "--no-events", pods=pods) as node:
         await node.has(*_tenants(0))
         known = f"{len(IDS)} devices"
         await until_blocking(lambda: known in node.agent.health()["inventory"], "the inventory")
