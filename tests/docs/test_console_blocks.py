@@ -50,7 +50,7 @@ def test_the_page_shows_what_the_command_prints(command, shown):
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=180,
+        timeout=60,
     )
 
     assert pattern(shown).fullmatch(done.stdout), f"the command now prints:\n{done.stdout}"
