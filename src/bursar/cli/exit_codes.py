@@ -2,6 +2,10 @@
 
 from typing import Final
 
+from bursar.app.bad_input import BadInputError
+
+__all__ = ["BAD_INPUT", "INTERRUPTED", "NO", "OK", "BadInputError"]
+
 OK: Final = 0
 """Done, and the answer is yes."""
 NO: Final = 1
@@ -10,7 +14,3 @@ BAD_INPUT: Final = 2
 """The command line or a file could not be read; one line on stderr says what, where and why."""
 INTERRUPTED: Final = 130
 """Ctrl-C."""
-
-
-class BadInputError(Exception):
-    """Input that cannot be read. Its text is one line that names the place."""

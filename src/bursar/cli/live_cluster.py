@@ -1,17 +1,23 @@
 """The cluster that a verb reads: the one kubectl would use."""
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import SystemRandom
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.cluster.ports import Reader, Writer
+from bursar.app.cluster.ports import ClusterError, Reader, Writer
 from bursar.cli.exit_codes import BadInputError
+
+if TYPE_CHECKING:
+    from bursar.adapters.kube.access import ClusterAccess
+
+T = TypeVar("T")
 
 
 class LiveCluster(Reader, Writer, Protocol):
@@ -33,10 +39,18 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )(with_context)
 
 
-def kubeconfigs(named: str | None) -> Sequence[str]:
-    """The named kubeconfig, else those that kubectl would read."""
-    if named is not None:
-        return [named]
+def named_cluster(kubeconfig: str | None, context: str) -> "ClusterAccess":
+    """The access to the cluster of a kubeconfig, by default of those that kubectl would read.
+
+    Raises `BadInputError` if the kubeconfig cannot be used.
+    """
+    from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415 - imports YAML
+
+    paths = [kubeconfig] if kubeconfig is not None else _kubectls_kubeconfigs()
+    return load_kubeconfig(paths, context=context, environment=os.environ, clock=SYSTEM_CLOCK)
+
+
+def _kubectls_kubeconfigs() -> Sequence[str]:
     listed = [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
     return listed or [str(Path.home() / ".kube" / "config")]
 
@@ -45,15 +59,20 @@ def kubeconfigs(named: str | None) -> Sequence[str]:
 async def live_cluster(kubeconfig: str | None, context: str) -> AsyncIterator[LiveCluster]:
     """Connect to the cluster. Raises `BadInputError` if the kubeconfig cannot be used."""
     # Imported here, since a verb that reads files should not pay for an HTTP client.
-    from bursar.adapters.client_auth.config_error import ConfigError  # noqa: PLC0415
     from bursar.adapters.kube.client import KubeClient  # noqa: PLC0415
-    from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415
 
-    try:
-        access = load_kubeconfig(
-            kubeconfigs(kubeconfig), context=context, environment=os.environ, clock=SYSTEM_CLOCK
-        )
-    except ConfigError as error:
-        raise BadInputError(str(error)) from None
+    access = named_cluster(kubeconfig, context)
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom()) as client:
         yield client
+
+
+def answer_of(
+    work: Coroutine[None, None, T], *, about: str = "the cluster could not be read: "
+) -> T:
+    """The result of work on a cluster. Raises `BadInputError` if the cluster fails."""
+    try:
+        return asyncio.run(work)
+    except (ClusterError, ValueError) as error:
+        from bursar.cli.output.formats import printable  # noqa: PLC0415 - agents print no tables
+
+        raise BadInputError(f"{about}{printable(str(error))}") from None

@@ -10,7 +10,7 @@ from typing import Final
 
 from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.files.device_sources import SourcesFileError, read_sources
+from bursar.adapters.files.device_sources import read_sources
 from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kubelet.access import READ_ONLY, KubeletAccess, kubelet_access
@@ -24,7 +24,7 @@ from bursar.adapters.kubelet.endpoint import (
 from bursar.adapters.kubelet.pods import KubeletLimits, KubeletPods
 from bursar.adapters.node.kubelet_socket import KubeletSocket
 from bursar.adapters.node.server import CODE_NAMES, PodResourcesServer
-from bursar.adapters.node.socket_file import SocketFileError, lock_socket
+from bursar.adapters.node.socket_file import lock_socket
 from bursar.adapters.node.socket_keeper import ADVICE, SocketKeeper, SocketOwner
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.telemetry.agent_families import AgentView, agent_families
@@ -78,19 +78,16 @@ TROUBLE_SECONDS: Final = 1.0
 
 def run_agent(settings: AgentSettings) -> None:
     """Answer clients until SIGTERM or SIGINT. Raises `BadInputError`."""
-    try:
-        access = _find_cluster(settings)
-        sources = read_sources(settings.sources_file)
-        run_process(
-            LOG,
-            settings.log,
-            _work(settings, access, sources),
-            node=settings.node,
-            server="none" if access is None else access.server,
-            context="" if access is None else access.context,
-        )
-    except (ConfigError, SourcesFileError, SocketFileError) as error:
-        raise BadInputError(str(error)) from None
+    access = _find_cluster(settings)
+    sources = read_sources(settings.sources_file)
+    run_process(
+        LOG,
+        settings.log,
+        _work(settings, access, sources),
+        node=settings.node,
+        server="none" if access is None else access.server,
+        context="" if access is None else access.context,
+    )
 
 
 def _find_cluster(settings: AgentSettings) -> ClusterAccess | None:
@@ -328,7 +325,7 @@ async def _run(found: _Agent) -> None:
                     tasks.create_task(work.run())
             tasks.create_task(_serve(found))
             tasks.create_task(_tell_of_trouble(found.proxy.pods))
-    except* (BadInputError, SocketFileError) as errors:
+    except* BadInputError as errors:
         raise errors.exceptions[0] from None
 
 

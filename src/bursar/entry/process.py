@@ -3,32 +3,21 @@
 import os
 import ssl
 
-from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.app.log import Log
 from bursar.cli.exit_codes import BadInputError
-from bursar.cli.live_cluster import kubeconfigs
+from bursar.cli.live_cluster import named_cluster
 from bursar.cli.processes.process_options import ClusterChoice
 
 
 def cluster_access(choice: ClusterChoice) -> ClusterAccess:
     """The cluster that was named, else the one this process runs in. Raises `BadInputError`."""
-    try:
-        if choice.is_named:
-            from bursar.adapters.kube import config  # noqa: PLC0415 - imports YAML
-
-            return config.load_kubeconfig(
-                kubeconfigs(choice.kubeconfig),
-                context=choice.context,
-                environment=os.environ,
-                clock=SYSTEM_CLOCK,
-            )
-        return load_in_cluster(os.environ, clock=SYSTEM_CLOCK)
-    except ConfigError as error:
-        raise BadInputError(str(error)) from None
+    if choice.is_named:
+        return named_cluster(choice.kubeconfig, choice.context)
+    return load_in_cluster(os.environ, clock=SYSTEM_CLOCK)
 
 
 async def start_server(

@@ -16,7 +16,7 @@ import click
 import bursar
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.crds import crd_documents
-from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
+from bursar.adapters.files.manifests import read_objects_as_written
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.memory.manifests import (
     UnknownKindError,
@@ -175,10 +175,7 @@ def _controller(cluster: MemoryCluster, luck: Random, targeting: Targeting) -> C
 
 
 async def _load_files(cluster: MemoryCluster, files: Sequence[str]) -> None:
-    try:
-        written = read_objects_as_written(files or [_example_folder()], sys.stdin.buffer)
-    except ManifestError as error:
-        raise BadInputError(str(error)) from None
+    written = read_objects_as_written(files or [_example_folder()], sys.stdin.buffer)
     await load_manifests(cluster, [*crd_documents(), _OWN_NAMESPACE])
     try:
         await load_manifests(cluster, _loaded(body for body, _ in written))
@@ -202,13 +199,10 @@ def _load_state(cluster: MemoryCluster, state: Path | None) -> bool:
     if state is None:
         return False
     _require_place_for(state)
-    try:
-        if state.exists():
-            load(cluster, state)
-            return True
-    except SavedStateError as error:
-        raise BadInputError(str(error)) from None
-    return False
+    if not state.exists():
+        return False
+    load(cluster, state)
+    return True
 
 
 def _save_state(cluster: MemoryCluster, state: Path | None) -> None:

@@ -4,9 +4,9 @@ import pytest
 
 from bursar.adapters.files.device_sources import (
     SOURCES_BYTES_MAX,
-    SourcesFileError,
     read_sources,
 )
+from bursar.app.bad_input import BadInputError
 from bursar.core.devices.source import KOORDINATOR
 
 
@@ -27,7 +27,7 @@ def test_the_table_of_a_file_is_read(tmp_path):
 def test_a_file_that_is_no_table_is_told_in_one_line(tmp_path, content):
     file = tmp_path / "sources.yaml"
     file.write_bytes(content)
-    with pytest.raises(SourcesFileError) as caught:
+    with pytest.raises(BadInputError) as caught:
         read_sources(str(file))
 
     assert str(caught.value).startswith(f"{file}: ")
@@ -35,5 +35,5 @@ def test_a_file_that_is_no_table_is_told_in_one_line(tmp_path, content):
 
 
 def test_a_file_that_cannot_be_opened_is_named(tmp_path):
-    with pytest.raises(SourcesFileError, match="directory"):
+    with pytest.raises(BadInputError, match="directory"):
         read_sources(str(tmp_path))

@@ -2,12 +2,13 @@
 
 from typing import Final
 
+from bursar.app.bad_input import BadInputError
 from bursar.wire.structs.fields import printable
 
 _LENGTH_MAX: Final = 2048
 
 
-class ConfigError(Exception):
+class ConfigError(BadInputError):
     """A setting that cannot be used: one line that names the file, the key and the reason.
 
     The line never holds a token, a password, a private key or an argument of an exec plugin.

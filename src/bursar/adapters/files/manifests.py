@@ -13,6 +13,7 @@ from typing import BinaryIO, Final
 
 from bursar.adapters.files import sources
 from bursar.adapters.files.sources import SourceError
+from bursar.app.bad_input import BadInputError
 from bursar.app.cluster.ports import Json
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
@@ -41,7 +42,7 @@ _NAME_LENGTH_MAX: Final = 1024
 _PROBLEM_LENGTH_MAX: Final = 512
 
 
-class ManifestError(Exception):
+class ManifestError(BadInputError):
     """A source, or an object in it, that cannot be read. The message is one line."""
 
 

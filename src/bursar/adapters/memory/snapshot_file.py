@@ -16,13 +16,14 @@ import msgspec
 
 from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.bad_input import BadInputError
 
 FORMAT: Final = "bursar-cluster"
 VERSION: Final = 1
 _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
-class SavedStateError(Exception):
+class SavedStateError(BadInputError):
     """The file is not a saved cluster, or cannot be read or written. The message is one line."""
 
 

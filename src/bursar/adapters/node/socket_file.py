@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from bursar.app.bad_input import BadInputError
+
 PATH_BYTES_MAX: Final = 107
 """The kernel's limit of a socket path, without the zero byte at the end."""
 LOCK_SUFFIX: Final = ".lock"
@@ -26,7 +28,7 @@ Identity: TypeAlias = tuple[int, int]
 """Device and inode of a file. An inode is not reused while a program listens on the socket."""
 
 
-class SocketFileError(Exception):
+class SocketFileError(BadInputError):
     """The agent cannot listen on the path. The text says why, in one line."""
 
 

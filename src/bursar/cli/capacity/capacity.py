@@ -1,11 +1,10 @@
 """`bursar capacity`: what nodes offer of extended resources, looked at and set by hand."""
 
-import asyncio
 import re
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import click
 
@@ -21,10 +20,9 @@ from bursar.app.capacity.sources import (
 )
 from bursar.app.capacity.usage import ExtendedUsage, usage_of
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.ports import ClusterError
 from bursar.cli.capacity.options import places_from, preset_options, selector_from
 from bursar.cli.exit_codes import NO, OK, BadInputError
-from bursar.cli.live_cluster import LiveCluster, cluster_options, live_cluster
+from bursar.cli.live_cluster import LiveCluster, answer_of, cluster_options, live_cluster
 from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
 from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO, Quantity
@@ -43,7 +41,6 @@ COLUMNS: Final = (
 )
 NOTHING_OFFERED: Final = "none"
 
-T = TypeVar("T")
 _DIGITS: Final = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 
 
@@ -87,7 +84,7 @@ def set_(
     node, assignments = _split(names, selector)
     wish = OverrideRequest(amounts=_amounts(assignments), is_forced=is_forced)
     target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
-    return _say(_answered(target.change(wish)), output)
+    return _say(answer_of(target.change(wish), about=""), output)
 
 
 @capacity.command(short_help="Remove capacity set by hand; the declared capacity applies again.")
@@ -128,7 +125,7 @@ def unset(  # noqa: PLR0913 - one for each option
     )
     wish = OverrideRequest(amounts=dict.fromkeys(resources), is_removal=True, is_forced=is_forced)
     target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
-    return _say(_answered(target.change(wish, places)), output)
+    return _say(answer_of(target.change(wish, places), about=""), output)
 
 
 @capacity.command(short_help="List capacity of nodes, its use, and who keeps it.")
@@ -145,7 +142,7 @@ def get(
     if node is not None:
         _require_node(node)
     target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
-    seen, use = _answered(target.read())
+    seen, use = answer_of(target.read(), about="")
     lines = [line for each in seen for line in _lines(each.item, use)]
     if output is not Output.TABLE:
         emit_document([line.document() for line in lines], output)
@@ -248,14 +245,6 @@ async def _declared(cluster: LiveCluster, places: CapacityPlaces) -> tuple[Decla
     for problem in declared.problems:
         click.echo(f"bursar: {printable(problem)}", err=True)
     return declared.declarations
-
-
-def _answered(work: Coroutine[None, None, T]) -> T:
-    """What the cluster says; every way in which it does not is bad input, in one line."""
-    try:
-        return asyncio.run(work)
-    except (ClusterError, ValueError) as error:
-        raise BadInputError(printable(str(error))) from None
 
 
 def _say(changes: Sequence[OverrideResult], output: Output) -> int:

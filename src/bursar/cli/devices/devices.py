@@ -1,7 +1,6 @@
 """`bursar devices`: which pod holds which device, and where sources disagree."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.files.device_sources import SourcesFileError, read_sources
-from bursar.app.cluster.ports import ClusterError
+from bursar.adapters.files.device_sources import read_sources
 from bursar.app.devices.ports import CallError
 from bursar.app.devices.report import Evidence, device_lines, idle_devices, node_of_report
 from bursar.cli.devices.view import (
@@ -26,7 +23,7 @@ from bursar.cli.devices.view import (
     line_cells,
 )
 from bursar.cli.exit_codes import NO, OK, BadInputError
-from bursar.cli.live_cluster import cluster_options, kubeconfigs, live_cluster
+from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster, named_cluster
 from bursar.cli.output.formats import Output, emit_document, emit_table, printable
 from bursar.core.devices.allocation import ReportedPod
 from bursar.core.devices.rows import Listing
@@ -134,8 +131,8 @@ def devices(  # noqa: PLR0913 - one for each option
     if output is Form.POD_RESOURCES:
         return origin.print_response()
     if namespace is None and not all_namespaces and origin.is_whole_cluster and not is_free:
-        namespace = _current_namespace(kubeconfig, context)
-    sources = _sources(sources_file)
+        namespace = named_cluster(kubeconfig, context).namespace
+    sources = {source.name: source for source in read_sources(sources_file)}
     evidence = origin.read(tuple(sources.values()), namespace or "")
     for problem in evidence.problems:
         click.echo(f"bursar: {printable(problem)}", err=True)
@@ -143,25 +140,6 @@ def devices(  # noqa: PLR0913 - one for each option
         return _show_idle(evidence, sources, node, output)
     selection = _Selection(namespace or "", node, is_check=is_check)
     return _show_lines(evidence, sources, selection, output)
-
-
-def _sources(path: str) -> dict[str, Source]:
-    try:
-        return {source.name: source for source in read_sources(path)}
-    except SourcesFileError as error:
-        raise BadInputError(str(error)) from None
-
-
-def _current_namespace(kubeconfig: str | None, context: str) -> str:
-    from bursar.adapters.client_auth.config_error import ConfigError  # noqa: PLC0415 - slow
-    from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415 - slow
-
-    try:
-        return load_kubeconfig(
-            kubeconfigs(kubeconfig), context=context, environment=os.environ, clock=SYSTEM_CLOCK
-        ).namespace
-    except ConfigError as error:
-        raise BadInputError(str(error)) from None
 
 
 # ------------------------------------------------------------------ reading
@@ -193,9 +171,11 @@ class _Origin:
         listing = self._listing()
         names_cluster = self.kubeconfig is not None or bool(self.context or self.node)
         if self.files:
-            evidence = _read_files(self.files, sources)
+            from bursar.adapters.files.devices import evidence_in_files  # noqa: PLC0415 - slow
+
+            evidence = evidence_in_files(self.files, sys.stdin.buffer, sources)
         elif listing is None or names_cluster:
-            evidence = _run(self._read_cluster(sources, namespace))
+            evidence = answer_of(self._read_cluster(sources, namespace))
         else:
             evidence = Evidence()
         if listing is None:
@@ -223,7 +203,9 @@ class _Origin:
     def _listing(self) -> Listing | None:
         """Kubelet's List response; None if neither a file nor a socket is given."""
         if self.dump is not None:
-            return _read_dump(self.dump)
+            from bursar.adapters.files.pod_resources import read_listing  # noqa: PLC0415 - slow
+
+            return read_listing(self.dump)
         if self.socket is None:
             return None
         # gRPC takes longer to import than everything else.
@@ -241,16 +223,6 @@ class _Origin:
         return OK
 
 
-def _read_dump(path: str) -> Listing:
-    from bursar.adapters.files.manifests import ManifestError  # noqa: PLC0415 - slow
-    from bursar.adapters.files.pod_resources import read_listing  # noqa: PLC0415 - slow
-
-    try:
-        return read_listing(path)
-    except ManifestError as error:
-        raise BadInputError(str(error)) from None
-
-
 def _from_socket(path: str, read: Callable[[str], Coroutine[None, None, T]]) -> T:
     try:
         return asyncio.run(read(path))
@@ -258,23 +230,6 @@ def _from_socket(path: str, read: Callable[[str], Coroutine[None, None, T]]) -> 
         raise BadInputError(f"{printable(path)}: {printable(error.text)}") from None
     except ValueError as error:
         raise BadInputError(f"{printable(path)}: {error}") from None
-
-
-def _run(work: Coroutine[None, None, Evidence]) -> Evidence:
-    try:
-        return asyncio.run(work)
-    except ClusterError as error:
-        raise BadInputError(f"the cluster could not be read: {printable(str(error))}") from None
-
-
-def _read_files(files: Sequence[str], sources: Sequence[Source]) -> Evidence:
-    from bursar.adapters.files.devices import evidence_in_files  # noqa: PLC0415 - slow
-    from bursar.adapters.files.manifests import ManifestError  # noqa: PLC0415 - slow
-
-    try:
-        return evidence_in_files(files, sys.stdin.buffer, sources)
-    except ManifestError as error:
-        raise BadInputError(str(error)) from None
 
 
 # ------------------------------------------------------------------ printing

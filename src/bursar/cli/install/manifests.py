@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 import bursar
-from bursar.adapters.files.manifests import ManifestError, read_objects_as_written
+from bursar.adapters.files.manifests import read_objects_as_written
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
 from bursar.app.install.access import access_documents, capacity_documents
@@ -326,10 +326,7 @@ def _certificates(path: str | None) -> bytes:
 
 
 def _definitions(settings: GatingSettings) -> tuple[Document, ...]:
-    try:
-        written = read_objects_as_written([_definitions_folder()], sys.stdin.buffer)
-    except ManifestError as error:
-        raise BadInputError(str(error)) from None
+    written = read_objects_as_written([_definitions_folder()], sys.stdin.buffer)
     return tuple(
         body for body, _ in written if settings.allow_cluster_quota or not _is_cluster_quota(body)
     )

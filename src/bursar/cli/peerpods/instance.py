@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import click
 
-from bursar.adapters.files.manifests import ManifestError
 from bursar.adapters.files.peerpods import KINDS_READ, RewrittenManifest, rewrite_files
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
@@ -139,10 +138,7 @@ def _requests(files: Sequence[str], mode: str, chosen: Chosen) -> list[VmRequest
     if not size.is_nothing or chosen["named"]:
         raise click.UsageError("give either a size or files")
     settings = settings_from(chosen, Mode.UPSTREAM if mode == UPSTREAM else Mode.EFFECTIVE)
-    try:
-        objects = rewrite_files(files, sys.stdin.buffer, settings, templates=True)
-    except ManifestError as error:
-        raise BadInputError(str(error)) from None
+    objects = rewrite_files(files, sys.stdin.buffer, settings, templates=True)
     requests = [request for each in objects for request in _requests_of(each)]
     if not requests:
         kinds = f"{', '.join(KINDS_READ[:-1])} and {KINDS_READ[-1]}"

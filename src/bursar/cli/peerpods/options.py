@@ -7,7 +7,6 @@ from typing import Any, Final
 import click
 
 import bursar
-from bursar.adapters.files.manifests import ManifestError
 from bursar.adapters.files.peerpods import read_catalogue
 from bursar.cli.exit_codes import BadInputError
 from bursar.core.model.names import (
@@ -175,13 +174,9 @@ def _require_names_to_keep(names: Iterable[str]) -> None:
 def types_from(chosen: Chosen) -> tuple[InstanceType, ...]:
     """The instance types to choose from; without --catalogue those of the example catalogue."""
     path = chosen["catalogue"] or _example()
-    try:
-        types = read_catalogue(path)
-    except ManifestError as error:
-        raise BadInputError(str(error)) from None
     kept = tuple(
         each
-        for each in types
+        for each in read_catalogue(path)
         if chosen["provider"] in {"", each.provider} and chosen["arch"] in {"", each.arch}
     )
     if not kept:

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from bursar.adapters.files.manifests import ManifestError
 from bursar.adapters.files.peerpods import RewrittenManifest, rewrite_files
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.output.formats import printable
@@ -102,10 +101,7 @@ def rewrite(
 
 
 def _rewritten(files: Sequence[str], settings: PeerPodSettings) -> tuple[RewrittenManifest, ...]:
-    try:
-        objects = rewrite_files(files, sys.stdin.buffer, settings)
-    except ManifestError as error:
-        raise BadInputError(str(error)) from None
+    objects = rewrite_files(files, sys.stdin.buffer, settings)
     for each in objects:
         try:
             require_finite(each.written)

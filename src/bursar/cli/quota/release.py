@@ -1,14 +1,12 @@
 """`bursar release`: take the quota gate off pods, without asking a quota."""
 
-import asyncio
 import sys
 
 import click
 
-from bursar.app.cluster.ports import ClusterError
 from bursar.app.quota.force_release import ForcedReleases, force_release, gated_pods
 from bursar.cli.exit_codes import NO, OK, BadInputError
-from bursar.cli.live_cluster import cluster_options, live_cluster
+from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.output.formats import Output, emit_document, output_option
 from bursar.core.model.pod_row import PodRow
 from bursar.wire.model.pod_row import PodRowDecoder
@@ -46,10 +44,7 @@ def release(  # noqa: PLR0913 - one parameter for each option
     work = _release(
         frozenset(names), namespace or "", kubeconfig, context, is_sure=is_sure or not is_all
     )
-    try:
-        done, missing = asyncio.run(work)
-    except ClusterError as error:
-        raise BadInputError(f"the cluster could not be read: {error}") from None
+    done, missing = answer_of(work)
     return _say(done, missing, output)
 
 

@@ -1,6 +1,5 @@
 """Where the verbs about quotas read from: files, or else the cluster kubectl would talk to."""
 
-import asyncio
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -10,11 +9,9 @@ from typing import Any
 
 import click
 
-from bursar.adapters.files.manifests import ManifestError, Manifests, read_manifests
-from bursar.app.cluster.ports import ClusterError
+from bursar.adapters.files.manifests import Manifests, read_manifests
 from bursar.app.quota.inventory import Inventory, inventory_of, read_inventory
-from bursar.cli.exit_codes import BadInputError
-from bursar.cli.live_cluster import cluster_options, live_cluster
+from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.output.formats import printable
 
 
@@ -35,10 +32,7 @@ class Source:
             if self.kubeconfig is not None or self.context:
                 raise click.UsageError("-f reads files; --kubeconfig and --context, a cluster")
             return _read_files(self.files)
-        try:
-            inventory = asyncio.run(self._read_cluster(namespace))
-        except ClusterError as error:
-            raise BadInputError(f"the cluster could not be read: {printable(str(error))}") from None
+        inventory = answer_of(self._read_cluster(namespace))
         for problem in inventory.problems:
             click.echo(f"bursar: {printable(problem)}", err=True)
         return inventory
@@ -75,10 +69,7 @@ def require_one_choice(namespace: str | None, *, all_namespaces: bool) -> None:
 
 
 def _read_files(files: Sequence[str]) -> Inventory:
-    try:
-        manifests = read_manifests(files, sys.stdin.buffer)
-    except ManifestError as error:
-        raise BadInputError(str(error)) from None
+    manifests = read_manifests(files, sys.stdin.buffer)
     _tell_passed_over(manifests)
     return inventory_of(manifests.pods, manifests.namespaces, manifests.quotas)
 

@@ -1,17 +1,15 @@
 """`bursar top`: how much of a resource there is, what is used of it, and what waits for it."""
 
-import asyncio
 import sys
 from collections.abc import Sequence
 
 import click
 
-from bursar.adapters.files.manifests import ManifestError, read_manifests
+from bursar.adapters.files.manifests import read_manifests
 from bursar.app.capacity.report import CapacityLine, CapacityReport, capacity_report
 from bursar.app.capacity.sources import read_nodes, read_rows
-from bursar.app.cluster.ports import ClusterError
 from bursar.cli.exit_codes import OK, BadInputError
-from bursar.cli.live_cluster import live_cluster
+from bursar.cli.live_cluster import answer_of, live_cluster
 from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
 from bursar.cli.quota.source import source_options
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
@@ -47,10 +45,7 @@ def peerpods(
             raise click.UsageError("-f reads files; --kubeconfig and --context, a cluster")
         report = _report_of_files(files, resource)
     else:
-        try:
-            report = asyncio.run(_report_of_cluster(kubeconfig, context, resource))
-        except (ClusterError, ValueError) as error:
-            raise BadInputError(f"the cluster could not be read: {printable(str(error))}") from None
+        report = answer_of(_report_of_cluster(kubeconfig, context, resource))
     if output is Output.TABLE:
         _show(report)
     else:
@@ -59,10 +54,7 @@ def peerpods(
 
 
 def _report_of_files(files: Sequence[str], resource: str) -> CapacityReport:
-    try:
-        manifests = read_manifests(files, sys.stdin.buffer)
-    except ManifestError as error:
-        raise BadInputError(str(error)) from None
+    manifests = read_manifests(files, sys.stdin.buffer)
     nodes = [node_with_defaults(node) for node in manifests.nodes]
     rows = [row_of(with_defaults(pod)) for pod in manifests.pods]
     return capacity_report(nodes, rows, resource)

@@ -8,12 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from bursar.adapters.files.manifests import (
-    ManifestError,
-    Manifests,
-    WorkloadTemplate,
-    read_manifests,
-)
+from bursar.adapters.files.manifests import Manifests, WorkloadTemplate, read_manifests
 from bursar.app.reports.node import NodeReport, node_report
 from bursar.app.reports.pod import PodReport, pod_report
 from bursar.cli.exit_codes import NO, OK, BadInputError
@@ -64,7 +59,7 @@ def pod(name: str | None, files: tuple[str, ...], namespace: str | None, output:
     Workloads (Deployments, Jobs, ...) are shown as the pod they would create.
     Exit code 1 if the API server would refuse any of them.
     """
-    manifests = _read(files)
+    manifests = read_manifests(files, sys.stdin.buffer)
     nodes = {node.name: node for node in manifests.nodes}
     owned = [
         (pod, owner)
@@ -98,7 +93,7 @@ def node(name: str | None, files: tuple[str, ...], output: Output) -> int:
     node would fit here, judged by resources alone. Exit code 1 if the API server
     would refuse the capacity or allocatable of any of them.
     """
-    manifests = _read(files)
+    manifests = read_manifests(files, sys.stdin.buffer)
     nodes = [node for node in manifests.nodes if name in {None, node.name}]
     if not nodes:
         raise BadInputError(_nothing_found("node", name, None, files, manifests))
@@ -110,13 +105,6 @@ def node(name: str | None, files: tuple[str, ...], output: Output) -> int:
     else:
         emit_document([node_document.as_dict(report) for report in reports], output)
     return NO if any(report.problems for report in reports) else OK
-
-
-def _read(files: Sequence[str]) -> Manifests:
-    try:
-        return read_manifests(files, sys.stdin.buffer)
-    except ManifestError as error:
-        raise BadInputError(str(error)) from None
 
 
 def _tell_skipped(manifests: Manifests) -> None:
