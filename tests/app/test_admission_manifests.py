@@ -7,11 +7,11 @@ import pytest
 
 from bursar.app.install.access import access_documents, capacity_documents
 from bursar.app.install.admission import (
-    Endpoint,
     GatingSettings,
     policy_documents,
     webhook_documents,
 )
+from bursar.app.install.documents import Endpoint
 from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL

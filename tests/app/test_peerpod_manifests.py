@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bursar.app.install.admission import Endpoint
+from bursar.app.install.documents import Endpoint
 from bursar.app.install.peerpod_protection import BIND, KEEP, PROTECTED, RECORD
 from bursar.app.install.peerpods import (
     PeerPodInstallation,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bursar.adapters.admission.peerpods import PEER_PODS_PATH, PeerPodCounts, peer_pod_routes
+from bursar.adapters.admission.peerpods import PeerPodCounts, peer_pod_routes
 from bursar.adapters.memory.objects.patches import json_patched
 from bursar.adapters.serving.message import JSON, Request
 from bursar.app.install.peerpods import (
@@ -19,6 +19,7 @@ from bursar.app.install.peerpods import (
     peer_pod_documents,
     peer_pod_documents_without_webhook,
 )
+from bursar.app.names import PEER_PODS_PATH
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.selector import LabelSelector, selector_of
 from bursar.core.peerpods.capacity import preset

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import pytest
 import yaml
 
-from bursar.app.install.admission import MAY_NOT_GROW, MAY_NOT_NAME_A_NODE
+from bursar.app.admission.pods import MAY_NOT_NAME_A_NODE
+from bursar.app.install.admission import MAY_NOT_GROW
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from controlplane import ControlPlane

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from bursar.adapters.serving.message import JSON, Request, Response, Route, Routes
+from bursar.app.names import PEER_PODS_PATH
 from bursar.core.peerpods.annotations import SIZE_ANNOTATIONS, Rewrite
 from bursar.core.peerpods.decision import ANNOTATIONS_READ, Denied
 from bursar.core.peerpods.record import RECORD_ANNOTATION
@@ -32,7 +33,6 @@ from bursar.wire.peerpods.review import PeerPodReview, decode_peer_pod, decode_p
 from bursar.wire.peerpods.rewrite import rewrite
 from bursar.wire.structs.fields import printable
 
-PEER_PODS_PATH: Final = "/mutate-v1-pod"
 BODY_BYTES_MAX: Final = 7 * 2**20
 """The limit of upstream's webhook, which also refuses a body of exactly this size."""
 REFUSED_BYTES_MAX: Final = 2**20

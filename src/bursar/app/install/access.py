@@ -4,11 +4,12 @@ Permissions that only some installations need, such as those for the capacity of
 separate manifests.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG
-from bursar.app.install.admission import RBAC, Document, GatingSettings, document
+from bursar.app.install.admission import GatingSettings
+from bursar.app.install.documents import RBAC, Document, document, granted, permission
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.app.quota.kinds import GROUP
 
@@ -25,11 +26,11 @@ def access_documents(settings: GatingSettings) -> tuple[Document, ...]:
     namespace = document("v1", "Namespace", settings.namespace, labels={GROUP: ""})
     leases = "coordination.k8s.io"
     election = [
-        _may(("get", "patch"), "leases", group=leases, names=(CONTROLLER,)),
-        _may(("create",), "leases", group=leases),
+        permission(("get", "patch"), "leases", group=leases, names=(CONTROLLER,)),
+        permission(("create",), "leases", group=leases),
     ]
-    leader = [_may(("get",), "leases", group=leases, names=(CONTROLLER,))]
-    trial = [_may(("create",), "resourcequotas")]
+    leader = [permission(("get",), "leases", group=leases, names=(CONTROLLER,))]
+    trial = [permission(("create",), "resourcequotas")]
     return (
         namespace,
         *_account(settings, CONTROLLER, _controller_rules(settings), election),
@@ -40,20 +41,22 @@ def access_documents(settings: GatingSettings) -> tuple[Document, ...]:
 
 def _controller_rules(settings: GatingSettings) -> list[Document]:
     rules = [
-        _may((*READ, "patch"), "pods"),
-        _may(("list", "watch"), "namespaces"),
-        _may(("list", "watch", "create", "patch", "delete"), "resourcequotas"),
-        _may(("list", "watch"), "applicationawareresourcequotas", group=GROUP),
-        _may(("patch",), "applicationawareresourcequotas/status", group=GROUP),
-        _may(("create", "patch"), "events", group="events.k8s.io"),
-        _may(("create",), "tokenreviews", group="authentication.k8s.io"),
+        permission((*READ, "patch"), "pods"),
+        permission(("list", "watch"), "namespaces"),
+        permission(("list", "watch", "create", "patch", "delete"), "resourcequotas"),
+        permission(("list", "watch"), "applicationawareresourcequotas", group=GROUP),
+        permission(("patch",), "applicationawareresourcequotas/status", group=GROUP),
+        permission(("create", "patch"), "events", group="events.k8s.io"),
+        permission(("create",), "tokenreviews", group="authentication.k8s.io"),
     ]
     if settings.allow_cluster_quota:
         cluster = "applicationawareclusterresourcequotas"
         rules += [
-            _may(("list", "watch"), cluster, group=GROUP),
-            _may(("patch",), f"{cluster}/status", group=GROUP),
-            _may((*READ, *WRITE), "applicationawareappliedclusterresourcequotas", group=GROUP),
+            permission(("list", "watch"), cluster, group=GROUP),
+            permission(("patch",), f"{cluster}/status", group=GROUP),
+            permission(
+                (*READ, *WRITE), "applicationawareappliedclusterresourcequotas", group=GROUP
+            ),
         ]
     return rules
 
@@ -71,9 +74,9 @@ def _tenant_roles(settings: GatingSettings) -> tuple[Document, Document]:
     # `edit` and `admin` include `view`.
     labels = {GROUP: "", f"{RBAC}/aggregate-to-view": "true"}
     viewer = document(f"{RBAC}/v1", "ClusterRole", "aaq-quota-viewer", labels=labels)
-    viewer["rules"] = [_may(READ, *seen, group=GROUP)]
+    viewer["rules"] = [permission(READ, *seen, group=GROUP)]
     editor = document(f"{RBAC}/v1", "ClusterRole", "aaq-quota-editor", labels={GROUP: ""})
-    editor["rules"] = [_may((*READ, *WRITE), seen[0], group=GROUP)]
+    editor["rules"] = [permission((*READ, *WRITE), seen[0], group=GROUP)]
     return viewer, editor
 
 
@@ -94,40 +97,25 @@ def _granted(
     *,
     account: str = CONTROLLER,
 ) -> Iterable[Document]:
-    """A Role or ClusterRole with these rules, and its binding."""
-    prefix, labels = "" if namespace else "Cluster", {GROUP: ""}
-    role = document(f"{RBAC}/v1", f"{prefix}Role", name, namespace=namespace, labels=labels)
-    role["rules"] = rules
-    binding = document(
-        f"{RBAC}/v1", f"{prefix}RoleBinding", name, namespace=namespace, labels=labels
-    )
-    binding["roleRef"] = {"apiGroup": RBAC, "kind": f"{prefix}Role", "name": name}
-    binding["subjects"] = [
-        {"kind": "ServiceAccount", "namespace": settings.namespace, "name": account}
-    ]
-    return role, binding
-
-
-def _may(
-    verbs: Sequence[str], *resources: str, group: str = "", names: Sequence[str] = ()
-) -> Document:
-    rule: Document = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
-    return {**rule, "resourceNames": list(names)} if names else rule
+    home, labels = settings.namespace, {GROUP: ""}
+    return granted(name, rules, account=account, home=home, namespace=namespace, labels=labels)
 
 
 def capacity_documents(settings: GatingSettings, preset_namespace: str) -> tuple[Document, ...]:
     """The additional permissions of a controller that manages the capacity of nodes."""
     everywhere = [
-        _may(READ, "nodes"),
+        permission(READ, "nodes"),
         # Capacity and its annotation are written in one patch of the status.
-        _may(("patch",), "nodes/status"),
+        permission(("patch",), "nodes/status"),
     ]
     places = {settings.namespace: CAPACITY_CONFIG, preset_namespace: PRESET_CONFIG}
     if settings.namespace == preset_namespace:
-        both = [_may(READ, "configmaps", names=(CAPACITY_CONFIG, PRESET_CONFIG))]
+        both = [permission(READ, "configmaps", names=(CAPACITY_CONFIG, PRESET_CONFIG))]
         grants = [(settings.namespace, both)]
     else:
-        grants = [(place, [_may(READ, "configmaps", names=(n,))]) for place, n in places.items()]
+        grants = [
+            (place, [permission(READ, "configmaps", names=(n,))]) for place, n in places.items()
+        ]
     return (
         *_granted(settings, CAPACITY, "", everywhere),
         *(each for place, rules in grants for each in _granted(settings, CAPACITY, place, rules)),

@@ -10,44 +10,46 @@ are no longer protected, and the controller removes them.
 The functions return plain data for `kubectl apply` and do not access a cluster.
 """
 
-import base64
-import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.admission.pods import DEFAULT_NAMESPACE, MAY_NOT_REMOVE, ONLY_ONE_AAQ, Installation
-from bursar.app.cluster.ports import Json
+from bursar.app.admission.pods import (
+    DEFAULT_NAMESPACE,
+    MAY_NOT_NAME_A_NODE,
+    MAY_NOT_REMOVE,
+    ONLY_ONE_AAQ,
+    Installation,
+)
+from bursar.app.install.documents import (
+    ADMISSION,
+    Document,
+    Endpoint,
+    admission_policy,
+    document,
+    require_namespace,
+    rule,
+    selector_document,
+    spared_namespaces,
+    validation,
+    webhook,
+)
 from bursar.app.names import WEBHOOK
 from bursar.app.quota.kinds import AAQS, GROUP
 from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
 from bursar.core.quota.quota import GATE
-from bursar.core.quota.targeting import GATING_LABEL, KUBE_SYSTEM
+from bursar.core.quota.targeting import GATING_LABEL
 
-"""Namespaces with this label, whatever its value, are gated where no selector was given."""
-
-MAY_NOT_NAME_A_NODE: Final = (
-    f"Pods of this namespace wait behind the scheduling gate {GATE} until a quota has room, and "
-    "Kubernetes allows no gate on a pod that names its node: remove spec.nodeName and choose the "
-    "node by spec.nodeSelector or spec.affinity.nodeAffinity, or create the pod in a namespace "
-    "that is not gated"
-)
 MAY_NOT_GROW: Final = (
     "requests and limits of a running pod may only shrink here: without a webhook a resize "
     "cannot be held against the quotas; replace the pod instead"
 )
 
-ADMISSION: Final = "admissionregistration.k8s.io/v1"
-RBAC: Final = "rbac.authorization.k8s.io"
 SERVE_PATH: Final = "/serve-path"
 GATING_TIMEOUT_S: Final = 5
 """Timeout of webhooks that make no calls of their own. Clients wait for the creation of a pod."""
 ASKING_TIMEOUT_S: Final = 10
 """Timeout of webhooks that call the API server or the controller."""
 
-Document = dict[str, Json]
-
-_DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _BY_DEFAULT: Final = LabelSelector(
     match_expressions=(LabelExpression(key=GATING_LABEL, operator="Exists"),)
 )
@@ -68,9 +70,7 @@ class GatingSettings:
     """For webhooks only: an AAQ object exists, so the creation of another is denied."""
 
     def __post_init__(self) -> None:
-        # The name becomes part of CEL expressions, where a quote would be an injection.
-        if not _DNS_LABEL.fullmatch(self.namespace):
-            raise ValueError(f"{self.namespace!r} is not the name of a namespace")
+        require_namespace(self.namespace)
         selector_of(self.gated_namespaces)
 
     @property
@@ -80,11 +80,7 @@ class GatingSettings:
     @property
     def gated_namespaces(self) -> LabelSelector:
         wanted = _BY_DEFAULT if self.namespace_selector is None else self.namespace_selector
-        never = LabelExpression(
-            key="kubernetes.io/metadata.name",
-            operator="NotIn",
-            values=tuple(sorted({self.namespace, KUBE_SYSTEM})),
-        )
+        never = spared_namespaces(self.namespace)
         return LabelSelector(
             match_labels=wanted.match_labels,
             match_expressions=(*wanted.match_expressions, never),
@@ -141,23 +137,10 @@ def policy_documents(settings: GatingSettings) -> tuple[Document, ...]:
     return tuple(document for pair in pairs for document in pair)
 
 
-def _rule(
-    operations: Sequence[str], resource: str, *, group: str = "", scope: str = "Namespaced"
-) -> Document:
-    """The `matchConstraints` of a policy."""
-    return {
-        "apiGroups": [group],
-        "apiVersions": ["v1alpha1" if group else "v1"],
-        "operations": list(operations),
-        "resources": [resource],
-        "scope": scope,
-    }
-
-
-_POD_CREATION: Final = _rule(["CREATE"], "pods")
-_POD_UPDATE: Final = _rule(["UPDATE"], "pods")
-_POD_RESIZE: Final = _rule(["UPDATE"], "pods/resize")
-_CONFIGURATION: Final = _rule(["CREATE"], "aaqs", group=GROUP, scope="Cluster")
+_POD_CREATION: Final = rule(["CREATE"], "pods")
+_POD_UPDATE: Final = rule(["UPDATE"], "pods")
+_POD_RESIZE: Final = rule(["UPDATE"], "pods/resize")
+_CONFIGURATION: Final = rule(["CREATE"], "aaqs", group=GROUP, scope="Cluster")
 
 Pair = tuple[Document, Document]
 
@@ -188,9 +171,7 @@ def _protection(settings: GatingSettings) -> Pair:
         "matchConstraints": {"resourceRules": [_POD_UPDATE]},
         "matchConditions": [_GATE_REMOVED],
         "validations": [
-            _validation(
-                f"request.userInfo.username == '{settings.controller_user}'", MAY_NOT_REMOVE
-            )
+            validation(f"request.userInfo.username == '{settings.controller_user}'", MAY_NOT_REMOVE)
         ],
     }
     return _policy("Validating", "protect-gate.bursar.io", spec, _in_gated_namespaces(settings))
@@ -203,7 +184,7 @@ def _bound_pods(settings: GatingSettings) -> Pair:
             {"name": "node-chosen", "expression": _is_bound("object")},
             _NO_MIRROR,
         ],
-        "validations": [_validation("false", MAY_NOT_NAME_A_NODE)],
+        "validations": [validation("false", MAY_NOT_NAME_A_NODE)],
     }
     return _policy(
         "Validating", "refuse-bound-pods.bursar.io", spec, _in_gated_namespaces(settings)
@@ -219,7 +200,7 @@ def _single_configuration() -> Pair:
     spec: Document = {
         "paramKind": {"apiVersion": AAQS.api_version, "kind": AAQS.kind},
         "matchConstraints": {"resourceRules": [_CONFIGURATION]},
-        "validations": [_validation("params == null", ONLY_ONE_AAQ.message)],
+        "validations": [validation("params == null", ONLY_ONE_AAQ.message)],
     }
     every: Document = {"paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"}}
     return _policy("Validating", "single-aaq.bursar.io", spec, every)
@@ -236,60 +217,26 @@ def _growth(settings: GatingSettings) -> Pair:
             {"name": "after", "expression": containers.format("object")},
         ],
         "validations": [
-            _validation(
+            validation(
                 "variables.after.all(now, variables.before.exists(was, was.name == now.name && "
                 f"{_within('now', 'was')}))",
                 MAY_NOT_GROW,
             ),
-            _validation(_within("object.spec", "oldObject.spec"), MAY_NOT_GROW),
+            validation(_within("object.spec", "oldObject.spec"), MAY_NOT_GROW),
         ],
     }
     return _policy("Validating", "refuse-growth.bursar.io", spec, _in_gated_namespaces(settings))
 
 
-def _validation(expression: str, message: str) -> Document:
-    return {"expression": expression, "message": message, "reason": "Forbidden"}
-
-
 def _in_gated_namespaces(settings: GatingSettings) -> Document:
-    return {"matchResources": {"namespaceSelector": _selector(settings.gated_namespaces)}}
+    return {"matchResources": {"namespaceSelector": selector_document(settings.gated_namespaces)}}
 
 
 def _policy(sort: str, name: str, spec: Document, where: Document) -> Pair:
-    kind = f"{sort}AdmissionPolicy"
-    actions: Document = {"validationActions": ["Deny"]} if sort == "Validating" else {}
-    policy = document(ADMISSION, kind, name, labels={GROUP: "aaq-policies"})
-    binding = document(ADMISSION, f"{kind}Binding", name, labels={GROUP: "aaq-policies"})
-    policy["spec"] = {**spec, "failurePolicy": "Fail"}
-    binding["spec"] = {"policyName": name, **actions, **where}
-    return policy, binding
+    return admission_policy(sort, name, spec, where, labels={GROUP: "aaq-policies"})
 
 
 # ------------------------------------------------------------------ webhooks
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """The address of `bursar webhook` for the API server."""
-
-    ca_bundle: bytes = b""
-    """CA certificates in PEM. If empty, the field is left out, for a CA injector to fill in."""
-    url: str = ""
-    """`https://host:port` of a server outside the cluster. If empty, the Service is used."""
-
-    def client_config(self, namespace: str) -> Document:
-        bundle: Document = {}
-        if self.ca_bundle:
-            bundle = {"caBundle": base64.b64encode(self.ca_bundle).decode("ascii")}
-        if self.url:
-            return {"url": f"{self.url.rstrip('/')}{SERVE_PATH}", **bundle}
-        service: Document = {
-            "namespace": namespace,
-            "name": WEBHOOK,
-            "path": SERVE_PATH,
-            "port": 443,
-        }
-        return {"service": service, **bundle}
 
 
 def webhook_documents(
@@ -300,7 +247,7 @@ def webhook_documents(
     Their match conditions exclude requests that the webhook would allow anyway: pods that have the
     gate, updates that keep it, and requests of the controller.
     """
-    client = (endpoint or Endpoint()).client_config(settings.namespace)
+    client = (endpoint or Endpoint()).client_config(settings.namespace, SERVE_PATH)
     labels = {GROUP: WEBHOOK}
     mutating = document(ADMISSION, "MutatingWebhookConfiguration", "gating-mutator", labels=labels)
     mutating["webhooks"] = [_gater(settings, client)]
@@ -314,7 +261,7 @@ def webhook_documents(
 def _gater(settings: GatingSettings, client: Document) -> Document:
     return {
         **_webhook("gater.cqo.kubevirt.io", _POD_CREATION, client),
-        "namespaceSelector": _selector(settings.gated_namespaces),
+        "namespaceSelector": selector_document(settings.gated_namespaces),
         "matchConditions": [_UNGATED, _NO_MIRROR],
         "reinvocationPolicy": "IfNeeded",
         "timeoutSeconds": GATING_TIMEOUT_S,
@@ -322,7 +269,7 @@ def _gater(settings: GatingSettings, client: Document) -> Document:
 
 
 def _validators(settings: GatingSettings, client: Document) -> list[Document]:
-    namespaces = _selector(settings.gated_namespaces)
+    namespaces = selector_document(settings.gated_namespaces)
     others = {
         "name": "not-the-controller",
         "expression": f"request.userInfo.username != '{settings.controller_user}'",
@@ -346,49 +293,15 @@ def _validators(settings: GatingSettings, client: Document) -> list[Document]:
     if settings.configuration_exists:
         found.append(_webhook("aaq.cr.validator", _CONFIGURATION, client))
     if settings.allow_cluster_quota:
-        rule = _quotas("clusterresource", "Cluster")
-        found.append(_webhook("cluster.apps.resource.quota.validator", rule, client))
+        quotas = _quotas("clusterresource", "Cluster")
+        found.append(_webhook("cluster.apps.resource.quota.validator", quotas, client))
     return found
 
 
 def _quotas(sort: str, scope: str) -> Document:
     operations = ["CREATE", "UPDATE"]
-    return _rule(operations, f"applicationaware{sort}quotas", group=GROUP, scope=scope)
+    return rule(operations, f"applicationaware{sort}quotas", group=GROUP, scope=scope)
 
 
-def _webhook(name: str, rule: Document, client: Document) -> Document:
-    return {
-        "name": name,
-        "rules": [rule],
-        "clientConfig": client,
-        "admissionReviewVersions": ["v1", "v1beta1"],
-        "failurePolicy": "Fail",
-        "matchPolicy": "Equivalent",
-        "sideEffects": "None",
-        "timeoutSeconds": ASKING_TIMEOUT_S,
-    }
-
-
-# ------------------------------------------------------------------ common parts
-
-
-def document(
-    api_version: str, kind: str, name: str, *, namespace: str = "", labels: Mapping[str, str]
-) -> Document:
-    place = {"namespace": namespace} if namespace else {}
-    metadata: Document = {"name": name, **place, "labels": dict(labels)}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
-
-
-def _selector(selector: LabelSelector) -> Document:
-    document: Document = {}
-    if selector.match_labels:
-        document["matchLabels"] = dict(selector.match_labels)
-    if selector.match_expressions:
-        document["matchExpressions"] = [_expression(e) for e in selector.match_expressions]
-    return document
-
-
-def _expression(wanted: LabelExpression) -> Document:
-    document: Document = {"key": wanted.key, "operator": wanted.operator}
-    return {**document, "values": list(wanted.values)} if wanted.values else document
+def _webhook(name: str, target: Document, client: Document) -> Document:
+    return {**webhook(name, target, client), "timeoutSeconds": ASKING_TIMEOUT_S}

@@ -7,14 +7,20 @@ processes nor the network of its host, and writes nowhere but to the folder of i
 Documents are plain data, ready for `kubectl apply`; nothing here talks to a cluster.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.devices.defaults import HTTP_PORT, KUBELET_FOLDER, SOCKET, SOCKET_FOLDER, PodsFrom
-from bursar.app.install.admission import RBAC, Document, document
+from bursar.app.install.documents import (
+    DNS_SUBDOMAIN,
+    Document,
+    document,
+    granted,
+    permission,
+    require_namespace,
+)
 
 AGENT: Final = "bursar-agent"
 """The service account, its role, and the DaemonSet."""
@@ -26,9 +32,6 @@ LABELS: Final = {"app.kubernetes.io/name": AGENT, "app.kubernetes.io/part-of": "
 
 KUBELETS_SOCKETS: Final = ("pod-resources", "device-plugins")
 """Folders in which kubelet has a socket of the name that ours has."""
-
-_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +58,8 @@ class AgentInstallation:
     def __post_init__(self) -> None:
         if not self.image or self.image != self.image.strip():
             raise ValueError(f"{self.image!r} is not the name of an image")
-        if not _LABEL.fullmatch(self.namespace):
-            raise ValueError(f"{self.namespace!r} is not the name of a namespace")
-        if self.sources_config and not _SUBDOMAIN.fullmatch(self.sources_config):
+        require_namespace(self.namespace)
+        if self.sources_config and not DNS_SUBDOMAIN.fullmatch(self.sources_config):
             raise ValueError(f"{self.sources_config!r} is not the name of a ConfigMap")
         for path in (self.socket_folder, self.kubelet_folder, self.kubelet_certificate or "/"):
             # A colon would end the path where runtimes write mounts as text.
@@ -85,42 +87,25 @@ def _plain(path: str) -> str:
 
 def agent_documents(installation: AgentInstallation) -> tuple[Document, ...]:
     """The account, what it may do, and the agents. The namespace is there already."""
-    account = document(
-        "v1", "ServiceAccount", AGENT, namespace=installation.namespace, labels=LABELS
-    )
-    return (account, *_access(installation), _daemon_set(installation))
-
-
-# ------------------------------------------------------------------ access
-
-
-def _access(installation: AgentInstallation) -> tuple[Document, Document]:
-    role = document(f"{RBAC}/v1", "ClusterRole", AGENT, labels=LABELS)
-    role["rules"] = list(_rules(installation.pods_from))
-    binding = document(f"{RBAC}/v1", "ClusterRoleBinding", AGENT, labels=LABELS)
-    binding["roleRef"] = {"apiGroup": RBAC, "kind": "ClusterRole", "name": AGENT}
-    binding["subjects"] = [
-        {"kind": "ServiceAccount", "namespace": installation.namespace, "name": AGENT}
-    ]
-    return role, binding
+    home = installation.namespace
+    account = document("v1", "ServiceAccount", AGENT, namespace=home, labels=LABELS)
+    rules = _rules(installation.pods_from)
+    access = granted(AGENT, rules, account=AGENT, home=home, labels=LABELS)
+    return (account, *access, _daemon_set(installation))
 
 
 def _rules(pods_from: PodsFrom) -> Sequence[Document]:
     """Nothing of kubelet but its list of pods: `nodes/proxy` would let it into containers."""
     asking: dict[PodsFrom, list[Document]] = {
-        PodsFrom.KUBELET: [_may(("get",), "nodes/pods")],
+        PodsFrom.KUBELET: [permission(("get",), "nodes/pods")],
         PodsFrom.READ_ONLY: [],
-        PodsFrom.API: [_may(("list", "watch"), "pods")],
+        PodsFrom.API: [permission(("list", "watch"), "pods")],
     }
     return (
         *asking[pods_from],
-        _may(("get", "list", "watch"), "devices", group="scheduling.koordinator.sh"),
-        _may(("create", "patch"), "events", group="events.k8s.io"),
+        permission(("get", "list", "watch"), "devices", group="scheduling.koordinator.sh"),
+        permission(("create", "patch"), "events", group="events.k8s.io"),
     )
-
-
-def _may(verbs: Sequence[str], *resources: str, group: str = "") -> Document:
-    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
 
 
 # ------------------------------------------------------------------ the agents

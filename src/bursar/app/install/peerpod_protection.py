@@ -12,7 +12,7 @@ policies deny all three for every user, because the rewrite happens at creation.
 from collections.abc import Sequence
 from typing import Final
 
-from bursar.app.install.admission import ADMISSION, Document, document
+from bursar.app.install.documents import Document, admission_policy, rule, validation
 from bursar.core.model.names import CPU, MEMORY
 from bursar.core.peerpods.record import RECORD_ANNOTATION
 from bursar.core.peerpods.settings import (
@@ -60,23 +60,23 @@ _IN_CONTAINERS: Final = (
 
 
 def protection_documents(
-    runtime_classes: Sequence[str], vm_resource: str, namespace_selector: Document
+    runtime_classes: Sequence[str], vm_resource: str, where: Document
 ) -> tuple[Document, ...]:
     """The policies for clusters where the webhook rewrites peer pods."""
     # Policies run after the webhook, which has removed a record from pods that request no VM.
     consistent = [
-        _validation(has_class("object", runtime_classes), ONLY_ON_PEER_PODS),
-        _validation(f"{_asks_for_vm(vm_resource)} && {_NOTHING_LEFT}", ONLY_WHAT_WAS_REMOVED),
+        validation(has_class("object", runtime_classes), ONLY_ON_PEER_PODS),
+        validation(f"{_asks_for_vm(vm_resource)} && {_NOTHING_LEFT}", ONLY_WHAT_WAS_REMOVED),
     ]
-    return _documents(runtime_classes, consistent, namespace_selector)
+    return _documents(runtime_classes, consistent, where)
 
 
 def protection_documents_without_webhook(
-    runtime_classes: Sequence[str], namespace_selector: Document
+    runtime_classes: Sequence[str], where: Document
 ) -> tuple[Document, ...]:
     """The policies for clusters without the webhook, where every record is forged."""
-    never = [_validation("false", ONLY_WHAT_WAS_REMOVED)]
-    return _documents(runtime_classes, never, namespace_selector)
+    never = [validation("false", ONLY_WHAT_WAS_REMOVED)]
+    return _documents(runtime_classes, never, where)
 
 
 def _documents(
@@ -87,7 +87,11 @@ def _documents(
         BIND: _binding(),
         RECORD: _creation(at_creation),
     }
-    return tuple(each for name, spec in specs.items() for each in _policy(name, spec, where))
+    return tuple(
+        each
+        for name, spec in specs.items()
+        for each in admission_policy("Validating", name, spec, where, labels=LABELS)
+    )
 
 
 # ------------------------------------------------------------------ expressions
@@ -130,58 +134,32 @@ _BRINGS_ANY: Final = f"{_KEYS}.exists(key, key in object.metadata.?annotations.o
 def _keeping(is_peer_pod: str) -> Document:
     """Deny changes of the annotations, also by subresources that ignore metadata today."""
     different = f"{_KEYS}.filter(key, {_IS_DIFFERENT})"
-    validation: Document = {
+    check: Document = {
         "expression": f"{different}.size() == 0",
         "message": MAY_NOT_CHANGE,
         "messageExpression": f"'{MAY_NOT_CHANGE}: ' + {different}.join(', ')",
         "reason": "Forbidden",
     }
-    resources = ["pods", "pods/status", "pods/resize", "pods/ephemeralcontainers"]
+    resources = ("pods", "pods/status", "pods/resize", "pods/ephemeralcontainers")
     return {
-        "matchConstraints": {"resourceRules": [_rule("UPDATE", resources)]},
+        "matchConstraints": {"resourceRules": [rule(["UPDATE"], *resources)]},
         "matchConditions": [{"name": "peer-pod", "expression": is_peer_pod}],
-        "validations": [validation],
+        "validations": [check],
     }
 
 
 def _binding() -> Document:
     """Deny these annotations in every Binding, which does not have the pod's runtime class."""
     return {
-        "matchConstraints": {"resourceRules": [_rule("CREATE", ["pods/binding", "bindings"])]},
+        "matchConstraints": {"resourceRules": [rule(["CREATE"], "pods/binding", "bindings")]},
         "matchConditions": [{"name": "brings-annotations", "expression": _BRINGS_ANY}],
-        "validations": [_validation("false", MAY_NOT_BIND)],
+        "validations": [validation("false", MAY_NOT_BIND)],
     }
 
 
 def _creation(validations: Sequence[Document]) -> Document:
     return {
-        "matchConstraints": {"resourceRules": [_rule("CREATE", ["pods"])]},
+        "matchConstraints": {"resourceRules": [rule(["CREATE"], "pods")]},
         "matchConditions": [{"name": "has-record", "expression": _HAS_RECORD}],
         "validations": list(validations),
     }
-
-
-def _rule(operation: str, resources: Sequence[str]) -> Document:
-    return {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": [operation],
-        "resources": list(resources),
-        "scope": "Namespaced",
-    }
-
-
-def _validation(expression: str, message: str) -> Document:
-    return {"expression": expression, "message": message, "reason": "Forbidden"}
-
-
-def _policy(name: str, spec: Document, namespace_selector: Document) -> tuple[Document, Document]:
-    policy = document(ADMISSION, "ValidatingAdmissionPolicy", name, labels=LABELS)
-    policy["spec"] = {**spec, "failurePolicy": "Fail"}
-    binding = document(ADMISSION, "ValidatingAdmissionPolicyBinding", name, labels=LABELS)
-    binding["spec"] = {
-        "policyName": name,
-        "validationActions": ["Deny"],
-        "matchResources": {"namespaceSelector": namespace_selector},
-    }
-    return policy, binding

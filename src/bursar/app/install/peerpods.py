@@ -9,32 +9,41 @@ policy alone, resources therefore stay in the containers and count on the worker
 The functions return plain data for `kubectl apply` and do not access a cluster.
 """
 
-import base64
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from bursar.app import names
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
-from bursar.app.install.admission import ADMISSION, Document, Endpoint, document
+from bursar.app.install.documents import (
+    ADMISSION,
+    DNS_LABEL,
+    DNS_SUBDOMAIN,
+    Document,
+    Endpoint,
+    admission_policy,
+    document,
+    require_namespace,
+    rule,
+    selector_document,
+    spared_namespaces,
+)
 from bursar.app.install.peerpod_protection import (
     LABELS,
     has_class,
     protection_documents,
     protection_documents_without_webhook,
 )
+from bursar.app.names import PEER_PODS_PATH
 from bursar.core.model.names import is_extended
 from bursar.core.model.pod import no_labels
 from bursar.core.model.quantity import ZERO, Quantity
+from bursar.core.model.selector import LabelSelector
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import RUNTIME_CLASS
-from bursar.core.quota.targeting import KUBE_SYSTEM
 
 CONFIGURATION: Final = "peer-pods-webhook-mutating-webhook-configuration"
 WEBHOOK: Final = "mwebhook.peerpods.io"
 COMPONENT: Final = {"app.kubernetes.io/component": "webhook"}
-PATH: Final = "/mutate-v1-pod"
 POLICY: Final = "ask-for-vm.bursar.io"
 TIMEOUT_S: Final = 5
 """Timeout of the webhook. The rewrite makes no calls of its own, so a longer one cannot help."""
@@ -42,9 +51,6 @@ TIMEOUT_S: Final = 5
 OVERHEAD_CPU: Final = Quantity.parse("250m")
 OVERHEAD_MEMORY: Final = Quantity.parse("120Mi")
 """Upstream's values for what a peer pod uses on the worker. They are not measured."""
-
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +76,16 @@ class PeerPodInstallation:
     """
 
     def __post_init__(self) -> None:
-        # The names become part of CEL expressions, where a quote would be an injection.
-        if not _LABEL.fullmatch(self.namespace):
-            raise ValueError(f"{self.namespace!r} is not the name of a namespace")
+        require_namespace(self.namespace)
         for name in self.runtime_classes:
-            if not _SUBDOMAIN.fullmatch(name):
+            # The names become part of CEL expressions, where a quote would be an injection.
+            if not DNS_SUBDOMAIN.fullmatch(name):
                 raise ValueError(f"{name!r} is not the name of a runtime class")
         if not self.runtime_classes:
             raise ValueError("at least one runtime class is needed")
         if not is_extended(self.vm_resource):
             raise ValueError(f"{self.vm_resource!r} is not the name of an extended resource")
-        if self.handler and not _LABEL.fullmatch(self.handler):
+        if self.handler and not DNS_LABEL.fullmatch(self.handler):
             raise ValueError(f"{self.handler!r} is not the name of a handler")
         if min(self.overhead_cpu, self.overhead_memory) < ZERO:
             raise ValueError("an overhead cannot be negative")
@@ -90,23 +95,14 @@ class PeerPodInstallation:
         return has_class("object", self.runtime_classes)
 
     @property
-    def namespace_selector(self) -> Document:
-        spared = sorted({self.namespace, KUBE_SYSTEM})
-        expression: Document = {
-            "key": "kubernetes.io/metadata.name",
-            "operator": "NotIn",
-            "values": list(spared),
-        }
-        return {"matchExpressions": [expression]}
+    def where(self) -> Document:
+        """The `namespaceSelector` of the webhook and of policies."""
+        expressions = (spared_namespaces(self.namespace),)
+        selector = selector_document(LabelSelector(match_expressions=expressions))
+        return {"namespaceSelector": selector}
 
 
-_NEW_PODS: Final[Document] = {
-    "apiGroups": [""],
-    "apiVersions": ["v1"],
-    "operations": ["CREATE"],
-    "resources": ["pods"],
-    "scope": "Namespaced",
-}
+_NEW_PODS: Final = rule(["CREATE"], "pods")
 
 
 def peer_pod_documents(
@@ -118,7 +114,9 @@ def peer_pod_documents(
     """
     webhook = webhook_document(installation, endpoint or Endpoint())
     protection = protection_documents(
-        installation.runtime_classes, installation.vm_resource, installation.namespace_selector
+        installation.runtime_classes,
+        installation.vm_resource,
+        {"matchResources": installation.where},
     )
     return (*runtime_class_documents(installation), *protection, webhook)
 
@@ -126,7 +124,7 @@ def peer_pod_documents(
 def peer_pod_documents_without_webhook(installation: PeerPodInstallation) -> tuple[Document, ...]:
     """Runtime classes and the policy that requests the VM. Authors of pods set the sizes."""
     protection = protection_documents_without_webhook(
-        installation.runtime_classes, installation.namespace_selector
+        installation.runtime_classes, {"matchResources": installation.where}
     )
     classes = runtime_class_documents(installation)
     return (*classes, *protection, *_policy_documents(installation))
@@ -170,8 +168,8 @@ def webhook_document(installation: PeerPodInstallation, endpoint: Endpoint) -> D
     webhook: Document = {
         "name": WEBHOOK,
         "rules": [_NEW_PODS],
-        "clientConfig": _client_config(installation, endpoint),
-        "namespaceSelector": installation.namespace_selector,
+        "clientConfig": endpoint.client_config(installation.namespace, PEER_PODS_PATH),
+        **installation.where,
         "matchConditions": [{"name": "peer-pod", "expression": installation.is_peer_pod}],
         "admissionReviewVersions": ["v1", "v1beta1"],
         # A peer pod that is not rewritten would be charged on the worker and have a VM of any
@@ -189,21 +187,6 @@ def webhook_document(installation: PeerPodInstallation, endpoint: Endpoint) -> D
     return {**manifest, "webhooks": [webhook]}
 
 
-def _client_config(installation: PeerPodInstallation, endpoint: Endpoint) -> Document:
-    bundle: Document = {}
-    if endpoint.ca_bundle:
-        bundle["caBundle"] = base64.b64encode(endpoint.ca_bundle).decode("ascii")
-    if endpoint.url:
-        return {"url": f"{endpoint.url.rstrip('/')}{PATH}", **bundle}
-    service: Document = {
-        "namespace": installation.namespace,
-        "name": names.WEBHOOK,
-        "path": PATH,
-        "port": 443,
-    }
-    return {"service": service, **bundle}
-
-
 # ------------------------------------------------------------------ the policy
 
 
@@ -216,8 +199,7 @@ def _policy_documents(installation: PeerPodInstallation) -> tuple[Document, Docu
         "name: object.spec.containers[0].name, "
         f"resources: Object.spec.containers.resources{{requests: {vm}, limits: {vm}}}}}]}}}}"
     )
-    policy = document(ADMISSION, "MutatingAdmissionPolicy", POLICY, labels=LABELS)
-    policy["spec"] = {
+    spec: Document = {
         "matchConstraints": {"resourceRules": [_NEW_PODS]},
         "matchConditions": [
             {"name": "peer-pod", "expression": installation.is_peer_pod},
@@ -228,11 +210,6 @@ def _policy_documents(installation: PeerPodInstallation) -> tuple[Document, Docu
             {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": asking}}
         ],
         "reinvocationPolicy": "IfNeeded",
-        "failurePolicy": "Fail",
     }
-    binding = document(ADMISSION, "MutatingAdmissionPolicyBinding", POLICY, labels=LABELS)
-    binding["spec"] = {
-        "policyName": POLICY,
-        "matchResources": {"namespaceSelector": installation.namespace_selector},
-    }
-    return policy, binding
+    where: Document = {"matchResources": installation.where}
+    return admission_policy("Mutating", POLICY, spec, where, labels=LABELS)

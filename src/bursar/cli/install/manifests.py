@@ -12,14 +12,9 @@ from bursar.adapters.files.manifests import read_objects_as_written
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
 from bursar.app.install.access import access_documents, capacity_documents
-from bursar.app.install.admission import (
-    Document,
-    Endpoint,
-    GatingSettings,
-    policy_documents,
-    webhook_documents,
-)
+from bursar.app.install.admission import GatingSettings, policy_documents, webhook_documents
 from bursar.app.install.agent import AgentInstallation, agent_documents
+from bursar.app.install.documents import Document, Endpoint
 from bursar.app.install.peerpods import (
     OVERHEAD_CPU,
     OVERHEAD_MEMORY,

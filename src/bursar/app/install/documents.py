@@ -1,0 +1,153 @@
+"""Parts of manifests that several installations share: names, roles, policies and webhooks."""
+
+import base64
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bursar.app.cluster.ports import Json
+from bursar.app.names import WEBHOOK
+from bursar.core.model.selector import LabelExpression, LabelSelector
+from bursar.core.quota.targeting import KUBE_SYSTEM
+
+ADMISSION: Final = "admissionregistration.k8s.io/v1"
+RBAC: Final = "rbac.authorization.k8s.io"
+DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
+Document = dict[str, Json]
+
+
+def document(
+    api_version: str, kind: str, name: str, *, namespace: str = "", labels: Mapping[str, str]
+) -> Document:
+    place = {"namespace": namespace} if namespace else {}
+    metadata: Document = {"name": name, **place, "labels": dict(labels)}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def require_namespace(name: str) -> None:
+    """Raises `ValueError`. In a CEL expression a name with a quote would be an injection."""
+    if not DNS_LABEL.fullmatch(name):
+        raise ValueError(f"{name!r} is not the name of a namespace")
+
+
+# ------------------------------------------------------------------ access
+
+
+def permission(
+    verbs: Sequence[str], *resources: str, group: str = "", names: Sequence[str] = ()
+) -> Document:
+    """A rule of a Role or ClusterRole."""
+    found: Document = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+    return {**found, "resourceNames": list(names)} if names else found
+
+
+def granted(
+    name: str,
+    rules: Iterable[Document],
+    *,
+    account: str,
+    home: str,
+    namespace: str = "",
+    labels: Mapping[str, str],
+) -> tuple[Document, Document]:
+    """A Role, or without a namespace a ClusterRole, and its binding to a service account."""
+    prefix = "" if namespace else "Cluster"
+    role, binding = (
+        document(f"{RBAC}/v1", f"{prefix}{kind}", name, namespace=namespace, labels=labels)
+        for kind in ("Role", "RoleBinding")
+    )
+    role["rules"] = list(rules)
+    binding["roleRef"] = {"apiGroup": RBAC, "kind": f"{prefix}Role", "name": name}
+    binding["subjects"] = [{"kind": "ServiceAccount", "namespace": home, "name": account}]
+    return role, binding
+
+
+# ------------------------------------------------------------------ admission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """The address of `bursar webhook` for the API server."""
+
+    ca_bundle: bytes = b""
+    """CA certificates in PEM. If empty, the field is left out, for a CA injector to fill in."""
+    url: str = ""
+    """`https://host:port` of a server outside the cluster. If empty, the Service is used."""
+
+    def client_config(self, namespace: str, path: str) -> Document:
+        bundle: Document = {}
+        if self.ca_bundle:
+            bundle = {"caBundle": base64.b64encode(self.ca_bundle).decode("ascii")}
+        if self.url:
+            return {"url": f"{self.url.rstrip('/')}{path}", **bundle}
+        service: Document = {"namespace": namespace, "name": WEBHOOK, "path": path, "port": 443}
+        return {"service": service, **bundle}
+
+
+def rule(
+    operations: Sequence[str], *resources: str, group: str = "", scope: str = "Namespaced"
+) -> Document:
+    """The requests that a policy or a webhook gets."""
+    return {
+        "apiGroups": [group],
+        "apiVersions": ["v1alpha1" if group else "v1"],
+        "operations": list(operations),
+        "resources": list(resources),
+        "scope": scope,
+    }
+
+
+def webhook(name: str, target: Document, client: Document) -> Document:
+    """A webhook whose failure denies the request. The caller adds its timeout."""
+    return {
+        "name": name,
+        "rules": [target],
+        "clientConfig": client,
+        "admissionReviewVersions": ["v1", "v1beta1"],
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+    }
+
+
+def validation(expression: str, message: str) -> Document:
+    return {"expression": expression, "message": message, "reason": "Forbidden"}
+
+
+def admission_policy(
+    sort: str, name: str, spec: Document, where: Document, *, labels: Mapping[str, str]
+) -> tuple[Document, Document]:
+    """A Validating or Mutating policy, and the binding that says where it applies."""
+    kind = f"{sort}AdmissionPolicy"
+    actions: Document = {"validationActions": ["Deny"]} if sort == "Validating" else {}
+    policy = document(ADMISSION, kind, name, labels=labels)
+    binding = document(ADMISSION, f"{kind}Binding", name, labels=labels)
+    policy["spec"] = {**spec, "failurePolicy": "Fail"}
+    binding["spec"] = {"policyName": name, **actions, **where}
+    return policy, binding
+
+
+def spared_namespaces(home: str) -> LabelExpression:
+    """Select all namespaces except Bursar's own and kube-system."""
+    return LabelExpression(
+        key="kubernetes.io/metadata.name",
+        operator="NotIn",
+        values=tuple(sorted({home, KUBE_SYSTEM})),
+    )
+
+
+def selector_document(selector: LabelSelector) -> Document:
+    found: Document = {}
+    if selector.match_labels:
+        found["matchLabels"] = dict(selector.match_labels)
+    if selector.match_expressions:
+        found["matchExpressions"] = [_expression(each) for each in selector.match_expressions]
+    return found
+
+
+def _expression(wanted: LabelExpression) -> Document:
+    found: Document = {"key": wanted.key, "operator": wanted.operator}
+    return {**found, "values": list(wanted.values)} if wanted.values else found
