@@ -2,16 +2,15 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
-import click
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.ports import ClusterError, Reader, Writer
+from bursar.cli import options
 from bursar.cli.exit_codes import BadInputError
 
 if TYPE_CHECKING:
@@ -24,19 +23,9 @@ class LiveCluster(Reader, Writer, Protocol):
     """A real cluster. Most verbs only read from it."""
 
 
-def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--kubeconfig` and `--context`; the command receives a `str | None` and a `str`."""
-    with_context = click.option(
-        "--context",
-        default="",
-        metavar="NAME",
-        help="Context of the kubeconfig to use. Default: its current context.",
-    )(command)
-    return click.option(
-        "--kubeconfig",
-        type=click.Path(),
-        help="Kubeconfig of the cluster. Default: $KUBECONFIG, else ~/.kube/config.",
-    )(with_context)
+cluster_options: Final = options.cluster(
+    "Kubeconfig of the cluster. Default: $KUBECONFIG, else ~/.kube/config."
+)
 
 
 def named_cluster(kubeconfig: str | None, context: str) -> "ClusterAccess":

@@ -13,10 +13,10 @@ from typing import Final
 
 import click
 
-import bursar
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.files.manifests import read_objects_as_written
+from bursar.adapters.files.packaged import packaged
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.memory.manifests import (
     UnknownKindError,
@@ -175,7 +175,7 @@ def _controller(cluster: MemoryCluster, luck: Random, targeting: Targeting) -> C
 
 
 async def _load_files(cluster: MemoryCluster, files: Sequence[str]) -> None:
-    written = read_objects_as_written(files or [_example_folder()], sys.stdin.buffer)
+    written = read_objects_as_written(files or [packaged(EXAMPLE)], sys.stdin.buffer)
     await load_manifests(cluster, [*crd_documents(), _OWN_NAMESPACE])
     try:
         await load_manifests(cluster, _loaded(body for body, _ in written))
@@ -228,15 +228,6 @@ async def _real_cluster(choice: ClusterChoice) -> AsyncIterator[Shown]:
     access = cluster_access(choice)
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom()) as client:
         yield Shown(client)
-
-
-def _example_folder() -> str:
-    """Beside the package in a checkout, inside it where it was installed."""
-    package = Path(bursar.__file__).parent
-    for root in (package.parents[1], package):
-        if (root / EXAMPLE).is_dir():
-            return str(root / EXAMPLE)
-    raise BadInputError("the example cluster is not installed; give manifests with -f")
 
 
 def _simulated(body: JsonObject) -> JsonObject:

@@ -5,13 +5,14 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
 from bursar.adapters.files.device_sources import read_sources
 from bursar.app.devices.ports import CallError
 from bursar.app.devices.report import Evidence, device_lines, idle_devices, node_of_report
+from bursar.cli import options
 from bursar.cli.devices.view import (
     COLUMNS,
     IDLE_COLUMNS,
@@ -47,38 +48,18 @@ class Form(Enum):
         return {Form.JSON: Output.JSON, Form.YAML: Output.YAML}.get(self)
 
 
-def _read_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    options = (
-        click.option(
-            *("-f", "--filename", "files"),
-            multiple=True,
-            type=click.Path(allow_dash=True),
-            help="Read files, folders or standard input (-) instead of a cluster. Repeatable.",
-        ),
-        click.option(
-            *("--pod-resources", "dump"),
-            type=click.Path(),
-            help="Saved List response of kubelet, as -o pod-resources or grpcurl writes it.",
-        ),
-        click.option(
-            "--socket",
-            type=click.Path(),
-            help="PodResources socket on this node to call: kubelet's or an agent's.",
-        ),
-        click.option(
-            *("--sources", "sources_file"),
-            type=click.Path(),
-            default="",
-            help="Settings of programs that record devices on pods. Default: Koordinator.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 @click.command(short_help="List which pod holds which device.")
-@_read_options
+@options.files("Read files, folders or standard input (-) instead of a cluster. Repeatable.")
+@options.path(
+    "--pod-resources dump",
+    "Saved List response of kubelet, as -o pod-resources or grpcurl writes it.",
+)
+@options.path("--socket", "PodResources socket on this node to call: kubelet's or an agent's.")
+@options.path(
+    "--sources sources_file",
+    "Settings of programs that record devices on pods. Default: Koordinator.",
+    "",
+)
 @cluster_options
 @click.option("-n", "--namespace", help="Namespace of the pods. Default: the context's.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="List pods of all namespaces.")
@@ -87,13 +68,12 @@ def _read_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--free", "is_free", is_flag=True, help="List devices that no pod holds.")
 @click.option("--check", "is_check", is_flag=True, help="Exit with code 1 if sources disagree.")
-@click.option(
-    *("-o", "--output"),
+@options.shown(
+    "-o --output",
+    Form.TABLE.value,
+    "Output format; pod-resources prints the response of --socket.",
     type=click.Choice([form.value for form in Form]),
-    default=Form.TABLE.value,
-    show_default=True,
     callback=lambda _context, _parameter, value: Form(value),
-    help="Output format; pod-resources prints the response of --socket.",
 )
 def devices(  # noqa: PLR0913 - one for each option
     *,

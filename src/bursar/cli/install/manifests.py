@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
 import bursar
 from bursar.adapters.files.manifests import read_objects_as_written
+from bursar.adapters.files.packaged import packaged
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
 from bursar.app.install.access import access_documents, capacity_documents
@@ -23,6 +24,7 @@ from bursar.app.install.peerpods import (
     peer_pod_documents_without_webhook,
 )
 from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.options import flag, one_of, shown, together
 from bursar.core.model.quantity import Quantity, QuantityError
 from bursar.core.model.selector import LabelExpression, LabelSelector, Operator, SelectorError
 from bursar.core.model.selector_text import parse_selector
@@ -52,67 +54,42 @@ _WRITTEN_OPERATORS: Final = {
 }
 
 
-def _agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    options = (
-        click.option("--image", default=IMAGE, show_default=True, help="Agent: image to run."),
-        click.option(
-            "--pods-from",
-            type=click.Choice([each.value for each in PodsFrom]),
-            default=PodsFrom.KUBELET.value,
-            show_default=True,
-            help="Agent: where it reads the pods of its node from.",
-        ),
-        click.option(
-            "--socket-dir",
-            default=SOCKET_FOLDER,
-            show_default=True,
-            help="Agent: folder on the host for its socket.",
-        ),
-        click.option(
-            "--kubelet-dir",
-            default=KUBELET_FOLDER,
-            show_default=True,
-            help="Agent: kubelet's --root-dir.",
-        ),
-        click.option(
-            "--kubelet-cert",
-            default="",
-            help="Agent: file on the host with the CA of kubelet's serving certificate.",
-        ),
-        click.option(
-            "--sources-config",
-            default="",
-            help="Agent: ConfigMap that holds the allocators under the key sources.yaml.",
-        ),
-        click.option("--host-network", is_flag=True, help="Agent: use the host's network."),
-        click.option(
-            "--agent-option",
-            "agent_options",
-            multiple=True,
-            help="Agent: a further option of bursar agent, --NAME=VALUE. Repeatable.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+_agent_options: Final = together(
+    shown("--image", IMAGE, "Agent: image to run."),
+    one_of("--pods-from", PodsFrom.KUBELET, "Agent: where it reads the pods of its node from."),
+    shown("--socket-dir", SOCKET_FOLDER, "Agent: folder on the host for its socket."),
+    shown("--kubelet-dir", KUBELET_FOLDER, "Agent: kubelet's --root-dir."),
+    click.option(
+        "--kubelet-cert",
+        default="",
+        help="Agent: file on the host with the CA of kubelet's serving certificate.",
+    ),
+    click.option(
+        "--sources-config",
+        default="",
+        help="Agent: ConfigMap that holds the allocators under the key sources.yaml.",
+    ),
+    flag("--host-network", "Agent: use the host's network."),
+    click.option(
+        *("--agent-option", "agent_options"),
+        multiple=True,
+        help="Agent: a further option of bursar agent, --NAME=VALUE. Repeatable.",
+    ),
+)
 
 
 @click.command(short_help="Print the manifests that install parts of Bursar.")
 @click.argument("parts", nargs=-1, metavar=f"[{'|'.join(PARTS)}]...", type=click.Choice(PARTS))
-@click.option(
-    "-n", "--namespace", default="aaq", show_default=True, help="Namespace of the installation."
-)
+@shown("-n --namespace", "aaq", "Namespace of the installation.")
 @click.option(
     "-l",
     "--selector",
     help="Gate namespaces with these labels; '' for all. "
     "Default: application-aware-quota/enable-gating",
 )
-@click.option("--without-cluster-quota", is_flag=True, help="Leave out cluster quotas.")
-@click.option(
-    "--refuse-growth", is_flag=True, help="Policies: deny every resize that increases requests."
-)
-@click.option("--configuration-exists", is_flag=True, help="Webhooks: deny a second AAQ object.")
+@flag("--without-cluster-quota", "Leave out cluster quotas.")
+@flag("--refuse-growth", "Policies: deny every resize that increases requests.")
+@flag("--configuration-exists", "Webhooks: deny a second AAQ object.")
 @click.option(
     "--ca-bundle",
     type=click.Path(dir_okay=False),
@@ -127,12 +104,7 @@ def _agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
     multiple=True,
     help=f"Peer pods: RuntimeClass of peer pods. Repeatable. Default: {RUNTIME_CLASS}",
 )
-@click.option(
-    "--vm-resource",
-    default=VM_RESOURCE,
-    show_default=True,
-    help="Peer pods: extended resource that stands for one VM.",
-)
+@shown("--vm-resource", VM_RESOURCE, "Peer pods: extended resource that stands for one VM.")
 @click.option(
     "--node-label",
     "node_labels",
@@ -140,49 +112,25 @@ def _agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="KEY=VALUE",
     help="Peer pods: label of nodes that can run them. Repeatable.",
 )
-@click.option(
-    "--without-runtime-class",
-    is_flag=True,
-    help="Peer pods: leave out the RuntimeClass; it exists.",
-)
+@flag("--without-runtime-class", "Peer pods: leave out the RuntimeClass; it exists.")
 @click.option(
     "--handler", default="", help="Peer pods: handler of the RuntimeClass. Default: its name."
 )
-@click.option(
-    "--overhead-cpu",
-    default=str(OVERHEAD_CPU),
-    show_default=True,
-    help="Peer pods: CPU that one pod costs the worker node.",
-)
-@click.option(
+@shown("--overhead-cpu", str(OVERHEAD_CPU), "Peer pods: CPU that one pod costs the worker node.")
+@shown(
     "--overhead-memory",
-    default=str(OVERHEAD_MEMORY),
-    show_default=True,
-    help="Peer pods: memory that one pod costs the worker node.",
+    str(OVERHEAD_MEMORY),
+    "Peer pods: memory that one pod costs the worker node.",
 )
-@click.option(
-    "--all-pods",
-    is_flag=True,
-    help="Peer pods: review every pod; another webhook may set the class.",
-)
-@click.option(
-    "--without-webhook", is_flag=True, help="Peer pods: a policy that only adds the VM resource."
-)
-@click.option(
+@flag("--all-pods", "Peer pods: review every pod; another webhook may set the class.")
+@flag("--without-webhook", "Peer pods: a policy that only adds the VM resource.")
+@shown(
     "--peerpods-namespace",
-    default=PRESET_NAMESPACE,
-    show_default=True,
-    help=f"Capacity: namespace of the ConfigMap {PRESET_CONFIG}.",
+    PRESET_NAMESPACE,
+    f"Capacity: namespace of the ConfigMap {PRESET_CONFIG}.",
 )
 @_agent_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["yaml", "json"]),
-    default="yaml",
-    show_default=True,
-    help="Output format.",
-)
+@shown("-o --output", "yaml", "Output format.", type=click.Choice(["yaml", "json"]))
 def manifests(
     parts: tuple[str, ...],
     output: str,
@@ -321,7 +269,7 @@ def _certificates(path: str | None) -> bytes:
 
 
 def _definitions(settings: GatingSettings) -> tuple[Document, ...]:
-    written = read_objects_as_written([_definitions_folder()], sys.stdin.buffer)
+    written = read_objects_as_written([packaged(DEFINITIONS)], sys.stdin.buffer)
     return tuple(
         body for body, _ in written if settings.allow_cluster_quota or not _is_cluster_quota(body)
     )
@@ -330,15 +278,6 @@ def _definitions(settings: GatingSettings) -> tuple[Document, ...]:
 def _is_cluster_quota(definition: Document) -> bool:
     metadata = definition.get("metadata")
     return isinstance(metadata, Mapping) and "clusterresourcequotas" in str(metadata.get("name"))
-
-
-def _definitions_folder() -> str:
-    """Beside the package in a checkout, inside it where it was installed."""
-    package = Path(bursar.__file__).parent
-    for root in (package.parents[1], package):
-        if (root / DEFINITIONS).is_dir():
-            return str(root / DEFINITIONS)
-    raise BadInputError("the custom resource definitions are not installed")
 
 
 def _emit(documents: list[Document], output: str) -> None:

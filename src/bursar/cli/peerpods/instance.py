@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from bursar.adapters.files.peerpods import KINDS_READ, RewrittenManifest, rewrite_files
+from bursar.cli import options
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
 from bursar.cli.peerpods.options import (
@@ -82,20 +83,12 @@ class InstanceReport:
 )
 @click.option("--gpus", type=COUNT, default=0, help="GPUs that the VM must have.")
 @click.option("--type", "named", default="", help="Instance type that the pod names.")
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    type=click.Path(allow_dash=True),
-    help="File or folder with peer pods to choose for, instead of a size. Repeatable.",
-)
-@click.option(
+@options.files("File or folder with peer pods to choose for, instead of a size. Repeatable.")
+@options.shown(
     "--mode",
+    BEST,
+    "best: the cheapest type that fits; upstream: size and search as upstream does.",
     type=click.Choice([BEST, UPSTREAM]),
-    default=BEST,
-    show_default=True,
-    help="best: the cheapest type that fits; upstream: size and search as upstream does.",
 )
 @click.option("--default", default="", help="Instance type for pods that ask for nothing.")
 @sizing_options

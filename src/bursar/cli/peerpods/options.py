@@ -1,14 +1,14 @@
 """Options shared by the peer pod verbs and `bursar webhook`: sizing and the catalogue."""
 
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import click
 
-import bursar
+from bursar.adapters.files.packaged import packaged
 from bursar.adapters.files.peerpods import read_catalogue
 from bursar.cli.exit_codes import BadInputError
+from bursar.cli.options import one_of, together
 from bursar.core.model.names import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -51,7 +51,7 @@ def amount(_context: click.Context, _parameter: click.Parameter, text: str) -> Q
 
 COUNT: Final = click.IntRange(min=0)
 
-_SIZING: Final = (
+sizing_options: Final = together(
     click.option(
         "--runtime-class",
         multiple=True,
@@ -70,16 +70,14 @@ _SIZING: Final = (
     ),
     click.option("--floor-vcpus", type=COUNT, default=0, help="Fewest vCPUs of a VM."),
     click.option("--floor-memory", callback=amount, default="0", help="Least memory of a VM."),
-    click.option(
+    one_of(
         "--own-sizes",
-        type=click.Choice([rule.value for rule in OwnSizes]),
-        default=OwnSizes.AT_LEAST.value,
-        show_default=True,
-        help="at-least: a size annotation on the pod can only raise the computed size; "
+        OwnSizes.AT_LEAST,
+        "at-least: a size annotation on the pod can only raise the computed size; "
         "override: the computed size replaces it.",
     ),
 )
-_CATALOGUE: Final = (
+catalogue_options: Final = together(
     click.option(
         "--catalogue",
         type=click.Path(dir_okay=False),
@@ -88,22 +86,6 @@ _CATALOGUE: Final = (
     click.option("--provider", default="", help="Use only instance types of this provider."),
     click.option("--arch", default="", help="Use only instance types of this architecture."),
 )
-
-
-def sizing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    return _with(command, _SIZING)
-
-
-def catalogue_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    return _with(command, _CATALOGUE)
-
-
-def _with(
-    command: Callable[..., Any], options: tuple[Callable[..., Any], ...]
-) -> Callable[..., Any]:
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def settings_from(
@@ -173,7 +155,7 @@ def _require_names_to_keep(names: Iterable[str]) -> None:
 
 def types_from(chosen: Chosen) -> tuple[InstanceType, ...]:
     """The instance types to choose from; without --catalogue those of the example catalogue."""
-    path = chosen["catalogue"] or _example()
+    path = chosen["catalogue"] or packaged(EXAMPLE)
     kept = tuple(
         each
         for each in read_catalogue(path)
@@ -182,12 +164,3 @@ def types_from(chosen: Chosen) -> tuple[InstanceType, ...]:
     if not kept:
         raise BadInputError(f"{path}: no instance type of that provider and architecture")
     return kept
-
-
-def _example() -> str:
-    """The example catalogue: beside the package in a checkout, inside an installed package."""
-    package = Path(bursar.__file__).parent
-    for root in (package.parents[1], package):
-        if (root / EXAMPLE).is_file():
-            return str(root / EXAMPLE)
-    raise BadInputError("the example catalogue is not installed; name one with --catalogue")

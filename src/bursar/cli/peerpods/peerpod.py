@@ -8,6 +8,7 @@ import click
 
 from bursar.adapters.files.peerpods import RewrittenManifest, rewrite_files
 from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.options import flag, one_of, required_files, shown
 from bursar.cli.output.formats import printable
 from bursar.cli.peerpods.instance import instance
 from bursar.cli.peerpods.options import (
@@ -37,43 +38,21 @@ peerpod.add_command(instance)
 
 
 @peerpod.command(short_help="Print pods as the webhook leaves them.")
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    required=True,
-    type=click.Path(allow_dash=True),
-    help="A file, a folder, or - for standard input; YAML or JSON, also Lists. Repeatable.",
-)
-@click.option(
+@required_files
+@one_of(
     "--mode",
-    type=click.Choice([mode.value for mode in Mode]),
-    default=Mode.EFFECTIVE.value,
-    show_default=True,
-    help="effective: what the pod needs at any one time; upstream: as upstream's webhook does.",
+    Mode.EFFECTIVE,
+    "effective: what the pod needs at any one time; upstream: as upstream's webhook does.",
 )
 @sizing_options
-@click.option(
-    "--vm-resource",
-    default=VM_RESOURCE,
-    show_default=True,
-    help="Resource name that stands for one VM.",
-)
+@shown("--vm-resource", VM_RESOURCE, "Resource name that stands for one VM.")
 @click.option(
     "--keep", multiple=True, help="Resource name that stays in the containers. Repeatable."
 )
-@click.option(
-    "--default-mem", is_flag=True, help="Also write the memory size as annotation default_mem."
-)
+@flag("--default-mem", "Also write the memory size as annotation default_mem.")
 @catalogue_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["yaml", "json", "patch"]),
-    default="yaml",
-    show_default=True,
-    help="How to print the result.",
+@shown(
+    "-o --output", "yaml", "How to print the result.", type=click.Choice(["yaml", "json", "patch"])
 )
 def rewrite(
     files: Sequence[str],

@@ -25,7 +25,7 @@ from bursar.app.devices.defaults import HTTP_PORT, KUBELET_FOLDER, SOCKET, SOCKE
 from bursar.app.devices.node_pods import FreshnessRules
 from bursar.app.devices.proxy import ProxyRules
 from bursar.app.devices.rate_limit import RateRules
-from bursar.cli.output.durations import Duration
+from bursar.cli.options import duration, flag, one_of, path, shown, together
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import ClusterChoice, process_cluster_options
 from bursar.core.devices.resolve import Rules, Trust
@@ -124,20 +124,15 @@ def _answer_bytes(context: click.Context, parameter: click.Parameter, text: str)
     return amount
 
 
-def _own_socket(_: click.Context, __: click.Parameter, path: str) -> str:
-    try:
-        check_own_path(path)
-    except SocketFileError as error:
-        raise click.BadParameter(str(error)) from None
-    return path
+def _socket(check: Callable[[str], None]) -> Callable[..., str]:
+    def checked(_: click.Context, __: click.Parameter, path: str) -> str:
+        try:
+            check(path)
+        except SocketFileError as error:
+            raise click.BadParameter(str(error)) from None
+        return path
 
-
-def _others_socket(_: click.Context, __: click.Parameter, path: str) -> str:
-    try:
-        check_path(path)
-    except SocketFileError as error:
-        raise click.BadParameter(str(error)) from None
-    return path
+    return checked
 
 
 def _group(_: click.Context, __: click.Parameter, text: str | None) -> int | str | None:
@@ -167,44 +162,30 @@ def _host(_: click.Context, __: click.Parameter, text: str) -> str:
     return host
 
 
-def _choices(kind: type[Enum]) -> click.Choice[str]:
-    return click.Choice([each.value for each in kind])
-
-
-_OPTIONS: Final = (
-    click.option(
+agent_options: Final = together(
+    shown(
         "--socket",
-        default=f"{SOCKET_FOLDER}/{SOCKET}",
-        show_default=True,
+        f"{SOCKET_FOLDER}/{SOCKET}",
+        "Socket that clients such as Multus and dcgm-exporter connect to.",
         type=click.Path(),
-        callback=_own_socket,
-        help="Socket that clients such as Multus and dcgm-exporter connect to.",
+        callback=_socket(check_own_path),
     ),
-    click.option(
-        "--socket-mode",
-        default="0600",
-        show_default=True,
-        callback=_octal,
-        help="File mode of the socket, in octal digits.",
-    ),
+    shown("--socket-mode", "0600", "File mode of the socket, in octal digits.", callback=_octal),
     click.option(
         "--socket-group", callback=_group, help="Group that owns the socket, by name or number."
     ),
-    click.option(
+    shown(
         "--kubelet-socket",
-        default=f"{KUBELET_FOLDER}/pod-resources/{SOCKET}",
-        show_default=True,
+        f"{KUBELET_FOLDER}/pod-resources/{SOCKET}",
+        "Socket of kubelet's own PodResources API.",
         type=click.Path(),
-        callback=_others_socket,
-        help="Socket of kubelet's own PodResources API.",
+        callback=_socket(check_path),
     ),
     click.option("--node", envvar="NODE_NAME", help="Name of this node. Default: the host's name."),
-    click.option(
+    one_of(
         "--pods-from",
-        type=_choices(PodsFrom),
-        default=PodsFrom.KUBELET.value,
-        show_default=True,
-        help="Source of this node's pods: kubelet, its read-only port, or the API server.",
+        PodsFrom.KUBELET,
+        "Source of this node's pods: kubelet, its read-only port, or the API server.",
     ),
     click.option(
         "--kubelet-address",
@@ -218,153 +199,95 @@ _OPTIONS: Final = (
         default=0,
         help="Port of kubelet. Default: the one in the Node object, else 10250.",
     ),
-    click.option(
-        "--kubelet-read-only-port",
-        "read_only_port",
+    shown(
+        "--kubelet-read-only-port read_only_port",
+        READ_ONLY_PORT,
+        "Port of kubelet with --pods-from=kubelet-read-only.",
         type=click.IntRange(1, 65535),
-        default=READ_ONLY_PORT,
-        show_default=True,
-        help="Port of kubelet with --pods-from=kubelet-read-only.",
     ),
-    click.option(
+    path(
         "--kubelet-ca",
-        type=click.Path(),
-        default="",
-        help="CA certificates (PEM) of kubelet's serving certificate. Default: the cluster's CA.",
+        "CA certificates (PEM) of kubelet's serving certificate. Default: the cluster's CA.",
+        "",
     ),
-    click.option(
-        "--kubelet-insecure", is_flag=True, help="Do not verify kubelet's serving certificate."
-    ),
+    flag("--kubelet-insecure", "Do not verify kubelet's serving certificate."),
     click.option(
         "--kubelet-server-name",
         default="",
         help="Name that kubelet's serving certificate must have. Default: its address.",
     ),
-    click.option(
+    path(
         "--kubelet-token-file",
-        type=click.Path(),
-        default="",
-        help="File with the bearer token for kubelet. Default: the credentials for the API server.",
+        "File with the bearer token for kubelet. Default: the credentials for the API server.",
+        "",
     ),
-    click.option(
-        "--kubelet-client-cert",
-        type=click.Path(),
-        default="",
-        help="Client certificate (PEM) for kubelet, instead of a token.",
-    ),
-    click.option(
-        "--kubelet-client-key",
-        type=click.Path(),
-        default="",
-        help="Private key (PEM) of --kubelet-client-cert.",
-    ),
-    click.option(
+    path("--kubelet-client-cert", "Client certificate (PEM) for kubelet, instead of a token.", ""),
+    path("--kubelet-client-key", "Private key (PEM) of --kubelet-client-cert.", ""),
+    duration(
         "--kubelet-timeout",
-        type=Duration(),
-        default="3s",
-        show_default=True,
+        "3s",
+        "How long to wait for kubelet to list its pods.",
         callback=_some_time,
-        help="How long to wait for kubelet to list its pods.",
     ),
-    click.option(
-        "--pods-max-age",
-        type=Duration(),
-        default="1s",
-        show_default=True,
-        help="How long a list of pods is used before it is read again.",
-    ),
-    click.option(
-        "--stale-for",
-        type=Duration(),
-        default="5m",
-        show_default=True,
-        help="How long the last list of pods is used while reading fails.",
-    ),
-    click.option(
+    duration("--pods-max-age", "1s", "How long a list of pods is used before it is read again."),
+    duration("--stale-for", "5m", "How long the last list of pods is used while reading fails."),
+    one_of(
         "--when-unknown",
-        type=_choices(WhenUnknown),
-        default=WhenUnknown.KUBELET.value,
-        show_default=True,
-        help="After --stale-for, answer with kubelet's own data, or refuse.",
+        WhenUnknown.KUBELET,
+        "After --stale-for, answer with kubelet's own data, or refuse.",
     ),
-    click.option(
-        "--sources",
-        "sources_file",
-        type=click.Path(),
-        default="",
-        help="YAML file that lists the allocators that annotate pods. Default: Koordinator only.",
+    path(
+        "--sources sources_file",
+        "YAML file that lists the allocators that annotate pods. Default: Koordinator only.",
+        "",
     ),
-    click.option(
-        "--mode",
-        type=_choices(Mode),
-        default=Mode.IMPROVED.value,
-        show_default=True,
-        help="compat: the same bytes as Koordinator's proxy.",
-    ),
-    click.option(
+    one_of("--mode", Mode.IMPROVED, "compat: the same bytes as Koordinator's proxy."),
+    one_of(
         "--trust",
-        type=_choices(Trust),
-        default=Trust.ASKED.value,
-        show_default=True,
-        help="Which annotations count: those of pods that request such a device, or any.",
+        Trust.ASKED,
+        "Which annotations count: those of pods that request such a device, or any.",
     ),
     click.option(
-        "--scheduler",
-        "schedulers",
+        *("--scheduler", "schedulers"),
         multiple=True,
         help="Read annotations only of pods with this schedulerName. Repeatable.",
     ),
-    click.option("--share-suffix", is_flag=True, help="Number the shares of one GPU: GPU-...::1."),
-    click.option(
-        "--only-with-devices", is_flag=True, help="Answer only with pods that hold devices."
-    ),
+    flag("--share-suffix", "Number the shares of one GPU: GPU-...::1."),
+    flag("--only-with-devices", "Answer only with pods that hold devices."),
     click.option(
         "--trim-above",
         default="0",
         callback=_bytes,
         help="As --only-with-devices, for answers larger than this, such as 4Mi. Default: never.",
     ),
-    click.option(
+    shown(
         "--max-message",
-        default=MESSAGE_MAX,
-        show_default=True,
+        MESSAGE_MAX,
+        "Maximum size of an answer from kubelet.",
         callback=_answer_bytes,
-        help="Maximum size of an answer from kubelet.",
     ),
-    click.option(
+    shown(
         "--rate",
+        100,
+        "Maximum calls per second, as kubelet has it. 0: no limit.",
         type=click.IntRange(0),
-        default=100,
-        show_default=True,
-        help="Maximum calls per second, as kubelet has it. 0: no limit.",
     ),
-    click.option(
-        "--burst",
-        type=click.IntRange(1),
-        default=10,
-        show_default=True,
-        help="Maximum calls at once within --rate.",
-    ),
-    click.option(
+    shown("--burst", 10, "Maximum calls at once within --rate.", type=click.IntRange(1)),
+    shown(
         "--bind",
-        default=BIND,
-        show_default=True,
+        BIND,
+        "Address and port of /metrics, /healthz and /readyz. Empty: do not listen.",
         callback=_address,
-        help="Address and port of /metrics, /healthz and /readyz. Empty: do not listen.",
     ),
     click.option(
         "--events/--no-events",
         default=True,
         help="Record an event on pods with an annotation that cannot be used.",
     ),
+    process_cluster_options,
+    log_options,
 )
-
-
-def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add all options of the agent; the command receives them by name."""
-    for option in reversed((*_OPTIONS, process_cluster_options, log_options)):
-        command = option(command)
-    return command
+"""All options of the agent; the command receives them by name."""
 
 
 def settings_from(chosen: Mapping[str, Any]) -> AgentSettings:

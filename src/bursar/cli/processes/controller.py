@@ -9,17 +9,17 @@ from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.quota.sources import EVERY_KIND
 from bursar.cli.capacity.options import places_from, preset_options, selector_from
 from bursar.cli.exit_codes import OK
-from bursar.cli.output.durations import Duration
+from bursar.cli.options import duration, flag, shown
 from bursar.cli.processes.installation import own_namespace
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
-    BIND,
-    TLS_FOLDER,
     ClusterChoice,
     advertised_url,
     given_options,
     host_and_port,
+    namespace_option,
     process_cluster_options,
+    serving_options,
 )
 from bursar.cli.processes.processes import Processes
 from bursar.core.quota.books import PATIENCE_SECONDS
@@ -51,70 +51,46 @@ class ControllerProcess:
 
 
 @click.command(short_help="Keep the books of a cluster and release pods as quotas have room.")
-@click.option("--bind", default=BIND, show_default=True, help="Address and port to listen on.")
-@click.option(
-    "--tls-dir",
-    "tls_folder",
-    default=TLS_FOLDER,
-    show_default=True,
-    type=click.Path(),
-    help="Folder with tls.crt and tls.key; reloaded when they change. Empty: do not listen.",
+@serving_options(
+    "Folder with tls.crt and tls.key; reloaded when they change. Empty: do not listen."
 )
 @click.option(
     "--advertise",
     metavar="URL",
     help="URL where the webhook reaches this process. Default: https://$POD_IP and the port.",
 )
-@click.option(
-    "--namespace",
-    metavar="NAME",
-    help="Namespace of this installation. Default: the pod's namespace, or aaq.",
-)
+@namespace_option
 @process_cluster_options
-@click.option(
+@shown(
     "--namespace-selector",
-    default=str(DEFAULT_SELECTOR),
-    show_default=True,
-    help="Labels of the namespaces whose pods are gated; empty: all namespaces.",
+    str(DEFAULT_SELECTOR),
+    "Labels of the namespaces whose pods are gated; empty: all namespaces.",
 )
-@click.option(
+@flag(
     "--without-cluster-quota",
-    is_flag=True,
-    help="Do not read or write cluster quotas. For clusters without their CRDs.",
+    "Do not read or write cluster quotas. For clusters without their CRDs.",
 )
-@click.option(
-    "--keep-capacity",
-    is_flag=True,
-    help="Keep the declared capacity of extended resources on nodes.",
-)
+@flag("--keep-capacity", "Keep the declared capacity of extended resources on nodes.")
 @preset_options
-@click.option(
+@duration(
     "--patience",
-    type=Duration(),
-    default=f"{PATIENCE_SECONDS}s",
-    show_default=True,
-    help="How long later pods may be released ahead of a pod that does not fit.",
+    f"{PATIENCE_SECONDS}s",
+    "How long later pods may be released ahead of a pod that does not fit.",
 )
-@click.option(
+@duration(
     "--lease-duration",
-    type=Duration(),
-    default=f"{DEFAULT_TIMING.lease_seconds}s",
-    show_default=True,
-    help="How long other replicas wait for a renewal before they take the Lease.",
+    f"{DEFAULT_TIMING.lease_seconds}s",
+    "How long other replicas wait for a renewal before they take the Lease.",
 )
-@click.option(
+@duration(
     "--renew-deadline",
-    type=Duration(),
-    default=f"{DEFAULT_TIMING.deadline_seconds:g}s",
-    show_default=True,
-    help="How long a leader works without a successful renewal.",
+    f"{DEFAULT_TIMING.deadline_seconds:g}s",
+    "How long a leader works without a successful renewal.",
 )
-@click.option(
+@duration(
     "--retry-period",
-    type=Duration(),
-    default=f"{DEFAULT_TIMING.retry_seconds:g}s",
-    show_default=True,
-    help="Time between two tries to acquire or renew the Lease.",
+    f"{DEFAULT_TIMING.retry_seconds:g}s",
+    "Time between two tries to acquire or renew the Lease.",
 )
 @log_options
 @click.pass_obj

@@ -1,11 +1,13 @@
 """`--log-level` and `--log-format`, which every process has."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import click
+
+from bursar.cli.options import one_of, together
 
 
 class LogLevel(Enum):
@@ -27,20 +29,15 @@ class LogSettings:
     """None: text if standard error is a terminal, else JSON."""
 
 
-def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options; `log_from` makes settings of what the command receives."""
-    command = click.option(
+log_options: Final = together(
+    one_of("--log-level", LogLevel.INFO, "Least severe messages to log."),
+    click.option(
         "--log-format",
         type=click.Choice([each.value for each in LogFormat]),
         help="Format of the log on standard error. Default: text on a terminal, else json.",
-    )(command)
-    return click.option(
-        "--log-level",
-        type=click.Choice([each.value for each in LogLevel]),
-        default=LogLevel.INFO.value,
-        show_default=True,
-        help="Least severe messages to log.",
-    )(command)
+    ),
+)
+"""`log_from` makes settings of what the command receives."""
 
 
 def log_from(chosen: Mapping[str, Any]) -> LogSettings:

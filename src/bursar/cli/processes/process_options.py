@@ -1,12 +1,13 @@
 """Options that several processes share: the cluster they work for and the address they bind."""
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import click
 from click.core import ParameterSource
+
+from bursar.cli import options
 
 TLS_FOLDER: Final = "/etc/bursar/tls"
 BIND: Final = "0.0.0.0:8443"
@@ -24,19 +25,22 @@ class ClusterChoice:
         return self.kubeconfig is not None or bool(self.context)
 
 
-def process_cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--kubeconfig` and `--context`; the command receives a `str | None` and a `str`."""
-    command = click.option(
-        "--context",
-        default="",
-        metavar="NAME",
-        help="Context of the kubeconfig to use. Default: its current context.",
-    )(command)
-    return click.option(
-        "--kubeconfig",
-        type=click.Path(),
-        help="Kubeconfig of the cluster to work for. Default: the pod's service account.",
-    )(command)
+process_cluster_options: Final = options.cluster(
+    "Kubeconfig of the cluster to work for. Default: the pod's service account."
+)
+namespace_option: Final = click.option(
+    "--namespace",
+    metavar="NAME",
+    help="Namespace of this installation. Default: the pod's namespace, or aaq.",
+)
+
+
+def serving_options(tls_help: str) -> options.Option:
+    """`--bind` and `--tls-dir`; the command receives `bind` and `tls_folder`."""
+    return options.together(
+        options.shown("--bind", BIND, "Address and port to listen on."),
+        options.shown("--tls-dir tls_folder", TLS_FOLDER, tls_help, type=click.Path()),
+    )
 
 
 def host_and_port(bind: str) -> tuple[str, int]:
@@ -62,9 +66,9 @@ def advertised_url(named: str | None, port: int) -> str:
 def given_options(*names: str) -> tuple[str, ...]:
     """Those of the named parameters that were given, as the option a person typed."""
     context = click.get_current_context()
-    options = {parameter.name: parameter.opts[0] for parameter in context.command.params}
+    typed = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     return tuple(
-        options[name]
+        typed[name]
         for name in names
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT
     )

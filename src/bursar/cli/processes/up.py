@@ -10,6 +10,7 @@ import click
 
 from bursar.app.cluster.ports import ClusterError
 from bursar.app.reports.overview import Overview
+from bursar.cli import options
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.output.durations import Duration
 from bursar.cli.output.formats import Output, emit_document, output_option
@@ -34,13 +35,8 @@ class UpSettings:
 
 
 @click.command(short_help="Run a cluster and watch it live.")
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    type=click.Path(allow_dash=True),
-    help="Manifests the embedded cluster starts with: files, folders, or -. Default: an example.",
+@options.files(
+    "Manifests the embedded cluster starts with: files, folders, or -. Default: an example."
 )
 @click.option(
     "--state",
@@ -54,13 +50,7 @@ class UpSettings:
     "--context", default="", help="Watch the real cluster of this kubeconfig context instead."
 )
 @click.option("--for", "seconds", type=Duration(), help="Stop after this time, such as 30s.")
-@click.option(
-    "--seed",
-    type=int,
-    default=1,
-    show_default=True,
-    help="Seed of the embedded cluster's random choices.",
-)
+@options.shown("--seed", 1, "Seed of the embedded cluster's random choices.", type=int)
 @output_option
 @click.pass_obj
 def up(  # noqa: PLR0913 - one for each option

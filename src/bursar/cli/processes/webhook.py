@@ -14,6 +14,7 @@ from bursar.adapters.serving.tls_profile import TlsProfile, tls_profile
 from bursar.app.admission.pods import Installation, WhenUnreachable
 from bursar.app.names import CONTROLLER
 from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.options import one_of, path, shown
 from bursar.cli.peerpods.options import (
     catalogue_options,
     settings_from,
@@ -23,11 +24,11 @@ from bursar.cli.peerpods.options import (
 from bursar.cli.processes.installation import SERVICE_ACCOUNT_FOLDER, own_namespace
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
-    BIND,
-    TLS_FOLDER,
     ClusterChoice,
     host_and_port,
+    namespace_option,
     process_cluster_options,
+    serving_options,
 )
 from bursar.cli.processes.processes import Processes
 from bursar.core.peerpods.capacity import VM_RESOURCE
@@ -56,53 +57,29 @@ class WebhookProcess:
 
 
 @click.command(short_help="Gate new pods, rewrite peer pods and check quotas for an API server.")
-@click.option("--bind", default=BIND, show_default=True, help="Address and port to listen on.")
-@click.option(
-    "--tls-dir",
-    "tls_folder",
-    default=TLS_FOLDER,
-    show_default=True,
-    type=click.Path(),
-    help="Folder with tls.crt and tls.key; reloaded when they change.",
-)
-@click.option(
-    "--namespace",
-    metavar="NAME",
-    help="Namespace of this installation. Default: the pod's namespace, or aaq.",
-)
+@serving_options("Folder with tls.crt and tls.key; reloaded when they change.")
+@namespace_option
 @process_cluster_options
-@click.option(
-    "--resize-when-unreachable",
-    "when_unreachable",
-    type=click.Choice([each.value for each in WhenUnreachable]),
-    default=WhenUnreachable.DENY.value,
-    show_default=True,
-    help="Whether a pod may be resized upwards while no controller can be reached.",
+@one_of(
+    "--resize-when-unreachable when_unreachable",
+    WhenUnreachable.DENY,
+    "Whether a pod may be resized upwards while no controller can be reached.",
 )
-@click.option(
-    "--max-body",
-    "body_bytes_max",
+@shown(
+    "--max-body body_bytes_max",
+    BODY_BYTES_MAX,
+    "Maximum size of an admission review, in bytes.",
     type=click.IntRange(min=1024),
-    default=BODY_BYTES_MAX,
-    show_default=True,
-    help="Maximum size of an admission review, in bytes.",
 )
-@click.option(
+@path(
     "--leader-ca",
-    type=click.Path(),
-    help="CA certificates that sign the controller's certificate. Default: ca.crt in --tls-dir.",
+    "CA certificates that sign the controller's certificate. Default: ca.crt in --tls-dir.",
 )
-@click.option(
-    "--token-file",
-    type=click.Path(),
-    help="Token shown to the controller. Default: the service account's token.",
-)
-@click.option(
+@path("--token-file", "Token shown to the controller. Default: the service account's token.")
+@one_of(
     "--mode",
-    type=click.Choice([mode.value for mode in Mode]),
-    default=Mode.EFFECTIVE.value,
-    show_default=True,
-    help="How the size of a peer pod's VM is computed: as upstream's webhook does, or effective.",
+    Mode.EFFECTIVE,
+    "How the size of a peer pod's VM is computed: as upstream's webhook does, or effective.",
 )
 @sizing_options
 @click.option(

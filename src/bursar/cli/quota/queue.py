@@ -7,7 +7,9 @@ import click
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.quota.read_model import queue_report
-from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.capacity.options import selector_from
+from bursar.cli.exit_codes import OK
+from bursar.cli.options import shown
 from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
 from bursar.cli.quota.document import waiting_as_dict
 from bursar.cli.quota.layout import QUEUE_COLUMNS, queue_row
@@ -17,20 +19,13 @@ from bursar.cli.quota.source import (
     require_one_choice,
     source_options,
 )
-from bursar.core.model.selector import SelectorError
-from bursar.core.model.selector_text import parse_selector
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 
 
 @click.command(short_help="List the pods that wait for a quota, and why.")
 @source_options
 @namespace_options
-@click.option(
-    "--namespace-selector",
-    default=GATING_LABEL,
-    show_default=True,
-    help="Labels of the namespaces whose pods are gated.",
-)
+@shown("--namespace-selector", GATING_LABEL, "Labels of the namespaces whose pods are gated.")
 @output_option
 def queue(  # noqa: PLR0913 - one for each option
     *,
@@ -49,7 +44,8 @@ def queue(  # noqa: PLR0913 - one for each option
     the cluster that wait, also with -n.
     """
     require_one_choice(namespace, all_namespaces=all_namespaces)
-    targeting = _targeting(namespace_selector)
+    selector = selector_from(namespace_selector, "--namespace-selector")
+    targeting = Targeting(own_namespace=DEFAULT_NAMESPACE, selector=selector)
     inventory = Source(files=files, kubeconfig=kubeconfig, context=context).read()
     now = SYSTEM_CLOCK.now()
     listed = [
@@ -65,11 +61,3 @@ def queue(  # noqa: PLR0913 - one for each option
         place = "" if namespace is None else f" in namespace {printable(namespace)}"
         click.echo(f"bursar: no pod waits for a quota{place}", err=True)
     return OK
-
-
-def _targeting(namespace_selector: str) -> Targeting:
-    try:
-        selector = parse_selector(namespace_selector)
-    except SelectorError as error:
-        raise BadInputError(f"--namespace-selector: {printable(str(error))}") from None
-    return Targeting(own_namespace=DEFAULT_NAMESPACE, selector=selector)

@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 import click
 
 from bursar.adapters.files.manifests import Manifests, read_manifests
 from bursar.app.quota.inventory import Inventory, inventory_of, read_inventory
+from bursar.cli import options
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.output.formats import printable
 
@@ -28,9 +29,8 @@ class Source:
 
     def read(self, *, namespace: str = "") -> Inventory:
         """Read it all, or of a cluster what one namespace needs; tell what was left out."""
+        require_files_or_cluster(self.files, self.kubeconfig, self.context)
         if self.files:
-            if self.kubeconfig is not None or self.context:
-                raise click.UsageError("-f reads files; --kubeconfig and --context, a cluster")
             return _read_files(self.files)
         inventory = answer_of(self._read_cluster(namespace))
         for problem in inventory.problems:
@@ -43,24 +43,21 @@ class Source:
                 return await read_inventory(cluster, namespace=namespace, progress=progress)
 
 
-def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `-f`, `--kubeconfig` and `--context`; the command receives `files` and those."""
-    return click.option(
-        "-f",
-        "--filename",
-        "files",
-        multiple=True,
-        type=click.Path(allow_dash=True),
-        help="Read manifests instead of a cluster: files, folders, or -. Repeatable.",
-    )(cluster_options(command))
-
-
-def namespace_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `-n` and `-A`; the command receives `namespace` and `all_namespaces`."""
-    with_all = click.option(
+source_options: Final = options.together(
+    options.files("Read manifests instead of a cluster: files, folders, or -. Repeatable."),
+    cluster_options,
+)
+namespace_options: Final = options.together(
+    click.option("-n", "--namespace", help="Only this namespace."),
+    click.option(
         "-A", "--all-namespaces", is_flag=True, help="All namespaces. This is the default."
-    )(command)
-    return click.option("-n", "--namespace", help="Only this namespace.")(with_all)
+    ),
+)
+
+
+def require_files_or_cluster(files: Sequence[str], kubeconfig: str | None, context: str) -> None:
+    if files and (kubeconfig is not None or context):
+        raise click.UsageError("-f reads files; --kubeconfig and --context, a cluster")
 
 
 def require_one_choice(namespace: str | None, *, all_namespaces: bool) -> None:

@@ -10,8 +10,9 @@ from bursar.app.capacity.report import CapacityLine, CapacityReport, capacity_re
 from bursar.app.capacity.sources import read_nodes, read_rows
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.live_cluster import answer_of, live_cluster
+from bursar.cli.options import shown
 from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
-from bursar.cli.quota.source import source_options
+from bursar.cli.quota.source import require_files_or_cluster, source_options
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.names import qualified_name_errors
 from bursar.core.model.pod_row import row_of
@@ -26,9 +27,7 @@ def top() -> None:
 
 @top.command(short_help="Show VMs of peer pods, per node and in total.")
 @source_options
-@click.option(
-    "--resource", default=VM_RESOURCE, show_default=True, help="Extended resource to show."
-)
+@shown("--resource", VM_RESOURCE, "Extended resource to show.")
 @output_option
 def peerpods(
     *, files: Sequence[str], kubeconfig: str | None, context: str, resource: str, output: Output
@@ -40,9 +39,8 @@ def peerpods(
     """
     if qualified_name_errors(resource):
         raise BadInputError(f"{printable(resource)}: not the name of a resource")
+    require_files_or_cluster(files, kubeconfig, context)
     if files:
-        if kubeconfig is not None or context:
-            raise click.UsageError("-f reads files; --kubeconfig and --context, a cluster")
         report = _report_of_files(files, resource)
     else:
         report = answer_of(_report_of_cluster(kubeconfig, context, resource))

@@ -1,10 +1,10 @@
 """`bursar describe`: pods and nodes from files, as a cluster would see them; and quotas."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import click
 
@@ -12,6 +12,7 @@ from bursar.adapters.files.manifests import Manifests, WorkloadTemplate, read_ma
 from bursar.app.reports.node import NodeReport, node_report
 from bursar.app.reports.pod import PodReport, pod_report
 from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.options import required_files
 from bursar.cli.output.formats import Output, emit_document, output_option, printable
 from bursar.cli.quota.describe import quota
 from bursar.cli.reports import node_document, node_layout, pod_document, pod_layout
@@ -33,24 +34,11 @@ def describe() -> None:
 describe.add_command(quota)
 
 
-def files_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `-f/--filename`; the command receives `files: tuple[str, ...]`."""
-    return click.option(
-        "-f",
-        "--filename",
-        "files",
-        multiple=True,
-        required=True,
-        type=click.Path(allow_dash=True),
-        help="A file, a folder, or - for standard input; YAML or JSON, also Lists. Repeatable.",
-    )(command)
-
-
 @describe.command(
     short_help="Show requests, limits, QoS class, cgroup values and validation errors."
 )
 @click.argument("name", required=False)
-@files_option
+@required_files
 @click.option("-n", "--namespace", help="Only pods of this namespace.")
 @output_option
 def pod(name: str | None, files: tuple[str, ...], namespace: str | None, output: Output) -> int:
@@ -83,7 +71,7 @@ def pod(name: str | None, files: tuple[str, ...], namespace: str | None, output:
 
 @describe.command(short_help="Show what kubectl describe node shows, and what still fits.")
 @click.argument("name", required=False)
-@files_option
+@required_files
 @output_option
 def node(name: str | None, files: tuple[str, ...], output: Output) -> int:
     """Show each node, or the one called NAME, with the pods that run on it.
