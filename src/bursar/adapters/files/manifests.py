@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
 from bursar.adapters.files import sources
 from bursar.adapters.files.sources import SourceError
@@ -22,7 +22,7 @@ from bursar.core.quota.quota import QuotaObject
 from bursar.wire.documents.stream import Document, read_documents
 from bursar.wire.documents.text import SOURCE_BYTES_MAX, DocumentError
 from bursar.wire.documents.tree import Number, Value
-from bursar.wire.model.objects import Entry, ObjectError, read_objects
+from bursar.wire.model.objects import Decoded, Entry, ObjectError, Skipped, read_objects
 from bursar.wire.model.workload import WorkloadTemplate
 from bursar.wire.structs.fields import FIELD_LENGTH_MAX, printable, quoted
 
@@ -38,6 +38,7 @@ __all__ = [
     "read_objects_as_written",
 ]
 
+T = TypeVar("T")
 _NAME_LENGTH_MAX: Final = 1024
 _PROBLEM_LENGTH_MAX: Final = 512
 
@@ -129,40 +130,30 @@ def _read_all(paths: Sequence[str], stdin: BinaryIO) -> "_Collected":
 class _Collected:
     """The objects that were read so far."""
 
-    pods: list[Pod] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-    templates: list[WorkloadTemplate] = field(default_factory=list)
-    quotas: list[QuotaObject] = field(default_factory=list)
-    namespaces: list[NamespaceObject] = field(default_factory=list)
+    decoded: list[Decoded] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     written: list[tuple[dict[str, Value], Origin]] = field(default_factory=list)
     is_stdin_read: bool = False
 
     def add(self, entry: Entry, origin: Origin) -> None:
         self.written.append((entry.value, origin))
-        decoded = entry.decoded
-        if isinstance(decoded, Pod):
-            self.pods.append(decoded)
-        elif isinstance(decoded, Node):
-            self.nodes.append(decoded)
-        elif isinstance(decoded, WorkloadTemplate):
-            self.templates.append(decoded)
-        elif isinstance(decoded, QuotaObject):
-            self.quotas.append(decoded)
-        elif isinstance(decoded, NamespaceObject):
-            self.namespaces.append(decoded)
+        if isinstance(entry.decoded, Skipped):
+            self.skipped[entry.decoded.kind] += 1
         else:
-            self.skipped[decoded.kind] += 1
+            self.decoded.append(entry.decoded)
 
     def manifests(self) -> Manifests:
         return Manifests(
-            pods=tuple(self.pods),
-            nodes=tuple(self.nodes),
-            templates=tuple(self.templates),
-            quotas=tuple(self.quotas),
-            namespaces=tuple(self.namespaces),
+            pods=self._of(Pod),
+            nodes=self._of(Node),
+            templates=self._of(WorkloadTemplate),
+            quotas=self._of(QuotaObject),
+            namespaces=self._of(NamespaceObject),
             skipped=tuple(sorted(self.skipped.items())),
         )
+
+    def _of(self, kind: type[T]) -> tuple[T, ...]:
+        return tuple(each for each in self.decoded if isinstance(each, kind))
 
 
 def _read_path(path: str, stdin: BinaryIO, collected: _Collected) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-import msgspec
-
 from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import Clock, ClusterError, Key, Reader
 from bursar.app.devices.ports import SourceError
+from bursar.wire.model.node import Node, NodeStatus
+from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import printable
 
 SECURE_PORT: Final = 10250
@@ -102,8 +102,8 @@ class NodeEndpoint:
         except ClusterError as error:
             raise self._fault(str(error)) from None
         try:
-            status = _NODES.decode(body).status or _Status()
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            status = decode_body(body, Node).status or NodeStatus()
+        except ValueError:
             raise self._fault("the Node object cannot be read") from None
         host = _preferred(status, self._address_types)
         if not host:
@@ -119,39 +119,14 @@ class NodeEndpoint:
 # ------------------------------------------------------------------ the Node object
 
 
-class _Address(msgspec.Struct):
-    type: str | None = None
-    address: str | None = None
-
-
-class _DaemonEndpoint(msgspec.Struct):
-    port: int | None = msgspec.field(name="Port", default=None)
-
-
-class _DaemonEndpoints(msgspec.Struct, rename="camel"):
-    kubelet_endpoint: _DaemonEndpoint | None = None
-
-
-class _Status(msgspec.Struct, rename="camel"):
-    addresses: list[_Address] | None = None
-    daemon_endpoints: _DaemonEndpoints | None = None
-
-
-class _Node(msgspec.Struct):
-    status: _Status | None = None
-
-
-_NODES: Final = msgspec.json.Decoder(_Node)
-
-
-def _preferred(status: _Status, types: Sequence[str]) -> str:
+def _preferred(status: NodeStatus, types: Sequence[str]) -> str:
     by_type: Mapping[str, str] = {
         each.type or "": each.address or "" for each in reversed(status.addresses or ())
     }
     return next((by_type[each] for each in types if by_type.get(each)), "")
 
 
-def _port(status: _Status) -> int:
+def _port(status: NodeStatus) -> int:
     daemons = status.daemon_endpoints
     kubelet = daemons.kubelet_endpoint if daemons else None
     return (kubelet.port if kubelet else None) or SECURE_PORT

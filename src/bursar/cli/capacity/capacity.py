@@ -23,7 +23,14 @@ from bursar.app.cluster.informer.store import Sighting
 from bursar.cli.capacity.options import places_from, preset_options, selector_from
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import LiveCluster, answer_of, cluster_options, live_cluster
-from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
+from bursar.cli.output.formats import (
+    Output,
+    amount_or_dash,
+    emit_document,
+    emit_rows,
+    output_option,
+    printable,
+)
 from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.peerpods.capacity import (
@@ -144,12 +151,9 @@ def get(
     target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
     seen, use = answer_of(target.read(), about="")
     lines = [line for each in seen for line in _lines(each.item, use)]
-    if output is not Output.TABLE:
-        emit_document([line.document() for line in lines], output)
-    elif lines:
-        emit_table(COLUMNS, [line.cells() for line in lines])
-    else:
-        click.echo("bursar: no node offers an extended resource", err=True)
+    documents, rows = [line.document() for line in lines], [line.cells() for line in lines]
+    nothing = "no node offers an extended resource"
+    emit_rows(output, documents, COLUMNS, rows, nothing=nothing)
     return OK
 
 
@@ -324,7 +328,8 @@ class _Line:
 
     def cells(self) -> tuple[str, ...]:
         return (
-            *(self.node, self.resource, _shown(self.capacity), _shown(self.allocatable)),
+            *(self.node, self.resource),
+            *map(amount_or_dash, (self.capacity, self.allocatable)),
             *(str(self.used), str(self.free), self.owner or "-", self.override or "-"),
         )
 
@@ -339,10 +344,6 @@ class _Line:
             "owner": self.owner,
             "override": self.override,
         }
-
-
-def _shown(amount: Quantity | None) -> str:
-    return "-" if amount is None else str(amount)
 
 
 def _lines(node: CapacityNode, use: ExtendedUsage) -> Iterator[_Line]:

@@ -25,7 +25,7 @@ from bursar.cli.devices.view import (
 )
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster, named_cluster
-from bursar.cli.output.formats import Output, emit_document, emit_table, printable
+from bursar.cli.output.formats import Output, emit_rows, printable
 from bursar.core.devices.allocation import ReportedPod
 from bursar.core.devices.rows import Listing
 from bursar.core.devices.source import Source
@@ -43,9 +43,8 @@ class Form(Enum):
     POD_RESOURCES = "pod-resources"
 
     @property
-    def document(self) -> Output | None:
-        """The document format; None for tables."""
-        return {Form.JSON: Output.JSON, Form.YAML: Output.YAML}.get(self)
+    def format(self) -> Output:
+        return {Form.JSON: Output.JSON, Form.YAML: Output.YAML}.get(self, Output.TABLE)
 
 
 @click.command(short_help="List which pod holds which device.")
@@ -227,12 +226,12 @@ def _show_lines(
 ) -> int:
     lines = device_lines(evidence, sources, namespace=selection.namespace, node=selection.node)
     is_wide = output is Form.WIDE
-    _emit(
-        output,
+    emit_rows(
+        output.format,
         [line_as_dict(line) for line in lines],
         WIDE_COLUMNS if is_wide else COLUMNS,
         [line_cells(line, is_wide=is_wide) for line in lines],
-        f"no pod has a device{_where(selection.namespace, selection.node)}",
+        nothing=f"no pod has a device{_where(selection.namespace, selection.node)}",
     )
     disagrees = any(line.row.disagreements for line in lines)
     return NO if selection.is_check and disagrees else OK
@@ -241,29 +240,14 @@ def _show_lines(
 def _show_idle(evidence: Evidence, sources: dict[str, Source], node: str, output: Form) -> int:
     idle = idle_devices(evidence, sources, node=node)
     is_wide = output is Form.WIDE
-    _emit(
-        output,
+    emit_rows(
+        output.format,
         [idle_as_dict(each) for each in idle],
         IDLE_WIDE_COLUMNS if is_wide else IDLE_COLUMNS,
         [idle_cells(each, is_wide=is_wide) for each in idle],
-        f"no inventory lists an idle device{_where('', node)}",
+        nothing=f"no inventory lists an idle device{_where('', node)}",
     )
     return OK
-
-
-def _emit(
-    output: Form,
-    items: list[dict[str, object]],
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    nothing: str,
-) -> None:
-    if output.document is not None:
-        emit_document(items, output.document)
-    elif rows:
-        emit_table(columns, rows)
-    else:
-        click.echo(f"bursar: {nothing}", err=True)
 
 
 def _where(namespace: str, node: str) -> str:

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import click
 
+from bursar.core.model.quantity import Quantity
+from bursar.core.model.resources import ResourceList
 from bursar.wire.documents.json_writing import json_text
 from bursar.wire.documents.yaml_writing import yaml_text
 
@@ -45,6 +47,32 @@ def emit_document(document: object, output: Output) -> None:
         click.echo(json_text(document))
     else:
         click.echo(yaml_text(document), nl=False)
+
+
+def emit_rows(
+    output: Output,
+    documents: Sequence[object],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    nothing: str,
+) -> None:
+    """Print a document, or a table; for a table without rows print a line on standard error."""
+    if output is not Output.TABLE:
+        emit_document(documents, output)
+    elif rows:
+        emit_table(columns, rows)
+    else:
+        click.echo(f"bursar: {nothing}", err=True)
+
+
+def amount_or_dash(amount: Quantity | None) -> str:
+    return "-" if amount is None else str(amount)
+
+
+def texts_of(amounts: ResourceList) -> dict[str, str]:
+    """Amounts for a document, sorted by name."""
+    return {name: str(amount) for name, amount in sorted(amounts.items())}
 
 
 def printable(text: str) -> str:

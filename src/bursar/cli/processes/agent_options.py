@@ -9,7 +9,6 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 import click
-from click.core import ParameterSource
 
 from bursar.adapters.kubelet.access import KubeletTrust
 from bursar.adapters.kubelet.endpoint import READ_ONLY_PORT
@@ -27,7 +26,11 @@ from bursar.app.devices.proxy import ProxyRules
 from bursar.app.devices.rate_limit import RateRules
 from bursar.cli.options import duration, flag, one_of, path, shown, together
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
-from bursar.cli.processes.process_options import ClusterChoice, process_cluster_options
+from bursar.cli.processes.process_options import (
+    ClusterChoice,
+    given_options,
+    process_cluster_options,
+)
 from bursar.core.devices.resolve import Rules, Trust
 from bursar.core.model.quantity import Quantity, QuantityError
 
@@ -38,12 +41,7 @@ MESSAGE_LEAST: Final = 1024
 """Kubelet's entry for a single pod can already be larger than this."""
 GROUP_MAX: Final = 2**32 - 2
 """The next number is `(gid_t) -1`, which means no group."""
-NOT_IN_COMPAT: Final = {
-    "trust": "--trust",
-    "schedulers": "--scheduler",
-    "share_suffix": "--share-suffix",
-    "sources_file": "--sources",
-}
+NOT_IN_COMPAT: Final = ("trust", "schedulers", "share_suffix", "sources_file")
 """Options without a counterpart in Koordinator's proxy, by parameter name."""
 
 _HOST: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9_.]{0,252}")
@@ -299,8 +297,8 @@ def settings_from(chosen: Mapping[str, Any]) -> AgentSettings:
         problem = "the agent needs a socket of its own, and this is kubelet's (--kubelet-socket)"
         raise click.UsageError(f"--socket: {chosen['socket']}: {problem}")
     is_compat = Mode(chosen["mode"]) is Mode.COMPAT
-    if is_compat:
-        _refuse_what_compat_ignores(click.get_current_context())
+    if is_compat and (ignored := given_options(*NOT_IN_COMPAT)):
+        raise click.UsageError(f"{ignored[0]}: has no effect with --mode=compat")
     return AgentSettings(
         node=chosen["node"] or os.uname().nodename.lower(),
         place=SocketPlace(
@@ -334,12 +332,6 @@ def settings_from(chosen: Mapping[str, Any]) -> AgentSettings:
         cluster=ClusterChoice(chosen["kubeconfig"], chosen["context"]),
         log=log_from(chosen),
     )
-
-
-def _refuse_what_compat_ignores(context: click.Context) -> None:
-    for name, option in NOT_IN_COMPAT.items():
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"{option}: has no effect with --mode=compat")
 
 
 def _trust_in_kubelet(chosen: Mapping[str, Any]) -> KubeletTrust:

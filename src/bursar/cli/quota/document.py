@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from bursar.app.quota.read_model import QuotaReport
-from bursar.core.model.resources import ResourceList
+from bursar.cli.output.formats import texts_of
 from bursar.core.quota.queue import WaitingPod
 from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.refusal import Refusal, Shortage
@@ -16,9 +16,9 @@ def quota_as_dict(report: QuotaReport) -> Document:
     quota = report.seen.quota
     return {
         **_key(quota.key),
-        "hard": _texts(quota.hard),
-        "used": _texts(report.used),
-        "reported": _texts(report.seen.reported_used),
+        "hard": texts_of(quota.hard),
+        "used": texts_of(report.used),
+        "reported": texts_of(report.seen.reported_used),
     }
 
 
@@ -60,10 +60,6 @@ def _shortage(shortage: Shortage) -> Document:
 
 def _key(key: QuotaKey) -> Document:
     return {"kind": key.kind.value, "namespace": key.namespace, "name": key.name}
-
-
-def _texts(amounts: ResourceList) -> dict[str, str]:
-    return {name: str(amount) for name, amount in sorted(amounts.items())}
 
 
 def _time(seconds: int) -> str | None:

@@ -6,9 +6,8 @@ from typing import Final
 
 from bursar.app.quota.read_model import QuotaReport, ResourceLine
 from bursar.cli.output.ages import UNKNOWN, age
-from bursar.cli.output.formats import printable
+from bursar.cli.output.formats import amount_or_dash, printable
 from bursar.cli.output.tabwriter import aligned
-from bursar.core.model.quantity import Quantity
 from bursar.core.quota.queue import WaitingPod
 from bursar.core.quota.scopes import ScopeRule
 
@@ -49,13 +48,9 @@ def _quota_lines(report: QuotaReport) -> Iterator[str]:
 
 
 def _resource_line(line: ResourceLine) -> str:
-    amounts = f"{_text(line.used)}\t{line.hard}\t{_text(line.reported)}"
+    amounts = f"{amount_or_dash(line.used)}\t{line.hard}\t{amount_or_dash(line.reported)}"
     mark = "  <- differs" if line.is_different else ""
     return f"{printable(line.resource)}\t{amounts}{mark}"
-
-
-def _text(amount: Quantity | None) -> str:
-    return NONE if amount is None else str(amount)
 
 
 def _listed(namespaces: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from bursar.app.quota.read_model import queue_report
 from bursar.cli.capacity.options import selector_from
 from bursar.cli.exit_codes import OK
 from bursar.cli.options import shown
-from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
+from bursar.cli.output.formats import Output, emit_rows, output_option, printable
 from bursar.cli.quota.document import waiting_as_dict
 from bursar.cli.quota.layout import QUEUE_COLUMNS, queue_row
 from bursar.cli.quota.source import (
@@ -53,11 +53,12 @@ def queue(  # noqa: PLR0913 - one for each option
         for waiting in queue_report(inventory, targeting, int(now.timestamp()))
         if namespace in {None, waiting.row.namespace}
     ]
-    if output is not Output.TABLE:
-        emit_document([waiting_as_dict(waiting) for waiting in listed], output)
-    elif listed:
-        emit_table(QUEUE_COLUMNS, [queue_row(waiting, now) for waiting in listed])
-    else:
-        place = "" if namespace is None else f" in namespace {printable(namespace)}"
-        click.echo(f"bursar: no pod waits for a quota{place}", err=True)
+    place = "" if namespace is None else f" in namespace {printable(namespace)}"
+    emit_rows(
+        output,
+        [waiting_as_dict(waiting) for waiting in listed],
+        QUEUE_COLUMNS,
+        [queue_row(waiting, now) for waiting in listed],
+        nothing=f"no pod waits for a quota{place}",
+    )
     return OK

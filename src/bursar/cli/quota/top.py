@@ -11,12 +11,18 @@ from bursar.app.capacity.sources import read_nodes, read_rows
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.live_cluster import answer_of, live_cluster
 from bursar.cli.options import shown
-from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
+from bursar.cli.output.formats import (
+    Output,
+    amount_or_dash,
+    emit_document,
+    emit_table,
+    output_option,
+    printable,
+)
 from bursar.cli.quota.source import require_files_or_cluster, source_options
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.names import qualified_name_errors
 from bursar.core.model.pod_row import row_of
-from bursar.core.model.quantity import Quantity
 from bursar.core.peerpods.capacity import VM_RESOURCE
 
 
@@ -80,11 +86,7 @@ def _show(report: CapacityReport) -> None:
 
 def _cells(name: str, line: CapacityLine) -> tuple[str, ...]:
     amounts = (line.capacity, line.allocatable, line.used, line.free)
-    return (name, *(_shown(amount) for amount in amounts), str(line.pods))
-
-
-def _shown(amount: Quantity | None) -> str:
-    return "-" if amount is None else str(amount)
+    return (name, *(amount_or_dash(amount) for amount in amounts), str(line.pods))
 
 
 def _document(report: CapacityReport) -> dict[str, object]:

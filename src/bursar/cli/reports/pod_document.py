@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from bursar.app.reports.pod import ContainerReport, PodReport
+from bursar.cli.output.formats import texts_of
 from bursar.core.model.pod import ContainerState
 from bursar.core.model.provenance import Decision
-from bursar.core.model.resources import ResourceList
 
 Document: TypeAlias = dict[str, object]
 
@@ -44,16 +44,12 @@ def as_dict(report: PodReport) -> Document:
     }
 
 
-def texts(amounts: ResourceList) -> dict[str, str]:
-    return {name: str(amount) for name, amount in sorted(amounts.items())}
-
-
 def _container(container: ContainerReport) -> Document:
     return {
         "name": container.name,
         "kind": container.cgroup.kind.value,
-        "requests": texts(container.requests),
-        "limits": texts(container.limits),
+        "requests": texts_of(container.requests),
+        "limits": texts_of(container.limits),
         "cgroup": {
             "v1": dict(container.cgroup.v1_files()),
             "v2": dict(container.cgroup.v2_files()),

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 import click
 
 from bursar.app.reports.pod import ContainerReport, PodReport
-from bursar.cli.output.formats import emit_table, printable
+from bursar.cli.output.formats import amount_or_dash, emit_table, printable
 from bursar.core.model.demand import Basis
 from bursar.core.model.provenance import Decision, Part
 
@@ -52,8 +52,8 @@ def _contents(report: PodReport) -> Iterator[Sequence[str]]:
                 container.name,
                 container.cgroup.kind.value,
                 name,
-                ABSENT if request is None else str(request),
-                ABSENT if limit is None else str(limit),
+                amount_or_dash(request),
+                amount_or_dash(limit),
             )
 
 

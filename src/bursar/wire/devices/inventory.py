@@ -15,6 +15,7 @@ from bursar.core.devices.inventory import Device, Function, Inventory
 from bursar.wire.devices.values import decode_amount, require_word
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import RawResourceList, RawTexts, printable
+from bursar.wire.structs.metadata import Named
 from bursar.wire.structs.struct import Struct
 
 VENDOR_LABEL: Final = "node.koordinator.sh/gpu-vendor"
@@ -66,12 +67,8 @@ class _Spec(Struct):
     devices: list[msgspec.Raw] | None = None
 
 
-class _ObjectMeta(Struct):
-    name: str | None = None
-
-
 class _Object(Struct):
-    metadata: _ObjectMeta | None = None
+    metadata: Named | None = None
     spec: _Spec | None = None
 
 
@@ -89,7 +86,7 @@ def decode_device_object(body: bytes) -> DeviceObject:
         problems.append(f"more than {DEVICES_MAX} devices; those beyond are left out")
     devices = tuple(_readable(entries[:DEVICES_MAX], problems))
     return DeviceObject(
-        node=(raw.metadata or _ObjectMeta()).name or "",
+        node=(raw.metadata or Named()).name or "",
         inventory=Inventory(devices),
         problems=tuple(problems),
     )

@@ -7,6 +7,7 @@ from typing import Final
 
 from bursar.core.devices.rows import ClaimDevice
 from bursar.wire.structs.body import decode_body
+from bursar.wire.structs.metadata import ObjectMeta
 from bursar.wire.structs.struct import Struct
 
 DEVICES_MAX: Final = 8192
@@ -38,12 +39,8 @@ class _Status(Struct):
     reserved_for: list[_Consumer] | None = None
 
 
-class _ClaimMeta(Struct):
-    namespace: str | None = None
-
-
 class _Claim(Struct):
-    metadata: _ClaimMeta | None = None
+    metadata: ObjectMeta | None = None
     status: _Status | None = None
 
 
@@ -65,7 +62,7 @@ def decode_resource_claim(body: bytes) -> tuple[ClaimDevice, ...]:
         raise ValueError(f"more than {DEVICES_MAX} devices of pods")
     return tuple(
         ClaimDevice(
-            namespace=(raw.metadata or _ClaimMeta()).namespace or "",
+            namespace=(raw.metadata or ObjectMeta()).namespace or "",
             pod=pod,
             driver=each.driver or "",
             pool=each.pool or "",

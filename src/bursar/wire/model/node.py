@@ -45,11 +45,20 @@ class NodeInfo(Struct):
     swap: Swap | None = None
 
 
+class DaemonEndpoint(Struct):
+    port: int | None = msgspec.field(name="Port", default=None)
+
+
+class DaemonEndpoints(Struct):
+    kubelet_endpoint: DaemonEndpoint | None = None
+
+
 class NodeStatus(Struct):
     capacity: RawResourceList | None = None
     allocatable: RawResourceList | None = None
     conditions: list[Condition] | None = None
     addresses: list[Address] | None = None
+    daemon_endpoints: DaemonEndpoints | None = None
     node_info: NodeInfo | None = None
 
 

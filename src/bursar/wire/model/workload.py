@@ -81,14 +81,9 @@ def decode_workload(kind: str, value: Value) -> WorkloadTemplate:
 def _replicated(kind: str, value: Value) -> WorkloadTemplate:
     raw = shaped(value, Replicated)
     spec = raw.spec or ReplicatedSpec()
-    count = _count(spec.replicas, "spec.replicas", missing=1)
+    is_per_node = kind == "DaemonSet"
+    count = None if is_per_node else _count(spec.replicas, "spec.replicas", missing=1)
     return _template(kind, raw.metadata, spec.template, "spec.template", replicas=count)
-
-
-def _per_node(kind: str, value: Value) -> WorkloadTemplate:
-    raw = shaped(value, Replicated)
-    spec = raw.spec or ReplicatedSpec()
-    return _template(kind, raw.metadata, spec.template, "spec.template", replicas=None)
 
 
 def _job(kind: str, value: Value) -> WorkloadTemplate:
@@ -117,7 +112,7 @@ WORKLOAD_KINDS: Final[dict[str, Callable[[str, Value], WorkloadTemplate]]] = {
     "ReplicaSet": _replicated,
     "StatefulSet": _replicated,
     "ReplicationController": _replicated,
-    "DaemonSet": _per_node,
+    "DaemonSet": _replicated,
     "Job": _job,
     "CronJob": _cron_job,
     "PodTemplate": _pod_template,
