@@ -134,7 +134,7 @@ def test_without_a_webhook_a_policy_asks_for_the_vm_and_touches_nothing_else():
     assert mutation["applyConfiguration"]["expression"].count("{'example.com/vm': '1'}") == 2
     assert "annotations" not in json.dumps(policy["spec"])
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]
-    assert binding["spec"]["matchResources"]["namespaceSelector"] == DEFAULT.namespace_selector
+    assert binding["spec"]["matchResources"] == DEFAULT.where
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_what_was_written_is_protected_on_every_way_to_it_before_anybody_writes(
     assert {spec["failurePolicy"] for spec in policies.values()} == {"Fail"}
     assert [each["policyName"] for each in bindings][:3] == [KEEP, BIND, RECORD]
     for each in bindings:
-        assert each["matchResources"]["namespaceSelector"] == DEFAULT.namespace_selector
+        assert each["matchResources"] == DEFAULT.where
     writers = [n for n, each in enumerate(documents) if each["kind"].startswith("Mutating")]
     assert min(writers) == 1 + 1 + 6
 
