@@ -2,7 +2,7 @@
 
 from bursar.app.capacity.events import CapacityReason
 from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION, VM_RESOURCE
-from support.quota.capacity_keeper import FIVE, FOO, KATA, on_scene
+from support.quota.capacity_keeper import FIVE, FOO, KATA, on_scene, on_scene_with_five
 
 # ------------------------------------------------------------------ others
 
@@ -47,13 +47,9 @@ async def test_what_upstreams_advertiser_takes_over_is_its_own(scene):
     assert await scene.marked("a") == {}
 
 
-@on_scene
+@on_scene_with_five
 async def test_fight_with_another_advertiser_is_lost_after_a_few_rounds(scene):
     """A device plugin: the kubelet writes its number at each report."""
-    await scene.node("a")
-    await scene.declare(licences=FIVE)
-    await scene.start()
-    await scene.calm()
     for _ in range(20):
         await scene.offer("a", "3")
         await scene.calm(2)
@@ -64,12 +60,8 @@ async def test_fight_with_another_advertiser_is_lost_after_a_few_rounds(scene):
     assert CapacityReason.FOREIGN in scene.reasons()
 
 
-@on_scene
+@on_scene_with_five
 async def test_whoever_wipes_again_and_again_does_not_make_us_write_as_often(scene):
-    await scene.node("a")
-    await scene.declare(licences=FIVE)
-    await scene.start()
-    await scene.calm()
     for _ in range(20):
         await scene.offer("a", None)
         await scene.calm(2)
@@ -122,12 +114,8 @@ async def test_withdrawing_what_is_in_use_is_told(scene):
 # ------------------------------------------------------------------ what cannot be read
 
 
-@on_scene
+@on_scene_with_five
 async def test_nothing_is_withdrawn_while_a_declaration_cannot_be_read(scene, caplog):
-    await scene.node("a")
-    await scene.declare(licences=FIVE)
-    await scene.start()
-    await scene.calm()
     await scene.declare(licences="resource: [")
     await scene.calm()
 
@@ -136,15 +124,10 @@ async def test_nothing_is_withdrawn_while_a_declaration_cannot_be_read(scene, ca
     await scene.declare(licences=None)
     await scene.calm()
     assert await scene.offered("a") is None
-    assert scene.capacity.reconciler.problems == ()
 
 
-@on_scene
+@on_scene_with_five
 async def test_node_whose_annotation_cannot_be_read_keeps_what_it_has(scene):
-    await scene.node("a")
-    await scene.declare(licences=FIVE)
-    await scene.start()
-    await scene.calm()
     await scene.annotate("a", **{OVERRIDE_ANNOTATION: "{"})
     await scene.declare(licences=f"resource: {FOO}\namount: 9")
     await scene.offer("a", None)

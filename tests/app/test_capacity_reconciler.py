@@ -10,7 +10,7 @@ from bursar.app.capacity.events import CapacityReason
 from bursar.app.cluster.kinds import CONFIG_MAPS
 from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION, VM_RESOURCE
-from support.quota.capacity_keeper import BARE, FIVE, FOO, HOME, KATA, on_scene
+from support.quota.capacity_keeper import BARE, FIVE, FOO, HOME, KATA, on_scene, on_scene_with_five
 
 # ------------------------------------------------------------------ declared, live
 
@@ -115,31 +115,19 @@ async def test_what_is_withdrawn_goes_and_only_that(scene):
 
 
 @pytest.mark.parametrize("amount", [None, "0", "3"])
-def test_what_was_wiped_zeroed_or_changed_is_put_right(amount):
+@on_scene_with_five
+async def test_what_was_wiped_zeroed_or_changed_is_put_right(scene, amount):
     """W25: upstream's advertiser is a one-shot."""
+    await scene.offer("a", amount)
+    await scene.calm(2)
 
-    @on_scene
-    async def play(scene):
-        await scene.node("a")
-        await scene.declare(licences=FIVE)
-        await scene.start()
-        await scene.calm()
-        await scene.offer("a", amount)
-        await scene.calm(2)
-
-        assert await scene.offered("a") == "5"
-        assert scene.reasons() == [CapacityReason.HEALED]
-        assert scene.capacity.reconciler.healed == 1
-
-    play()
+    assert await scene.offered("a") == "5"
+    assert scene.reasons() == [CapacityReason.HEALED]
+    assert scene.capacity.reconciler.healed == 1
 
 
-@on_scene
+@on_scene_with_five
 async def test_node_made_anew_under_its_name_gets_it_again(scene):
-    await scene.node("a")
-    await scene.declare(licences=FIVE)
-    await scene.start()
-    await scene.calm()
     await scene.cluster.delete(NODES, Key("", "a"))
     await scene.calm()
     await scene.node("a")
@@ -159,12 +147,8 @@ async def test_node_without_status_and_annotations_is_served(scene):
     assert await scene.marked("new") == {FOO: 5}
 
 
-@on_scene
+@on_scene_with_five
 async def test_what_is_right_is_not_written(scene):
-    await scene.node("a")
-    await scene.declare(licences=FIVE)
-    await scene.start()
-    await scene.calm()
     for _ in range(5):
         await scene.annotate("a", heartbeat=str(scene.clock.monotonic()))
         await scene.calm()
@@ -215,12 +199,8 @@ async def test_whoever_does_not_lead_writes_nothing(scene):
     assert await scene.offered("a") == "5"
 
 
-@on_scene
+@on_scene_with_five
 async def test_a_new_leader_takes_nothing_away_before_it_knows_what_is_declared(scene):
-    await scene.node("a")
-    await scene.declare(licences=FIVE)
-    await scene.start()
-    await scene.calm()
     await scene.stop()
     scene.line.writes.clear()
     await scene.start()

@@ -82,23 +82,20 @@ class Troublemaker:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_capacity_is_as_wanted_when_calm_returns(seed):
-    @on_scene
-    async def play(scene):
-        random = Random(seed)  # noqa: S311 - a seed, so that a failure can be repeated
-        maker = Troublemaker(scene, random)
-        await scene.node(NODE)
-        await scene.start()
-        for _ in range(STEPS):
-            await maker.act()
-            # Rarely enough for nobody to call it a fight.
-            await scene.clock.sleep(random.choice([0.05, 0.3, 25]))
-        for action in (maker.help, maker.elect, *(maker.end_pod for _ in maker.pods[:])):
-            await action()
-        await scene.calm(200)
+@on_scene
+async def test_capacity_is_as_wanted_when_calm_returns(scene, seed):
+    random = Random(seed)  # noqa: S311 - a seed, so that a failure can be repeated
+    maker = Troublemaker(scene, random)
+    await scene.node(NODE)
+    await scene.start()
+    for _ in range(STEPS):
+        await maker.act()
+        # Rarely enough for nobody to call it a fight.
+        await scene.clock.sleep(random.choice([0.05, 0.3, 25]))
+    for action in (maker.help, maker.elect, *(maker.end_pod for _ in maker.pods[:])):
+        await action()
+    await scene.calm(200)
 
-        assert await scene.offered(NODE) == maker.wanted
-        marked = {} if maker.wanted is None else {FOO: int(maker.wanted)}
-        assert await scene.marked(NODE) == marked
-
-    play()
+    assert await scene.offered(NODE) == maker.wanted
+    marked = {} if maker.wanted is None else {FOO: int(maker.wanted)}
+    assert await scene.marked(NODE) == marked

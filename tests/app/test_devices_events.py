@@ -19,7 +19,7 @@ from bursar.app.devices.events import (
 from bursar.core.devices.allocation import Problem, ProblemKind
 from support.cluster.small_cluster import Line, SmallCluster
 from support.device_notation import a_pod
-from support.virtual_time import MachineClock, run
+from support.virtual_time import MachineClock, in_virtual_time, run
 
 UNREADABLE = Problem(kind=ProblemKind.UNREADABLE, source="koordinator", text="not JSON")
 ELSEWHERE = Problem(kind=ProblemKind.NOT_ON_NODE, source="koordinator", text="no 'GPU-9' here")
@@ -114,34 +114,28 @@ def test_every_kind_of_problem_has_a_reason(kind):
     assert reason is expected.get(kind, DeviceReason.NOT_SHOWN)
 
 
-def test_the_log_says_it_in_one_line_and_passes_it_on():
+@in_virtual_time
+async def test_the_log_says_it_in_one_line_and_passes_it_on():
     lines, passed_on = [], []
 
     class Next:
         def report(self, pod, problem):
             passed_on.append((pod.name, problem))
 
-    async def play():
-        ProblemLog(lines.append, MachineClock(), also=Next()).report(a_pod(), ELSEWHERE)
-
-    run(play())
+    ProblemLog(lines.append, MachineClock(), also=Next()).report(a_pod(), ELSEWHERE)
 
     assert lines == ["pod default/web: not-on-node: koordinator: no 'GPU-9' here"]
     assert passed_on == [("web", ELSEWHERE)]
 
 
-def test_the_log_is_not_filled_by_one_tenant_and_says_how_much_it_left_out():
-    lines = []
-
-    async def play():
-        clock = MachineClock()
-        log = ProblemLog(lines.append, clock)
-        for number in range(100):
-            log.report(a_pod(name=f"p{number}"), UNREADABLE)
-        await clock.sleep(LOG_REFILL_S)
-        log.report(a_pod(name="last"), UNREADABLE)
-
-    run(play())
+@in_virtual_time
+async def test_the_log_is_not_filled_by_one_tenant_and_says_how_much_it_left_out():
+    lines, clock = [], MachineClock()
+    log = ProblemLog(lines.append, clock)
+    for number in range(100):
+        log.report(a_pod(name=f"p{number}"), UNREADABLE)
+    await clock.sleep(LOG_REFILL_S)
+    log.report(a_pod(name="last"), UNREADABLE)
 
     assert len(lines) == LOG_BURST + 1
     assert lines[-1].endswith(f"not JSON (and {100 - LOG_BURST} more)")

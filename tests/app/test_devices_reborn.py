@@ -6,7 +6,7 @@ from bursar.app.devices.ports import Method, Version
 from bursar.app.devices.proxy import ProxyRules
 from bursar.wire.devices.pod_resources import v1_pb2 as v1
 from support.devices.pod_resources_proxy import GPU, MadeUpPods, devices, gpu_pod, on_scene
-from support.virtual_time import MachineClock, run
+from support.virtual_time import MachineClock, in_virtual_time
 
 LIST = (Version.V1, Method.LIST, b"", None)
 WEB = ("team", "web")
@@ -65,81 +65,71 @@ def following(clock: MachineClock) -> tuple[NodePods, MadeUpPods, list[list]]:
     return NodePods(source, clock, FreshnessRules(), watched=lambda: heard[0]), source, heard
 
 
-def test_whoever_is_followed_is_never_asked_and_always_up_to_date():
-    async def story() -> None:
-        clock = MachineClock()
-        pods, source, heard = following(clock)
-        heard[0] = [gpu_pod("web", "GPU-1")]
-        first = pods.fresh()
-        await clock.sleep(1000)
-        assert pods.fresh() is first is await pods.current()
-        assert pods.age_s() == 0
-        heard[0] = [gpu_pod("web", "GPU-2", uid="new")]
-        second = await pods.covering(pods.fresh(), [WEB])
+@in_virtual_time
+async def test_whoever_is_followed_is_never_asked_and_always_up_to_date():
+    clock = MachineClock()
+    pods, source, heard = following(clock)
+    heard[0] = [gpu_pod("web", "GPU-1")]
+    first = pods.fresh()
+    await clock.sleep(1000)
+    assert pods.fresh() is first is await pods.current()
+    assert pods.age_s() == 0
+    heard[0] = [gpu_pod("web", "GPU-2", uid="new")]
+    second = await pods.covering(pods.fresh(), [WEB])
 
-        assert second.pods["team", "web"].uid == "new"
-        assert source.reads == 0
-
-    run(story())
+    assert second.pods["team", "web"].uid == "new"
+    assert source.reads == 0
 
 
-def test_pod_that_was_not_heard_of_is_read_and_kept_until_there_is_news():
-    async def story() -> None:
-        clock = MachineClock()
-        pods, source, heard = following(clock)
-        source.pods = [gpu_pod("web", "GPU-1")]
-        found = await pods.covering(pods.fresh(), [WEB])
-        await clock.sleep(0.5)
-        assert pods.fresh() is found
-        heard[0] = source.pods
-        assert WEB in pods.fresh().pods
-        assert source.reads == 1
-
-    run(story())
+@in_virtual_time
+async def test_pod_that_was_not_heard_of_is_read_and_kept_until_there_is_news():
+    clock = MachineClock()
+    pods, source, heard = following(clock)
+    source.pods = [gpu_pod("web", "GPU-1")]
+    found = await pods.covering(pods.fresh(), [WEB])
+    await clock.sleep(0.5)
+    assert pods.fresh() is found
+    heard[0] = source.pods
+    assert WEB in pods.fresh().pods
+    assert source.reads == 1
 
 
-def test_who_is_not_heard_of_any_more_is_asked():
-    async def story() -> None:
-        clock = MachineClock()
-        pods, source, heard = following(clock)
-        assert pods.fresh() is not None
-        heard[0] = None
-        source.pods = [gpu_pod("web", "GPU-1")]
-        await clock.sleep(2)
-        assert pods.fresh() is None
-        assert ("team", "web") in (await pods.current()).pods
-
-    run(story())
+@in_virtual_time
+async def test_who_is_not_heard_of_any_more_is_asked():
+    clock = MachineClock()
+    pods, source, heard = following(clock)
+    assert pods.fresh() is not None
+    heard[0] = None
+    source.pods = [gpu_pod("web", "GPU-1")]
+    await clock.sleep(2)
+    assert pods.fresh() is None
+    assert ("team", "web") in (await pods.current()).pods
 
 
-def test_who_is_followed_and_could_not_be_asked_is_asked_again_for_the_sake_of_a_pod():
-    async def story() -> None:
-        clock = MachineClock()
-        pods, source, _ = following(clock)
-        source.is_broken, source.takes_s = True, 1
-        await pods.covering(pods.fresh(), [WEB])
-        await clock.sleep(2)
-        await pods.covering(pods.fresh(), [WEB], ReadDeadline(clock.monotonic()))
-        await clock.sleep(1.5)
-        source.is_broken = False
-        source.pods = [gpu_pod("web", "GPU-1")]
-        await clock.sleep(2)
-        assert WEB in (await pods.covering(pods.fresh(), [WEB])).pods
-
-    run(story())
+@in_virtual_time
+async def test_who_is_followed_and_could_not_be_asked_is_asked_again_for_the_sake_of_a_pod():
+    clock = MachineClock()
+    pods, source, _ = following(clock)
+    source.is_broken, source.takes_s = True, 1
+    await pods.covering(pods.fresh(), [WEB])
+    await clock.sleep(2)
+    await pods.covering(pods.fresh(), [WEB], ReadDeadline(clock.monotonic()))
+    await clock.sleep(1.5)
+    source.is_broken = False
+    source.pods = [gpu_pod("web", "GPU-1")]
+    await clock.sleep(2)
+    assert WEB in (await pods.covering(pods.fresh(), [WEB])).pods
 
 
-def test_news_are_the_end_of_trouble():
-    async def story() -> None:
-        clock = MachineClock()
-        pods, source, heard = following(clock)
-        source.is_broken = True
-        await pods.covering(pods.fresh(), [WEB])
-        assert pods.counts.failing_since_s is not None
-        assert pods.fresh() is not None
-        assert pods.counts.failing_since_s is not None
-        heard[0] = [gpu_pod("web", "GPU-1")]
-        assert pods.fresh() is not None
-        assert (pods.counts.failing_since_s, pods.counts.last_error) == (None, "")
-
-    run(story())
+@in_virtual_time
+async def test_news_are_the_end_of_trouble():
+    clock = MachineClock()
+    pods, source, heard = following(clock)
+    source.is_broken = True
+    await pods.covering(pods.fresh(), [WEB])
+    assert pods.counts.failing_since_s is not None
+    assert pods.fresh() is not None
+    assert pods.counts.failing_since_s is not None
+    heard[0] = [gpu_pod("web", "GPU-1")]
+    assert pods.fresh() is not None
+    assert (pods.counts.failing_since_s, pods.counts.last_error) == (None, "")

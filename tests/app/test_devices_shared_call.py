@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from bursar.app.devices.shared_call import SharedCall
-from support.virtual_time import run
+from support.virtual_time import in_virtual_time
 
 
 class Work:
@@ -30,14 +30,28 @@ class Work:
             self.running -= 1
 
 
+@pytest.fixture
+def work():
+    return Work()
+
+
+@pytest.fixture
+def call(work):
+    return SharedCall(work)
+
+
 async def settle():
     for _ in range(20):
         await asyncio.sleep(0)
 
 
-async def test_callers_of_one_moment_share_one_call():
-    work = Work()
-    call = SharedCall(work)
+async def joined(call, **options):
+    caller = asyncio.create_task(call.join(**options))
+    await settle()
+    return caller
+
+
+async def test_callers_of_one_moment_share_one_call(work, call):
     callers = [asyncio.create_task(call.join()) for _ in range(50)]
     await settle()
     work.gates[0].set_result("answer")
@@ -46,11 +60,8 @@ async def test_callers_of_one_moment_share_one_call():
     assert call.begun == 1
 
 
-async def test_whoever_asks_later_gets_what_began_later():
-    work = Work()
-    call = SharedCall(work)
-    first = asyncio.create_task(call.join())
-    await settle()
+async def test_whoever_asks_later_gets_what_began_later(work, call):
+    first = await joined(call)
     later = [asyncio.create_task(call.join()) for _ in range(50)]
     await settle()
 
@@ -63,22 +74,16 @@ async def test_whoever_asks_later_gets_what_began_later():
     assert work.running_max == 1
 
 
-async def test_whoever_is_content_with_what_runs_does_not_wait_for_the_next():
-    work = Work()
-    call = SharedCall(work)
-    first = asyncio.create_task(call.join())
-    await settle()
-    content = asyncio.create_task(call.join(may_have_begun=True))
-    await settle()
+async def test_whoever_is_content_with_what_runs_does_not_wait_for_the_next(work, call):
+    first = await joined(call)
+    content = await joined(call, may_have_begun=True)
     work.gates[0].set_result("old")
 
     assert await asyncio.gather(first, content) == ["old", "old"]
     assert call.begun == 1
 
 
-async def test_caller_that_is_cancelled_does_not_end_the_work_of_others():
-    work = Work()
-    call = SharedCall(work)
+async def test_caller_that_is_cancelled_does_not_end_the_work_of_others(work, call):
     gone, stays = (asyncio.create_task(call.join()) for _ in range(2))
     await settle()
     gone.cancel()
@@ -90,9 +95,7 @@ async def test_caller_that_is_cancelled_does_not_end_the_work_of_others():
     assert work.cancelled == 0
 
 
-async def test_work_that_nobody_waits_for_is_ended():
-    work = Work()
-    call = SharedCall(work)
+async def test_work_that_nobody_waits_for_is_ended(work, call):
     callers = [asyncio.create_task(call.join()) for _ in range(3)]
     await settle()
     for caller in callers:
@@ -102,17 +105,12 @@ async def test_work_that_nobody_waits_for_is_ended():
     assert (work.running, work.cancelled) == (0, 1)
 
 
-async def test_call_that_waits_its_turn_in_vain_never_begins():
-    work = Work()
-    call = SharedCall(work)
-    first = asyncio.create_task(call.join())
-    await settle()
-    second = asyncio.create_task(call.join())
-    await settle()
+async def test_call_that_waits_its_turn_in_vain_never_begins(work, call):
+    first = await joined(call)
+    second = await joined(call)
     second.cancel()
     await settle()
-    third = asyncio.create_task(call.join())
-    await settle()
+    third = await joined(call)
     work.gates[0].set_result("old")
     await settle()
     work.gates[1].set_result("new")
@@ -121,37 +119,28 @@ async def test_call_that_waits_its_turn_in_vain_never_begins():
     assert call.begun == 2
 
 
-async def test_work_that_is_being_ended_is_not_joined():
-    work = Work()
-    call = SharedCall(work)
-    gone = asyncio.create_task(call.join())
-    await settle()
+async def test_work_that_is_being_ended_is_not_joined(work, call):
+    gone = await joined(call)
     gone.cancel()
-    newcomer = asyncio.create_task(call.join(may_have_begun=True))
-    await settle()
+    newcomer = await joined(call, may_have_begun=True)
     work.gates[1].set_result("answer")
 
     assert await newcomer == "answer"
 
 
-async def test_error_reaches_every_caller_and_the_next_call_is_a_new_one():
-    work = Work()
-    call = SharedCall(work)
+async def test_error_reaches_every_caller_and_the_next_call_is_a_new_one(work, call):
     callers = [asyncio.create_task(call.join()) for _ in range(3)]
     await settle()
     work.gates[0].set_exception(LookupError("gone"))
     outcomes = await asyncio.gather(*callers, return_exceptions=True)
-    again = asyncio.create_task(call.join())
-    await settle()
+    again = await joined(call)
     work.gates[1].set_result("back")
 
     assert [str(each) for each in outcomes] == ["gone"] * 3
     assert await again == "back"
 
 
-async def test_each_caller_has_a_deadline_of_its_own():
-    work = Work()
-    call = SharedCall(work)
+async def test_each_caller_has_a_deadline_of_its_own(work, call):
     patient = asyncio.create_task(call.join())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.001):
@@ -161,25 +150,19 @@ async def test_each_caller_has_a_deadline_of_its_own():
     assert await patient == "answer"
 
 
-async def test_work_that_was_begun_goes_on_when_everybody_has_left():
-    work = Work()
-    call = SharedCall(work)
+async def test_work_that_was_begun_goes_on_when_everybody_has_left(work, call):
     begun = call.begin()
-    gone = asyncio.create_task(call.join())
-    await settle()
+    gone = await joined(call)
     gone.cancel()
     await asyncio.gather(gone, return_exceptions=True)
-    later = asyncio.create_task(call.join(may_have_begun=True))
-    await settle()
+    later = await joined(call, may_have_begun=True)
     work.gates[0].set_result("answer")
 
     assert await later == await begun == "answer"
     assert (call.begun, work.cancelled) == (1, 0)
 
 
-async def test_work_that_is_begun_often_is_done_once():
-    work = Work()
-    call = SharedCall(work)
+async def test_work_that_is_begun_often_is_done_once(work, call):
     tasks = [call.begin(may_have_begun=True) for _ in range(3)]
     await settle()
     tasks.append(call.begin(may_have_begun=True))
@@ -190,9 +173,7 @@ async def test_work_that_is_begun_often_is_done_once():
     assert call.begun == 1
 
 
-async def test_flight_that_is_closed_ends_what_runs_and_what_waits_its_turn():
-    work = Work()
-    call = SharedCall(work)
+async def test_flight_that_is_closed_ends_what_runs_and_what_waits_its_turn(work, call):
     call.begin()
     await settle()
     call.begin()
@@ -204,7 +185,8 @@ async def test_flight_that_is_closed_ends_what_runs_and_what_waits_its_turn():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_callers_do_each_gets_what_began_after_it_asked(seed):
+@in_virtual_time
+async def test_whatever_callers_do_each_gets_what_began_after_it_asked(seed):
     """Callers come and go, work takes its time or fails; nothing runs twice or is left over."""
     random = Random(seed)  # noqa: S311 - a seed, not a secret
     running = [0]
@@ -234,11 +216,8 @@ def test_whatever_callers_do_each_gets_what_began_after_it_asked(seed):
         assert began >= asked
         ended.append(asked)
 
-    async def main():
-        call, ended = SharedCall(work), []
-        await asyncio.gather(*(caller(call, ended) for _ in range(100)))
-        assert len(ended) == 100
-        assert running == [0]
-        assert call.begun < 100
-
-    run(main())
+    call, ended = SharedCall(work), []
+    await asyncio.gather(*(caller(call, ended) for _ in range(100)))
+    assert len(ended) == 100
+    assert running == [0]
+    assert call.begun < 100

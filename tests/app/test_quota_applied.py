@@ -97,20 +97,19 @@ async def test_copies_go_with_the_quota(scene):
     assert scene.applied._namespaces == scene.applied._pending._writes == {}
 
 
-@in_virtual_time
-async def test_copy_of_a_quota_that_went_while_nobody_looked_is_removed():
-    async with a_scene() as scene:
-        body = {
-            "apiVersion": APPLIED_CLUSTER_QUOTAS.api_version,
-            "kind": APPLIED_CLUSTER_QUOTAS.kind,
-            "metadata": {"name": "old", "labels": {"aaq.kubevirt.io": "true"}},
-            "spec": {"quota": {}, "selector": {}},
-        }
-        await scene.cluster.create(APPLIED_CLUSTER_QUOTAS, body, namespace="blue")
-        await scene.start()
-        await scene.calm()
+@in_virtual_time(on=a_scene)
+async def test_copy_of_a_quota_that_went_while_nobody_looked_is_removed(scene):
+    body = {
+        "apiVersion": APPLIED_CLUSTER_QUOTAS.api_version,
+        "kind": APPLIED_CLUSTER_QUOTAS.kind,
+        "metadata": {"name": "old", "labels": {"aaq.kubevirt.io": "true"}},
+        "spec": {"quota": {}, "selector": {}},
+    }
+    await scene.cluster.create(APPLIED_CLUSTER_QUOTAS, body, namespace="blue")
+    await scene.start()
+    await scene.calm()
 
-        assert await scene.names(APPLIED_CLUSTER_QUOTAS) == []
+    assert await scene.names(APPLIED_CLUSTER_QUOTAS) == []
 
 
 @pytest.mark.parametrize(
@@ -127,18 +126,16 @@ async def test_copy_of_a_quota_that_went_while_nobody_looked_is_removed():
     ],
     ids=lambda edit: str(next(iter(edit.values()))),
 )
-@in_virtual_time
-async def test_edits_by_hand_are_put_right(edit):
-    async with a_scene() as scene:
-        await scene.start()
-        await scene.cluster_quota({"pods": "5"}, team="sea")
-        await scene.pod("a")
-        await asyncio.sleep(0.5)
-        right = _lasting(await copy(scene))
-        await scene.change(APPLIED_CLUSTER_QUOTAS, COPY, edit)
-        await scene.calm()
+@on_scene
+async def test_edits_by_hand_are_put_right(scene, edit):
+    await scene.cluster_quota({"pods": "5"}, team="sea")
+    await scene.pod("a")
+    await asyncio.sleep(0.5)
+    right = _lasting(await copy(scene))
+    await scene.change(APPLIED_CLUSTER_QUOTAS, COPY, edit)
+    await scene.calm()
 
-        assert _lasting(await copy(scene)) == right
+    assert _lasting(await copy(scene)) == right
 
 
 def _lasting(raw):

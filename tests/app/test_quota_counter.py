@@ -13,7 +13,7 @@ from bursar.wire.model.pod_row import PodRowDecoder
 from support.builders.pods import parsed
 from support.builders.quota_books import a_key
 from support.quota.quota_loop import HOME, a_quota_loop
-from support.virtual_time import run
+from support.virtual_time import in_virtual_time
 
 PLAN = "example.com/plan"
 
@@ -58,61 +58,57 @@ def used(scene) -> str:
     return str(covered.accounts["requests.cpu"].used)
 
 
-def test_a_pod_waits_until_its_plan_is_known_and_is_charged_by_it():
-    async def body():
-        counter = PlanCounter()
-        async with a_quota_loop(counter=counter) as scene:
-            await scene.set_quota("q", requests_cpu="4")
-            await scene.create_pod("plain", "1")
-            await scene.create_pod("gold", "1", **{PLAN: "gold"})
-            await scene.rest()
-            assert used(scene) == "1"
-            assert scene.waits[-1].refusals[0].reason is Reason.NOT_COUNTED
-            reasons = view_of(scene.books).reasons
-            assert reasons[PodKey(HOME, "gold")].endswith("not known yet: plan gold")
+@in_virtual_time
+async def test_a_pod_waits_until_its_plan_is_known_and_is_charged_by_it():
+    counter = PlanCounter()
+    async with a_quota_loop(counter=counter) as scene:
+        await scene.set_quota("q", requests_cpu="4")
+        await scene.create_pod("plain", "1")
+        await scene.create_pod("gold", "1", **{PLAN: "gold"})
+        await scene.rest()
+        assert used(scene) == "1"
+        assert scene.waits[-1].refusals[0].reason is Reason.NOT_COUNTED
+        reasons = view_of(scene.books).reasons
+        assert reasons[PodKey(HOME, "gold")].endswith("not known yet: plan gold")
 
-            counter.offer("gold", "3")
-            await scene.rest()
-            assert used(scene) == "4"
+        counter.offer("gold", "3")
+        await scene.rest()
+        assert used(scene) == "4"
 
-            check = DriftCheck(scene.loop, scene.sources, counter.count, scene.clock)
-            counter.withdraw("gold")
-            await check.check()
-            assert (used(scene), check.latest.accounts) == ("4", 0)
+        check = DriftCheck(scene.loop, scene.sources, counter.count, scene.clock)
+        counter.withdraw("gold")
+        await check.check()
+        assert (used(scene), check.latest.accounts) == ("4", 0)
 
-            counter.offer("gold", "2")
-            await scene.rest()
-            assert used(scene) == "3"
-            largest = holders(scene.books, a_key(f"{HOME}/q"), "requests.cpu", 5)
-            assert [(str(pod), str(amount)) for pod, amount in largest] == [
-                (f"{HOME}/gold", "2"),
-                (f"{HOME}/plain", "1"),
-            ]
-            assert holders(scene.books, a_key(f"{HOME}/q"), "memory", 5) == []
-            assert holders(scene.books, a_key(f"{HOME}/other"), "memory", 5) == []
-
-    run(body())
+        counter.offer("gold", "2")
+        await scene.rest()
+        assert used(scene) == "3"
+        largest = holders(scene.books, a_key(f"{HOME}/q"), "requests.cpu", 5)
+        assert [(str(pod), str(amount)) for pod, amount in largest] == [
+            (f"{HOME}/gold", "2"),
+            (f"{HOME}/plain", "1"),
+        ]
+        assert holders(scene.books, a_key(f"{HOME}/q"), "memory", 5) == []
+        assert holders(scene.books, a_key(f"{HOME}/other"), "memory", 5) == []
 
 
-def test_a_recount_asks_only_about_the_pods_that_are_named():
-    async def body():
-        counter = PlanCounter()
-        async with a_quota_loop(counter=counter) as scene:
-            await scene.set_quota("q", requests_cpu="400")
-            for number in range(50):
-                await scene.create_pod(f"plain-{number}", "1")
-            await scene.create_pod("gold", "1", **{PLAN: "gold"})
-            counter.offer("gold", "3")
-            await scene.rest()
+@in_virtual_time
+async def test_a_recount_asks_only_about_the_pods_that_are_named():
+    counter = PlanCounter()
+    async with a_quota_loop(counter=counter) as scene:
+        await scene.set_quota("q", requests_cpu="400")
+        for number in range(50):
+            await scene.create_pod(f"plain-{number}", "1")
+        await scene.create_pod("gold", "1", **{PLAN: "gold"})
+        counter.offer("gold", "3")
+        await scene.rest()
 
-            before = counter.asked
-            counter.offer("gold", "2")
-            counter.recount([PodKey(HOME, "unknown")])
-            await scene.rest()
+        before = counter.asked
+        counter.offer("gold", "2")
+        counter.recount([PodKey(HOME, "unknown")])
+        await scene.rest()
 
-            assert (used(scene), counter.asked - before) == ("52", 1)
-
-    run(body())
+        assert (used(scene), counter.asked - before) == ("52", 1)
 
 
 def test_rows_hold_facts_only_if_a_counter_derives_them():

@@ -9,7 +9,7 @@ from bursar.app.quota.drift import COUNT_SECONDS, PAUSE_PER_WORK, PAUSE_SECONDS,
 from bursar.core.quota.names import Unit
 from support.builders.quota_books import a_key
 from support.quota.quota_loop import HOME, QuotaLoopScene, a_quota_loop
-from support.virtual_time import run
+from support.virtual_time import in_virtual_time
 
 NONE = {Unit.BYTES: "0", Unit.CORE: "0", Unit.COUNT: "0"}
 
@@ -29,57 +29,48 @@ async def furnished(scene: QuotaLoopScene) -> None:
     await scene.rest()
 
 
-def test_a_ledger_that_is_right_does_not_drift():
-    async def body():
-        async with a_quota_loop() as scene:
-            await furnished(scene)
-            watch = watch_of(scene)
-            assert watch.latest is None
+@in_virtual_time(on=a_quota_loop)
+async def test_a_ledger_that_is_right_does_not_drift(scene):
+    await furnished(scene)
+    watch = watch_of(scene)
+    assert watch.latest is None
 
-            await watch.check()
+    await watch.check()
 
-            assert scene.books.ledger.pod_count == 3
-            assert (watch.latest.accounts, largest(watch)) == (0, NONE)
-
-    run(body())
+    assert scene.books.ledger.pod_count == 3
+    assert (watch.latest.accounts, largest(watch)) == (0, NONE)
 
 
-def test_a_wrong_account_is_found_with_the_amount_by_which_it_is_wrong():
-    async def body():
-        async with a_quota_loop() as scene:
-            await furnished(scene)
-            watch = watch_of(scene)
-            covered = scene.books.coverage.quota(a_key(f"{HOME}/q"))
-            covered.accounts["requests.cpu"].charged += 250_000_000
-            covered.accounts["pods"].charged -= 2_000_000_000
+@in_virtual_time(on=a_quota_loop)
+async def test_a_wrong_account_is_found_with_the_amount_by_which_it_is_wrong(scene):
+    await furnished(scene)
+    watch = watch_of(scene)
+    covered = scene.books.coverage.quota(a_key(f"{HOME}/q"))
+    covered.accounts["requests.cpu"].charged += 250_000_000
+    covered.accounts["pods"].charged -= 2_000_000_000
 
-            await watch.check()
+    await watch.check()
 
-            assert watch.latest.accounts == 2
-            assert largest(watch) == {**NONE, Unit.CORE: "250m", Unit.COUNT: "2"}
-
-    run(body())
+    assert watch.latest.accounts == 2
+    assert largest(watch) == {**NONE, Unit.CORE: "250m", Unit.COUNT: "2"}
 
 
-def test_what_is_gone_at_the_next_look_was_only_on_its_way():
-    async def body():
-        async with a_quota_loop() as scene:
-            await furnished(scene)
-            watch = watch_of(scene)
-            account = scene.books.coverage.quota(a_key(f"{HOME}/q")).accounts["pods"]
-            account.charged += 1
+@in_virtual_time(on=a_quota_loop)
+async def test_what_is_gone_at_the_next_look_was_only_on_its_way(scene):
+    await furnished(scene)
+    watch = watch_of(scene)
+    account = scene.books.coverage.quota(a_key(f"{HOME}/q")).accounts["pods"]
+    account.charged += 1
 
-            async def arrive() -> None:
-                await scene.clock.sleep(COUNT_SECONDS / 2)
-                account.charged -= 1
+    async def arrive() -> None:
+        await scene.clock.sleep(COUNT_SECONDS / 2)
+        account.charged -= 1
 
-            arriving = asyncio.create_task(arrive())
-            await watch.check()
-            await arriving
+    arriving = asyncio.create_task(arrive())
+    await watch.check()
+    await arriving
 
-            assert (watch.latest.accounts, watch.counts) == (0, 2)
-
-    run(body())
+    assert (watch.latest.accounts, watch.counts) == (0, 2)
 
 
 class Laborious:
@@ -101,31 +92,25 @@ class Laborious:
         await self._clock.sleep(seconds)
 
 
-def test_counting_takes_one_hundredth_of_the_time_at_most():
-    async def body():
-        async with a_quota_loop() as scene:
-            await furnished(scene)
-            clock = Laborious(scene.clock)
-            watch = DriftCheck(scene.loop, scene.sources, scene.counter.count, clock)
-            running = asyncio.create_task(watch.run())
-            await scene.rest(PAUSE_SECONDS + 450)
-            await end(running)
+@in_virtual_time(on=a_quota_loop)
+async def test_counting_takes_one_hundredth_of_the_time_at_most(scene):
+    await furnished(scene)
+    clock = Laborious(scene.clock)
+    watch = DriftCheck(scene.loop, scene.sources, scene.counter.count, clock)
+    running = asyncio.create_task(watch.run())
+    await scene.rest(PAUSE_SECONDS + 450)
+    await end(running)
 
-            assert clock.sleeps == [PAUSE_SECONDS] + [2.0 * PAUSE_PER_WORK] * 3
-            assert watch.counts == 3
-            assert watch.latest.count_seconds == 2.0
-
-    run(body())
+    assert clock.sleeps == [PAUSE_SECONDS] + [2.0 * PAUSE_PER_WORK] * 3
+    assert watch.counts == 3
+    assert watch.latest.count_seconds == 2.0
 
 
-def test_books_that_are_not_open_are_not_compared():
-    async def body():
-        async with a_quota_loop(is_running=False) as scene:
-            watch = watch_of(scene)
-            running = asyncio.create_task(watch.run())
-            await scene.rest(3 * PAUSE_SECONDS)
-            await end(running)
+@in_virtual_time(on=lambda: a_quota_loop(is_running=False))
+async def test_books_that_are_not_open_are_not_compared(scene):
+    watch = watch_of(scene)
+    running = asyncio.create_task(watch.run())
+    await scene.rest(3 * PAUSE_SECONDS)
+    await end(running)
 
-            assert (watch.counts, watch.latest) == (0, None)
-
-    run(body())
+    assert (watch.counts, watch.latest) == (0, None)

@@ -49,16 +49,20 @@ class Server:
         return b"{}"
 
 
-async def lifted(*answers, may_write=lambda: True):
-    clock = VirtualClock()
-    server = Server(clock, *answers)
-    lifter = GateLifter(
+def lifting_at(server, may_write=lambda: True):
+    return GateLifter(
         server,
-        clock,
+        server.clock,
         random=random.Random(1),  # noqa: S311 - a run must be repeatable
         may_write=may_write,
         write_seconds=3.0,
     )
+
+
+async def lifted(*answers, may_write=lambda: True):
+    clock = VirtualClock()
+    server = Server(clock, *answers)
+    lifter = lifting_at(server, may_write)
     lifting = asyncio.create_task(lifter.lift(ROW))
     await clock.advance(120)
     assert lifting.done()
@@ -127,13 +131,7 @@ async def test_a_busy_server_has_not_carried_anything_out():
 async def test_the_server_says_how_long_to_wait():
     clock = VirtualClock()
     server = Server(clock, BusyError("later", retry_after=30), None)
-    lifter = GateLifter(
-        server,
-        clock,
-        random=random.Random(1),  # noqa: S311 - a run must be repeatable
-        may_write=lambda: True,
-        write_seconds=3.0,
-    )
+    lifter = lifting_at(server)
     lifting = asyncio.create_task(lifter.lift(ROW))
 
     await clock.advance(29)
@@ -154,13 +152,7 @@ async def test_whoever_leads_no_longer_writes_no_more():
 async def test_a_write_that_fails_after_the_work_is_cancelled_leaves_no_traceback_behind():
     clock, forgotten = VirtualClock(), []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: forgotten.append(context))
-    lifter = GateLifter(
-        Server(clock, UnavailableError("no answer within 3 s")),
-        clock,
-        random=random.Random(1),  # noqa: S311 - a run must be repeatable
-        may_write=lambda: True,
-        write_seconds=3.0,
-    )
+    lifter = lifting_at(Server(clock, UnavailableError("no answer within 3 s")))
     lifting = asyncio.create_task(lifter.lift(ROW))
     await clock.advance(0.05)
     lifting.cancel()
@@ -178,13 +170,7 @@ async def test_a_write_under_way_is_waited_for_when_the_work_is_cancelled():
     """A request cannot be called back, so nobody else may begin before it has ended."""
     clock = VirtualClock()
     server = Server(clock, None)
-    lifter = GateLifter(
-        server,
-        clock,
-        random=random.Random(1),  # noqa: S311 - a run must be repeatable
-        may_write=lambda: True,
-        write_seconds=3.0,
-    )
+    lifter = lifting_at(server)
     lifting = asyncio.create_task(lifter.lift(ROW))
     await clock.advance(0.05)
     lifting.cancel()

@@ -12,8 +12,7 @@ from bursar.app.quota.managed import Action, action_for, managed_spec
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.scopes import ScopeRule
 from support.builders.pods import parsed
-from support.quota.books_of_a_cluster import a_scene, on_scene
-from support.virtual_time import in_virtual_time
+from support.quota.books_of_a_cluster import on_scene
 
 KEY = Key("blue", "q")
 NAME = "q-non-schedulable-resources-managed-rq-x"
@@ -200,20 +199,18 @@ async def test_changed_scopes_make_a_new_one(scene):
     ],
     ids=["label", "all labels", "owner", "limits"],
 )
-@in_virtual_time
-async def test_edits_by_hand_are_put_right(edit):
-    async with a_scene() as scene:
-        await scene.start()
-        await scene.quota({"services": "5"})
-        await scene.calm()
-        right = await scene.read(RESOURCE_QUOTAS, NAME, "blue")
-        await scene.change(RESOURCE_QUOTAS, MANAGED, edit)
-        await scene.calm()
-        now = await scene.read(RESOURCE_QUOTAS, NAME, "blue")
+@on_scene
+async def test_edits_by_hand_are_put_right(scene, edit):
+    await scene.quota({"services": "5"})
+    await scene.calm()
+    right = await scene.read(RESOURCE_QUOTAS, NAME, "blue")
+    await scene.change(RESOURCE_QUOTAS, MANAGED, edit)
+    await scene.calm()
+    now = await scene.read(RESOURCE_QUOTAS, NAME, "blue")
 
-        for each in (right, now):
-            del each["metadata"]["resourceVersion"]
-        assert now == right
+    for each in (right, now):
+        del each["metadata"]["resourceVersion"]
+    assert now == right
 
 
 @on_scene

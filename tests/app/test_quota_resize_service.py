@@ -9,7 +9,7 @@ from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.app.quota.resize import STALE_SECONDS_MAX, ResizeService, staleness_problem
 from bursar.core.quota.refusal import Reason, explanation
 from support.quota.quota_loop import HOME, QuotaLoopScene, a_quota_loop
-from support.virtual_time import run
+from support.virtual_time import in_virtual_time
 
 
 def asked_by(scene: QuotaLoopScene) -> ResizeService:
@@ -29,75 +29,58 @@ async def furnished(scene: QuotaLoopScene) -> None:
     await scene.rest()
 
 
-def test_a_pod_may_grow_into_the_room_there_is_and_not_beyond():
-    async def body():
-        async with a_quota_loop() as scene:
-            await furnished(scene)
-            resizes = asked_by(scene)
+@in_virtual_time(on=a_quota_loop)
+async def test_a_pod_may_grow_into_the_room_there_is_and_not_beyond(scene):
+    await furnished(scene)
+    resizes = asked_by(scene)
 
-            assert resizes.resize(await grown(scene, "web", "4"), "1", is_dry_run=False) == ()
-            [refusal] = resizes.resize(await grown(scene, "web", "5"), "2", is_dry_run=False)
+    assert resizes.resize(await grown(scene, "web", "4"), "1", is_dry_run=False) == ()
+    [refusal] = resizes.resize(await grown(scene, "web", "5"), "2", is_dry_run=False)
 
-            assert refusal.reason is Reason.QUOTA_EXCEEDED
-            assert explanation([refusal]).startswith("exceeded quota: q, requested: requests.cpu=")
-
-    run(body())
+    assert refusal.reason is Reason.QUOTA_EXCEEDED
+    assert explanation([refusal]).startswith("exceeded quota: q, requested: requests.cpu=")
 
 
-def test_what_is_promised_is_not_given_to_others_until_it_lapses():
-    async def body():
-        async with a_quota_loop() as scene:
-            await furnished(scene)
-            assert (
-                asked_by(scene).resize(await grown(scene, "web", "4"), "1", is_dry_run=False) == ()
-            )
+@in_virtual_time(on=a_quota_loop)
+async def test_what_is_promised_is_not_given_to_others_until_it_lapses(scene):
+    await furnished(scene)
+    assert asked_by(scene).resize(await grown(scene, "web", "4"), "1", is_dry_run=False) == ()
 
-            await scene.create_pod("next", "2")
-            await scene.rest()
-            assert scene.waits[-1].row.name == "next"
-            assert scene.loop.counters.released == 1
+    await scene.create_pod("next", "2")
+    await scene.rest()
+    assert scene.waits[-1].row.name == "next"
+    assert scene.loop.counters.released == 1
 
-            # The resize was never stored. The resizes wakes up for that by itself.
-            await scene.rest(30)
-            assert scene.loop.counters.released == 2
-
-    run(body())
+    # The resize was never stored. The resizes wakes up for that by itself.
+    await scene.rest(30)
+    assert scene.loop.counters.released == 2
 
 
-def test_asking_twice_under_one_id_is_asking_once():
-    async def body():
-        async with a_quota_loop() as scene:
-            await furnished(scene)
-            resizes = asked_by(scene)
-            row = await grown(scene, "web", "3")
+@in_virtual_time(on=a_quota_loop)
+async def test_asking_twice_under_one_id_is_asking_once(scene):
+    await furnished(scene)
+    resizes = asked_by(scene)
+    row = await grown(scene, "web", "3")
 
-            assert [resizes.resize(row, "1", is_dry_run=False) for _ in range(3)] == [()] * 3
-            assert scene.books.ledger.reservation_count == 1
-
-    run(body())
+    assert [resizes.resize(row, "1", is_dry_run=False) for _ in range(3)] == [()] * 3
+    assert scene.books.ledger.reservation_count == 1
 
 
-def test_a_dry_run_reserves_nothing():
-    async def body():
-        async with a_quota_loop() as scene:
-            await furnished(scene)
+@in_virtual_time(on=a_quota_loop)
+async def test_a_dry_run_reserves_nothing(scene):
+    await furnished(scene)
 
-            row = await grown(scene, "web", "3")
-            assert asked_by(scene).resize(row, "1", is_dry_run=True) == ()
-            assert scene.books.ledger.reservation_count == 0
-
-    run(body())
+    row = await grown(scene, "web", "3")
+    assert asked_by(scene).resize(row, "1", is_dry_run=True) == ()
+    assert scene.books.ledger.reservation_count == 0
 
 
-def test_nothing_is_promised_before_the_books_are_open():
-    async def body():
-        async with a_quota_loop(is_running=False) as scene:
-            await scene.create_pod("web", "1")
+@in_virtual_time(on=lambda: a_quota_loop(is_running=False))
+async def test_nothing_is_promised_before_the_books_are_open(scene):
+    await scene.create_pod("web", "1")
 
-            with pytest.raises(UnavailableError, match="not open"):
-                asked_by(scene).resize(await grown(scene, "web", "2"), "1", is_dry_run=False)
-
-    run(body())
+    with pytest.raises(UnavailableError, match="not open"):
+        asked_by(scene).resize(await grown(scene, "web", "2"), "1", is_dry_run=False)
 
 
 class Quiet:
@@ -109,18 +92,15 @@ class Quiet:
         self.staleness_seconds, self.is_synced = staleness_seconds, is_synced
 
 
-def test_nothing_is_promised_from_books_that_may_be_old():
-    async def body():
-        async with a_quota_loop() as scene:
-            await furnished(scene)
-            quiet = Quiet(STALE_SECONDS_MAX + 1)
-            resizes = ResizeService(scene.loop, (*scene.informers, quiet), clock=scene.clock)
+@in_virtual_time(on=a_quota_loop)
+async def test_nothing_is_promised_from_books_that_may_be_old(scene):
+    await furnished(scene)
+    quiet = Quiet(STALE_SECONDS_MAX + 1)
+    resizes = ResizeService(scene.loop, (*scene.informers, quiet), clock=scene.clock)
 
-            with pytest.raises(UnavailableError, match="pods have not been heard of for 121 s"):
-                resizes.resize(await grown(scene, "web", "2"), "1", is_dry_run=False)
-            assert scene.books.ledger.reservation_count == 0
-
-    run(body())
+    with pytest.raises(UnavailableError, match="pods have not been heard of for 121 s"):
+        resizes.resize(await grown(scene, "web", "2"), "1", is_dry_run=False)
+    assert scene.books.ledger.reservation_count == 0
 
 
 def test_what_is_wrong_with_informers_is_told():

@@ -16,7 +16,7 @@ from bursar.app.cluster.ports import (
 from bursar.app.cluster.reconcile import IN_FLIGHT_MAX
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from support.quota.books_of_a_cluster import a_scene, on_scene
-from support.virtual_time import run
+from support.virtual_time import in_virtual_time
 
 QUOTA = Key("blue", "q")
 
@@ -201,19 +201,16 @@ async def test_status_that_cannot_be_read_is_written_anew(scene):
     assert timeless(await scene.quota_status()) == timeless(right)
 
 
-def test_status_left_by_another_controller_is_replaced():
-    async def main() -> None:
-        async with a_scene() as scene:
-            await scene.quota({"pods": "4"})
-            old = {"status": {"hard": {"pods": "3"}, "used": {"pods": "3", "services": "1"}}}
-            await scene.change(APPLICATION_QUOTAS, QUOTA, old, subresource="status")
-            await scene.start()
-            await scene.calm()
-            status = await scene.quota_status()
+@in_virtual_time(on=a_scene)
+async def test_status_left_by_another_controller_is_replaced(scene):
+    await scene.quota({"pods": "4"})
+    old = {"status": {"hard": {"pods": "3"}, "used": {"pods": "3", "services": "1"}}}
+    await scene.change(APPLICATION_QUOTAS, QUOTA, old, subresource="status")
+    await scene.start()
+    await scene.calm()
+    status = await scene.quota_status()
 
-            assert (status["hard"], status["used"]) == ({"pods": "4"}, {"pods": "0"})
-
-    run(main())
+    assert (status["hard"], status["used"]) == ({"pods": "4"}, {"pods": "0"})
 
 
 @on_scene
@@ -360,26 +357,22 @@ async def test_nothing_is_written_by_one_who_may_not(scene):
     [BusyError("later", retry_after=3), UnavailableError("down"), ForbiddenError("not now")],
     ids=lambda error: type(error).__name__,
 )
-def test_trouble_is_outlasted(error, caplog):
-    async def main() -> None:
-        async with a_scene() as scene:
-            await scene.start()
-            scene.line.trouble = lambda: error
-            await scene.quota({"pods": "5"})
-            await asyncio.sleep(600)
+@on_scene
+async def test_trouble_is_outlasted(scene, error, caplog):
+    scene.line.trouble = lambda: error
+    await scene.quota({"pods": "5"})
+    await asyncio.sleep(600)
 
-            assert await scene.quota_status() == {}
-            counters = scene.status.reconciler.counters
-            assert 20 <= counters.failures <= 60
-            assert counters.failures_by_class == {type(error).__name__: counters.failures}
-            fields = caplog.records[0].fields
-            assert fields["part"] == "status of quotas"
-            assert (fields["reason"], fields["error"]) == (type(error).__name__, str(error))
-            scene.line.trouble = lambda: None
-            await scene.calm(120)
-            assert (await scene.quota_status())["hard"] == {"pods": "5"}
-
-    run(main())
+    assert await scene.quota_status() == {}
+    counters = scene.status.reconciler.counters
+    assert 20 <= counters.failures <= 60
+    assert counters.failures_by_class == {type(error).__name__: counters.failures}
+    fields = caplog.records[0].fields
+    assert fields["part"] == "status of quotas"
+    assert (fields["reason"], fields["error"]) == (type(error).__name__, str(error))
+    scene.line.trouble = lambda: None
+    await scene.calm(120)
+    assert (await scene.quota_status())["hard"] == {"pods": "5"}
 
 
 @on_scene
@@ -434,40 +427,35 @@ async def test_quota_that_goes_is_forgotten(scene):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_when_all_is_calm_every_status_is_true(seed):
+@in_virtual_time(on=a_scene)
+async def test_when_all_is_calm_every_status_is_true(scene, seed):
     """Pods, quotas, namespaces and statuses change while writes fail at random."""
+    await scene.namespace("green", team="sea")
+    await scene.start()
+    chance = Random(seed)  # noqa: S311 - a seed, so that a failure can be repeated
+    scene.line.trouble = lambda: UnavailableError("down") if chance.random() < 0.2 else None
+    await scene.quota({"pods": "5", "requests.cpu": "1"})
+    await scene.cluster_quota({"pods": "9"}, team="sea")
+    pods: dict[str, str] = {}
+    for step in range(80):
+        await _stir(scene, chance, pods, step)
+        scene.line.loses_answers = chance.random() < 0.2
+        await asyncio.sleep(chance.choice((0, 0.005, 0.02, 0.7)))
+    scene.line.trouble, scene.line.loses_answers = lambda: None, False
+    await scene.calm(120)
+    here = sum(namespace == "blue" for namespace in pods.values())
+    own, wide = await scene.quota_status(), await scene.cluster_status()
 
-    async def main() -> None:
-        async with a_scene() as scene:
-            await scene.namespace("green", team="sea")
-            await scene.start()
-            chance = Random(seed)  # noqa: S311 - a seed, so that a failure can be repeated
-            scene.line.trouble = lambda: UnavailableError("down") if chance.random() < 0.2 else None
-            await scene.quota({"pods": "5", "requests.cpu": "1"})
-            await scene.cluster_quota({"pods": "9"}, team="sea")
-            pods: dict[str, str] = {}
-            for step in range(80):
-                await _stir(scene, chance, pods, step)
-                scene.line.loses_answers = chance.random() < 0.2
-                await asyncio.sleep(chance.choice((0, 0.005, 0.02, 0.7)))
-            scene.line.trouble, scene.line.loses_answers = lambda: None, False
-            await scene.calm(120)
-            here = sum(namespace == "blue" for namespace in pods.values())
-            own, wide = await scene.quota_status(), await scene.cluster_status()
-
-            assert own["used"]["pods"] == str(here)
-            assert own["hard"].keys() == own["used"].keys()
-            labels = (await scene.read(NAMESPACES, "green"))["metadata"].get("labels", {})
-            parts = {"blue": here}
-            if labels.get("team") == "sea":
-                parts["green"] = len(pods) - here
-            assert wide["total"]["used"] == {"pods": str(sum(parts.values()))}
-            assert {
-                each["namespace"]: int(each["status"]["used"]["pods"])
-                for each in wide["namespaces"]
-            } == parts
-
-    run(main())
+    assert own["used"]["pods"] == str(here)
+    assert own["hard"].keys() == own["used"].keys()
+    labels = (await scene.read(NAMESPACES, "green"))["metadata"].get("labels", {})
+    parts = {"blue": here}
+    if labels.get("team") == "sea":
+        parts["green"] = len(pods) - here
+    assert wide["total"]["used"] == {"pods": str(sum(parts.values()))}
+    assert {
+        each["namespace"]: int(each["status"]["used"]["pods"]) for each in wide["namespaces"]
+    } == parts
 
 
 async def _stir(scene, chance, pods, step) -> None:

@@ -6,7 +6,7 @@ as much time pass as it takes until nobody has anything left to do.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from random import Random
 from typing import Any
@@ -39,7 +39,7 @@ from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.quota import QuotaKey, QuotaKind
-from support.virtual_time import MachineClock, run
+from support.virtual_time import MachineClock, in_virtual_time
 
 Raw = dict[str, Any]
 WRITE_SECONDS = 0.01
@@ -313,16 +313,12 @@ async def a_scene() -> AsyncIterator[Scene]:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def on_scene(test: Callable[[Scene], Awaitable[None]]) -> Callable[[], None]:
-    """Play a test on a scene that has been started, in virtual time."""
+@asynccontextmanager
+async def _a_started_scene() -> AsyncIterator[Scene]:
+    async with a_scene() as scene:
+        await scene.start()
+        yield scene
 
-    async def main() -> None:
-        async with a_scene() as scene:
-            await scene.start()
-            await test(scene)
 
-    def wrapper() -> None:
-        run(main())
-
-    wrapper.__name__, wrapper.__doc__ = test.__name__, test.__doc__
-    return wrapper
+on_scene = in_virtual_time(on=_a_started_scene)
+"""Play a test on a scene that has been started, in virtual time."""

@@ -131,7 +131,7 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def a_scene() -> AsyncIterator[Scene]:
+async def _a_scene() -> AsyncIterator[Scene]:
     scene = Scene()
     for name in (HOME, PEERPODS):
         await scene.cluster.create(NAMESPACES, {"metadata": {"name": name}})
@@ -141,6 +141,20 @@ async def a_scene() -> AsyncIterator[Scene]:
         await scene.stop()
 
 
-on_scene = in_virtual_time(on=a_scene)
-"""Play a test on a scene, in virtual time. The test starts the controller."""
+@contextlib.asynccontextmanager
+async def _a_scene_with_five() -> AsyncIterator[Scene]:
+    async with _a_scene() as scene:
+        await scene.node("a")
+        await scene.declare(licences=FIVE)
+        await scene.start()
+        await scene.calm()
+        yield scene
+
+
 FIVE = f"resource: {FOO}\namount: 5\n"
+
+on_scene = in_virtual_time(on=_a_scene)
+"""Play a test on a scene, in virtual time. The test starts the controller."""
+
+on_scene_with_five = in_virtual_time(on=_a_scene_with_five)
+"""Play a test on a scene whose controller runs and has put FIVE on node `a`."""
