@@ -10,7 +10,8 @@ from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.quota import GATE
-from support.quota.aaq_controller import TEAM, AaqScene, listed
+from support.builders.pods import listed
+from support.quota.aaq_controller import TEAM, AaqScene
 
 FOREIGN = "example.com/licence"
 MANAGED = "q-non-schedulable-resources-managed-rq-x"

@@ -23,15 +23,11 @@ async def scene():
     return scene
 
 
-async def released(scene):
-    return [name for name in await scene.names(PODS) if await scene.gates(name) == []]
-
-
 async def test_u_gate_01_no_record_is_needed_and_none_is_made(scene):
     await scene.gated_pod("p")
 
     async with scene.at_work():
-        assert await released(scene) == ["p"]
+        assert await scene.released() == ["p"]
         assert await scene.names(JOB_QUEUE_CONFIGS) == []
 
 
@@ -55,7 +51,7 @@ async def test_u_gate_03_what_a_leader_left_undone_is_done_by_the_next(scene):
     await scene.gated_pod("p")
 
     async with scene.at_work("two"):
-        assert await released(scene) == ["p"]
+        assert await scene.released() == ["p"]
         assert await scene.used() == {"pods": "1"}
 
 
@@ -63,7 +59,7 @@ async def test_u_gate_04_what_a_leader_has_done_is_not_done_again(scene):
     await scene.quota("pods=1")
     await scene.gated_pod("p")
     async with scene.at_work("one"):
-        assert await released(scene) == ["p"]
+        assert await scene.released() == ["p"]
     before = await scene.version(PODS, "p")
 
     async with scene.at_work("two"):
@@ -99,7 +95,7 @@ async def test_u_gate_09_without_a_quota_a_pod_goes(scene):
     await scene.gated_pod("p")
 
     async with scene.at_work():
-        assert await released(scene) == ["p"]
+        assert await scene.released() == ["p"]
         assert await scene.notes() == {}
 
 
@@ -108,7 +104,7 @@ async def test_u_gate_10_with_room_in_the_quota_a_pod_goes(scene):
     await scene.gated_pod("p", "memory=1Gi")
 
     async with scene.at_work():
-        assert await released(scene) == ["p"]
+        assert await scene.released() == ["p"]
 
 
 async def test_u_gate_11_without_room_a_pod_waits_and_is_told(scene):
@@ -116,7 +112,7 @@ async def test_u_gate_11_without_room_a_pod_waits_and_is_told(scene):
     await scene.gated_pod("p", "memory=2Gi")
 
     async with scene.at_work():
-        assert await released(scene) == []
+        assert await scene.released() == []
         assert "exceeded quota: q" in (await scene.notes())["p"]
 
 
@@ -126,7 +122,7 @@ async def test_u_gate_12_one_full_quota_of_two_is_enough_to_wait(scene):
     await scene.gated_pod("p", "memory=2Gi")
 
     async with scene.at_work():
-        assert await released(scene) == []
+        assert await scene.released() == []
         assert "exceeded quota: narrow" in (await scene.notes())["p"]
 
 
@@ -136,7 +132,7 @@ async def test_u_gate_13_with_room_in_both_quotas_a_pod_goes(scene):
     await scene.gated_pod("p", "memory=2Gi")
 
     async with scene.at_work():
-        assert await released(scene) == ["p"]
+        assert await scene.released() == ["p"]
         assert await scene.used("narrow") == {"requests.memory": "2Gi"}
 
 
@@ -146,7 +142,7 @@ async def test_u_gate_14_of_two_pods_the_one_that_fits_goes(scene):
     await scene.gated_pod("small", "memory=1Gi")
 
     async with scene.at_work():
-        assert await released(scene) == ["small"]
+        assert await scene.released() == ["small"]
         assert [*await scene.notes()] == ["large"]
 
 
@@ -157,7 +153,7 @@ async def test_u_gate_15_pods_held_back_by_different_quotas_are_both_told(scene)
     await scene.gated_pod("busy", "cpu=2")
 
     async with scene.at_work():
-        assert await released(scene) == []
+        assert await scene.released() == []
         notes = await scene.notes()
         assert "exceeded quota: memory" in notes["hungry"]
         assert "exceeded quota: cpu" in notes["busy"]

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
@@ -22,7 +21,7 @@ from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.sources import EVERY_KIND
 from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
-from support.builders.manifests import arq_manifest, namespace_manifest, pod_manifest
+from support.builders.manifests import DEFINITIONS, arq_manifest, namespace_manifest, pod_manifest
 
 TEXT = "exceeded quota: limits, requested: pods=1, used: pods=1, limited: pods=1; missing: pods=1"
 LEASE = Key("aaq", "aaq-controller")
@@ -44,7 +43,7 @@ async def world():
     await load_manifests(
         cluster,
         [
-            *crd_documents(),
+            *DEFINITIONS,
             namespace_manifest("aaq"),
             namespace_manifest("team", **{GATING_LABEL: ""}),
         ],

@@ -3,7 +3,6 @@
 import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.listing import ATTEMPTS_MAX, PAGE_SIZE
@@ -14,6 +13,7 @@ from bursar.core.quota.quota import QuotaKind
 from support.builders.manifests import (
     AAQ_VERSION,
     ACRQ,
+    DEFINITIONS,
     a_manifest,
     arq_manifest,
     namespace_manifest,
@@ -51,7 +51,7 @@ def names(rows):
 
 
 async def test_pods_namespaces_and_all_kinds_of_quotas_are_read():
-    inventory = await read_inventory(await a_cluster(*crd_documents(), *QUOTAS))
+    inventory = await read_inventory(await a_cluster(*DEFINITIONS, *QUOTAS))
 
     assert names(inventory.rows) == ["a/one", "b/two"]
     assert {"a", "b"} <= {each.name for each in inventory.namespaces}
@@ -72,14 +72,14 @@ async def test_for_one_namespace_only_its_pods_are_read():
 
 
 async def test_a_cluster_wide_quota_needs_all_pods_whatever_the_namespace():
-    cluster = await a_cluster(*crd_documents(), *QUOTAS)
+    cluster = await a_cluster(*DEFINITIONS, *QUOTAS)
     inventory = await read_inventory(cluster, namespace="a")
 
     assert names(inventory.rows) == ["a/one", "b/two"]
 
 
 async def test_whoever_may_not_see_cluster_wide_quotas_is_told_so():
-    cluster = await a_cluster(*crd_documents(), *QUOTAS)
+    cluster = await a_cluster(*DEFINITIONS, *QUOTAS)
     refused = [ForbiddenError("you may not"), ForbiddenError("you may not")]
     reader = ScriptedLists(cluster, **{CLUSTER_QUOTAS.plural: refused})
     inventory = await read_inventory(reader, namespace="a")

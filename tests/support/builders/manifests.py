@@ -6,9 +6,12 @@ An object is named `namespace/name`, or `name` alone. Amounts are written `cpu=1
 from collections.abc import Mapping
 from typing import Any
 
+from bursar.adapters.files.crds import crd_documents
 from support.builders.pods import listed
 
 Raw = dict[str, Any]
+DEFINITIONS = crd_documents()
+"""The kinds of AAQ. Reading them takes longer than most tests, so it is done once."""
 AAQ_VERSION = "aaq.kubevirt.io/v1alpha1"
 ARQ = "ApplicationAwareResourceQuota"
 ACRQ = "ApplicationAwareClusterResourceQuota"

@@ -11,18 +11,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.kinds import NAMESPACES, PODS
-from bursar.app.cluster.ports import Key, NotFoundError, Query, Resource
+from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, Query, Resource
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
+from support.builders.manifests import DEFINITIONS
 from support.builders.pods import listed
 
 Raw = dict[str, Any]
@@ -38,14 +38,21 @@ class AaqScene:
         self.clock = VirtualClock()
         source = random.Random(5)  # noqa: S311 - repeatable
         self.cluster = MemoryCluster(self.clock, source=source)
+        self.writer: Any = self.cluster
+        """What controllers write to."""
 
     async def furnish(self) -> None:
-        labels = {HOME: {}, TEAM: {GATING_LABEL: ""}, "other": {GATING_LABEL: ""}}
-        await load_manifests(self.cluster, crd_documents())
-        for name, wanted in labels.items():
-            await self.cluster.create(NAMESPACES, {"metadata": {"name": name, "labels": wanted}})
+        await load_manifests(self.cluster, DEFINITIONS)
+        await self.cluster.create(NAMESPACES, {"metadata": {"name": HOME}})
+        for name in (TEAM, "other"):
+            await self.namespace(name)
         for name in CLASSES:
             await self._put("scheduling.k8s.io/v1", "PriorityClass", name, value=10)
+
+    async def namespace(self, name: str) -> None:
+        """A namespace whose pods are held back."""
+        metadata = {"name": name, "labels": {GATING_LABEL: ""}}
+        await self.cluster.create(NAMESPACES, {"metadata": metadata})
 
     async def _put(self, api_version: str, kind: str, name: str, **fields: Any) -> None:
         metadata = {"name": name, **fields.pop("metadata", {})}
@@ -63,6 +70,11 @@ class AaqScene:
             spec={"hard": listed(hard), **spec},
             status=status or {},
         )
+
+    async def limit(self, **hard: str) -> None:
+        """Change limits of the team's quota."""
+        patch = Patch(kind=PatchKind.MERGE, body={"spec": {"hard": hard}})
+        await self.cluster.patch(APPLICATION_QUOTAS, Key(TEAM, "q"), patch)
 
     async def cluster_quota(self, hard: str, name: str = "wide") -> None:
         """A quota over every namespace."""
@@ -92,6 +104,9 @@ class AaqScene:
     async def gated_pod(self, name: str, requests: str = "", **more: Any) -> None:
         await self.pod(name, requests, gates=(GATE,), **more)
 
+    async def end_pod(self, name: str, *, namespace: str = TEAM) -> None:
+        await self.cluster.delete(PODS, Key(namespace, name), grace_seconds=0)
+
     # ------------------------------------------------------------------ the controller
 
     @asynccontextmanager
@@ -100,7 +115,7 @@ class AaqScene:
         luck = random.Random(identity)  # noqa: S311 - repeatable
         targeting = Targeting(own_namespace=HOME)
         controller = Controller(
-            self.cluster,
+            self.writer,
             self.clock,
             luck,
             settings=ControllerSettings(namespace=HOME, identity=identity),
@@ -136,6 +151,13 @@ class AaqScene:
     async def names(self, resource: Resource) -> list[str]:
         page = await self.cluster.list(resource, Query())
         return sorted(json.loads(body)["metadata"]["name"] for body in page.items)
+
+    async def released(self) -> list[str]:
+        """Names of pods past the gate, in all namespaces."""
+        page = await self.cluster.list(PODS, Query())
+        pods = [json.loads(body) for body in page.items]
+        free = [pod for pod in pods if not pod["spec"].get("schedulingGates")]
+        return sorted(pod["metadata"]["name"] for pod in free)
 
     async def gates(self, name: str, namespace: str = TEAM) -> list[str]:
         pod = await self.read(PODS, name, namespace)

@@ -6,12 +6,11 @@ as much time pass as it takes until nobody has anything left to do.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from random import Random
 from typing import Any
 
-from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
@@ -23,7 +22,6 @@ from bursar.app.cluster.ports import (
     Key,
     Patch,
     PatchKind,
-    Preconditions,
     Query,
     Resource,
     UnavailableError,
@@ -39,11 +37,12 @@ from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.quota import QuotaKey, QuotaKind
+from support.builders.manifests import DEFINITIONS
+from support.faults import line
 from support.virtual_time import MachineClock, in_virtual_time
 
 Raw = dict[str, Any]
 WRITE_SECONDS = 0.01
-DEFINITIONS = crd_documents()
 
 
 class View:
@@ -63,11 +62,12 @@ class View:
                 yield event
 
 
-class Line:
+class Line(line.Line):
     """The way our writes take: each takes a moment, and may meet trouble."""
 
     def __init__(self, cluster: MemoryCluster, clock: MachineClock) -> None:
-        self._cluster, self._clock = cluster, clock
+        super().__init__(cluster)
+        self._clock = clock
         self.trouble: Callable[[], ClusterError | None] = lambda: None
         self.loses_answers = False
         self.is_silent = False
@@ -75,26 +75,7 @@ class Line:
         self.writes: list[tuple[str, Resource, Key]] = []
         self.in_flight = self.in_flight_most = 0
 
-    async def create(self, resource: Resource, body: Any, *, namespace: str = "") -> bytes:
-        key = Key(namespace, body["metadata"]["name"])
-        request = self._cluster.create(resource, body, namespace=namespace)
-        return await self._send("create", resource, key, request)
-
-    async def patch(
-        self, resource: Resource, key: Key, patch: Patch, *, subresource: str = ""
-    ) -> bytes:
-        request = self._cluster.patch(resource, key, patch, subresource=subresource)
-        return await self._send("patch", resource, key, request)
-
-    async def delete(
-        self, resource: Resource, key: Key, *, preconditions: Preconditions | None = None
-    ) -> None:
-        request = self._cluster.delete(resource, key, preconditions=preconditions)
-        await self._send("delete", resource, key, request)
-
-    async def _send(
-        self, verb: str, resource: Resource, key: Key, request: Coroutine[Any, Any, Any]
-    ) -> Any:
+    async def pass_on(self, request: line.Request) -> Any:
         self.in_flight += 1
         self.in_flight_most = max(self.in_flight, self.in_flight_most)
         try:
@@ -102,16 +83,15 @@ class Line:
             error = self.trouble()
             if error is not None:
                 raise error
-            self.writes.append((verb, resource, key))
+            self.writes.append((request.verb, request.resource, request.key))
             try:
-                answer = await request
+                answer = await request.send()
             finally:
                 await self._clock.sleep(WRITE_SECONDS)
             if self.loses_answers:
                 raise UnavailableError("the connection broke")
             return answer
         finally:
-            request.close()
             self.in_flight -= 1
 
 

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
-from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.kinds import NAMESPACES, PODS
@@ -22,6 +21,7 @@ from bursar.core.quota.quota import GATE
 from bursar.core.quota.releases import Wait
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 from bursar.wire.model.pod_row import PodRowDecoder
+from support.builders.manifests import DEFINITIONS
 from support.virtual_time import MachineClock
 
 HOME = "team-a"
@@ -64,7 +64,7 @@ class QuotaLoopScene:
         self.decode = PodRowDecoder().decode
 
     async def furnish(self) -> None:
-        for definition in crd_documents():
+        for definition in DEFINITIONS:
             await self.cluster.create(CRDS, definition)
         labelled = {"name": HOME, "labels": {GATING_LABEL: ""}}
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": labelled}
