@@ -5,7 +5,6 @@ import contextlib
 import json
 import ssl
 import uuid
-from functools import wraps
 from random import Random
 
 import pytest
@@ -27,13 +26,13 @@ from bursar.app.devices.watch import (
 from bursar.core.devices.inventory import Inventory
 from bursar.wire.devices.pod import DevicePodDecoder
 from controlplane import ControlPlane
-from support import virtual_time
 from support.builders.koordinator_device import DEFINITION
 from support.cluster.access import PlainAccess, a_client, access_of
 from support.devices.kubelet_http import Asker
 from support.faults.embedded_cluster import Line, MemoryWorld
 from support.processes.kubectl import kubectl
 from support.until import until
+from support.virtual_time import in_virtual_time
 
 SPACE = "devices"
 NODE = "n1"
@@ -79,21 +78,12 @@ def names(pods):
     return None if pods is None else sorted(pod.name for pod in pods)
 
 
-def in_virtual_time(story):
-    """Tell the story on an embedded cluster, where hours cost nothing."""
-
-    @wraps(story)
-    def told():
-        async def tell():
-            world = MemoryWorld()
-            await world.writer.create(NAMESPACES, {"metadata": {"name": SPACE}})
-            await story(world)
-
-        virtual_time.run(tell())
-
-    # What pytest would take for fixtures are the story's own parameters.
-    del told.__wrapped__
-    return told
+@contextlib.asynccontextmanager
+async def a_world():
+    """An embedded cluster, where hours cost nothing."""
+    world = MemoryWorld()
+    await world.writer.create(NAMESPACES, {"metadata": {"name": SPACE}})
+    yield world
 
 
 @contextlib.asynccontextmanager
@@ -122,7 +112,7 @@ def inventory_of(world):
 # ------------------------------------------------------------------ pods
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_only_pods_of_the_node_are_read(world):
     for pod in (a_pod("mine"), a_pod("other", node="n2")):
         await world.writer.create(PODS, pod, namespace=SPACE)
@@ -130,12 +120,12 @@ async def test_only_pods_of_the_node_are_read(world):
     assert names(await api_pods(world).read()) == ["mine"]
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_nothing_is_newest_before_all_pods_are_known(world):
     assert api_pods(world).cached() is None
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_the_watch_follows_pods_as_they_come_and_go(world):
     async with running(api_pods(world)) as pods:
         await pods.wait_synced()
@@ -150,7 +140,7 @@ async def test_the_watch_follows_pods_as_they_come_and_go(world):
         assert (before, during, names(pods.cached())) == ([], ["mine"], [])
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_the_newest_pods_are_one_list_while_nothing_happens(world):
     async with running(api_pods(world)) as pods:
         await pods.wait_synced()
@@ -162,7 +152,7 @@ async def test_the_newest_pods_are_one_list_while_nothing_happens(world):
         assert pods.cached() is not first
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_a_read_does_not_wait_for_the_watch(world):
     async with running(api_pods(world)) as pods:
         await pods.wait_synced()
@@ -171,7 +161,7 @@ async def test_a_read_does_not_wait_for_the_watch(world):
         assert names(await pods.read()) == ["mine"]
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_a_watch_that_hears_nothing_for_long_is_not_trusted(world):
     async with running(api_pods(world)) as pods:
         await pods.wait_synced()
@@ -187,7 +177,7 @@ async def test_a_watch_that_hears_nothing_for_long_is_not_trusted(world):
         assert (during, after, names(pods.cached())) == ([], None, [])
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_an_api_server_that_fails_is_a_source_that_fails(world):
     world.client.is_down = True
     with pytest.raises(SourceError) as caught:
@@ -196,7 +186,7 @@ async def test_an_api_server_that_fails_is_a_source_that_fails(world):
     assert str(caught.value) == "the API server: connection refused"
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_an_api_server_that_says_nothing_is_not_waited_for(world):
     world.client.is_held = True
     with pytest.raises(SourceError, match="did not answer within 3 s"):
@@ -219,7 +209,7 @@ async def test_who_may_not_is_told_which_right_is_missing():
     )
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_a_pod_that_cannot_be_read_does_not_hide_the_others(world):
     decoder = DevicePodDecoder(())
 
@@ -240,7 +230,7 @@ async def test_a_pod_that_cannot_be_read_does_not_hide_the_others(world):
 # ------------------------------------------------------------------ devices
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_a_cluster_without_the_kind_has_no_inventory_and_is_rarely_asked(world):
     asked = []
 
@@ -258,7 +248,7 @@ async def test_a_cluster_without_the_kind_has_no_inventory_and_is_rarely_asked(w
     assert 9 <= len(asked) <= 21
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_the_kind_may_come_later(world):
     async with running(inventory_of(world)) as inventory:
         await world.clock.sleep(1)
@@ -270,7 +260,7 @@ async def test_the_kind_may_come_later(world):
         assert not inventory.is_absent
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_who_may_not_look_has_no_inventory_and_rarely_asks(world):
     asked = []
 
@@ -289,7 +279,7 @@ async def test_who_may_not_look_has_no_inventory_and_rarely_asks(world):
     assert 9 <= len(asked) <= 21
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_a_server_that_is_down_is_asked_again_soon(world):
     await world.writer.create(CRDS, DEFINITION)
     await world.writer.create(DEVICES, devices(NODE, "GPU-1"))
@@ -303,7 +293,7 @@ async def test_a_server_that_is_down_is_asked_again_soon(world):
         assert (before, ids(inventory.current())) == (None, ["GPU-1"])
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_devices_are_followed_as_they_change_and_only_those_of_the_node(world):
     await world.writer.create(CRDS, DEFINITION)
     await world.writer.create(DEVICES, devices("n2", "GPU-9"))
@@ -324,7 +314,7 @@ async def test_devices_are_followed_as_they_change_and_only_those_of_the_node(wo
     assert seen == [None, ["GPU-1"], ["GPU-1", "GPU-2"], None]
 
 
-@in_virtual_time
+@in_virtual_time(on=a_world)
 async def test_an_object_that_cannot_be_read_leaves_the_last_that_could(world):
     await world.writer.create(CRDS, DEFINITION)
     await world.writer.create(DEVICES, devices(NODE, "GPU-1"))

@@ -30,39 +30,36 @@ async def test_a_slow_consumer_slows_the_watch_and_memory_stays_bounded():
         assert session.informer.counters.events == 51
 
 
-@in_virtual_time
-async def test_a_whole_list_waits_for_its_consumer_too():
-    async with following(cluster_of(40), pace=lambda: 1.0, pending_max=4) as session:
-        await session.pass_time(9.5)
-        assert session.informer.is_synced
-        assert len(session.auditor.changes) == 10
-        await session.pass_time(60)
-        session.check()
+@in_virtual_time(on=lambda: following(cluster_of(40), pace=lambda: 1.0, pending_max=4))
+async def test_a_whole_list_waits_for_its_consumer_too(session):
+    await session.pass_time(9.5)
+    assert session.informer.is_synced
+    assert len(session.auditor.changes) == 10
+    await session.pass_time(60)
+    session.check()
 
 
-@in_virtual_time
-async def test_staleness_grows_while_a_consumer_holds_the_watch_up():
-    async with following(cluster_of(9), pace=lambda: 100.0, pending_max=1) as session:
-        await session.pass_time(90)
-        assert session.informer.staleness_seconds == 90
-        await session.pass_time(1000)
+@in_virtual_time(on=lambda: following(cluster_of(9), pace=lambda: 100.0, pending_max=1))
+async def test_staleness_grows_while_a_consumer_holds_the_watch_up(session):
+    await session.pass_time(90)
+    assert session.informer.staleness_seconds == 90
+    await session.pass_time(1000)
 
 
-@in_virtual_time
-async def test_one_who_joins_late_begins_with_what_is_known():
-    async with following(cluster_of(2)) as session:
-        await session.pass_time()
-        session.cluster.write("a/0", 5)
-        await session.pass_time()
-        late = Auditor()
-        changes = session.informer.changes()
-        session.cluster.delete("a/1")
-        await session.pass_time()
-        for _ in range(4):
-            late.hear(await anext(changes))
-        assert late.story == ["+0", "+1", "synced", "-1"]
-        assert late.books == session.auditor.books
-        changes.close()
+@in_virtual_time(on=lambda: following(cluster_of(2)))
+async def test_one_who_joins_late_begins_with_what_is_known(session):
+    await session.pass_time()
+    session.cluster.write("a/0", 5)
+    await session.pass_time()
+    late = Auditor()
+    changes = session.informer.changes()
+    session.cluster.delete("a/1")
+    await session.pass_time()
+    for _ in range(4):
+        late.hear(await anext(changes))
+    assert late.story == ["+0", "+1", "synced", "-1"]
+    assert late.books == session.auditor.books
+    changes.close()
 
 
 @in_virtual_time
@@ -85,20 +82,19 @@ async def test_one_who_joins_while_a_list_is_being_told_hears_nothing_twice():
     await reading
 
 
-@in_virtual_time
-async def test_one_who_leaves_holds_nobody_up():
-    async with following(cluster_of(1), pending_max=2) as session:
-        await session.informer.wait_synced()
-        idle = session.informer.changes()
-        for value in range(20):
-            session.cluster.write("a/0", value)
-        await session.pass_time()
-        assert session.informer.find(Key("a", "0")).value < 19
-        assert len(idle) == 2
-        idle.close()
-        await session.pass_time()
-        session.check()
-        assert [change async for change in idle] == []
+@in_virtual_time(on=lambda: following(cluster_of(1), pending_max=2))
+async def test_one_who_leaves_holds_nobody_up(session):
+    await session.informer.wait_synced()
+    idle = session.informer.changes()
+    for value in range(20):
+        session.cluster.write("a/0", value)
+    await session.pass_time()
+    assert session.informer.find(Key("a", "0")).value < 19
+    assert len(idle) == 2
+    idle.close()
+    await session.pass_time()
+    session.check()
+    assert [change async for change in idle] == []
 
 
 @in_virtual_time
