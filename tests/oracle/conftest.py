@@ -37,12 +37,16 @@ Check = Callable[[Any], None]
 
 @pytest.fixture(params=["fixed", "fresh"])
 def for_all(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Run a check on generated examples, once from the fixed seed and once from a fresh one."""
-    seed = FIXED_SEED if request.param == "fixed" else FRESH_SEED
+    """Run a check on generated examples, once from the fixed seed and once from a fresh one.
+
+    The examples of the fixed seed are the same in each run: a third of the number is enough.
+    """
+    is_fixed = request.param == "fixed"
+    seed = FIXED_SEED if is_fixed else FRESH_SEED
 
     def run(strategy: st.SearchStrategy[Any], check: Check, *, examples: int) -> None:
         limits = settings(
-            max_examples=examples,
+            max_examples=-(-examples // 3) if is_fixed else examples,
             deadline=None,
             database=None,
             phases=(Phase.generate, Phase.shrink),
@@ -56,6 +60,36 @@ def for_all(request: pytest.FixtureRequest) -> Callable[..., None]:
             check(example)
 
         property_()
+
+    return run
+
+
+@pytest.fixture
+def agree(oracle: Oracle, for_all: Callable[..., None]) -> Callable[..., None]:
+    """Ask the oracle about batches of generated cases, and compare each answer with ours:
+
+        agree("names", names=NAMES, ours=our_view)
+
+    `theirs` makes of an answer what `ours` makes of the case.
+    """
+
+    def run(
+        op: str,
+        *,
+        ours: Callable[[Any], Any],
+        theirs: Callable[[Any], Any] = lambda answer: answer,
+        batch: tuple[int, int] = (20, 60),
+        examples: int = 40,
+        **question: st.SearchStrategy[Any],
+    ) -> None:
+        ((argument, cases),) = question.items()
+
+        def check(asked: list[Any]) -> None:
+            for case, answer in zip(asked, oracle.ask(op, **{argument: asked}), strict=True):
+                oracle.assert_same(ours(case), theirs(answer), about=case)
+
+        least, most = batch
+        for_all(st.lists(cases, min_size=least, max_size=most), check, examples=examples)
 
     return run
 

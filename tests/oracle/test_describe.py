@@ -258,12 +258,8 @@ TABLES = st.lists(st.lists(CELLS, max_size=5).map("\t".join), max_size=8).map("\
 RAW_TEXTS = TABLES | st.text("ab\t\t\n\v\f\r\x1bé🚀", max_size=40) | st.text(max_size=20)
 
 
-def test_columns_agree(oracle, for_all):
-    def check(texts: list[str]) -> None:
-        for text, answer in zip(texts, oracle.ask("tabwriter", texts=texts), strict=True):
-            oracle.assert_same(aligned(text), answer, about=text)
-
-    for_all(st.lists(RAW_TEXTS, min_size=10, max_size=40), check, examples=60)
+def test_columns_agree(agree):
+    agree("tabwriter", texts=RAW_TEXTS, ours=aligned, batch=(10, 40), examples=60)
 
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
@@ -280,9 +276,8 @@ MICROS = (
 )
 
 
-def test_durations_agree(oracle, for_all):
-    def check(micros: list[int]) -> None:
-        for each, answer in zip(micros, oracle.ask("human_duration", micros=micros), strict=True):
-            oracle.assert_same(human_duration(timedelta(microseconds=each)), answer, about=each)
+def test_durations_agree(agree):
+    def ours(micros: int) -> str:
+        return human_duration(timedelta(microseconds=micros))
 
-    for_all(st.lists(MICROS, min_size=20, max_size=60), check, examples=60)
+    agree("human_duration", micros=MICROS, ours=ours, examples=60)

@@ -29,47 +29,42 @@ SOME_INT64 = INT64 | st.integers(-5, 100_000) | st.sampled_from([2**53 + 1, 2**6
 # ------------------------------------------------------------------ floats
 
 
-def test_percentages_agree(oracle, for_all):
-    def check(pairs: list[list[int]]) -> None:
-        answers = oracle.ask("percents", pairs=pairs)
-        for (part, whole), answer in zip(pairs, answers, strict=True):
-            oracle.assert_same(percent(part, whole), answer, about=(part, whole))
-
+def test_percentages_agree(agree):
     pair = st.lists(SOME_INT64, min_size=2, max_size=2)
-    for_all(st.lists(pair, min_size=20, max_size=60), check, examples=40)
+    agree("percents", pairs=pair, ours=lambda pair: percent(*pair))
 
 
 def as_bits(x: float) -> int:
     return int.from_bytes(struct.pack(">d", x), "big")
 
 
-def test_conversions_between_floats_and_integers_agree(oracle, for_all):
-    def check(numbers: list[float]) -> None:
-        answers = oracle.ask("floats", bits=[as_bits(x) for x in numbers])
-        for number, answer in zip(numbers, answers, strict=True):
-            ours = truncated_int64(Fraction(number))
-            oracle.assert_same(ours, answer["int64"], about=number)
+def as_fraction(bits: int) -> Fraction:
+    return Fraction(struct.unpack(">d", bits.to_bytes(8, "big"))[0])
+
+
+def test_conversions_between_floats_and_integers_agree(agree):
+    def ours(bits: int) -> int:
+        return truncated_int64(as_fraction(bits))
+
+    def theirs(answer: dict[str, int]) -> int:
+        return answer["int64"]
 
     numbers = st.floats(-1e300, 1e300) | st.floats(-(2.0**64), 2.0**64) | st.floats(-10, 10)
-    for_all(st.lists(numbers, min_size=20, max_size=60), check, examples=40)
+    agree("floats", bits=numbers.map(as_bits), ours=ours, theirs=theirs)
 
 
 # ------------------------------------------------------------------ single numbers
 
 
-def test_cpu_numbers_agree(oracle, for_all):
-    def check(cases: list[dict[str, int]]) -> None:
-        for case, answer in zip(cases, oracle.ask("cpu_numbers", cases=cases), strict=True):
-            ours = {
-                "shares": shares_from_milli(case["milli"]),
-                "quota": quota_from_milli(case["milli"]),
-            }
-            oracle.assert_same(ours, answer, about=case)
+def test_cpu_numbers_agree(agree):
+    def ours(case: dict[str, int]) -> dict[str, int]:
+        milli = case["milli"]
+        return {"shares": shares_from_milli(milli), "quota": quota_from_milli(milli)}
 
     case = st.fixed_dictionaries(
         {"milli": SOME_INT64 | st.integers(0, 300_000), "period": st.just(PERIOD_US)}
     )
-    for_all(st.lists(case, min_size=20, max_size=60), check, examples=40)
+    agree("cpu_numbers", cases=case, ours=ours)
 
 
 def test_the_weight_of_every_number_of_shares_agrees(oracle):
@@ -86,29 +81,26 @@ def test_the_weight_of_every_number_of_shares_agrees(oracle):
     assert upstream == sorted(upstream)
 
 
-def test_the_spelling_of_page_sizes_agrees(oracle, for_all):
-    def check(sizes: list[int]) -> None:
-        for size, answer in zip(sizes, oracle.ask("page_sizes", sizes=sizes), strict=True):
-            try:
-                ours = {"text": page_size_text(size), "error": ""}
-            except PageSizeError as error:
-                ours = {"text": "", "error": str(error)}
-            oracle.assert_same(ours, answer, about=size)
+def test_the_spelling_of_page_sizes_agrees(agree):
+    def ours(size: int) -> dict[str, str]:
+        try:
+            return {"text": page_size_text(size), "error": ""}
+        except PageSizeError as error:
+            return {"text": "", "error": str(error)}
 
     size = st.builds(lambda n, shift: n << shift, st.integers(-7, 4096), st.integers(0, 51))
-    for_all(st.lists(size | SOME_INT64, min_size=20, max_size=60), check, examples=10)
+    agree("page_sizes", sizes=size | SOME_INT64, ours=ours, examples=10)
 
 
-def test_cgroup_paths_agree(oracle, for_all):
-    def check(names: list[list[str]]) -> None:
-        for name, answer in zip(names, oracle.ask("cgroup_names", names=names), strict=True):
-            ours = {"cgroupfs": cgroupfs_path(tuple(name)), "systemd": systemd_path(tuple(name))}
-            oracle.assert_same(ours, answer, about=name)
+def test_cgroup_paths_agree(agree):
+    def ours(name: list[str]) -> dict[str, str]:
+        return {"cgroupfs": cgroupfs_path(tuple(name)), "systemd": systemd_path(tuple(name))}
 
     part = st.text("abpod-0123456789.", min_size=1, max_size=12).filter(
         lambda text: text.strip(".-")
     )
-    for_all(st.lists(st.lists(part, max_size=4), min_size=5, max_size=20), check, examples=10)
+    names = st.lists(part, max_size=4)
+    agree("cgroup_names", names=names, ours=ours, batch=(5, 20), examples=10)
 
 
 # ------------------------------------------------------------------ pods
@@ -149,6 +141,7 @@ def our_cgroup(case: dict[str, Any]) -> dict[str, Any]:
     pod = with_defaults(as_pod(case["pod"]))
     cgroup = pod_cgroup(pod, case["memoryCapacity"])
     return {
+        "suffix": "podu-1",
         "qos": cgroup.qos.value,
         "cpuShares": cgroup.values.cpu_shares,
         "cpuQuota": cgroup.values.cpu_quota_us,
@@ -159,10 +152,5 @@ def our_cgroup(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_the_cgroup_of_a_pod_and_all_oom_scores_agree(oracle, for_all):
-    def check(cases: list[dict[str, Any]]) -> None:
-        for case, answer in zip(cases, oracle.ask("pod_cgroups", cases=cases), strict=True):
-            assert answer.pop("suffix") == "podu-1"
-            oracle.assert_same(our_cgroup(case), answer, about=case)
-
-    for_all(st.lists(POD_CASES, min_size=5, max_size=15), check, examples=60)
+def test_the_cgroup_of_a_pod_and_all_oom_scores_agree(agree):
+    agree("pod_cgroups", cases=POD_CASES, ours=our_cgroup, batch=(5, 15), examples=60)

@@ -1,8 +1,8 @@
 """Placement: filter, scores, messages and the kubelet's own check, against the real plugins."""
 
-from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from bursar.core.model.defaulting import with_defaults
@@ -176,26 +176,18 @@ def compare_placements(oracle: Any, cases: list[Raw]) -> None:
                 oracle.assert_same(ours[aspect], expected, about=(aspect, entry, case))
 
 
-def test_filter_and_scores_agree(oracle, for_all):
+@pytest.mark.parametrize("hostile", [False, True], ids=["ordinary", "what the API would refuse"])
+def test_filter_and_scores_agree(oracle, for_all, hostile):
     for_all(
-        st.lists(clusters(hostile=False), min_size=1, max_size=3),
+        st.lists(clusters(hostile=hostile), min_size=1, max_size=3),
         lambda cases: compare_placements(oracle, cases),
         examples=25,
     )
 
 
-def test_filter_and_scores_agree_on_what_the_api_would_refuse(oracle, for_all):
-    for_all(
-        st.lists(clusters(hostile=True), min_size=1, max_size=3),
-        lambda cases: compare_placements(oracle, cases),
-        examples=25,
-    )
-
-
-def compare_messages(oracle: Any, cases: list[Raw]) -> None:
-    for case, text in zip(cases, oracle.ask("placement_message", cases=cases), strict=True):
-        ours = scheduling_failure(stored(case["pod"]), [books_of(entry) for entry in case["nodes"]])
-        oracle.assert_same(ours or "", text, about=case)
+def our_message(case: Raw) -> str:
+    books = [books_of(entry) for entry in case["nodes"]]
+    return scheduling_failure(stored(case["pod"]), books) or ""
 
 
 @st.composite
@@ -226,13 +218,10 @@ def never_preempting(case: Raw) -> Raw:
     return case
 
 
-def test_the_message_of_a_real_scheduling_attempt_agrees(oracle, for_all):
+def test_the_message_of_a_real_scheduling_attempt_agrees(agree):
     cases = clusters(hostile=False, nodes=(1, 4)) | crowded()
-    for_all(
-        st.lists(cases | cases | cases.map(never_preempting), min_size=1, max_size=4),
-        lambda cases: compare_messages(oracle, cases),
-        examples=30,
-    )
+    cases = cases | cases | cases.map(never_preempting)
+    agree("placement_message", cases=cases, ours=our_message, batch=(1, 4), examples=30)
 
 
 REASONS = st.sampled_from(
@@ -251,23 +240,21 @@ FAILURES = st.fixed_dictionaries(
 )
 
 
-def test_the_count_of_reasons_agrees(oracle, for_all):
-    def check(cases: list[Raw]) -> None:
-        for case, text in zip(cases, oracle.ask("fit_error", cases=cases), strict=True):
-            rejections = [
-                Rejection(node=name, reasons=tuple(reasons), eviction_may_help=True)
-                for name, reasons in case["nodes"].items()
-            ]
-            ours = failure_text(
-                rejections,
-                node_count=case["nodeCount"],
-                absent_reasons=case["absent"],
-                pre_filter=case["preFilter"],
-                post_filter=case["postFilter"],
-            )
-            oracle.assert_same(ours, text, about=case)
+def test_the_count_of_reasons_agrees(agree):
+    def ours(case: Raw) -> str:
+        rejections = [
+            Rejection(node=name, reasons=tuple(reasons), eviction_may_help=True)
+            for name, reasons in case["nodes"].items()
+        ]
+        return failure_text(
+            rejections,
+            node_count=case["nodeCount"],
+            absent_reasons=case["absent"],
+            pre_filter=case["preFilter"],
+            post_filter=case["postFilter"],
+        )
 
-    for_all(st.lists(FAILURES, min_size=10, max_size=30), check, examples=30)
+    agree("fit_error", cases=FAILURES, ours=ours, batch=(10, 30), examples=30)
 
 
 def our_admission(case: Raw) -> Raw:
@@ -293,21 +280,10 @@ def one_scalar_at_most(raw: Raw) -> Raw:
     return raw
 
 
-def compare_admissions(oracle: Any) -> Callable[[list[Raw]], None]:
-    def check(cases: list[Raw]) -> None:
-        for case, answer in zip(cases, oracle.ask("kubelet_admission", cases=cases), strict=True):
-            oracle.assert_same(our_admission(case), answer, about=case)
-
-    return check
-
-
-def test_the_kubelets_own_check_agrees(oracle, for_all):
+def test_the_kubelets_own_check_agrees(agree):
     single = clusters(hostile=False, nodes=(1, 1)) | clusters(hostile=True, nodes=(1, 1))
-    for_all(
-        st.lists(single.map(one_scalar_at_most), min_size=1, max_size=6),
-        compare_admissions(oracle),
-        examples=30,
-    )
+    cases = single.map(one_scalar_at_most)
+    agree("kubelet_admission", cases=cases, ours=our_admission, batch=(1, 6), examples=30)
 
 
 def test_what_is_free_is_what_a_pod_may_still_ask_for(oracle, for_all):

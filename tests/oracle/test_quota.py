@@ -180,17 +180,8 @@ def quota_names(draw: st.DrawFn) -> str:
     return prefix + draw(st.sampled_from([*KNOWN, *QUOTA_NAMES]) | HOSTILE_NAME)
 
 
-def ask_names(oracle: Any, names: list[str]) -> None:
-    for name, counted in zip(names, oracle.ask("quota_names", names=names), strict=True):
-        oracle.assert_same(is_pod_name(name), counted, about=name)
-
-
-def test_names_that_pods_use_up_agree(oracle, for_all):
-    for_all(
-        st.lists(quota_names(), min_size=10, max_size=30),
-        lambda names: ask_names(oracle, names),
-        examples=40,
-    )
+def test_names_that_pods_use_up_agree(agree):
+    agree("quota_names", names=quota_names(), ours=is_pod_name, batch=(10, 30))
 
 
 # ------------------------------------------------------------------ sums

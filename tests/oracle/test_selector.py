@@ -96,15 +96,12 @@ def our_selector(case: Raw) -> Raw:
         return {"error": str(error)}
 
 
-def test_selectors_of_api_objects_agree(oracle, for_all):
-    def check(cases: list[Raw]) -> None:
-        for case, answer in zip(cases, oracle.ask("label_selectors", cases=cases), strict=True):
-            oracle.assert_same(our_selector(case), upstream_view(answer), about=case)
-
+def test_selectors_of_api_objects_agree(agree):
     cases = st.fixed_dictionaries(
         {"selector": selectors(hostile=False) | selectors(hostile=True), "labels": LABELS}
     )
-    for_all(st.lists(cases, min_size=5, max_size=20), check, examples=60)
+    compared = {"ours": our_selector, "theirs": upstream_view}
+    agree("label_selectors", cases=cases, **compared, batch=(5, 20), examples=60)
 
 
 # ------------------------------------------------------------------ single requirements
@@ -118,11 +115,7 @@ def our_requirement(case: Raw) -> Raw:
     return view(all_of([wanted]), case["labels"])
 
 
-def test_requirements_agree_for_every_operator(oracle, for_all):
-    def check(cases: list[Raw]) -> None:
-        for case, answer in zip(cases, oracle.ask("requirements", cases=cases), strict=True):
-            oracle.assert_same(our_requirement(case), upstream_view(answer), about=case)
-
+def test_requirements_agree_for_every_operator(agree):
     cases = st.fixed_dictionaries(
         {
             "key": ANY_KEY,
@@ -132,7 +125,8 @@ def test_requirements_agree_for_every_operator(oracle, for_all):
             "labels": LABELS,
         }
     )
-    for_all(st.lists(cases, min_size=5, max_size=20), check, examples=60)
+    compared = {"ours": our_requirement, "theirs": upstream_view}
+    agree("requirements", cases=cases, **compared, batch=(5, 20), examples=60)
 
 
 # ------------------------------------------------------------------ as text
@@ -171,10 +165,7 @@ def our_text(case: Raw) -> Raw:
         return {"error": str(error)}
 
 
-def test_selectors_as_text_agree(oracle, for_all):
-    def check(cases: list[Raw]) -> None:
-        for case, answer in zip(cases, oracle.ask("selector_texts", cases=cases), strict=True):
-            oracle.assert_same(our_text(case), upstream_view(answer), about=case)
-
+def test_selectors_as_text_agree(agree):
     cases = st.fixed_dictionaries({"text": TEXTS, "labels": LABELS})
-    for_all(st.lists(cases, min_size=10, max_size=40), check, examples=50)
+    compared = {"ours": our_text, "theirs": upstream_view}
+    agree("selector_texts", cases=cases, **compared, batch=(10, 40), examples=50)

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from bursar.wire.documents.stream import read_documents
@@ -103,21 +104,10 @@ TAGGED = st.builds(
 SCALARS = PLAIN | PLAIN | SINGLE | DOUBLE | TAGGED | DATES
 
 
-def compare_documents(oracle, texts: list[str]) -> None:
-    for text, answer in zip(texts, oracle.ask("yaml", texts=texts), strict=True):
-        oracle.assert_same(our_document(text), upstream_document(answer), about=text)
-
-
-def test_scalars_mean_what_they_mean_to_kubectl(oracle, for_all):
-    texts = st.lists(SCALARS.map(lambda scalar: f"a: {scalar}"), min_size=60, max_size=90)
-
-    for_all(texts, lambda batch: compare_documents(oracle, batch), examples=40)
-
-
-def test_keys_become_the_texts_kubectl_makes_of_them(oracle, for_all):
-    texts = st.lists(SCALARS.map(lambda scalar: f"? {scalar}\n: {{}}"), min_size=60, max_size=90)
-
-    for_all(texts, lambda batch: compare_documents(oracle, batch), examples=25)
+@pytest.mark.parametrize("document", ["a: {}", "? {}\n: {{}}"], ids=["as values", "as keys"])
+def test_scalars_mean_what_they_mean_to_kubectl(agree, document):
+    compared = {"ours": our_document, "theirs": upstream_document}
+    agree("yaml", texts=SCALARS.map(document.format), **compared, batch=(60, 90), examples=32)
 
 
 WORDS = st.sampled_from(["a", "b", "c", "kind", "spec", "'x'", "1", "yes", '"a"'])
@@ -270,29 +260,29 @@ JSON_OBJECTS = st.recursive(JSON_LEAVES, json_branches, max_leaves=8).map(
 )
 
 
-def compare_streams(oracle, texts: list[str]) -> None:
-    for text, answer in zip(texts, oracle.ask("manifest_streams", texts=texts), strict=True):
-        try:
-            ours = [spelled(document.value) for document in read_documents([text.encode()])]
-        except DocumentError as error:
-            ours = [str(error)]
-        upstream = [upstream_value(document) for document in answer["documents"]]
-        oracle.assert_same((ours, None), (upstream, answer.get("error")), about=text)
+def our_stream(text: str) -> tuple[list[Any], None]:
+    try:
+        return [spelled(document.value) for document in read_documents([text.encode()])], None
+    except DocumentError as error:
+        return [str(error)], None
 
 
-def test_json_documents_in_a_row_agree(oracle, for_all):
+def upstream_stream(answer: dict[str, Any]) -> tuple[list[Any], str | None]:
+    return [upstream_value(document) for document in answer["documents"]], answer.get("error")
+
+
+STREAMS_AGREE = {"ours": our_stream, "theirs": upstream_stream, "batch": (20, 40)}
+
+
+def test_json_documents_in_a_row_agree(agree):
     streams = st.lists(JSON_OBJECTS, min_size=1, max_size=3).flatmap(
         lambda documents: GAPS.map(lambda gap: gap.join(documents))
     )
 
-    for_all(
-        st.lists(streams, min_size=20, max_size=40),
-        lambda texts: compare_streams(oracle, texts),
-        examples=40,
-    )
+    agree("manifest_streams", texts=streams, **STREAMS_AGREE)
 
 
-def test_streams_of_yaml_and_json_documents_agree(oracle, for_all):
+def test_streams_of_yaml_and_json_documents_agree(agree):
     pieces = st.sampled_from(
         [
             "a: 1",
@@ -314,23 +304,17 @@ def test_streams_of_yaml_and_json_documents_agree(oracle, for_all):
         st.lists(pieces, min_size=1, max_size=4),
     )
 
-    for_all(
-        st.lists(streams, min_size=20, max_size=40),
-        lambda texts: compare_streams(oracle, texts),
-        examples=40,
+    agree("manifest_streams", texts=streams, **STREAMS_AGREE)
+
+
+def test_floats_are_written_as_go_writes_them(agree):
+    agree(
+        "yaml",
+        texts=st.floats(allow_nan=False, allow_infinity=False).map(repr),
+        ours=lambda text: number_text(float(text)),
+        theirs=lambda answer: answer["json"],
+        batch=(50, 90),
     )
-
-
-def test_floats_are_written_as_go_writes_them(oracle, for_all):
-    def check(numbers: list[float]) -> None:
-        texts = [repr(each) for each in numbers]
-        for each, answer in zip(numbers, oracle.ask("yaml", texts=texts), strict=True):
-            oracle.assert_same(number_text(each), answer["json"], about=each)
-
-    floats = st.floats(allow_nan=False, allow_infinity=False)
-    dotted = floats.filter(lambda each: "." in repr(each) or "e" in repr(each))
-
-    for_all(st.lists(dotted, min_size=50, max_size=90), check, examples=40)
 
 
 QUANTITY_TEXTS = st.builds(
