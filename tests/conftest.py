@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from controlplane import ControlPlane
 from support.cluster.control_plane import started_control_plane
@@ -18,7 +18,7 @@ NEEDS_GO = {"oracle": "oracle", "control_plane": "integration"}
 ABSENCE: list[str] = []
 
 # Machines are noisy: how long an example takes says nothing about whether it is right.
-settings.register_profile("untimed", deadline=None)
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 

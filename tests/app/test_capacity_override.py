@@ -1,6 +1,7 @@
 """Capacity set by hand, while others write to the same node."""
 
 import json
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from random import Random
 
@@ -27,7 +28,7 @@ from bursar.app.cluster.ports import (
 from bursar.core.model.selector import EVERYTHING
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import CapacityAction, Declaration
-from support.virtual_time import MachineClock, run
+from support.virtual_time import MachineClock, in_virtual_time
 
 FOO = "example.com/foo"
 
@@ -55,17 +56,14 @@ class Town:
         return json.loads(await self.cluster.get(NODES, Key("", "a")))
 
 
-def in_town(test):
-    async def main() -> None:
-        town = Town()
-        await town.cluster.create(NODES, {"metadata": {"name": "a"}, "status": {}})
-        await test(town)
+@asynccontextmanager
+async def a_town():
+    town = Town()
+    await town.cluster.create(NODES, {"metadata": {"name": "a"}, "status": {}})
+    yield town
 
-    def wrapper() -> None:
-        run(main())
 
-    wrapper.__name__ = test.__name__
-    return wrapper
+in_town = in_virtual_time(on=a_town)
 
 
 @in_town

@@ -19,7 +19,7 @@ from bursar.app.devices.events import (
 from bursar.core.devices.allocation import Problem, ProblemKind
 from support.cluster.small_cluster import Line, SmallCluster
 from support.device_notation import a_pod
-from support.virtual_time import MachineClock, in_virtual_time, run
+from support.virtual_time import MachineClock, in_virtual_time
 
 UNREADABLE = Problem(kind=ProblemKind.UNREADABLE, source="koordinator", text="not JSON")
 ELSEWHERE = Problem(kind=ProblemKind.NOT_ON_NODE, source="koordinator", text="no 'GPU-9' here")
@@ -44,27 +44,19 @@ class Agent:
     def events(self):
         return [body for (kind, _), body in self.cluster.objects.items() if kind == EVENTS]
 
+    async def __aenter__(self):
+        return self
 
-def told(story, *, after_s=30):
-    """The agent after the story, before its end, when what is left is written at once."""
-
-    async def play():
-        agent = Agent()
-        await story(agent)
-        await agent.clock.sleep(after_s)
-        found = agent.events()
-        agent.worker.cancel()
-        await asyncio.wait((agent.worker,))
-        return found, agent.recorder
-
-    return run(play())
+    async def __aexit__(self, *_):
+        self.worker.cancel()
+        await asyncio.wait((self.worker,))
 
 
-def test_a_bad_annotation_becomes_an_event_on_its_pod():
-    async def story(agent):
-        agent.reporter.report(a_pod(uid="uid-of-web"), UNREADABLE)
-
-    (event,), _ = told(story)
+@in_virtual_time(on=Agent)
+async def test_a_bad_annotation_becomes_an_event_on_its_pod(agent):
+    agent.reporter.report(a_pod(uid="uid-of-web"), UNREADABLE)
+    await agent.clock.sleep(30)
+    (event,) = agent.events()
 
     assert event["reason"] == "DevicesUnreadable"
     assert event["note"] == "koordinator: not JSON"
@@ -74,7 +66,8 @@ def test_a_bad_annotation_becomes_an_event_on_its_pod():
     assert event["reportingController"] == "bursar-agent"
 
 
-def test_events_name_no_pods_that_their_readers_may_not_see():
+@in_virtual_time(on=Agent)
+async def test_events_name_no_pods_that_their_readers_may_not_see(agent):
     twice = Problem(
         kind=ProblemKind.CLAIMED_TWICE,
         source="koordinator",
@@ -82,25 +75,22 @@ def test_events_name_no_pods_that_their_readers_may_not_see():
         tenant_text="'GPU-1' is also held by a pod of another namespace",
     )
     lines: list[str] = []
-
-    async def story(agent):
-        ProblemLog(lines.append, agent.clock, also=agent.reporter).report(a_pod(), twice)
-
-    (event,), _ = told(story)
+    ProblemLog(lines.append, agent.clock, also=agent.reporter).report(a_pod(), twice)
+    await agent.clock.sleep(30)
+    (event,) = agent.events()
 
     assert event["note"] == "koordinator: 'GPU-1' is also held by a pod of another namespace"
     assert lines == [f"pod default/web: claimed-twice: koordinator: {twice.text}"]
 
 
-def test_a_flood_of_bad_pods_is_held_within_the_budget():
-    async def story(agent):
-        for number in range(1000):
-            agent.reporter.report(a_pod(name=f"p{number}"), UNREADABLE)
+@in_virtual_time(on=Agent)
+async def test_a_flood_of_bad_pods_is_held_within_the_budget(agent):
+    for number in range(1000):
+        agent.reporter.report(a_pod(name=f"p{number}"), UNREADABLE)
+    await agent.clock.sleep(30)
 
-    events, recorder = told(story, after_s=30)
-
-    assert len(events) <= BUDGET.burst + 31 * BUDGET.writes_per_second
-    assert recorder.dropped[Drop.QUEUE_FULL] == 1000 - BUDGET.queue_max
+    assert len(agent.events()) <= BUDGET.burst + 31 * BUDGET.writes_per_second
+    assert agent.recorder.dropped[Drop.QUEUE_FULL] == 1000 - BUDGET.queue_max
 
 
 @pytest.mark.parametrize("kind", ProblemKind)

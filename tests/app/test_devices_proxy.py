@@ -77,8 +77,7 @@ async def test_get_and_list_agree(scene):
 
 @on_scene()
 async def test_old_version_is_filled_too_and_made_of_the_new_one_where_kubelet_dropped_it(scene):
-    scene.kubelet.pods = {"a": []}
-    scene.source.pods = [gpu_pod("a", "GPU-1")]
+    scene.place("a", "GPU-1")
     with_it = await scene.list(Version.V1ALPHA1)
     scene.kubelet.has_alpha = False
     without = await scene.list(Version.V1ALPHA1)
@@ -114,8 +113,7 @@ async def test_answer_without_anything_to_add_is_the_very_bytes_of_kubelet(scene
 
 @on_scene()
 async def test_request_with_fields_of_a_newer_kubelet_goes_there_as_it_is(scene):
-    scene.kubelet.pods = {"a": []}
-    scene.source.pods = [gpu_pod("a", "GPU-1")]
+    scene.place("a", "GPU-1")
     await scene.proxy.call(Version.V1, Method.LIST, b"\x0a\x01x", None)
     await scene.proxy.call(Version.V1, Method.ALLOCATABLE, b"\x0a\x01y", None)
 
@@ -179,8 +177,7 @@ async def test_client_that_leaves_ends_its_work_and_nobody_elses(scene):
 
 @on_scene()
 async def test_pod_that_is_born_between_two_calls_has_its_devices_in_the_second(scene):
-    scene.kubelet.pods = {"a": []}
-    scene.source.pods = [gpu_pod("a", "GPU-1")]
+    scene.place("a", "GPU-1")
     await scene.list()
     scene.kubelet.pods["b"] = []
     scene.source.pods.append(gpu_pod("b", "GPU-2"))
@@ -216,8 +213,7 @@ async def test_dead_source_costs_the_devices_and_not_the_answer(scene):
 
 @on_scene()
 async def test_last_good_pods_fill_answers_while_the_source_fails(scene):
-    scene.kubelet.pods = {"a": []}
-    scene.source.pods = [gpu_pod("a", "GPU-1")]
+    scene.place("a", "GPU-1")
     await scene.list()
     scene.source.is_broken = True
     await scene.clock.sleep(200)
@@ -243,8 +239,7 @@ async def test_whoever_prefers_no_answer_to_one_without_devices_gets_none(scene)
 
 @on_scene()
 async def test_source_that_hangs_costs_nobody_the_answer_nor_the_devices_of_pods_known(scene):
-    scene.kubelet.pods = {"a": []}
-    scene.source.pods = [gpu_pod("a", "GPU-1")]
+    scene.place("a", "GPU-1")
     await scene.list()
     scene.source.takes_s = 3600
     answers = []
@@ -287,8 +282,7 @@ async def test_refusal_comes_before_the_deadline_as_well(scene):
 
 @on_scene()
 async def test_client_in_a_hurry_does_not_cost_a_patient_one_its_devices(scene):
-    scene.kubelet.pods = {"a": []}
-    scene.source.pods = [gpu_pod("a", "GPU-1")]
+    scene.place("a", "GPU-1")
     scene.source.takes_s = 2.0
     hurried, patient = await asyncio.gather(
         scene.proxy.call(*HURRIED), scene.proxy.call(Version.V1, Method.LIST, b"", 10.0)
@@ -301,8 +295,7 @@ async def test_client_in_a_hurry_does_not_cost_a_patient_one_its_devices(scene):
 
 @on_scene()
 async def test_get_of_a_new_pod_is_answered_in_time_while_the_source_hangs(scene):
-    scene.kubelet.pods = {"a": []}
-    scene.source.pods = [gpu_pod("a", "GPU-1")]
+    scene.place("a", "GPU-1")
     await scene.list()
     scene.source.takes_s = 3600
     scene.kubelet.pods["b"] = [NIC]

@@ -230,8 +230,11 @@ async def test_a_pod_that_cannot_be_read_does_not_hide_the_others(world):
 # ------------------------------------------------------------------ devices
 
 
+@pytest.mark.parametrize("is_forbidden", [False, True], ids=["there is no such kind", "forbidden"])
 @in_virtual_time(on=a_world)
-async def test_a_cluster_without_the_kind_has_no_inventory_and_is_rarely_asked(world):
+async def test_without_a_view_of_the_kind_there_is_no_inventory_and_it_is_rarely_asked_for(
+    world, is_forbidden
+):
     asked = []
 
     class Counting(Line):
@@ -239,12 +242,17 @@ async def test_a_cluster_without_the_kind_has_no_inventory_and_is_rarely_asked(w
             asked.append(world.clock.monotonic())
             return super().watch(*args, **options)
 
+        async def pass_on(self, request):
+            if is_forbidden:
+                raise ForbiddenError("no", code=403)
+            return await super().pass_on(request)
+
     world.client = Counting(world._cluster)
     async with running(inventory_of(world)) as inventory:
         await world.clock.sleep(10 * ABSENT_SECONDS)
 
         assert inventory.current() is None
-        assert inventory.is_absent
+        assert inventory.is_absent is not is_forbidden
     assert 9 <= len(asked) <= 21
 
 
@@ -258,25 +266,6 @@ async def test_the_kind_may_come_later(world):
 
         assert ids(inventory.current()) == ["GPU-1"]
         assert not inventory.is_absent
-
-
-@in_virtual_time(on=a_world)
-async def test_who_may_not_look_has_no_inventory_and_rarely_asks(world):
-    asked = []
-
-    class Strict(Line):
-        async def watch(self, *_, **__):
-            asked.append(world.clock.monotonic())
-            raise ForbiddenError("no", code=403)
-            yield
-
-    world.client = Strict(world._cluster)
-    async with running(inventory_of(world)) as inventory:
-        await world.clock.sleep(10 * ABSENT_SECONDS)
-
-        assert inventory.current() is None
-        assert not inventory.is_absent
-    assert 9 <= len(asked) <= 21
 
 
 @in_virtual_time(on=a_world)

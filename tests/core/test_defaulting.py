@@ -193,7 +193,7 @@ def test_a_template_is_rounded_but_nothing_is_filled_in():
     assert with_template_defaults(a_pod(main())).resources is None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(pods(hostile=True).map(as_pod))
 def test_defaulting_twice_changes_nothing_more(pod):
     once = with_defaults(pod)
@@ -201,7 +201,7 @@ def test_defaulting_twice_changes_nothing_more(pod):
     assert repr(with_defaults(once)) == repr(once)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(pods().map(as_pod))
 def test_afterwards_every_limit_has_a_request(pod):
     stored = with_defaults(pod)

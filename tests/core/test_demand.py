@@ -338,7 +338,7 @@ def naive(pod: Pod, side: Side, name: str) -> Fraction | None:
     return total if present else None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(pods(resized=False).map(as_pod), st.sampled_from([INCOMING, QUOTA]))
 def test_demand_equals_a_naive_count(pod, options):
     names = {"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "hugepages-1Gi"}
@@ -349,7 +349,7 @@ def test_demand_equals_a_naive_count(pod, options):
         assert {n: Fraction(q.nanos) for n, q in demand(pod, options).items()} == counted
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(pods().map(as_pod))
 def test_the_pod_is_left_as_it_was(pod):
     before = repr(pod)

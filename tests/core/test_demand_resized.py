@@ -187,7 +187,7 @@ def test_limits_seen_follow_the_status_when_asked():
     assert [texts(limits) for limits in container_limits_seen(pod, QUOTA)] == [{"cpu": "3"}]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(pods(resized=True).map(as_pod))
 def test_looking_at_the_status_never_lowers_a_demand_unless_the_resize_is_refused(pod):
     assume(not is_resize_infeasible(pod))

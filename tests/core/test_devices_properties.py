@@ -25,7 +25,7 @@ SOURCES = {
         kinds={"gpu": KindRule(resource="nvidia.com/gpu", percent=("nvidia.com/gpucores",))},
     ),
 }
-BOUNDED = settings(max_examples=100, deadline=None)
+BOUNDED = settings(max_examples=100)
 MOST_KINDS = st.sampled_from(["gpu"] * 4 + ["rdma"] * 2 + ["fpga", "tpu", ""])
 SOUND_IDS = st.sampled_from(["GPU-0", "GPU-1", "GPU-1::1", "MIG-0", "pf", "vf-0", "vf-1"])
 IDS = st.one_of(SOUND_IDS, SOUND_IDS, SOUND_IDS, st.just(""), st.text(max_size=3))

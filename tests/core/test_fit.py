@@ -384,7 +384,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(STEPS)
 def test_the_books_always_equal_a_recount(steps):
     node = NodeBooks(a_node())

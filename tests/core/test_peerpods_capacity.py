@@ -193,15 +193,30 @@ def test_upstreams_advertiser_is_respected(node, wanted, action):
     assert settle(node, VM_RESOURCE, wanted).action is action
 
 
-def test_upstreams_advertiser_has_no_say_in_other_resources():
-    node = a_node(7, 5, is_adaptors=True)
+TERMS_CASES = {
+    "to be taken: somebody else's": (a_node(4), 5, TAKING, CapacityAction.SET),
+    "to be taken: zeroed": (a_node(0), 5, TAKING, CapacityAction.SET),
+    "to be taken: nothing there": (a_node(), 5, TAKING, CapacityAction.SET),
+    "contested: somebody insists": (a_node(7, 5), 5, FOUGHT, CapacityAction.YIELD),
+    "contested: wiped again": (a_node(None, 5), 5, FOUGHT, CapacityAction.CONTESTED),
+    "contested: zeroed again": (a_node(0, 5), 5, FOUGHT, CapacityAction.CONTESTED),
+    "contested: right": (a_node(5, 5), 5, FOUGHT, CapacityAction.RIGHT),
+    "something cannot be read": (a_node(5, 5), None, UNSURE, CapacityAction.KEPT),
+    "nothing there to be kept": (a_node(), None, UNSURE, CapacityAction.RIGHT),
+    "advertiser of other resources": (
+        a_node(7, 5, is_adaptors=True),
+        5,
+        Terms(),
+        CapacityAction.SET,
+    ),
+}
 
-    assert settle(node, FOO, 5).action is CapacityAction.SET
 
-
-@pytest.mark.parametrize("node", [a_node(4), a_node(0), a_node()])
-def test_what_is_to_be_taken_is_taken(node):
-    assert settle(node, FOO, 5, terms=TAKING).action is CapacityAction.SET
+@pytest.mark.parametrize(
+    ("node", "wanted", "terms", "action"), TERMS_CASES.values(), ids=TERMS_CASES
+)
+def test_terms_decide_what_may_be_done(node, wanted, terms, action):
+    assert settle(node, FOO, wanted, terms=terms).action is action
 
 
 def test_taken_from_upstreams_advertiser():
@@ -210,28 +225,10 @@ def test_taken_from_upstreams_advertiser():
     assert settle(vm_node(10), VM_RESOURCE, None, terms=TAKING).action is CapacityAction.WITHDRAW
 
 
-def test_what_is_contested_is_left_to_whoever_insists():
-    assert settle(a_node(7, 5), FOO, 5, terms=FOUGHT).action is CapacityAction.YIELD
-
-
-@pytest.mark.parametrize("shown", [None, 0])
-def test_what_is_wiped_again_and_again_waits(shown):
-    assert settle(a_node(shown, 5), FOO, 5, terms=FOUGHT).action is CapacityAction.CONTESTED
-
-
-def test_what_is_right_is_not_contested():
-    assert settle(a_node(5, 5), FOO, 5, terms=FOUGHT).action is CapacityAction.RIGHT
-
-
-def test_nothing_is_withdrawn_while_something_cannot_be_read():
-    assert settle(a_node(5, 5), FOO, None, terms=UNSURE).action is CapacityAction.KEPT
-    assert settle(a_node(), FOO, None, terms=UNSURE).action is CapacityAction.RIGHT
-
-
 def test_every_action_has_a_case():
-    seen = {action for *_, action in (*CASES.values(), *ADAPTOR_CASES.values())}
+    tables = (CASES, ADAPTOR_CASES, TERMS_CASES)
 
-    assert seen | {CapacityAction.CONTESTED, CapacityAction.KEPT} == set(CapacityAction)
+    assert {action for table in tables for *_, action in table.values()} == set(CapacityAction)
 
 
 @pytest.mark.parametrize(

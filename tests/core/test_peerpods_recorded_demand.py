@@ -81,7 +81,7 @@ def without_vm(pod: Pod) -> Pod:
     return replace(pod, containers=(replace(first, resources=sides), *rest))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(PEER_PODS)
 def test_a_quota_can_charge_what_was_removed(raw):
     """For random pods: what is charged afterwards is what would have been charged before."""

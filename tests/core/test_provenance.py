@@ -163,7 +163,7 @@ OPTIONS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(pods().map(as_pod) | pods(hostile=True).map(as_pod), OPTIONS)
 def test_the_parts_add_up_to_exactly_the_demand(pod, options):
     for explain, demand in ((explain_requests, pod_requests), (explain_limits, pod_limits)):
@@ -186,7 +186,7 @@ KINDS = {
 }
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(pods().map(as_pod))
 def test_each_rule_adds_up_its_own_kinds_of_parts(pod):
     for decision in (*explain_requests(pod).values(), *explain_limits(pod).values()):

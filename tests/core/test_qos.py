@@ -128,7 +128,7 @@ def test_the_reason_names_what_decides(reason, pod):
     assert explain_qos(pod) == QosExplanation(qos=qos_class(pod), reason=reason)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(pods(hostile=True).map(as_pod))
 def test_every_pod_has_a_reason_that_fits_its_class(pod):
     verdict = explain_qos(pod)

@@ -9,23 +9,24 @@ from bursar.core.quota.books import (
     RETRY_SECONDS,
     Books,
 )
-from bursar.core.quota.counting import NativeCounter, NotReady
+from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import ReleaseOutcome
 from support.builders.quota_books import (
     GATED,
+    NOW_S,
     UNGATED,
     a_key,
     a_namespace,
     a_quota,
     a_row,
     changed,
+    counting_all_but,
+    cpu,
+    open_books,
+    releases,
     running,
 )
-
-NOW_S = 1_000
-M = 1_000_000
-"""Nanos in a milli."""
 
 
 @pytest.fixture
@@ -35,34 +36,12 @@ def unready():
 
 @pytest.fixture
 def books(unready):
-    native = NativeCounter()
-
-    def count(row):
-        charge = native.count(row)
-        if row.name in unready:
-            return NotReady(detail="its machine", provisional=charge)
-        return charge
-
-    made = Books(count)
-    made.advance(NOW_S)
-    made.see_namespace(a_namespace("a"))
-    made.see_quota(a_quota("a/q", "cpu=1"))
-    return made
-
-
-def releases(books):
-    return [release.row for release in books.decide().releases]
+    return open_books(counting_all_but(unready))
 
 
 def waits(books):
     """Who is told to wait, and why."""
     return {wait.row.name: wait.refusals[0].reason for wait in books.decide().waits}
-
-
-def cpu(books, where="a/q"):
-    """Charged and promised, in milli."""
-    account = books.coverage.quota(a_key(where)).accounts["cpu"]
-    return account.charged // M, account.promised // M
 
 
 def flown(books, text="a/web", cpu_text="cpu=600m"):

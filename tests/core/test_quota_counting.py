@@ -3,24 +3,22 @@
 import pytest
 
 from bursar.core.quota.account import Charge
-from bursar.core.quota.books import Books
-from bursar.core.quota.counting import NativeCounter, NotReady
+from bursar.core.quota.counting import NotReady
 from bursar.core.quota.refusal import Reason
 from support.builders.pods import parsed
 from support.builders.quota_books import (
+    NOW_S,
     UNGATED,
-    a_key,
     a_namespace,
-    a_quota,
     a_row,
     changed,
+    counting_all_but,
+    cpu,
+    open_books,
+    releases,
     running,
     with_facts,
 )
-
-NOW_S = 1_000
-M = 1_000_000
-"""Nanos in a milli."""
 
 
 @pytest.fixture
@@ -30,33 +28,7 @@ def unready():
 
 @pytest.fixture
 def books(unready):
-    native = NativeCounter()
-
-    def count(row):
-        charge = native.count(row)
-        if row.name in unready:
-            return NotReady(detail="its machine", provisional=charge)
-        return charge
-
-    return opened(count)
-
-
-def opened(count):
-    made = Books(count)
-    made.advance(NOW_S)
-    made.see_namespace(a_namespace("a"))
-    made.see_quota(a_quota("a/q", "cpu=1"))
-    return made
-
-
-def releases(books):
-    return [release.row for release in books.decide().releases]
-
-
-def cpu(books):
-    """Milli-CPUs charged and promised."""
-    account = books.coverage.quota(a_key("a/q")).accounts["cpu"]
-    return account.charged // M, account.promised // M
+    return open_books(counting_all_but(unready))
 
 
 def test_a_pod_that_cannot_be_counted_waits_until_it_can(books, unready):
@@ -110,7 +82,7 @@ def priced(prices):
             return Charge(parsed(f"cpu={prices[row.name]}m"))
         return NotReady(detail="no price", provisional=Charge(parsed("cpu=999m")))
 
-    return opened(count)
+    return open_books(count)
 
 
 def test_a_charged_pod_keeps_its_charge_until_it_can_be_counted_again(priced, prices):

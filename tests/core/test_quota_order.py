@@ -136,37 +136,27 @@ def test_a_line_at_a_quota_of_the_cluster_crosses_namespaces(books):
     assert released(books) == ["other"]
 
 
-def test_when_the_holder_gives_up_those_behind_it_go(books):
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda books: books.lose_pod("a", "large"), ["small"]),
+        (
+            lambda books: books.see_quota(a_quota("a/q", "cpu=5", order="strict")),
+            ["large", "small"],
+        ),
+        (lambda books: books.see_quota(a_quota("a/q", "cpu=2")), ["small"]),
+    ],
+    ids=["the holder gives up", "there is room for both", "the order is loosened"],
+)
+def test_those_behind_a_holder_go_as_soon_as_it_is_in_nobodys_way(books, change, names):
     books.see_quota(a_quota("a/q", "cpu=2", order="strict"))
     occupy(books, "1")
     see(books, "large 2 1", "small 500m 2")
     assert released(books) == []
 
-    books.lose_pod("a", "large")
+    change(books)
 
-    assert released(books) == ["small"]
-
-
-def test_the_holder_and_those_behind_it_may_go_together(books):
-    books.see_quota(a_quota("a/q", "cpu=2", order="strict"))
-    occupy(books, "1")
-    see(books, "large 2 1", "small 500m 2")
-    assert released(books) == []
-
-    books.see_quota(a_quota("a/q", "cpu=5", order="strict"))
-
-    assert released(books) == ["large", "small"]
-
-
-def test_when_the_order_is_loosened_those_behind_go(books):
-    books.see_quota(a_quota("a/q", "cpu=2", order="strict"))
-    occupy(books, "1")
-    see(books, "large 2 1", "small 500m 2")
-    assert released(books) == []
-
-    books.see_quota(a_quota("a/q", "cpu=2"))
-
-    assert released(books) == ["small"]
+    assert released(books) == names
 
 
 def test_a_party_whose_first_leaves_holds_at_the_rank_of_its_next(books):

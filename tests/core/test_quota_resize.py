@@ -2,37 +2,23 @@
 
 import pytest
 
-from bursar.core.quota.books import Books
+from bursar.core.quota.account import Charge
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.refusal import Reason
 from support.builders.quota_books import (
+    NOW_S,
     UNGATED,
-    a_key,
-    a_namespace,
-    a_quota,
     a_row,
     changed,
+    cpu,
+    open_books,
     with_facts,
 )
-
-NOW_S = 1_000
-M = 1_000_000
-"""Nanos in a milli."""
 
 
 @pytest.fixture
 def books():
-    made = Books(NativeCounter().count)
-    made.advance(NOW_S)
-    made.see_namespace(a_namespace("a"))
-    made.see_quota(a_quota("a/q", "cpu=1"))
-    return made
-
-
-def cpu(books):
-    """Charged and promised, in milli."""
-    account = books.coverage.quota(a_key("a/q")).accounts["cpu"]
-    return account.charged // M, account.promised // M
+    return open_books(NativeCounter().count)
 
 
 def resized(row, requests):

@@ -2,8 +2,6 @@
 
 import pytest
 
-from bursar.core.model.pod_row import PodDemand, PodProfile
-from bursar.core.model.qos import QosClass
 from bursar.core.quota.account import Charge
 from bursar.core.quota.coverage import Coverage, CoveredQuota, Namespace
 from bursar.core.quota.quota import NamespaceSelector, Quota, QuotaKey, QuotaKind, QuotaObject
@@ -15,6 +13,7 @@ from bursar.core.quota.statement import (
     used_in,
 )
 from support.builders.pods import listed, parsed, texts
+from support.builders.quota_books import a_profile
 
 OWN = QuotaKey(QuotaKind.NAMESPACED, "blue", "q")
 WIDE = QuotaKey(QuotaKind.CLUSTER, "", "q")
@@ -23,26 +22,6 @@ WIDE = QuotaKey(QuotaKind.CLUSTER, "", "q")
 def quota(hard: str, key: QuotaKey = OWN, **fields) -> Quota:
     selector = NamespaceSelector() if key.kind is QuotaKind.CLUSTER else None
     return Quota(key=key, hard=parsed(hard), selector=selector, **fields)
-
-
-def profile(namespace: str) -> PodProfile:
-    nothing: dict = {}
-    return PodProfile(
-        namespace=namespace,
-        priority=None,
-        priority_class="",
-        runtime_class="",
-        gates=(),
-        deadline_s=None,
-        crosses_namespaces=False,
-        reported_qos=None,
-        demand=PodDemand(
-            quota_requests=nothing,
-            quota_limits=nothing,
-            assigned_requests=nothing,
-            qos=QosClass.BEST_EFFORT,
-        ),
-    )
 
 
 class Ledger:
@@ -56,7 +35,7 @@ class Ledger:
         self._key = subject.key
 
     def charge(self, usage: str, namespace: str = "blue") -> None:
-        self.coverage.bill(profile(namespace), Charge(parsed(usage))).charge_once()
+        self.coverage.bill(a_profile(namespace), Charge(parsed(usage))).charge_once()
 
     @property
     def covered(self) -> CoveredQuota:

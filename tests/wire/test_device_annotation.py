@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bursar.core.devices.claim import Claim, Claims
@@ -25,8 +25,6 @@ from bursar.wire.devices.annotation import (
 )
 from bursar.wire.devices.values import WORD_LENGTH_MAX
 
-# How long an example takes says nothing on a machine with other things to do.
-UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 UUID = "GPU-8c25ea37-2909-6e62-b7bf-e2fcadebea8d"
 
 
@@ -361,7 +359,6 @@ def read_or_refused(text: str, source: Source) -> tuple[Claims | None, str]:
         return None, str(refusal)
 
 
-@UNTIMED
 @given(TEXTS, SOURCES)
 @example('{"gpu":[null]}', KOORDINATOR)
 @example('{"gpu":[{"resources":{"a/b":1e99999999999}}]}', KOORDINATOR)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.core.devices.inventory import Device, Function, Inventory
@@ -15,8 +15,6 @@ from bursar.wire.devices.inventory import (
     decode_inventory,
 )
 
-# How long an example takes says nothing on a machine with other things to do.
-UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 GPU = {
     "type": "gpu",
     "id": "GPU-8c25ea37",
@@ -168,7 +166,6 @@ VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=4),
 ENTRIES = st.dictionaries(st.sampled_from([*GPU, "vfGroups"]), VALUES, max_size=6)
 
 
-@UNTIMED
 @given(st.lists(st.one_of(VALUES, ENTRIES), max_size=4))
 def test_no_entry_makes_another_unreadable(entries):
     found = read(*entries, GPU)

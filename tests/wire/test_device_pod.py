@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.core.devices.claim import Claim, Claims
@@ -12,8 +12,6 @@ from bursar.core.devices.source import KOORDINATOR, Delimiters, KindRule, Layout
 from bursar.wire.devices.pod import ITEMS_MAX, STATUS_DEVICES_MAX, DevicePodDecoder
 from support.builders.random_objects import pods
 
-# How long an example takes says nothing on a machine with other things to do.
-UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HAMI = Source(
     name="hami",
     annotation="hami.io/vgpu-devices-allocated",
@@ -239,7 +237,6 @@ def test_list_without_end_is_refused():
         list(DECODER.decode_list(body({"kind": "PodList", "items": [{}] * (ITEMS_MAX + 1)})))
 
 
-@UNTIMED
 @given(pods())
 def test_pod_of_any_shape_is_read(raw):
     try:
@@ -249,7 +246,6 @@ def test_pod_of_any_shape_is_read(raw):
     assert pod.name == (raw.get("metadata") or {}).get("name", pod.name)
 
 
-@UNTIMED
 @given(st.dictionaries(st.just(KOORDINATOR.annotation), st.text(max_size=40), min_size=1))
 def test_no_annotation_makes_its_pod_unreadable(annotations):
     pod = DECODER.decode(body({"metadata": {"name": "p", "annotations": annotations}}))

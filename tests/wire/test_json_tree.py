@@ -36,7 +36,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.sampled_from([None, 0, 4]), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_what_json_writes_is_read_back(written, indent, ascii_only):
     assert value(json.dumps(written, indent=indent, ensure_ascii=ascii_only)) == written
 

@@ -453,7 +453,7 @@ def bare(document):
     return document
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(raw=PEER_PODS, chosen=st.sampled_from(BOTH), again=st.booleans())
 def test_rewriting_twice_is_rewriting_once(raw, chosen, again):
     outcome = decided(raw, chosen)
@@ -474,7 +474,7 @@ def test_rewriting_twice_is_rewriting_once(raw, chosen, again):
         assert bare(settled.document) == bare(raw)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(raw=PEER_PODS)
 def test_defaults_put_in_before_and_after_change_nothing(raw):
     if isinstance(decided(refilled(raw)), Denied):

@@ -2,7 +2,7 @@
 
 import pytest
 from google.protobuf.message import Message
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import generate_protocol
@@ -12,8 +12,6 @@ from bursar.wire.devices.pod_resources import v1alpha1_pb2 as v1alpha1
 from bursar.wire.devices.pod_resources.pod_cache import POD_BYTES_MAX, PodCache
 from bursar.wire.devices.pod_resources.response import AllocatableResponse, PodsResponse
 
-# How long an example takes says nothing on a machine with other things to do.
-UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 GPU = Entry(resource="nvidia.com/gpu", devices=("GPU-1",), numa=0)
 ANY_GPU = Entry(resource="nvidia.com/gpu", devices=("GPU-2",))
 UNKNOWN_FIELD = b"\xf2\x3f\x05later"  # number 1022, a text
@@ -401,7 +399,6 @@ ANSWER = st.builds(
 )
 
 
-@UNTIMED
 @given(ANSWER, st.booleans())
 def test_fields_nobody_knows_survive_additions_at_every_level(answer, sorts):
     body = with_unknown(answer)
@@ -425,7 +422,6 @@ def test_fields_nobody_knows_survive_additions_at_every_level(answer, sorts):
         assert stripped == answer
 
 
-@UNTIMED
 @given(ANSWER)
 def test_nothing_added_to_lines_gives_equal_bytes_after_reading_and_writing(answer):
     body = answer.SerializeToString()
@@ -436,7 +432,6 @@ def test_nothing_added_to_lines_gives_equal_bytes_after_reading_and_writing(answ
     assert message.encode() == body
 
 
-@UNTIMED
 @given(st.binary(max_size=60))
 def test_random_bytes_are_read_or_refused(body):
     try:

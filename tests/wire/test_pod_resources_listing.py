@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.core.devices.allocation import Entry, ReportedContainer, ReportedPod
@@ -16,8 +16,6 @@ from bursar.wire.devices.pod_resources.listing import (
     listing_as_json,
 )
 
-# How long an example takes says nothing on a machine with other things to do.
-UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # As grpcurl prints it; empty fields are left out.
 PRINTED = """{
   "podResources": [
@@ -169,7 +167,6 @@ TREES = st.recursive(
 )
 
 
-@UNTIMED
 @given(TREES.map(json.dumps))
 def test_any_json_is_read_or_refused(text):
     try:

@@ -56,6 +56,13 @@ def shown(amounts):
     return {name: (q.nanos, str(q), q.format, q.scale, q.big) for name, q in amounts.items()}
 
 
+def check_demand(demand, pod):
+    """It is the demand of the pod decoded whole."""
+    assert shown(demand.quota_requests) == shown(pod_requests(pod, QUOTA))
+    assert shown(demand.quota_limits) == shown(pod_limits(pod, QUOTA))
+    assert shown(demand.assigned_requests) == shown(pod_requests(pod, ASSIGNED))
+
+
 def test_a_row_holds_what_accounting_needs():
     row = row_of(FULL)
     profile = row.profile
@@ -186,9 +193,7 @@ def test_a_status_that_repeats_the_spec_changes_nothing(raw, data):
 
     assert first is not None
     demand = row_of(raw, decoder).demand
-    assert shown(demand.quota_requests) == shown(pod_requests(reference, QUOTA))
-    assert shown(demand.assigned_requests) == shown(pod_requests(reference, ASSIGNED))
-    assert shown(demand.quota_limits) == shown(pod_limits(reference, QUOTA))
+    check_demand(demand, reference)
 
 
 def test_containers_of_the_same_name_are_counted_one_by_one():
@@ -223,9 +228,7 @@ def test_the_demand_is_that_of_the_pod_decoded_whole(raw):
 
     for _ in range(2):
         demand = row_of(raw, MANY).demand
-        assert shown(demand.quota_requests) == shown(pod_requests(reference, QUOTA))
-        assert shown(demand.quota_limits) == shown(pod_limits(reference, QUOTA))
-        assert shown(demand.assigned_requests) == shown(pod_requests(reference, ASSIGNED))
+        check_demand(demand, reference)
         assert demand.qos is qos_class(reference)
 
 
@@ -253,9 +256,7 @@ def test_a_pod_that_differs_in_one_place_has_its_own_demand(raw, data):
 
     demand = row_of(other, decoder).demand
 
-    assert shown(demand.quota_requests) == shown(pod_requests(reference, QUOTA))
-    assert shown(demand.quota_limits) == shown(pod_limits(reference, QUOTA))
-    assert shown(demand.assigned_requests) == shown(pod_requests(reference, ASSIGNED))
+    check_demand(demand, reference)
 
 
 def test_pods_of_one_workload_share_what_they_have_in_common():

@@ -106,7 +106,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_what_msgspec_refuses_is_explained_and_what_it_takes_is_taken(value):
     try:
         expected = msgspec.convert(value, wire_pod.Pod)

@@ -3,6 +3,7 @@
 Pods that are written alike share their profile, as decoded rows do.
 """
 
+from collections.abc import Callable, Container
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -10,13 +11,19 @@ from typing import Any
 from bursar.core.model.pod_row import Deletion, Extras, PodDemand, PodProfile, PodRow, Stamp
 from bursar.core.model.qos import QosClass
 from bursar.core.model.selector_text import parse_selector
+from bursar.core.quota.account import Charge
+from bursar.core.quota.books import Books
+from bursar.core.quota.counting import NativeCounter, NotReady
 from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.quota import GATE, NamespaceSelector, Order, Quota, QuotaKey, QuotaKind
 from bursar.core.quota.scopes import EXISTS, ScopeRule
 from support.builders.pods import listed, parsed
 
+Count = Callable[[PodRow], Charge | NotReady]
 GATED = (GATE,)
 UNGATED = ()
+NOW_S = 1_000
+"""The time in books that were just opened."""
 
 
 @cache
@@ -113,3 +120,38 @@ def a_quota(
 
 def a_namespace(name: str, labels: str = "", *, is_targeted: bool = True) -> Namespace:
     return Namespace(name=name, labels=listed(labels), is_targeted=is_targeted)
+
+
+# ------------------------------------------------------------------ books
+
+
+def open_books(count: Count) -> Books:
+    """Books with namespace `a` and a quota of one CPU in it."""
+    books = Books(count)
+    books.advance(NOW_S)
+    books.see_namespace(a_namespace("a"))
+    books.see_quota(a_quota("a/q", "cpu=1"))
+    return books
+
+
+def counting_all_but(unready: Container[str]) -> Count:
+    """Count pods as Kubernetes does, except for those of these names."""
+    native = NativeCounter()
+
+    def count(row: PodRow) -> Charge | NotReady:
+        charge = native.count(row)
+        if row.name in unready:
+            return NotReady(detail="its machine", provisional=charge)
+        return charge
+
+    return count
+
+
+def releases(books: Books) -> list[PodRow]:
+    return [release.row for release in books.decide().releases]
+
+
+def cpu(books: Books, where: str = "a/q") -> tuple[int, int]:
+    """Milli-CPUs charged and promised."""
+    account = books.coverage.quota(a_key(where)).accounts["cpu"]
+    return account.charged // 10**6, account.promised // 10**6

@@ -1,7 +1,7 @@
 """A pod-resources proxy between a kubelet and pods that are both made up, in virtual time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import DeviceContainer, DevicePod, live_pods
 from bursar.core.devices.source import KOORDINATOR
 from bursar.wire.devices.pod_resources import v1_pb2 as v1
-from support.virtual_time import MachineClock, run
+from support.virtual_time import MachineClock, in_virtual_time
 
 GPU = "nvidia.com/gpu"
 Listed = dict[str, list[tuple[str, str]]]
@@ -146,6 +146,11 @@ class Scene:
             rules=rules or ProxyRules(),
         )
 
+    def place(self, name: str, *gpus: str) -> None:
+        """One pod is all that runs here; kubelet knows none of its devices."""
+        self.kubelet.pods = {name: []}
+        self.source.pods = [gpu_pod(name, *gpus)]
+
     async def list(self, version: Version = Version.V1) -> Listed:
         return devices(await self.proxy.call(version, Method.LIST, b"", None))
 
@@ -172,20 +177,6 @@ def _lines(pod: v1.PodResources) -> list[tuple[str, str]]:
     ]
 
 
-Story = Callable[[Scene], Awaitable[None]]
-
-
-def on_scene(
-    *, rules: ProxyRules | None = None, planning: Planning | None = None
-) -> Callable[[Story], Callable[[], None]]:
-    def decorate(story: Story) -> Callable[[], None]:
-        async def main() -> None:
-            await story(Scene(rules, planning))
-
-        def test() -> None:
-            run(main())
-
-        test.__name__, test.__doc__ = story.__name__, story.__doc__
-        return test
-
-    return decorate
+def on_scene(*, rules: ProxyRules | None = None, planning: Planning | None = None) -> Any:
+    """Play a test on a scene, in virtual time."""
+    return in_virtual_time(on=lambda: Scene(rules, planning))
