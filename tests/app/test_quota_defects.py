@@ -10,12 +10,10 @@ import pytest
 
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.kinds import NAMESPACES, PODS, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import PODS, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import (
     ForbiddenError,
     Key,
-    Patch,
-    PatchKind,
     UnavailableError,
 )
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
@@ -23,7 +21,6 @@ from bursar.core.quota.account import Charge
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.releases import ReleaseOutcome
-from bursar.core.quota.targeting import GATING_LABEL
 from support.builders.pods import parsed
 from support.builders.quota_books import a_namespace, a_quota, a_row, running
 from support.faults import line
@@ -276,18 +273,6 @@ async def test_9_1_18_pods_are_let_go_when_their_quota_is_deleted(here):
     await here.moment(CALM_S)
     assert await here.released() == []
     await here.cluster.delete(APPLICATION_QUOTAS, Key(TEAM, "q"))
-    await here.moment(CALM_S)
-
-    assert await here.released() == ["p"]
-
-
-async def test_9_1_18_pods_are_let_go_when_their_namespace_is_no_longer_held_back(here):
-    await here.quota("pods=0")
-    await here.gated_pod("p")
-    await here.moment(CALM_S)
-    assert await here.released() == []
-    patch = Patch(kind=PatchKind.MERGE, body={"metadata": {"labels": {GATING_LABEL: None}}})
-    await here.cluster.patch(NAMESPACES, Key("", TEAM), patch)
     await here.moment(CALM_S)
 
     assert await here.released() == ["p"]

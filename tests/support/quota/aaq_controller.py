@@ -7,7 +7,7 @@ of the cluster afterwards.
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,7 +20,8 @@ from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, Query
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
-from bursar.core.quota.quota import GATE
+from bursar.app.quota.sources import EVERY_KIND
+from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 from support.builders.manifests import DEFINITIONS
 from support.builders.pods import listed
@@ -110,27 +111,40 @@ class AaqScene:
     # ------------------------------------------------------------------ the controller
 
     @asynccontextmanager
-    async def at_work(self, identity: str = "one") -> AsyncIterator[Controller]:
-        """A controller that has done all there is to do."""
+    async def started(
+        self, identity: str = "one", kinds: Sequence[QuotaKind] = EVERY_KIND, **settings: Any
+    ) -> AsyncIterator[Any]:
+        """A controller that begins; `lines` and `synced` are what it has reported."""
         luck = random.Random(identity)  # noqa: S311 - repeatable
         targeting = Targeting(own_namespace=HOME)
-        controller = Controller(
+        lines: list[str] = []
+        synced: list[Any] = []
+        controller: Any = Controller(
             self.writer,
             self.clock,
             luck,
-            settings=ControllerSettings(namespace=HOME, identity=identity),
-            open_sources=lambda: term_sources(self.cluster, self.clock, luck, targeting),
+            settings=ControllerSettings(namespace=HOME, identity=identity, **settings),
+            open_sources=lambda: term_sources(self.cluster, self.clock, luck, targeting, kinds),
+            report=lines.append,
+            on_synced=lambda: synced.append(self.clock.now()),
         )
-        working = asyncio.create_task(controller.run())
+        controller.lines, controller.synced = lines, synced
+        working = controller.working = asyncio.create_task(controller.run())
         try:
-            # A successor waits out what its predecessor may have sent.
-            await self.moment(controller.settings.timing.stop_seconds + MOMENT_S)
             yield controller
         finally:
             working.cancel()
             while not working.done():
                 await self.clock.advance(1)
             assert working.cancelled()
+
+    @asynccontextmanager
+    async def at_work(self, identity: str = "one") -> AsyncIterator[Any]:
+        """A controller that has done all there is to do."""
+        async with self.started(identity) as controller:
+            # A successor waits out what its predecessor may have sent.
+            await self.moment(controller.settings.timing.stop_seconds + MOMENT_S)
+            yield controller
 
     async def moment(self, seconds: float = MOMENT_S) -> None:
         await self.clock.advance(seconds)
