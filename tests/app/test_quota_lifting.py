@@ -149,6 +149,19 @@ async def test_whoever_leads_no_longer_writes_no_more():
     assert len(server.bodies) == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "writes"),
+    [([False], 0), ([True, False], 0), ([True, True], 1)],
+    ids=["never", "not when the request begins", "all the time"],
+)
+async def test_the_write_is_sent_only_by_one_who_may(words, writes):
+    left = iter(words)
+    result, server, _ = await lifted(None, may_write=lambda: next(left, False))
+
+    assert len(server.bodies) == writes
+    assert (result is not None) == bool(writes)
+
+
 async def test_a_write_that_fails_after_the_work_is_cancelled_leaves_no_traceback_behind():
     clock, forgotten = VirtualClock(), []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: forgotten.append(context))

@@ -114,10 +114,9 @@ class AaqScene:
     async def started(
         self, identity: str = "one", kinds: Sequence[QuotaKind] = EVERY_KIND, **settings: Any
     ) -> AsyncIterator[Any]:
-        """A controller that begins; `lines` and `synced` are what it has reported."""
+        """A controller that begins; `synced` has the times at which it was synced."""
         luck = random.Random(identity)  # noqa: S311 - repeatable
         targeting = Targeting(own_namespace=HOME)
-        lines: list[str] = []
         synced: list[Any] = []
         controller: Any = Controller(
             self.writer,
@@ -125,10 +124,9 @@ class AaqScene:
             luck,
             settings=ControllerSettings(namespace=HOME, identity=identity, **settings),
             open_sources=lambda: term_sources(self.cluster, self.clock, luck, targeting, kinds),
-            report=lines.append,
             on_synced=lambda: synced.append(self.clock.now()),
         )
-        controller.lines, controller.synced = lines, synced
+        controller.synced = synced
         working = controller.working = asyncio.create_task(controller.run())
         try:
             yield controller
