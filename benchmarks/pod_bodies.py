@@ -10,7 +10,7 @@ NAMESPACES = 300
 
 
 def pod_bodies(count: int, *, per_workload: int = PER_WORKLOAD, seed: int = 1) -> Iterator[bytes]:
-    """One by one, so that nobody has to hold them all."""
+    """One by one, so that the caller need not hold them all."""
     random = Random(seed)  # noqa: S311 - a seed, not a secret
     number = 0
     while number < count:

@@ -33,7 +33,7 @@ DEVICES = 10
 ROUNDS = 12
 CALLS = 80
 PACE_MS = 12
-"""Kubelet takes a hundred calls a second, whoever asks."""
+"""The kubelet takes a hundred calls a second from all clients together."""
 WARM_UP_CALLS = 60
 
 

@@ -1,6 +1,6 @@
 """Compile api/podresources/*.proto into src/bursar/wire/devices/pod_resources.
 
-What comes out is kept in the repository: whoever installs Bursar needs no compiler.
+The generated modules are kept in the repository, so installing Bursar needs no compiler.
 """
 
 import sys

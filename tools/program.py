@@ -84,7 +84,7 @@ class Program:
             self._process.wait()
 
     def pause(self) -> None:
-        """Stop it in its tracks: connections stay open and nobody answers."""
+        """Suspend it: its connections stay open and get no answers."""
         self._signal(signal.SIGSTOP)
         if self.is_running and self._process is not None:
             # The signal is only on its way; leave the news for others who wait for the process.
@@ -110,7 +110,7 @@ class Program:
 
 
 def free_port() -> int:
-    """A TCP port on loopback that nobody uses now."""
+    """A TCP port on loopback that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -2,7 +2,6 @@
 
 import pytest
 
-from bursar.core.quota.account import Charge
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.refusal import Reason
 from support.builders.quota_books import (

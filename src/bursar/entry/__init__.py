@@ -1,1 +1,1 @@
-"""Composition roots: who is introduced to whom."""
+"""Composition roots: which parts a process is made of."""

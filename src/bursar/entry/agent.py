@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from random import SystemRandom
 from typing import Final
 
-from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.device_sources import read_sources
 from bursar.adapters.kube.access import ClusterAccess

@@ -106,7 +106,7 @@ def _told(error: OutputError) -> int:
 def _guarded(stream: TextIO | None) -> TextIO:
     """The same stream; but an error in writing to it cannot be taken for any other."""
     if not isinstance(stream, io.TextIOWrapper):
-        # Python has none where the descriptor was closed. It may since be somebody else's.
+        # The descriptor may have been closed, and since be in use for another file.
         return io.TextIOWrapper(io.BufferedWriter(_Guard(CLOSED)), errors="replace")
     return io.TextIOWrapper(
         io.BufferedWriter(_Guard(stream.fileno())),

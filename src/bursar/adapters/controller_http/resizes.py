@@ -66,7 +66,7 @@ class ResizeRoute:
     """The handler of POST /v1/resizes."""
 
     user: str
-    """The only user who may ask."""
+    """The only user that may send requests: the webhook's account."""
     find_username: Callable[[str], Awaitable[str | None]]
     """Returns the user of a token, or None if the token is not valid. Raises `ClusterError`."""
     find_resizes: Callable[[], ResizeService | None]

@@ -1,4 +1,4 @@
-"""What has to stand in a cluster so that every node has an agent: who it is, and where it runs.
+"""Manifests that run the agent on every node: its account, its rights and its DaemonSet.
 
 The agent answers on a socket of its own and asks kubelet on kubelet's. Both belong to root,
 and that is the only reason why it runs as root: it has no capabilities, sees neither the
@@ -36,7 +36,10 @@ KUBELETS_SOCKETS: Final = ("pod-resources", "device-plugins")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentInstallation:
-    """Raises `ValueError` for what the API, or a container runtime, would refuse."""
+    """Settings of the agent's manifests.
+
+    Raises `ValueError` for a value that the API server or a container runtime would refuse.
+    """
 
     image: str
     namespace: str = DEFAULT_NAMESPACE
@@ -51,7 +54,7 @@ class AgentInstallation:
     """The ConfigMap whose key `sources.yaml` says where else devices are written down."""
     is_on_host_network: bool = False
     """Where Multus asks for the devices of every pod, the agent's own included, no agent could
-    start without another one. On the network of the host it needs nobody."""
+    start without another one. On the host's network it needs no other program."""
     options: tuple[str, ...] = ()
     """Further ones of `bursar agent`, as they are."""
 
@@ -86,7 +89,7 @@ def _plain(path: str) -> str:
 
 
 def agent_documents(installation: AgentInstallation) -> tuple[Document, ...]:
-    """The account, what it may do, and the agents. The namespace is there already."""
+    """The ServiceAccount, its rights and the DaemonSet. The namespace must exist."""
     home = installation.namespace
     account = document("v1", "ServiceAccount", AGENT, namespace=home, labels=LABELS)
     rules = _rules(installation.pods_from)
@@ -95,7 +98,7 @@ def agent_documents(installation: AgentInstallation) -> tuple[Document, ...]:
 
 
 def _rules(pods_from: PodsFrom) -> Sequence[Document]:
-    """Nothing of kubelet but its list of pods: `nodes/proxy` would let it into containers."""
+    """The agent may read the kubelet's list of pods only; `nodes/proxy` would allow exec."""
     asking: dict[PodsFrom, list[Document]] = {
         PodsFrom.KUBELET: [permission(("get",), "nodes/pods")],
         PodsFrom.READ_ONLY: [],
@@ -204,7 +207,7 @@ def _probe(path: str) -> Document:
 
 
 def _volumes(installation: AgentInstallation) -> Sequence[Document]:
-    """Folders and no sockets: whoever starts again puts a new socket in the place of the old."""
+    """Mounts of folders, not of sockets: a program that restarts replaces its socket file."""
     kubelet = f"{installation.kubelet_folder}/pod-resources"
     found = [
         _host("socket", installation.socket_folder, "DirectoryOrCreate"),

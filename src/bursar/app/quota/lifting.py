@@ -119,7 +119,7 @@ class GateLifter:
         except asyncio.CancelledError:
             await asyncio.wait((writing,))
             if not writing.cancelled():
-                writing.exception()  # Nobody else asks; asyncio would log it as forgotten.
+                writing.exception()  # Else asyncio logs that the exception was never retrieved.
             raise
         if writing.cancelled():
             raise TimeoutError

@@ -59,7 +59,7 @@ async def _release(
         if chosen and not is_sure:
             _ask(chosen)
         with click.progressbar(
-            length=len(chosen), label="letting go", file=sys.stderr, hidden=not sys.stderr.isatty()
+            length=len(chosen), label="releasing", file=sys.stderr, hidden=not sys.stderr.isatty()
         ) as bar:
             done = await force_release(
                 cluster, cluster, chosen, decode=decode, progress=lambda: bar.update(1)

@@ -40,7 +40,7 @@ def peerpods(
 ) -> int:
     """Show capacity, use and what is free on each node that has any, and who waits.
 
-    Used is what pods on the node request that have not ended; whoever has no node
+    Used is what pods on the node request that have not ended; a pod without a node
     yet waits. From files, or from the cluster kubectl would talk to.
     """
     if qualified_name_errors(resource):

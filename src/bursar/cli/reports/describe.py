@@ -105,7 +105,7 @@ def _skipped(manifests: Manifests) -> str:
 
 
 def _pods(manifests: Manifests) -> Iterator[tuple[Pod, str]]:
-    """Pods as they are, and those that workloads would create, with what says so."""
+    """Pods, and the pods that workloads would create, each with the object that defines it."""
     for pod in manifests.pods:
         yield _placed(pod), ""
     for template in manifests.templates:

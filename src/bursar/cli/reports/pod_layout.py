@@ -109,7 +109,7 @@ def _emit_cgroups(title: str, cgroups: Cgroups) -> None:
 
 
 def _worth_telling(name: str, cgroups: Cgroups) -> bool:
-    """Hugepages only where somebody has some; what is the same for every container not at all."""
+    """Show hugepages only if a container has some; omit what is equal for every container."""
     if name.startswith("hugetlb."):
         return any(files.get(name) not in {None, "0"} for _, files in cgroups)
     return name not in ALIKE_EVERYWHERE

@@ -145,7 +145,7 @@ class PodRow(NamedTuple):
 
     @property
     def deletion(self) -> Deletion | None:
-        """The deletion under way; None if nobody has asked for one."""
+        """The deletion under way; None if none was requested."""
         return None if self.extras is None else self.extras.deletion
 
     @property

@@ -6,7 +6,7 @@ containers that the rewrite leaves. Nothing else reads it.
 A tenant can write the record annotation when he creates a pod, so a record is believed only if
 the pod could have asked for the same amounts in its containers. A forged record therefore gains
 nothing: the rewrite sizes the VM by the same record that the quota charges. Amounts still in the
-containers are charged in any case. After creation nobody can change the annotation
+containers are charged in any case. After creation no user can change the annotation
 (`app/peerpod_protection`).
 """
 

@@ -134,7 +134,7 @@ def entry_of(pod: Pod) -> Entry:
 
 
 def _assumed(pod: Pod, requests: ResourceList) -> ResourceList:
-    """The assumptions that apply: with pod-level requests, only for what nobody requests."""
+    """The assumptions that apply: with pod-level requests, only for resources without a request."""
     stated = pod.resources.requests if pod.resources is not None else {}
     if not any(is_pod_level(name) for name in stated):
         return SCORING_DEFAULTS

@@ -1,4 +1,4 @@
-"""The books: everything that happens goes in here, and only here it is decided who is released.
+"""The books: all events are recorded here, and only the books decide which pods are released.
 
 Facts go in as plain calls: a pod, quota or namespace was seen or deleted, time has passed, a
 gate was lifted or could not be. `decide` returns which gates to lift, each with its
@@ -136,7 +136,7 @@ class Books:
         before = self._unblock(pod)
         self._blocked.setdefault(pod.namespace, {})[pod.name] = _Blocked(row, refusal)
         if refusal.reason is Reason.OTHER_GATES:
-            return  # The pod's owner hears of these gates from those who set them.
+            return  # The components that set these gates tell the pod's owner about them.
         if before is None or before.refusal != refusal:
             self._waits.append(Wait(row=row, refusals=(refusal,)))
 

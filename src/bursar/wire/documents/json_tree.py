@@ -80,7 +80,7 @@ class _Window:
         return self.position == len(self.text)
 
     def look_ahead(self) -> None:
-        """See to it that a whole token follows the position, or the end of the text."""
+        """Read on until a whole token follows the position, or the text ends."""
         if self.position <= self._enough:
             return
         self.place(self.offset)
@@ -108,7 +108,7 @@ class _Window:
 
 
 class _Scanner:
-    """Goes through the window token by token and tells the builder."""
+    """Reads the window token by token and passes the tokens to the builder."""
 
     def __init__(self, text: Text, target: list[Step]) -> None:
         self._window = _Window(text)

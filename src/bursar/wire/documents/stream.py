@@ -38,7 +38,7 @@ class Document:
     def place_of(self, steps: Sequence[Step]) -> Place:
         """The place of a field, or of the last step towards it that exists.
 
-        Nobody asks unless the field is bad, so it is looked up by reading the source again.
+        Only errors need the place of a field, so the source is read again to find it.
         """
         if not steps:
             return self.tree.place
@@ -71,7 +71,7 @@ def _trees(text: Text, target: list[Step]) -> Iterator[Tree]:
 
 
 def _yaml_after_all(text: Text, json_error: JsonSyntaxError, target: list[Step]) -> Iterator[Tree]:
-    """Read what is not JSON as YAML; if it is neither, complain about what it was meant to be."""
+    """Read text that is not JSON as YAML; if it is neither, report the likelier error."""
     try:
         yield from yaml_trees(text, target, offset=json_error.document_offset)
     except DocumentError:

@@ -2,7 +2,7 @@
 
 A source may be a pipe, so nothing can be asked of it twice; yet the line of a
 bad field is looked for only once it is known to be bad. The pieces read so far
-are therefore kept, and nothing is read before somebody wants it: an input that
+are therefore kept, and nothing is read before a reader needs it: an input that
 is refused early costs neither time nor memory for the rest of it.
 """
 

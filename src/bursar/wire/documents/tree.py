@@ -30,7 +30,7 @@ Value: TypeAlias = "Scalar | Number | list[Value] | dict[str, Value]"
 """Data that was read from a document."""
 Branch: TypeAlias = "list[Value] | dict[str, Value]"
 At = TypeVar("At")
-"""How a scanner says where it is; made into a place only when somebody asks."""
+"""The position of a scanner. It is converted to a `Place` only for an error."""
 
 LISTED: Final = "items"
 """The field of a Kubernetes List that holds its objects."""
@@ -92,7 +92,7 @@ def _leads(form: str, path: str) -> bool:
 class Builder(Generic[At]):
     """One document after the other under construction, as a scanner tells it what it meets.
 
-    Whoever calls `key` must have seen that it `expects_key`, and close what it opened.
+    The caller of `key` must check `expects_key` first, and `close` each branch it opens.
     The places of all values would need more memory than the values, so only that of
     one field is kept, the `target`.
     """

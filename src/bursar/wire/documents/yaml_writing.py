@@ -194,7 +194,7 @@ def _escaped(character: str) -> str:
 
 
 def _is_block(text: str) -> bool:
-    """Whether lines can stand as they are, and nobody who strips blanks changes them."""
+    """True if the lines need no escapes, and a tool that strips blanks leaves them unchanged."""
     lines = text.removesuffix("\n").split("\n")
     return (
         bool(lines[0])

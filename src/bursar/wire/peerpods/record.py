@@ -1,6 +1,6 @@
 """The text of the record annotation: compact JSON, in which empty parts are left out.
 
-Whoever may create a pod can write this annotation, so every part of the text is checked. A text
+Any user who may create a pod can write this annotation, so all of the text is checked. A text
 with one wrong part is no record.
 """
 
