@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bursar.adapters.telemetry.agent_families import CODES
+from bursar.adapters.node.server import CODE_NAMES
 from support.devices.upstream_programs import Dialogue
 
 LIST = "/v1.PodResourcesLister/List"
@@ -142,7 +142,7 @@ class PodResourcesClient:
         )
         return MultusAnswer(
             source=told["source"],
-            code=CODES[told["code"]],
+            code=CODE_NAMES[told["code"]],
             error=told.get("error", ""),
             resources=told["resources"] or {},
             networks=told["networks"] or [],
@@ -166,7 +166,7 @@ class PodResourcesClient:
         told = await self._dialogue.ask("dcgm", socket=str(socket), gpus=found, **options)
         return DcgmAnswer(
             socket=told["socket"],
-            code=CODES[told["code"]],
+            code=CODE_NAMES[told["code"]],
             error=told.get("error", ""),
             mapping=told["mapping"],
             claimed=told["claimed"],
@@ -185,7 +185,7 @@ async def podresources_client() -> AsyncIterator[PodResourcesClient]:
 
 def _answer(told: dict[str, Any]) -> Answer:
     return Answer(
-        code=CODES[told["code"]],
+        code=CODE_NAMES[told["code"]],
         error=told.get("error", ""),
         micros=told["micros"],
         size=told["size"],
