@@ -15,6 +15,7 @@ from bursar.entry.log_output import (
     PAUSE_SECONDS_MAX,
     RepeatLimit,
     start_log,
+    warnings_as_text,
 )
 
 
@@ -52,6 +53,17 @@ def test_a_line_that_no_terminal_reads_is_one_json_object():
         "count": 3,
         "error": 'no "route"\n',
     }
+
+
+def test_a_command_logs_warnings_as_text_while_it_runs(capsys):
+    log = Log("informer")
+    with warnings_as_text():
+        log.info("synced")
+        log.warning("an object cannot be decoded", resource="pods")
+    log.warning("after the command")
+
+    line = capsys.readouterr().err
+    assert line.endswith(" WARNING informer: an object cannot be decoded resource=pods\n")
 
 
 def test_on_a_terminal_it_is_text_and_nothing_in_it_is_obeyed():

@@ -8,12 +8,14 @@ import json
 import logging
 import sys
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
 from bursar.app.log import ROOT
-from bursar.cli.processes.log_options import LogFormat, LogSettings
+from bursar.cli.processes.log_options import LogFormat, LogLevel, LogSettings
 
 FIRST_PAUSE_SECONDS: Final = 10.0
 PAUSE_SECONDS_MAX: Final = 300.0
@@ -35,6 +37,19 @@ def start_log(settings: LogSettings, stream: TextIO | None = None) -> None:
     logger.handlers[:] = [handler]
     logger.setLevel(settings.level.value.upper())
     logger.propagate = False
+
+
+@contextmanager
+def warnings_as_text() -> Iterator[None]:
+    """Log warnings as text to standard error, for a command that a person watches."""
+    logger = logging.getLogger(ROOT)
+    before = logger.handlers[:], logger.level, logger.propagate
+    start_log(LogSettings(LogLevel.WARNING, LogFormat.TEXT))
+    try:
+        yield
+    finally:
+        logger.handlers[:], level, logger.propagate = before
+        logger.setLevel(level)
 
 
 class JsonFormatter(logging.Formatter):

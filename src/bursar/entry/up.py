@@ -41,6 +41,7 @@ from bursar.cli.output.formats import printable
 from bursar.cli.processes.process_options import ClusterChoice
 from bursar.cli.processes.up import UpSettings
 from bursar.core.quota.targeting import Targeting
+from bursar.entry.log_output import warnings_as_text
 from bursar.entry.process import cluster_access
 from bursar.wire.model.pod_row import PodRowDecoder
 
@@ -82,7 +83,8 @@ def run_up(settings: UpSettings, show: Show) -> Overview:
         if choice.is_named
         else embedded_cluster(settings.files, settings.seed, settings.state)
     )
-    return asyncio.run(_watch(cluster, settings.seconds, show))
+    with warnings_as_text():
+        return asyncio.run(_watch(cluster, settings.seconds, show))
 
 
 async def _watch(
