@@ -17,7 +17,7 @@ from support.cluster.control_plane import started_control_plane
 from support.devices.agent import ANNOTATION, AgentProcess, annotated_pod, gpu_pod, pods_port
 from support.devices.kubelet_http import KubeletHttp
 from support.devices.kubelet_server import Pod, kubelet_server
-from support.devices.node_with_agent import inventory
+from support.devices.node_with_agent import MANY, inventory
 from support.processes.kubectl import kubectl, try_kubectl
 from support.quota.controller_processes import printed
 from support.until import until_blocking
@@ -128,7 +128,8 @@ async def test_as_installed_a_full_node_shows_all_its_devices(node, client, tmp_
         for minor, name in enumerate(ids)
     ]
     node.kubelet.put([gpu_pod(f"p{at}", *ids[10 * at : 10 * at + 10]) for at in range(250)])
-    async with kubelet_server(*(Pod(f"p{at}") for at in range(250))) as kubelet:
+    pods = (Pod(f"p{at}") for at in range(250))
+    async with kubelet_server(*pods, qps=MANY, burst=MANY) as kubelet:
         options = (*node.options(), "--rate=0")
         with (
             inventory(node.plane, NODE, *devices),
