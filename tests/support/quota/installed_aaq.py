@@ -18,7 +18,9 @@ import yaml
 
 from bursar.adapters.files.crds import crd_folder
 from bursar.app.quota.kinds import CUSTOM_KINDS
+from bursar.app.quota.status import MANAGED_SUFFIX
 from bursar.core.model.quantity import Quantity
+from bursar.core.quota.names import is_schedulable
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from controlplane import ControlPlane
@@ -299,6 +301,13 @@ class Place:
         code, answer = self.try_create(ARQ, quota)
         assert code == CREATED, answer
         until_sync(lambda: self.status(name).get("hard") == hard, lambda: self.status(name))
+        if any(not is_schedulable(each) for each in hard):
+            # Kubernetes counts an object only if its quota is in force when it is created.
+            until_sync(lambda: self._is_delegated(name), "Kubernetes enforces its part")
+
+    def _is_delegated(self, name: str) -> bool:
+        managed = self.find("resourcequotas", name + MANAGED_SUFFIX) or {"spec": {}}
+        return managed.get("status", {}).get("hard", {}) == managed["spec"].get("hard")
 
     def limit(self, hard: str, name: str = "test-quota") -> None:
         """Change some limits."""
