@@ -1,15 +1,27 @@
 """A program of ours in the background: started, watched, paused, killed, restarted, never left."""
 
-import ctypes
 import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-PR_SET_PDEATHSIG = 1
+DIE_WITH_PARENT = """
+import ctypes, os, sys
+PR_SET_PDEATHSIG, SIGKILL = 1, 9
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
+if os.getppid() != int(sys.argv[1]):  # The parent died before the request was made.
+    sys.exit(1)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Replaces itself by a program that is killed when its parent ends.
+
+A `preexec_fn` would do without it, but needs a fork, and a fork of a process that has used gRPC
+may end before the program starts: https://github.com/grpc/grpc/issues/43055.
+"""
 STOP_SECONDS = 30
 POLL_SECONDS = 0.05
 
@@ -50,12 +62,11 @@ class Program:
         assert not self.is_running
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command,
+                [sys.executable, "-ISc", DIE_WITH_PARENT, str(os.getpid()), *self._command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # so that Ctrl-C reaches us, and we stop it in order
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - set before any thread is started
             )
 
     def wait_ready(self, seconds: float = 180) -> None:
@@ -115,10 +126,3 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # The parent may have died before the request was made.
-    if os.getppid() == 1:
-        os._exit(1)
