@@ -24,8 +24,7 @@ from bursar.app.cluster.ports import (
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
-from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.counting import DeriveFacts
+from bursar.core.model.pod_row import DeriveFacts, PodRow
 from bursar.wire.cluster.object_identity import find_identity
 from bursar.wire.model import node as wire_node
 from bursar.wire.model import pod as wire_pod

@@ -6,11 +6,11 @@ that differ between pods are packed.
 """
 
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from bursar.core.model.demand import ASSIGNED, QUOTA, pod_limits, pod_requests
 from bursar.core.model.pod import PHASES_TERMINATED, Pod
@@ -121,6 +121,14 @@ def _unpacked(stamp: bytes) -> Stamp:
         str(int.from_bytes(stamp[16:24])),
         int.from_bytes(stamp[24:]),
     )
+
+
+DeriveFacts: TypeAlias = Callable[[Mapping[str, object]], Hashable | None]
+"""Given a whole pod as plain data, returns what the counter needs beyond the fields of a row.
+
+It is called each time a pod is decoded, and the result is kept in `PodRow.facts`, so it should
+be small. It must not raise, whatever the pod's owner has written.
+"""
 
 
 class Extras(NamedTuple):

@@ -4,11 +4,11 @@
 the application asked for: it is given the whole pod, and may answer that it is not ready.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
-from bursar.core.model.pod_row import PodDemand, PodRow
+from bursar.core.model.pod_row import DeriveFacts, PodDemand, PodRow
 from bursar.core.quota.account import Charge
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.usage import native_usage
@@ -34,13 +34,6 @@ Count: TypeAlias = Callable[[PodRow], Charge | NotReady]
 """Says what a pod costs that has not ended. Scheduling gates make no difference.
 
 Pods that cost the same should get the same `Charge` object: bills are found by its address.
-"""
-
-DeriveFacts: TypeAlias = Callable[[Mapping[str, object]], Hashable | None]
-"""Given a whole pod as plain data, returns what the counter needs beyond the fields of a row.
-
-It is called each time a pod is decoded, and the result is kept in `PodRow.facts`, so it should
-be small. It must not raise, whatever the pod's owner has written.
 """
 
 RecountPods: TypeAlias = Callable[[Iterable[PodKey]], None]

@@ -21,6 +21,7 @@ import msgspec
 from bursar.core.model.pod import CONDITION_RESIZE_PENDING, Pod
 from bursar.core.model.pod_row import (
     Deletion,
+    DeriveFacts,
     Extras,
     PodDemand,
     PodProfile,
@@ -29,7 +30,6 @@ from bursar.core.model.pod_row import (
     epoch_s,
 )
 from bursar.core.model.qos import stored_qos
-from bursar.core.quota.counting import DeriveFacts
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.amounts import require_amounts_of_pod
 from bursar.wire.structs.fields import FieldError, RawResourceList, RawTexts
