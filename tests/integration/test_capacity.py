@@ -18,7 +18,7 @@ from bursar.app.capacity.controller import CapacityController
 from bursar.app.capacity.events import CapacityReason, record_event
 from bursar.app.capacity.sources import CapacityPlaces, capacity_sources
 from bursar.app.cluster.events.recorder import EventRecorder
-from bursar.app.cluster.observe import observe_pod_rows
+from bursar.app.cluster.observe_kinds import observe_pod_rows
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.core.model.selector_text import parse_selector

@@ -16,7 +16,7 @@ from bursar.adapters.files.manifests import read_manifests, read_objects_as_writ
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.kinds import NAMESPACES
-from bursar.app.cluster.observe import observe_namespaces
+from bursar.app.cluster.observe_kinds import observe_namespaces
 from bursar.app.cluster.ports import InvalidError, Key, NotFoundError, Patch, PatchKind
 from bursar.app.quota.kinds import (
     AAQS,

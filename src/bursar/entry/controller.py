@@ -22,8 +22,9 @@ from bursar.app.log import Log
 from bursar.app.quota.resize import staleness_problem
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.controller import ControllerProcess
+from bursar.entry.https import listen
 from bursar.entry.lifetime import run_process
-from bursar.entry.process import cluster_access, listen, process_identity
+from bursar.entry.process import cluster_access, process_identity
 from bursar.wire.model.pod_row import PodRowDecoder
 
 IN_FLIGHT_MAX: Final = 64

@@ -6,8 +6,6 @@ import ssl
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
 from bursar.adapters.serving.server import HttpServer
-from bursar.adapters.serving.serving_certificate import ServingCertificate
-from bursar.app.log import Log
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.live_cluster import named_cluster
 from bursar.cli.processes.process_options import ClusterChoice
@@ -31,18 +29,6 @@ async def start_server(
         problem = error.strerror or error
         raise BadInputError(f"cannot listen on {host}:{port}: {problem}") from None
     return f"{host}:{port}"
-
-
-async def listen(
-    server: HttpServer, certificate: ServingCertificate, address: tuple[str, int], *, log: Log
-) -> None:
-    """Serve until cancelled, then finish the requests in flight. Raises `BadInputError`."""
-    context = await certificate.wait_for_context()
-    log.info("listening", address=await start_server(server, address, context))
-    try:
-        await certificate.watch()
-    finally:
-        await server.stop()
 
 
 def process_identity() -> str:

@@ -29,7 +29,8 @@ from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.adapters.memory.snapshot_file import SavedStateError, load, save
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
-from bursar.app.cluster.observe import Cluster, observe_nodes, observe_pods
+from bursar.app.cluster.observe import Cluster
+from bursar.app.cluster.observe_kinds import observe_nodes, observe_pods
 from bursar.app.cluster.ports import ClusterError, Json
 from bursar.app.cluster.time_limit import end
 from bursar.app.controller.controller import Controller, ControllerSettings

@@ -18,8 +18,9 @@ from bursar.adapters.telemetry.webhook_families import webhook_families
 from bursar.app.admission.quotas import QuotaCheck
 from bursar.app.log import Log
 from bursar.cli.processes.webhook import WebhookProcess
+from bursar.entry.https import listen
 from bursar.entry.lifetime import run_process
-from bursar.entry.process import cluster_access, listen
+from bursar.entry.process import cluster_access
 
 LOG: Final = Log("webhook")
 

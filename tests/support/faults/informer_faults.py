@@ -19,7 +19,8 @@ from bursar.app.cluster.informer.changes import Deleted, Upserted
 from bursar.app.cluster.informer.informer import Informer, InformerRules
 from bursar.app.cluster.informer.store import Identity
 from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.observe import identify_pod, locate
+from bursar.app.cluster.observe import locate
+from bursar.app.cluster.observe_kinds import identify_pod
 from bursar.app.cluster.ports import (
     Clock,
     ClusterError,

@@ -13,7 +13,7 @@ from bursar.app.capacity.controller import CapacityController
 from bursar.app.capacity.events import CapacityEvent, CapacityReason
 from bursar.app.capacity.sources import CapacityPlaces, capacity_sources
 from bursar.app.cluster.kinds import CONFIG_MAPS
-from bursar.app.cluster.observe import observe_pod_rows
+from bursar.app.cluster.observe_kinds import observe_pod_rows
 from bursar.app.cluster.ports import AlreadyExistsError, Key, Patch, PatchKind
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.core.peerpods.capacity import MARK_ANNOTATION

@@ -6,8 +6,7 @@ may hold anything, so only its status code is shown.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from email.utils import parsedate_to_datetime
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final
 
@@ -26,6 +25,9 @@ from bursar.app.cluster.ports import (
     UnavailableError,
 )
 from bursar.wire.cluster.status import Status, find_status
+
+HTTP_DATE: Final = "%a, %d %b %Y %H:%M:%S GMT"
+"""The form that RFC 9110 demands of every sender."""
 
 _BY_REASON: Final[Mapping[str, type[ClusterError]]] = {
     "AlreadyExists": AlreadyExistsError,
@@ -123,15 +125,19 @@ def _default_message(code: int) -> str:
 def retry_after_seconds(header: str | None, now: datetime) -> float | None:
     """Seconds to wait according to a `Retry-After` header, which is a number or a date.
 
-    >>> retry_after_seconds("5", datetime(2026, 1, 1))
+    >>> now = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> retry_after_seconds("5", now)
     5.0
+    >>> retry_after_seconds("Thu, 01 Jan 2026 00:01:30 GMT", now)
+    90.0
+    >>> retry_after_seconds("in a while", now)
     """
     if header is None:
         return None
     if header.strip().isdecimal():
         return float(header)
     try:
-        time = parsedate_to_datetime(header)
+        time = datetime.strptime(header.strip(), HTTP_DATE).replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return None
-    return max((time - now).total_seconds(), 0.0) if time.tzinfo else None
+    return max((time - now).total_seconds(), 0.0)

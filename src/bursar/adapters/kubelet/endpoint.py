@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import Clock, ClusterError, Key, Reader
 from bursar.app.devices.ports import SourceError
-from bursar.wire.model.node import Node, NodeStatus
+from bursar.wire.model.node_address import AddressedNode, AddressedStatus
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import printable
 
@@ -102,7 +102,7 @@ class NodeEndpoint:
         except ClusterError as error:
             raise self._fault(str(error)) from None
         try:
-            status = decode_body(body, Node).status or NodeStatus()
+            status = decode_body(body, AddressedNode).status or AddressedStatus()
         except ValueError:
             raise self._fault("the Node object cannot be read") from None
         host = _preferred(status, self._address_types)
@@ -119,14 +119,14 @@ class NodeEndpoint:
 # ------------------------------------------------------------------ the Node object
 
 
-def _preferred(status: NodeStatus, types: Sequence[str]) -> str:
+def _preferred(status: AddressedStatus, types: Sequence[str]) -> str:
     by_type: Mapping[str, str] = {
         each.type or "": each.address or "" for each in reversed(status.addresses or ())
     }
     return next((by_type[each] for each in types if by_type.get(each)), "")
 
 
-def _port(status: NodeStatus) -> int:
+def _port(status: AddressedStatus) -> int:
     daemons = status.daemon_endpoints
     kubelet = daemons.kubelet_endpoint if daemons else None
     return (kubelet.port if kubelet else None) or SECURE_PORT

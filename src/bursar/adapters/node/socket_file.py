@@ -6,9 +6,9 @@ file stays when the agent ends.
 """
 
 import fcntl
+import grp
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -133,8 +133,7 @@ def publish(place: SocketPlace, listen: Callable[[str], None]) -> Identity:
         try:
             new = private / _NEW_NAME
             listen(str(new))
-            if place.group is not None:
-                shutil.chown(new, group=place.group)
+            _set_group(new, place.group)
             new.chmod(place.mode)
             published = new.stat()
             new.replace(path)
@@ -159,13 +158,23 @@ def _make_folder(path: Path, place: SocketPlace) -> None:
             break
     folder.mkdir(mode=place.folder_mode, parents=True)
     try:
-        if place.group is not None:
-            # Users that may connect must be able to enter the folder.
-            shutil.chown(folder, group=place.group)
+        # Users that may connect must be able to enter the folder.
+        _set_group(folder, place.group)
         folder.chmod(place.folder_mode)
     except (OSError, LookupError):
         folder.rmdir()
         raise
+
+
+def _set_group(path: Path, group: int | str | None) -> None:
+    if group is None:
+        return
+    if isinstance(group, str):
+        try:
+            group = grp.getgrnam(group).gr_gid
+        except KeyError:
+            raise LookupError(f"no such group: {group!r}") from None
+    os.chown(path, -1, group)
 
 
 def _remove_leftovers(path: Path) -> None:

@@ -1,6 +1,7 @@
-"""Informers for the kinds of object that more than one part of Bursar watches.
+"""Watch all objects of a kind: how an informer is made, and how its changes are followed.
 
-Each function returns an informer that does nothing until it is run.
+The informers of pods, nodes and namespaces are in `observe_kinds`: a process that watches
+neither, as the agent, does not load their models.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,6 @@ from typing import Protocol, TypeVar
 from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
 from bursar.app.cluster.informer.informer import Informer, InformerCounters
 from bursar.app.cluster.informer.store import Identity, Sighting
-from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
 from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
@@ -21,16 +21,7 @@ from bursar.app.cluster.ports import (
     Resource,
     Watcher,
 )
-from bursar.core.model.namespace import NamespaceObject
-from bursar.core.model.node import Node
-from bursar.core.model.pod import Pod
-from bursar.core.model.pod_row import DeriveFacts, PodRow
 from bursar.wire.cluster.object_identity import find_identity
-from bursar.wire.model import node as wire_node
-from bursar.wire.model import pod as wire_pod
-from bursar.wire.model.namespace import decode_namespace
-from bursar.wire.model.pod_row import PodRowDecoder
-from bursar.wire.structs.body import decode_body
 
 T = TypeVar("T")
 
@@ -122,46 +113,3 @@ def observe(
         identify=lambda sighting: sighting.identity,
         locate=locate,
     )
-
-
-def observe_namespaces(
-    cluster: Cluster, clock: Clock, random: Random
-) -> Informer[Sighting[NamespaceObject]]:
-    return observe(cluster, clock, random, NAMESPACES, decode_namespace)
-
-
-def observe_pod_rows(
-    cluster: Cluster, clock: Clock, random: Random, derive_facts: DeriveFacts | None = None
-) -> Informer[PodRow]:
-    """Watch all pods, each kept in a few hundred bytes, and what a counter derives from it."""
-    return Informer(
-        cluster,
-        cluster,
-        clock=clock,
-        random=random,
-        resource=PODS,
-        decode=PodRowDecoder(derive_facts).decode,
-        identify=identify_pod,
-        locate=locate,
-    )
-
-
-def identify_pod(row: PodRow) -> Identity:
-    stamp = row.stamp
-    return Identity(Key(row.namespace, row.name), stamp.uid, stamp.resource_version)
-
-
-def observe_pods(cluster: Cluster, clock: Clock, random: Random) -> Informer[Sighting[Pod]]:
-    """Watch all pods with every field of the model, for views that show more than a row holds."""
-
-    def decode(body: bytes) -> Pod:
-        return wire_pod.to_core(decode_body(body, wire_pod.Pod))
-
-    return observe(cluster, clock, random, PODS, decode)
-
-
-def observe_nodes(cluster: Cluster, clock: Clock, random: Random) -> Informer[Sighting[Node]]:
-    def decode(body: bytes) -> Node:
-        return wire_node.to_core(decode_body(body, wire_node.Node))
-
-    return observe(cluster, clock, random, NODES, decode)

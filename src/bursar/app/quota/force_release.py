@@ -11,7 +11,7 @@ from typing import Final
 
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.listing import list_all
-from bursar.app.cluster.observe import identify_pod
+from bursar.app.cluster.observe_kinds import identify_pod
 from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import (
     ClusterError,

@@ -17,7 +17,7 @@ from random import Random
 from typing import Final
 
 from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.observe import identify_pod
+from bursar.app.cluster.observe_kinds import identify_pod
 from bursar.app.cluster.patches import fenced_patch, remove
 from bursar.app.cluster.ports import (
     BusyError,

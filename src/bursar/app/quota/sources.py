@@ -8,13 +8,8 @@ from typing import Final
 
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.observe import (
-    Cluster,
-    RunningInformer,
-    observe,
-    observe_namespaces,
-    observe_pod_rows,
-)
+from bursar.app.cluster.observe import Cluster, RunningInformer, observe
+from bursar.app.cluster.observe_kinds import observe_namespaces, observe_pod_rows
 from bursar.app.cluster.ports import Clock
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, QUOTAS
 from bursar.core.model.namespace import NamespaceObject

@@ -3,6 +3,7 @@
 import msgspec
 
 from bursar.core.model import node as core
+from bursar.wire.model.node_address import AddressedStatus
 from bursar.wire.structs.fields import RawResourceList, decode_resources, decode_texts, decode_time
 from bursar.wire.structs.metadata import Condition, ObjectMeta
 from bursar.wire.structs.struct import Struct
@@ -20,11 +21,6 @@ class NodeSpec(Struct):
     pod_cidr: str | None = msgspec.field(name="podCIDR", default=None)
     pod_cidrs: list[str] | None = msgspec.field(name="podCIDRs", default=None)
     provider_id: str | None = msgspec.field(name="providerID", default=None)
-
-
-class Address(Struct):
-    type: str | None = None
-    address: str | None = None
 
 
 class Swap(Struct):
@@ -45,20 +41,10 @@ class NodeInfo(Struct):
     swap: Swap | None = None
 
 
-class DaemonEndpoint(Struct):
-    port: int | None = msgspec.field(name="Port", default=None)
-
-
-class DaemonEndpoints(Struct):
-    kubelet_endpoint: DaemonEndpoint | None = None
-
-
-class NodeStatus(Struct):
+class NodeStatus(AddressedStatus):
     capacity: RawResourceList | None = None
     allocatable: RawResourceList | None = None
     conditions: list[Condition] | None = None
-    addresses: list[Address] | None = None
-    daemon_endpoints: DaemonEndpoints | None = None
     node_info: NodeInfo | None = None
 
 
