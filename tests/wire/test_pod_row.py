@@ -48,7 +48,8 @@ FULL = {
 
 
 def row_of(raw, decoder=None):
-    return (decoder or PodRowDecoder()).decode(json.dumps(raw).encode())
+    """The row of a pod as the API server writes it: without blanks."""
+    return (decoder or PodRowDecoder()).decode(json.dumps(raw, separators=(",", ":")).encode())
 
 
 def shown(amounts):
@@ -194,6 +195,23 @@ def test_a_status_that_repeats_the_spec_changes_nothing(raw, data):
     assert first is not None
     demand = row_of(raw, decoder).demand
     check_demand(demand, reference)
+
+
+@pytest.mark.parametrize(
+    ("allocated", "counted"),
+    [(None, "3"), ({"cpu": "1"}, "3"), ({"cpu": "3"}, "5")],
+    ids=["not reported", "as requested", "more than requested"],
+)
+def test_what_was_allocated_counts_if_it_is_more_than_the_spec_requests(allocated, counted):
+    sized = [{"name": name, "resources": {"requests": {"cpu": cpu}}} for name, cpu in ("a1", "b2")]
+    first = sized[0] | ({} if allocated is None else {"allocatedResources": allocated})
+    status = {"containerStatuses": [first, sized[1]]}
+    raw = {"metadata": {"name": "p"}, "spec": {"containers": sized}, "status": status}
+
+    row = row_of(raw)
+
+    assert str(row.demand.quota_requests["cpu"]) == counted
+    check_demand(row.demand, wire_pod.to_core(msgspec.convert(raw, wire_pod.Pod)))
 
 
 def test_containers_of_the_same_name_are_counted_one_by_one():
