@@ -1,12 +1,11 @@
 """Another counter on a cluster: it reads an annotation, and is ready later than the pods."""
 
 import json
-from collections.abc import Mapping
 
 from bursar.app.quota.drift import DriftCheck
 from bursar.app.quota.read_model import holders, view_of
 from bursar.core.quota.account import Charge
-from bursar.core.quota.counting import NativeCounter, NotReady
+from bursar.core.quota.counting import IndependentPods, NativeCounter, NotReady
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.refusal import Reason
 from bursar.wire.model.pod_row import PodRowDecoder
@@ -18,7 +17,7 @@ from support.virtual_time import in_virtual_time
 PLAN = "example.com/plan"
 
 
-class PlanCounter:
+class PlanCounter(IndependentPods):
     """Charges the CPUs of the plan that the pod's annotation names; plans come one by one."""
 
     def __init__(self) -> None:
@@ -27,8 +26,8 @@ class PlanCounter:
         self._native = NativeCounter()
         self._pods: dict[str, set[PodKey]] = {}
 
-    def derive_facts(self, pod: Mapping[str, object]) -> str | None:
-        return pod["metadata"].get("annotations", {}).get(PLAN)
+    def derive_facts(self, body: bytes) -> str | None:
+        return json.loads(body)["metadata"].get("annotations", {}).get(PLAN)
 
     def count(self, row):
         self.asked += 1
@@ -40,9 +39,6 @@ class PlanCounter:
             provisional = self._native.count(row)
             return NotReady(detail=f"plan {row.facts}", provisional=provisional)
         return charge
-
-    def subscribe(self, recount) -> None:
-        self.recount = recount
 
     def offer(self, plan: str, cpu: str) -> None:
         self.plans[plan] = Charge(parsed(f"requests.cpu={cpu}"))
@@ -62,6 +58,7 @@ def used(scene) -> str:
 async def test_a_pod_waits_until_its_plan_is_known_and_is_charged_by_it():
     counter = PlanCounter()
     async with a_quota_loop(counter=counter) as scene:
+        counter.recount = scene.loop.recount
         await scene.set_quota("q", requests_cpu="4")
         await scene.create_pod("plain", "1")
         await scene.create_pod("gold", "1", **{PLAN: "gold"})
@@ -96,6 +93,7 @@ async def test_a_pod_waits_until_its_plan_is_known_and_is_charged_by_it():
 async def test_a_recount_asks_only_about_the_pods_that_are_named():
     counter = PlanCounter()
     async with a_quota_loop(counter=counter) as scene:
+        counter.recount = scene.loop.recount
         await scene.set_quota("q", requests_cpu="400")
         for number in range(50):
             await scene.create_pod(f"plain-{number}", "1")

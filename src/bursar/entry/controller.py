@@ -22,6 +22,8 @@ from bursar.app.log import Log
 from bursar.app.quota.resize import staleness_problem
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.controller import ControllerProcess
+from bursar.core.model.pod_row import PodRow
+from bursar.entry.counting import open_counting
 from bursar.entry.https import listen
 from bursar.entry.lifetime import run_process
 from bursar.entry.process import cluster_access, process_identity
@@ -75,6 +77,7 @@ async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
                 random,
                 settings.targeting,
                 settings.kinds,
+                counting=open_counting(settings.counting),
                 places=settings.places,
             ),
             on_synced=_freeze_heap,
@@ -99,6 +102,13 @@ def _freeze_heap() -> None:
     gc.freeze()
 
 
+def _decode_row(process: Controller, body: bytes) -> PodRow:
+    """Decode a pod with the facts that the counter of the present term needs."""
+    term = process.term
+    derive_facts = None if term is None else term.sources.books.counter.derive_facts
+    return PodRowDecoder(derive_facts).decode(body)
+
+
 def _server(settings: ControllerProcess, process: Controller, client: KubeClient) -> HttpServer:
     reviewer = TokenReviewer(client, SYSTEM_CLOCK)
 
@@ -114,7 +124,7 @@ def _server(settings: ControllerProcess, process: Controller, client: KubeClient
             user=webhook_user(settings.namespace),
             find_username=reviewer.find_username,
             find_resizes=lambda: process.resize_service,
-            decode=PodRowDecoder().decode,
+            decode=lambda body: _decode_row(process, body),
         ),
     )
     return HttpServer(routes, clock=SYSTEM_CLOCK)

@@ -11,6 +11,7 @@ from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.cluster.time_limit import end
+from bursar.app.counting.feeds import Counting
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.lifting import GateLifter
 from bursar.app.quota.quota_loop import QuotaLoop
@@ -37,10 +38,10 @@ class QuotaLoopScene:
         self.cluster = MemoryCluster(self.clock, source=Random(1))  # noqa: S311 - a seed
         random = Random(7)  # noqa: S311 - likewise
         self.counter = counter or NativeCounter()
-        self.books = Books(self.counter.count)
+        self.books = Books(self.counter.count, related=self.counter)
         targeting = Targeting(own_namespace="aaq")
         self.sources = quota_sources(
-            self.cluster, self.clock, random, targeting, counter=self.counter
+            self.cluster, self.clock, random, targeting, counting=Counting(counter=self.counter)
         )
         self.informers = (self.sources.pods, self.sources.namespaces, *self.sources.quotas)
         self.lifter = GateLifter(
@@ -60,7 +61,6 @@ class QuotaLoopScene:
             record_wait=self.waits.append,
             on_usage_changed=lambda _: None,
         )
-        self.counter.subscribe(self.loop.recount)
         self.decode = PodRowDecoder().decode
 
     async def furnish(self) -> None:

@@ -9,6 +9,7 @@ from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import Cluster, RunningInformer
 from bursar.app.cluster.ports import Clock
+from bursar.app.counting.feeds import Counting
 from bursar.app.quota.sources import (
     EVERY_KIND,
     QuotaSources,
@@ -16,7 +17,6 @@ from bursar.app.quota.sources import (
     observe_quotas,
     quota_sources,
 )
-from bursar.core.quota.counting import Counter
 from bursar.core.quota.quota import AppliedQuota, QuotaKind, QuotaObject
 from bursar.core.quota.targeting import Targeting
 
@@ -46,15 +46,15 @@ def term_sources(  # noqa: PLR0913 - the informers depend on all of them
     targeting: Targeting,
     kinds: Sequence[QuotaKind] = EVERY_KIND,
     *,
-    counter: Counter | None = None,
+    counting: Counting | None = None,
     places: CapacityPlaces | None = None,
 ) -> TermSources:
     """Informers that are not running yet.
 
-    `kinds` are the kinds of quota that are installed. Without a `counter`, pods are counted
+    `kinds` are the kinds of quota that are installed. Without `counting`, pods are counted
     natively. Without `places`, the ConfigMaps that declare capacity, nodes are left alone.
     """
-    books = quota_sources(cluster, clock, random, targeting, kinds, counter=counter)
+    books = quota_sources(cluster, clock, random, targeting, kinds, counting=counting)
     has_cluster_quotas = QuotaKind.CLUSTER in kinds
     return TermSources(
         books=books,

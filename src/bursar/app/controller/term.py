@@ -62,7 +62,7 @@ class Term:
         self._context = context
         self.sources: Final = sources
         counter = sources.books.counter
-        self.books: Final = Books(counter.count, patience_s=context.patience_s)
+        self.books: Final = Books(counter.count, related=counter, patience_s=context.patience_s)
         self.lifter: Final = GateLifter(
             context.writer,
             context.clock,
@@ -78,7 +78,6 @@ class Term:
             record_wait=context.record_wait,
             on_usage_changed=self._on_usage_changed,
         )
-        counter.subscribe(self.loop.recount)
         informers = sources.books.informers()
         self.resizes: Final = ResizeService(self.loop, informers, clock=context.clock)
         self.drift: Final = DriftCheck(self.loop, sources.books, counter.count, context.clock)
@@ -122,6 +121,8 @@ class Term:
         async with asyncio.TaskGroup() as tasks:
             for informer in sources.awaited():
                 tasks.create_task(informer.run())
+            for feed in sources.books.feeds:
+                tasks.create_task(feed.run(self.loop.recount))
             tasks.create_task(self.loop.run())
             if self.capacity is not None:
                 tasks.create_task(self.capacity.run())

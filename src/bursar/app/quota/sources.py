@@ -11,6 +11,7 @@ from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import Cluster, RunningInformer, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_pod_rows
 from bursar.app.cluster.ports import Clock
+from bursar.app.counting.feeds import CounterFeed, Counting
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, QUOTAS
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
@@ -33,6 +34,8 @@ class QuotaSources:
     targeting: Targeting
     counter: Counter = field(default_factory=NativeCounter)
     """What pods cost. Its facts are in the rows of `pods`."""
+    feeds: tuple[CounterFeed, ...] = ()
+    """What keeps the counter informed. A term runs them."""
 
     def informers(self) -> tuple[RunningInformer, ...]:
         quotas: tuple[RunningInformer, ...] = self.quotas
@@ -46,16 +49,18 @@ def quota_sources(
     targeting: Targeting,
     kinds: Sequence[QuotaKind] = EVERY_KIND,
     *,
-    counter: Counter | None = None,
+    counting: Counting | None = None,
 ) -> QuotaSources:
-    """Informers that are not running yet. Without a `counter`, pods are counted natively."""
-    counter = counter or NativeCounter()
+    """Informers that are not running yet. Without `counting`, pods are counted natively."""
+    counting = counting or Counting.of(())
+    counter = counting.counter
     return QuotaSources(
         pods=observe_pod_rows(cluster, clock, random, counter.derive_facts),
         namespaces=observe_namespaces(cluster, clock, random),
         quotas=tuple(observe_quotas(cluster, clock, random, kind) for kind in kinds),
         targeting=targeting,
         counter=counter,
+        feeds=(*(kind.feed(cluster, clock, random) for kind in counting.kinds), *counting.feeds),
     )
 
 

@@ -1,15 +1,18 @@
 """`bursar controller`: the options of the process that keeps the books and lifts gates."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
 from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
+from bursar.app.counting.settings import CountingSettings
 from bursar.app.quota.sources import EVERY_KIND
 from bursar.cli.capacity.options import places_from, preset_options, selector_from
 from bursar.cli.exit_codes import OK
 from bursar.cli.options import duration, flag, shown
+from bursar.cli.processes.counting_options import counting_from, counting_options
 from bursar.cli.processes.installation import own_namespace
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
@@ -43,6 +46,7 @@ class ControllerProcess:
     kinds: tuple[QuotaKind, ...]
     places: CapacityPlaces | None
     """Where capacity is declared. None: leave the capacity of nodes alone."""
+    counting: CountingSettings
     timing: Timing
     patience_s: int
     log: LogSettings
@@ -92,6 +96,7 @@ class ControllerProcess:
     f"{DEFAULT_TIMING.retry_seconds:g}s",
     "Time between two tries to acquire or renew the Lease.",
 )
+@counting_options
 @log_options
 @click.pass_obj
 def controller(  # noqa: PLR0913 - one parameter for each option
@@ -113,7 +118,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
     lease_duration: float,
     renew_deadline: float,
     retry_period: float,
-    **logging: str | None,
+    **others: Any,  # noqa: ANN401 - the options of several decorators
 ) -> int:
     """Keep the books of a cluster until SIGTERM or Ctrl-C.
 
@@ -137,9 +142,10 @@ def controller(  # noqa: PLR0913 - one parameter for each option
             ),
             places=places if keep_capacity else None,
             kinds=(QuotaKind.NAMESPACED,) if without_cluster_quota else EVERY_KIND,
+            counting=counting_from(others),
             timing=_timing(lease_duration, renew_deadline, retry_period),
             patience_s=int(patience),
-            log=log_from(logging),
+            log=log_from(others),
             ignored=_ignored(has_tls=bool(tls_folder), keeps_capacity=keep_capacity),
         )
     )

@@ -6,7 +6,7 @@ that differ between pods are packed.
 """
 
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -123,8 +123,8 @@ def _unpacked(stamp: bytes) -> Stamp:
     )
 
 
-DeriveFacts: TypeAlias = Callable[[Mapping[str, object]], Hashable | None]
-"""Given a whole pod as plain data, returns what the counter needs beyond the fields of a row.
+DeriveFacts: TypeAlias = Callable[[bytes], Hashable | None]
+"""Given a whole pod as JSON, returns what the counter needs beyond the fields of a row.
 
 It is called each time a pod is decoded, and the result is kept in `PodRow.facts`, so it should
 be small. It must not raise, whatever the pod's owner has written.

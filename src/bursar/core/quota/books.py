@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, assert_never
 
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.account import Account, Bill, Charge
-from bursar.core.quota.counting import Count, NotReady
+from bursar.core.quota.counting import Count, NotReady, RelatedPods
 from bursar.core.quota.coverage import Coverage, CoveredQuota, Namespace
 from bursar.core.quota.ledger import Ledger, PodKey, Reservation
 from bursar.core.quota.quota import GATE, Order, Quota, QuotaKey
@@ -49,8 +49,15 @@ class _Blocked(NamedTuple):
 class Books:
     """One set of books. Only one task may use it."""
 
-    def __init__(self, count: Count, *, patience_s: int = PATIENCE_SECONDS) -> None:
-        self._count = count
+    def __init__(
+        self,
+        count: Count,
+        *,
+        related: RelatedPods | None = None,
+        patience_s: int = PATIENCE_SECONDS,
+    ) -> None:
+        """`related` is told of every pod before it is counted, and names those to count again."""
+        self._count, self._related = count, related
         self._patience_s = patience_s
         self._now_s = 0
         self._backoffs: dict[PodKey, _Backoff] = {}
@@ -82,10 +89,13 @@ class Books:
     def see_pod(self, row: PodRow) -> None:
         """A pod was created or changed."""
         pod = PodKey(row.namespace, row.name)
+        others = () if self._related is None else self._related.see_pod(row)
         if row.profile.gates:
             self._see_gated(pod, row)
         else:
             self._see_ungated(pod, row)
+        for other in others:
+            self.recount_pod(other)
 
     def _see_gated(self, pod: PodKey, row: PodRow) -> None:
         self.ledger.discharge(pod)
@@ -198,6 +208,9 @@ class Books:
         for reservation in self.ledger.reservations_of(pod):
             if uid in ("", reservation.uid):
                 self.ledger.cancel(reservation.id)
+        if self._related is not None:
+            for other in self._related.lose_pod(pod):
+                self.recount_pod(other)
 
     def recount_pod(self, row: PodRow) -> None:
         """The counter's answer for this pod may have changed; the pod itself has not."""

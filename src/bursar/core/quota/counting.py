@@ -11,6 +11,7 @@ from typing import Final, Protocol, TypeAlias
 from bursar.core.model.pod_row import DeriveFacts, PodDemand, PodRow
 from bursar.core.quota.account import Charge
 from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.names import is_pod_name
 from bursar.core.quota.usage import native_usage
 
 CHARGES_MAX: Final = 65_536
@@ -50,11 +51,35 @@ class Counter(Protocol):
     def count(self, row: PodRow) -> Charge | NotReady:
         """What the pod costs; see `Count`."""
 
-    def subscribe(self, recount: RecountPods) -> None:
-        """Call `recount` from now on, on the event loop, for pods to be counted again."""
+    def see_pod(self, row: PodRow) -> Iterable[PodRow]:
+        """A pod was created or changed. Returns the other pods that must be counted again."""
+
+    def lose_pod(self, pod: PodKey) -> Iterable[PodRow]:
+        """A pod was deleted. Returns the other pods that must be counted again."""
+
+    def may_charge(self, resource: str) -> bool:
+        """Whether any pod can be charged under this name."""
 
 
-class NativeCounter:
+class RelatedPods(Protocol):
+    """The part of a counter that knows which pods depend on each other, such as those of a VM."""
+
+    def see_pod(self, row: PodRow) -> Iterable[PodRow]: ...
+
+    def lose_pod(self, pod: PodKey) -> Iterable[PodRow]: ...
+
+
+class IndependentPods:
+    """For counters whose answer for one pod depends on no other pod."""
+
+    def see_pod(self, row: PodRow) -> Iterable[PodRow]:  # noqa: ARG002 - the port has it
+        return ()
+
+    def lose_pod(self, pod: PodKey) -> Iterable[PodRow]:  # noqa: ARG002 - the port has it
+        return ()
+
+
+class NativeCounter(IndependentPods):
     """Counts as Kubernetes does for a ResourceQuota. The answer for a pod never changes."""
 
     derive_facts: Final = None
@@ -74,5 +99,5 @@ class NativeCounter:
         self._charges[id(demand)] = (demand, charge)
         return charge
 
-    def subscribe(self, recount: RecountPods) -> None:
-        """Do nothing: there is nothing to count again."""
+    def may_charge(self, resource: str) -> bool:
+        return is_pod_name(resource)

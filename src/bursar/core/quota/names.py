@@ -1,9 +1,10 @@
 """Resource names in quotas: which of them pods use, which a gate enforces, and their unit.
 
-Virtual machines have resource names of their own, such as `cpu/vmi`, which Kubernetes does not
-know. Pods use them like the others.
+Applications have resource names of their own, such as `cpu/vmi` for virtual machines, which
+Kubernetes does not know. Pods use them like the others.
 """
 
+import re
 from enum import StrEnum
 from typing import Final
 
@@ -32,8 +33,10 @@ _POD_NAMES: Final = (
     | {prefix + name for prefix in (QUOTA_REQUESTS_PREFIX, LIMITS_PREFIX) for name in _COMPUTE}
 )
 _POD_PREFIXES: Final = (HUGEPAGES_PREFIX, QUOTA_REQUESTS_PREFIX + HUGEPAGES_PREFIX)
-_MACHINE_NAMES: Final = frozenset({"cpu/vmi", "memory/vmi", "instances/vmi"})
-_SCHEDULABLE: Final = _COMPUTE | _MACHINE_NAMES | {PODS}
+_SCHEDULABLE: Final = _COMPUTE | {PODS}
+_APPLICATION_NAME: Final = re.compile(r"(?!count/)[a-z0-9-]+/[A-Za-z0-9][A-Za-z0-9._-]*")
+"""Amount and application, such as `cpu/vmi`. The name of a resource that Kubernetes knows has a dot
+before the slash, as in `example.com/gpu`, or is a count of objects, as in `count/pods`."""
 
 
 class Unit(StrEnum):
@@ -46,9 +49,20 @@ class Unit(StrEnum):
 
 def is_schedulable(name: str) -> bool:
     """Whether a scheduling gate enforces it. Other names are enforced when objects are created."""
-    return name in _SCHEDULABLE or (
-        name.startswith((QUOTA_REQUESTS_PREFIX, LIMITS_PREFIX)) and name != _REQUESTS_STORAGE
-    )
+    if name.startswith((QUOTA_REQUESTS_PREFIX, LIMITS_PREFIX)):
+        return name != _REQUESTS_STORAGE
+    return name in _SCHEDULABLE or is_application_name(name)
+
+
+def is_application_name(name: str) -> bool:
+    """Whether it is an amount of an application, which only a counter can charge.
+
+    >>> [is_application_name(each) for each in ("cpu/vmi", "instances/notebook")]
+    [True, True]
+    >>> [is_application_name(each) for each in ("count/pods", "example.com/gpu", "cpu")]
+    [False, False, False]
+    """
+    return _APPLICATION_NAME.fullmatch(name) is not None
 
 
 def is_pod_name(name: str) -> bool:
@@ -71,7 +85,7 @@ def unit_of(name: str) -> Unit:
     if name.startswith(_POD_PREFIXES) or name.endswith(f"/{_REQUESTS_STORAGE}"):
         return Unit.BYTES  # huge pages, and the storage of one class
     bare = name.removeprefix(QUOTA_REQUESTS_PREFIX).removeprefix(LIMITS_PREFIX)
-    return _UNITS.get(bare.removesuffix("/vmi"), Unit.COUNT)
+    return _UNITS.get(bare.partition("/")[0] if is_application_name(bare) else bare, Unit.COUNT)
 
 
 _UNITS: Final = {

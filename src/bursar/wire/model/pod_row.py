@@ -160,7 +160,7 @@ class PodRowDecoder:
 
     def _extras(self, body: bytes, due: datetime | None, grace_s: int | None) -> Extras | None:
         derive = self._derive_facts
-        facts = None if derive is None else derive(msgspec.json.decode(body))
+        facts = None if derive is None else derive(body)
         deletion = None if due is None else Deletion(epoch_s(due), grace_s)
         return None if deletion is None and facts is None else Extras(deletion, facts)
 

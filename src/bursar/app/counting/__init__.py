@@ -1,0 +1,1 @@
+"""What keeps the counters informed: informers, sidecars, settings."""

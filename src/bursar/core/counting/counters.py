@@ -1,0 +1,117 @@
+"""Several pod counters as one: their charges are added up, as AAQ does.
+
+If no pod counter counts a pod, it is counted as Kubernetes does. If one of them cannot tell yet,
+the pod waits: a charge that leaves out a part would let pods pass that do not fit.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from functools import reduce
+from typing import Final, NamedTuple
+
+from bursar.core.counting.counter import Counted, Pending, PodCounter
+from bursar.core.model.int64 import INT64_MAX
+from bursar.core.model.pod_row import DeriveFacts, PodRow
+from bursar.core.model.resources import NOTHING, ResourceList, add, maximum
+from bursar.core.quota.account import Charge
+from bursar.core.quota.counting import NativeCounter, NotReady
+from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.names import is_pod_name
+from bursar.core.quota.usage import native_usage
+
+NATIVE: Final = "native"
+NATIVE_REASON: Final = "requests and limits of the pod"
+CHARGES_MAX: Final = 65_536
+"""Charges that are remembered by content before remembering starts over."""
+
+
+class CountedPart(NamedTuple):
+    """The part of a pod's charge that one counter added."""
+
+    counter: str
+    reason: str
+    amounts: ResourceList
+
+
+class PendingPart(NamedTuple):
+    """A counter that cannot tell its part yet."""
+
+    counter: str
+    detail: str
+
+
+class Counters:
+    """Pod counters, and native counting for pods that none of them counts."""
+
+    def __init__(self, parts: Sequence[PodCounter] = ()) -> None:
+        self.parts: Final = tuple(parts)
+        self._native: Final = NativeCounter()
+        self._charges: dict[Hashable, Charge] = {}
+
+    @property
+    def derive_facts(self) -> DeriveFacts | None:
+        return self._derive if self.parts else None
+
+    def _derive(self, body: bytes) -> Hashable | None:
+        facts = [each.derive_facts(body) for each in self.parts]
+        return tuple(fact for fact in facts if fact is not None) or None
+
+    def see_pod(self, row: PodRow) -> Iterable[PodRow]:
+        return [other for part in self.parts for other in part.see_pod(row)]
+
+    def lose_pod(self, pod: PodKey) -> Iterable[PodRow]:
+        return [other for part in self.parts for other in part.lose_pod(pod)]
+
+    def may_charge(self, resource: str) -> bool:
+        """Whether any pod can be charged under this name."""
+        return is_pod_name(resource) or any(each.may_charge(resource) for each in self.parts)
+
+    # ------------------------------------------------------------------ counting
+
+    def count(self, row: PodRow) -> Charge | NotReady:
+        parts = self._parts_of(row)
+        if not parts:
+            return self._native.count(row)
+        amounts = _total(parts)
+        pending = [each for each in parts if isinstance(each, PendingPart)]
+        if not pending:
+            return self._shared(amounts)
+        native = native_usage(row.demand, is_counted=True)
+        return NotReady(
+            detail="; ".join(f"{each.counter}: {each.detail}" for each in pending),
+            provisional=self._shared(maximum(native, amounts)),
+        )
+
+    def explain(self, row: PodRow) -> tuple[CountedPart | PendingPart, ...]:
+        """What each counter adds to the charge of the pod, and why."""
+        native = native_usage(row.demand, is_counted=True)
+        return self._parts_of(row) or (CountedPart(NATIVE, NATIVE_REASON, native),)
+
+    def _parts_of(self, row: PodRow) -> tuple[CountedPart | PendingPart, ...]:
+        answers = ((part.name, part.count(row)) for part in self.parts)
+        return tuple(_part(name, answer) for name, answer in answers if answer is not None)
+
+    def _shared(self, amounts: ResourceList) -> Charge:
+        """Bills are found by the address of a charge, so equal charges must be one object."""
+        content = tuple((name, each.nanos, each.format) for name, each in sorted(amounts.items()))
+        charge = self._charges.get(content)
+        if charge is None:
+            if len(self._charges) >= CHARGES_MAX:
+                self._charges.clear()
+            charge = self._charges[content] = Charge(amounts)
+        return charge
+
+
+def _part(counter: str, answer: Counted | Pending) -> CountedPart | PendingPart:
+    if isinstance(answer, Pending):
+        return PendingPart(counter, answer.detail)
+    for name, amount in answer.amounts.items():
+        # A negative amount would lower the bill of other pods.
+        if amount.is_negative or amount.whole_units > INT64_MAX:
+            return PendingPart(counter, f"it charges {amount} of {name}, which no pod can cost")
+    return CountedPart(counter, answer.reason, answer.amounts)
+
+
+def _total(parts: Iterable[CountedPart | PendingPart]) -> ResourceList:
+    counted = (each.amounts for each in parts if isinstance(each, CountedPart))
+    nothing: ResourceList = NOTHING
+    return reduce(add, counted, nothing)
