@@ -66,6 +66,52 @@ def test_a_counter_may_charge_nothing(counters, one):
     assert amounts(counters.count(a_row("a/helper", "cpu=1"))) == {}
 
 
+@pytest.fixture
+def extra():
+    return TableCounter("extra", is_addition=True)
+
+
+def test_an_addition_comes_on_top_of_native_counting(extra, one):
+    counters = Counters((extra, one))
+    extra.table["web"] = "gpu/koordinator=500m cpu=1"
+    row = a_row("a/web", "cpu=2")
+
+    assert amounts(counters.count(row)) == {
+        "count/pods": "1",
+        "pods": "1",
+        "cpu": "3",
+        "requests.cpu": "2",
+        "gpu/koordinator": "500m",
+    }
+    native, added = counters.explain(row)
+    assert native.counter == "native"
+    assert added == CountedPart(
+        "extra", "extra says so", parsed("gpu/koordinator=500m cpu=1"), is_addition=True
+    )
+
+
+def test_an_addition_comes_on_top_of_what_takes_the_place_of_native_counting(extra, one):
+    counters = Counters((extra, one))
+    extra.table["web"], one.table["web"] = "gpu/koordinator=1", "cpu/vmi=4"
+
+    charge = counters.count(a_row("a/web", "cpu=2"))
+
+    assert amounts(charge) == {"gpu/koordinator": "1", "cpu/vmi": "4"}
+
+
+def test_a_pod_that_waits_costs_its_additions_for_the_time_being(extra, one):
+    counters = Counters((extra, one))
+    extra.table["web"], one.table["web"] = "cpu=1 gpu/koordinator=1", Pending("no VM")
+    row = a_row("a/web", "cpu=2")
+
+    answer = counters.count(row)
+
+    assert isinstance(answer, NotReady)
+    assert amounts(answer.provisional)["cpu"] == "3"
+    assert amounts(answer.provisional)["gpu/koordinator"] == "1"
+    assert [type(each) for each in counters.explain(row)] == [CountedPart, PendingPart]
+
+
 def test_pods_that_cost_the_same_share_one_charge(counters, one):
     one.table |= {"a": "cpu=1", "b": "cpu=1", "c": "cpu=1000m"}
 

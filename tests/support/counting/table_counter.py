@@ -9,8 +9,11 @@ from support.builders.pods import parsed
 class TableCounter(IndependentPods):
     """Answers by the name of the pod: `counter.table["web"] = "cpu/vmi=4"`, or a `Pending`."""
 
-    def __init__(self, name: str = "table", names: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, name: str = "table", names: tuple[str, ...] = (), *, is_addition: bool = False
+    ) -> None:
         self.name = name
+        self.is_addition = is_addition
         self.names = names
         self.table: dict[str, str | Pending] = {}
 
@@ -21,7 +24,7 @@ class TableCounter(IndependentPods):
         answer = self.table.get(row.name)
         if answer is None or isinstance(answer, Pending):
             return answer
-        return Counted(parsed(answer), f"{self.name} says so")
+        return Counted(parsed(answer), f"{self.name} says so", self.is_addition)
 
     def may_charge(self, resource: str) -> bool:
         return resource in self.names

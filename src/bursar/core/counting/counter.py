@@ -17,6 +17,8 @@ class Counted(NamedTuple):
     amounts: ResourceList
     reason: str
     """Why, in a few words for the pod's owner: "VM db: 4 vCPUs, 8Gi"."""
+    is_addition: bool = False
+    """Whether the amounts come on top of native counting, and do not replace it."""
 
 
 class Pending(NamedTuple):

@@ -1,12 +1,13 @@
 """Several pod counters as one: their charges are added up, as AAQ does.
 
-If no pod counter counts a pod, it is counted as Kubernetes does. If one of them cannot tell yet,
-the pod waits: a charge that leaves out a part would let pods pass that do not fit.
+If no pod counter counts a pod, or counters only add to it, the pod is counted as Kubernetes does.
+If a counter cannot tell yet, the pod waits: a charge that leaves out a part would let pods pass
+that do not fit.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import reduce
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from bursar.core.counting.counter import Counted, Pending, PodCounter
 from bursar.core.model.int64 import INT64_MAX
@@ -30,6 +31,8 @@ class CountedPart(NamedTuple):
     counter: str
     reason: str
     amounts: ResourceList
+    is_addition: bool = False
+    """Whether the amounts come on top of native counting, and do not replace it."""
 
 
 class PendingPart(NamedTuple):
@@ -37,6 +40,9 @@ class PendingPart(NamedTuple):
 
     counter: str
     detail: str
+
+
+Parts: TypeAlias = tuple[CountedPart | PendingPart, ...]
 
 
 class Counters:
@@ -71,22 +77,29 @@ class Counters:
         parts = self._parts_of(row)
         if not parts:
             return self._native.count(row)
-        amounts = _total(parts)
         pending = [each for each in parts if isinstance(each, PendingPart)]
         if not pending:
-            return self._shared(amounts)
-        native = native_usage(row.demand, is_counted=True)
+            return self._shared(_total(self._with_native(row, parts)))
+        added, replacing = _split(parts)
+        # Whatever the pending counter will say, the pod costs at least this much.
+        base = maximum(native_usage(row.demand, is_counted=True), _total(replacing))
         return NotReady(
             detail="; ".join(f"{each.counter}: {each.detail}" for each in pending),
-            provisional=self._shared(maximum(native, amounts)),
+            provisional=self._shared(add(base, _total(added))),
         )
 
-    def explain(self, row: PodRow) -> tuple[CountedPart | PendingPart, ...]:
+    def explain(self, row: PodRow) -> Parts:
         """What each counter adds to the charge of the pod, and why."""
-        native = native_usage(row.demand, is_counted=True)
-        return self._parts_of(row) or (CountedPart(NATIVE, NATIVE_REASON, native),)
+        return self._with_native(row, self._parts_of(row))
 
-    def _parts_of(self, row: PodRow) -> tuple[CountedPart | PendingPart, ...]:
+    def _with_native(self, row: PodRow, parts: Parts) -> Parts:
+        """The parts, and native counting before them if none of them takes its place."""
+        if any(isinstance(each, PendingPart) or not each.is_addition for each in parts):
+            return parts
+        native = native_usage(row.demand, is_counted=True)
+        return (CountedPart(NATIVE, NATIVE_REASON, native), *parts)
+
+    def _parts_of(self, row: PodRow) -> Parts:
         answers = ((part.name, part.count(row)) for part in self.parts)
         return tuple(_part(name, answer) for name, answer in answers if answer is not None)
 
@@ -108,7 +121,16 @@ def _part(counter: str, answer: Counted | Pending) -> CountedPart | PendingPart:
         # A negative amount would lower the bill of other pods.
         if amount.is_negative or amount.whole_units > INT64_MAX:
             return PendingPart(counter, f"it charges {amount} of {name}, which no pod can cost")
-    return CountedPart(counter, answer.reason, answer.amounts)
+    return CountedPart(counter, answer.reason, answer.amounts, answer.is_addition)
+
+
+def _split(parts: Parts) -> tuple[Parts, Parts]:
+    """The parts that add to native counting, and those that take its place."""
+    counted = [each for each in parts if isinstance(each, CountedPart)]
+    return (
+        tuple(each for each in counted if each.is_addition),
+        tuple(each for each in counted if not each.is_addition),
+    )
 
 
 def _total(parts: Iterable[CountedPart | PendingPart]) -> ResourceList:
