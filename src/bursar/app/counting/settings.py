@@ -1,8 +1,12 @@
 """How an installation counts pods: the settings of every counter."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from bursar.core.counting.peer_pods import PeerPodCounting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountingSettings:
-    """The default counts every pod natively."""
+    """By default, peer pods are charged for their VMs, and all other pods are counted natively."""
+
+    peer_pods: PeerPodCounting = field(default_factory=PeerPodCounting)

@@ -5,10 +5,14 @@ from typing import Any, Final
 
 from bursar.app.counting.settings import CountingSettings
 from bursar.cli.options import together
+from bursar.cli.peerpods.counting_options import (
+    peer_pod_counting_from,
+    peer_pod_counting_options,
+)
 
-counting_options: Final = together()
+counting_options: Final = together(peer_pod_counting_options)
 """`counting_from` makes settings of what the command receives."""
 
 
-def counting_from(chosen: Mapping[str, Any]) -> CountingSettings:  # noqa: ARG001 - none yet
-    return CountingSettings()
+def counting_from(chosen: Mapping[str, Any]) -> CountingSettings:
+    return CountingSettings(peer_pods=peer_pod_counting_from(chosen))

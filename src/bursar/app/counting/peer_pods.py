@@ -1,0 +1,13 @@
+"""The counter of peer pods, ready for a controller or a view."""
+
+from bursar.app.counting.feeds import CountingPart
+from bursar.core.counting.peer_pods import PeerPodCounter, PeerPodCounting, PeerPodMode
+from bursar.wire.peerpods.facts import derive_peer_pod
+
+
+def peer_pod_parts(settings: PeerPodCounting) -> tuple[CountingPart, ...]:
+    """No part if peer pods are counted as all other pods."""
+    if settings.mode is PeerPodMode.IGNORE:
+        return ()
+    counter = PeerPodCounter(settings, derive_peer_pod(settings.rewrite))
+    return (CountingPart(counter=counter),)

@@ -1,0 +1,68 @@
+"""Options that say how quotas count peer pods, and their settings."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from bursar.adapters.files.peerpods import read_catalogue
+from bursar.cli.options import one_of, path, shown, together
+from bursar.core.counting.peer_pods import PeerPodCounting, PeerPodMode
+from bursar.core.peerpods.capacity import VM_RESOURCE
+from bursar.core.peerpods.settings import GPU_RESOURCE, RUNTIME_CLASS, PeerPodSettings
+
+peer_pod_counting_options: Final = together(
+    one_of(
+        "--peerpod-mode",
+        PeerPodMode.VIRTUAL,
+        "Charge the VM of a peer pod as cpu, memory and GPUs; as cpu/peerpod and other names of "
+        "its own; or not at all.",
+    ),
+    click.option(
+        "--peerpod-runtime-class",
+        multiple=True,
+        metavar="NAME",
+        help=f"Runtime class of peer pods. Repeatable. Default: {RUNTIME_CLASS}",
+    ),
+    shown(
+        "--peerpod-vm-resource",
+        VM_RESOURCE,
+        "Resource name that stands for one VM.",
+        metavar="NAME",
+    ),
+    click.option(
+        "--peerpod-gpu-resource",
+        multiple=True,
+        metavar="NAME",
+        help=f"Resource name that counts as a GPU. Repeatable. Default: {GPU_RESOURCE}",
+    ),
+    path(
+        "--peerpod-catalogue",
+        "File with the sizes of instance types. A pod that names another type waits.",
+        "",
+    ),
+    click.option(
+        "--peerpod-default-type",
+        default="",
+        metavar="NAME",
+        help="Instance type of the catalogue that peer pods without a full size get.",
+    ),
+)
+
+
+def peer_pod_counting_from(chosen: Mapping[str, Any]) -> PeerPodCounting:
+    """Settings of what the command receives. Raises `UsageError` or `BadInputError`."""
+    file = chosen["peerpod_catalogue"]
+    try:
+        return PeerPodCounting(
+            mode=PeerPodMode(chosen["peerpod_mode"]),
+            rewrite=PeerPodSettings(
+                runtime_classes=frozenset(chosen["peerpod_runtime_class"] or (RUNTIME_CLASS,)),
+                vm_resource=chosen["peerpod_vm_resource"],
+                gpu_resources=tuple(chosen["peerpod_gpu_resource"]) or (GPU_RESOURCE,),
+                catalogue=read_catalogue(file) if file else (),
+            ),
+            default_type=chosen["peerpod_default_type"],
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None

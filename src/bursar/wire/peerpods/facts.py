@@ -1,0 +1,113 @@
+"""What a quota must know of a peer pod, read from the pod's JSON.
+
+The controller calls this for every event of every pod, so pods without a runtime class are not
+decoded.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from bursar.core.counting.peer_pods import (
+    TYPE_LENGTH_MAX,
+    Amounts,
+    DerivePeerPod,
+    PeerPodFacts,
+    UnreadablePeerPod,
+)
+from bursar.core.model.demand import DemandOptions, pod_limits, pod_requests
+from bursar.core.model.pod import Pod
+from bursar.core.model.quantity import Format
+from bursar.core.model.resources import ResourceList
+from bursar.core.peerpods.annotations import machine_size
+from bursar.core.peerpods.instances import MachineSize
+from bursar.core.peerpods.record import RECORD_ANNOTATION
+from bursar.core.peerpods.recorded_demand import is_believable, restored
+from bursar.core.peerpods.settings import (
+    GPUS_ANNOTATION,
+    MACHINE_TYPE_ANNOTATION,
+    MEMORY_ANNOTATION,
+    VCPUS_ANNOTATION,
+    PeerPodSettings,
+)
+from bursar.core.peerpods.sizing import SizeTexts
+from bursar.wire.model import pod as wire_pod
+from bursar.wire.model.amounts import require_amounts_of_pod
+from bursar.wire.peerpods.rewrite import read_record
+from bursar.wire.structs.body import decode_body
+from bursar.wire.structs.fields import printable
+
+FACTS_MAX: Final = 4096
+"""Facts of different content that pods share. Pods of one workload have the same."""
+
+RECORD_LENGTH_MAX: Final = 1 << 14
+"""Longest record that is read; enough for a hundred containers. Reading takes 5 ms for each 1,000
+characters, and a tenant causes that with every change of the pod."""
+PROBLEM_LENGTH_MAX: Final = 512
+
+_MARK: Final = b'"runtimeClassName"'
+_TOO_LONG: Final = (
+    f"annotation {RECORD_ANNOTATION} is longer than {RECORD_LENGTH_MAX} characters: split the pod, "
+    "or give its containers fewer resource names"
+)
+_WITHOUT_OVERHEAD: Final = DemandOptions(use_status=True, exclude_overhead=True)
+"""As quotas count, but overhead is kept apart: it comes on top of the VM."""
+
+
+def derive_peer_pod(settings: PeerPodSettings) -> DerivePeerPod:
+    """A function that reads the facts of peer pods; it returns None for other pods."""
+
+    def derive(body: bytes) -> PeerPodFacts | UnreadablePeerPod | None:
+        if _MARK not in body:
+            return None
+        try:
+            pod = wire_pod.to_core(decode_body(body, wire_pod.Pod))
+            require_amounts_of_pod(pod)
+        except ValueError as error:
+            return UnreadablePeerPod(printable(str(error), PROBLEM_LENGTH_MAX))
+        if pod.runtime_class not in settings.runtime_classes:
+            return None
+        if len(pod.annotations.get(RECORD_ANNOTATION, "")) > RECORD_LENGTH_MAX:
+            return UnreadablePeerPod(_TOO_LONG)
+        facts = _facts(pod, settings)
+        return _shared(facts, _formats(facts))
+
+    return derive
+
+
+def _facts(pod: Pod, settings: PeerPodSettings) -> PeerPodFacts:
+    record = read_record(pod.annotations)
+    has_record = record is not None and is_believable(record, pod, settings)
+    asking = pod if record is None or not has_record else restored(record, pod)
+    return PeerPodFacts(
+        requests=_pairs(pod_requests(asking, _WITHOUT_OVERHEAD)),
+        limits=_pairs(pod_limits(asking, _WITHOUT_OVERHEAD)),
+        overhead=_pairs(pod.overhead),
+        size=_size(pod.annotations),
+        # A longer text is cut, so it is none of the catalogue's.
+        machine_type=pod.annotations.get(MACHINE_TYPE_ANNOTATION, "")[: TYPE_LENGTH_MAX + 1],
+        has_record=has_record,
+    )
+
+
+def _size(annotations: Mapping[str, str]) -> MachineSize:
+    keys = (VCPUS_ANNOTATION, MEMORY_ANNOTATION, GPUS_ANNOTATION)
+    read = machine_size(SizeTexts(*(annotations.get(key, "") for key in keys)))
+    return MachineSize(
+        vcpus=max(0, read.vcpus), memory_mib=max(0, read.memory_mib), gpus=max(0, read.gpus)
+    )
+
+
+def _pairs(amounts: ResourceList) -> Amounts:
+    return tuple(sorted(amounts.items()))
+
+
+def _formats(facts: PeerPodFacts) -> tuple[Format, ...]:
+    lists = (facts.requests, facts.limits, facts.overhead)
+    return tuple(amount.format for amounts in lists for _, amount in amounts)
+
+
+@lru_cache(maxsize=FACTS_MAX)
+def _shared(facts: PeerPodFacts, formats: tuple[Format, ...]) -> PeerPodFacts:  # noqa: ARG001
+    """One object for equal facts. Equal amounts may have different formats, which are shown."""
+    return facts

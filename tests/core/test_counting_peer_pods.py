@@ -1,0 +1,399 @@
+"""What quotas charge for peer pods: by every rewrite, in every mode, and against forged facts."""
+
+import json
+
+import pytest
+
+from bursar.core.counting.counter import Pending
+from bursar.core.counting.counters import Counters
+from bursar.core.counting.peer_pods import (
+    TYPE_LENGTH_MAX,
+    UNREAD,
+    PeerPodCounter,
+    PeerPodCounting,
+    PeerPodFacts,
+    PeerPodMode,
+    UnreadablePeerPod,
+)
+from bursar.core.model.pod_row import PodRow
+from bursar.core.peerpods.instances import InstanceType
+from bursar.core.peerpods.settings import PeerPodSettings
+from bursar.core.quota.counting import NotReady
+from bursar.wire.model.pod_row import PodRowDecoder
+from bursar.wire.peerpods.facts import RECORD_LENGTH_MAX, derive_peer_pod
+from support.builders.peer_pods import (
+    KATA,
+    RECORD,
+    UPSTREAM,
+    VM,
+    a_peer_pod,
+    init,
+    main,
+    rewritten,
+    sidecar,
+)
+from support.builders.pods import texts
+
+GPU = "nvidia.com/gpu"
+CATALOGUE = (
+    InstanceType(name="small", vcpus=2, memory_mib=4096),
+    InstanceType(name="large", vcpus=96, memory_mib=786432, gpus=8),
+)
+FORGED = json.dumps(
+    {
+        "v": "1",
+        "containers": [
+            {
+                "name": "c0",
+                "kind": "container",
+                "requests": {"cpu": "1m", "memory": "1"},
+                "limits": {"cpu": "1m", "memory": "1"},
+            }
+        ],
+        "size": {"vcpus": "1", "memory": "1"},
+    }
+)
+OVERHEAD = {"cpu": "250m", "memory": "120Mi"}
+
+
+def a_counter(mode=PeerPodMode.VIRTUAL, *, default_type="", **rewrite):
+    settings = PeerPodSettings(**rewrite)
+    counting = PeerPodCounting(mode=mode, rewrite=settings, default_type=default_type)
+    return PeerPodCounter(counting, derive_peer_pod(settings))
+
+
+def row_of(raw, counter) -> PodRow:
+    counters = Counters((counter,))
+    return PodRowDecoder(counters.derive_facts).decode(json.dumps(raw).encode())
+
+
+def counted(raw, counter=None):
+    counter = counter or a_counter()
+    return counter.count(row_of(raw, counter))
+
+
+def charged(raw, counter=None) -> dict[str, str]:
+    """The charge, without the names that every pod has."""
+    answer = counted(raw, counter)
+    assert not isinstance(answer, Pending), answer
+    amounts = texts(answer.amounts)
+    assert (amounts.pop("pods"), amounts.pop("count/pods")) == ("1", "1")
+    return amounts
+
+
+def cpus(raw, counter=None) -> tuple[str, str]:
+    amounts = charged(raw, counter)
+    return amounts["requests.cpu"], amounts["limits.cpu"]
+
+
+def annotated(*containers, **sizes):
+    """A pod as upstream's webhook leaves it, or a tenant writes it."""
+    return a_peer_pod(
+        *(containers or [main(f"{VM}=1", f"{VM}=1")]),
+        annotations={KATA + key: text for key, text in sizes.items()},
+    )
+
+
+# ------------------------------------------------------------------ honest pods
+
+
+@pytest.mark.parametrize("settings", [PeerPodSettings(), UPSTREAM], ids=["ours", "upstream's"])
+def test_a_rewritten_pod_costs_its_vm_by_the_names_that_all_pods_use(settings):
+    raw = a_peer_pod(main(f"cpu=96 memory=384Gi {GPU}=8", f"cpu=96 memory=384Gi {GPU}=8"))
+
+    amounts = charged(rewritten(raw, settings).document)
+
+    assert amounts == {
+        **dict.fromkeys(("cpu", "requests.cpu", "limits.cpu"), "96"),
+        **dict.fromkeys(("memory", "requests.memory", "limits.memory"), "384Gi"),
+        f"requests.{GPU}": "8",
+        f"requests.{VM}": "1",
+    }
+
+
+def test_overhead_is_charged_on_top_because_the_worker_provides_it():
+    raw = a_peer_pod(main("cpu=4", "cpu=4"), overhead=OVERHEAD)
+
+    for settings in (PeerPodSettings(), UPSTREAM):
+        amounts = charged(rewritten(raw, settings).document)
+        assert (amounts["requests.cpu"], amounts["limits.cpu"]) == ("4250m", "4250m")
+        assert amounts["requests.memory"] == "120Mi"
+        assert "limits.memory" not in amounts
+
+
+def test_a_vm_costs_its_whole_size_because_no_other_pod_can_use_the_rest_of_it():
+    """A request of 1m under a limit of 96 CPUs gets a VM of 96 vCPUs."""
+    raw = a_peer_pod(main("cpu=1m memory=1Gi", "cpu=96 memory=2Gi"))
+
+    for settings in (PeerPodSettings(), UPSTREAM):
+        assert cpus(rewritten(raw, settings).document) == ("96", "96")
+
+
+def test_what_else_was_removed_is_charged_by_the_record():
+    raw = a_peer_pod(
+        main("cpu=1 example.com/licence=2 ephemeral-storage=3Gi", "example.com/licence=2"),
+        init("cpu=4"),
+        sidecar("cpu=2"),
+    )
+
+    amounts = charged(rewritten(raw).document)
+
+    assert amounts["requests.cpu"] == "4"
+    assert amounts["requests.example.com/licence"] == "2"
+    assert amounts["requests.ephemeral-storage"] == "3Gi"
+
+
+def test_gpus_of_several_names_are_charged_once():
+    names = {"gpu_resources": (GPU, "amd.com/gpu")}
+    raw = a_peer_pod(main(f"{GPU}=1 amd.com/gpu=2", f"{GPU}=1 amd.com/gpu=2"))
+    document = rewritten(raw, PeerPodSettings(**names)).document
+    assert document["metadata"]["annotations"][f"{KATA}default_gpus"] == "3"
+
+    amounts = charged(document, a_counter(**names))
+    assert (amounts[f"requests.{GPU}"], amounts["requests.amd.com/gpu"]) == ("1", "2")
+
+    document["metadata"]["annotations"][f"{KATA}default_gpus"] = "8"
+    amounts = charged(document, a_counter(**names))
+    assert (amounts[f"requests.{GPU}"], amounts["requests.amd.com/gpu"]) == ("6", "2")
+
+
+def test_the_reason_tells_the_size_and_where_it_was_found():
+    raw = a_peer_pod(main(f"cpu=96 {GPU}=8", f"{GPU}=8"), annotations={f"{KATA}machine_type": "xl"})
+    catalogue = (InstanceType(name="xl", vcpus=96, memory_mib=1 << 20, gpus=8),)
+
+    assert counted(rewritten(raw).document, a_counter(catalogue=catalogue)).reason == (
+        "VM of 96 CPUs, 1Ti of memory, 8 GPUs; the greatest of containers, record, size "
+        "annotations, instance type 'xl'"
+    )
+    assert counted(a_peer_pod(main("cpu=2"))).reason == (
+        "VM of 2 CPUs, 0 of memory; the greatest of containers"
+    )
+
+
+# ------------------------------------------------------------------ modes and other pods
+
+
+def test_dedicated_names_hold_the_vm_and_native_names_what_the_worker_provides():
+    raw = a_peer_pod(
+        main(f"cpu=3500m memory=8Gi {GPU}=2 example.com/licence=1", f"{GPU}=2"), overhead=OVERHEAD
+    )
+
+    amounts = charged(rewritten(raw).document, a_counter(PeerPodMode.DEDICATED))
+
+    vm = {"cpu": "4", "memory": "8Gi", "gpus": "2", "instances": "1"}
+    assert amounts == {
+        **{f"{name}/peerpod": amount for name, amount in vm.items()},
+        **{f"requests.{name}/peerpod": amount for name, amount in vm.items()},
+        "requests.example.com/licence": "1",
+        f"requests.{VM}": "1",
+        **dict.fromkeys(("cpu", "requests.cpu"), "250m"),
+        **dict.fromkeys(("memory", "requests.memory"), "120Mi"),
+    }
+
+
+def test_a_quota_can_list_dedicated_names_only_if_they_are_charged():
+    dedicated = a_counter(PeerPodMode.DEDICATED)
+    names = ("cpu/peerpod", "requests.instances/peerpod")
+
+    assert all(map(dedicated.may_charge, names))
+    assert not any(map(a_counter().may_charge, names))
+    assert not dedicated.may_charge("cpu/vmi")
+
+
+def test_other_pods_are_none_of_this_counters():
+    raw = a_peer_pod(main("cpu=1"), annotations={RECORD: FORGED, f"{KATA}default_vcpus": "96"})
+    for name in (None, "", "kata", "kata-remote-cc"):
+        raw["spec"]["runtimeClassName"] = name
+        assert counted(raw) is None
+        assert row_of(raw, a_counter()).facts is None
+    del raw["spec"]["runtimeClassName"]
+    assert row_of(raw, a_counter()).facts is None
+
+    raw["spec"]["runtimeClassName"] = "kata-remote-cc"
+    assert cpus(raw, a_counter(runtime_classes=frozenset({"kata-remote-cc"}))) == ("96", "96")
+
+
+def test_contradictions_in_settings_are_refused():
+    with pytest.raises(ValueError, match="default type 'small' is not in the catalogue"):
+        a_counter(default_type="small")
+    for name in ("cpu", VM):
+        with pytest.raises(ValueError, match="not the name of an extended resource for GPUs"):
+            a_counter(gpu_resources=(name,))
+
+
+# ------------------------------------------------------------------ the instance type
+
+
+def test_an_instance_type_costs_its_size_and_never_less_than_was_asked_for():
+    counter = a_counter(catalogue=CATALOGUE)
+
+    large = charged(annotated(machine_type="large", default_vcpus="1"), counter)
+    assert (large["cpu"], large["memory"], large[f"requests.{GPU}"]) == ("96", "768Gi", "8")
+    small = charged(annotated(main("cpu=16"), machine_type="small"), counter)
+    assert (small["cpu"], small["memory"]) == ("16", "4Gi")
+
+
+def test_a_pod_with_a_type_of_unknown_size_waits_whatever_else_it_says():
+    raw = annotated(machine_type="p5.48xlarge", default_vcpus="1", default_memory="1")
+    counter = a_counter(catalogue=CATALOGUE)
+
+    answer = Counters((counter,)).count(row_of(raw, counter))
+
+    assert isinstance(answer, NotReady)
+    assert answer.detail == (
+        "peer pods: the size of instance type 'p5.48xlarge' is not known: it must be in the "
+        "catalogue of the controller (--peerpod-catalogue), or the pod must not name it"
+    )
+
+
+def test_a_type_that_a_tenant_wrote_is_quoted_and_cut():
+    hostile = "large\n\u202e" + "x" * 10_000
+    answer = counted(annotated(machine_type=hostile), a_counter(catalogue=CATALOGUE))
+
+    assert isinstance(answer, Pending)
+    assert r"'large\n\u202exxx" in answer.detail
+    assert answer.detail.count("x") < 2 * TYPE_LENGTH_MAX
+
+
+def test_pods_without_a_full_size_cost_the_default_type():
+    """By the adaptor's rule: both sizes, or GPUs, or it takes its default."""
+    counter = a_counter(catalogue=CATALOGUE, default_type="small")
+
+    for sizes in ({}, {"default_vcpus": "1"}, {"default_memory": "1"}, {"default_vcpus": "many"}):
+        amounts = charged(annotated(**sizes), counter)
+        assert (amounts["cpu"], amounts["memory"]) == ("2", "4Gi")
+    full = charged(annotated(default_vcpus="1", default_memory="1"), counter)
+    assert (full["cpu"], full["memory"]) == ("1", "1Mi")
+    assert "cpu" not in charged(annotated(default_gpus="1"), counter)
+    assert charged(annotated()) == {f"requests.{VM}": "1"}
+
+
+# ------------------------------------------------------------------ forged and missing facts
+
+LARGE = main("cpu=64 memory=256Gi", "cpu=64 memory=256Gi")
+LARGE_WITH_VM = main(f"cpu=64 memory=256Gi {VM}=1", f"cpu=64 memory=256Gi {VM}=1")
+LOW = {RECORD: FORGED, f"{KATA}default_vcpus": "1", f"{KATA}default_memory": "1"}
+
+
+def test_a_pod_that_nobody_rewrote_costs_what_its_containers_ask_for():
+    """As before the webhook was installed, or without one. Forged annotations change nothing."""
+    for container in (LARGE, LARGE_WITH_VM):
+        for annotations in (None, LOW, {RECORD: FORGED}):
+            assert cpus(a_peer_pod(container, annotations=annotations)) == ("64", "64")
+
+
+def test_a_record_that_is_forged_low_changes_nothing_where_upstream_sizes_the_vm():
+    """Upstream's webhook knows no record and leaves it alone."""
+    raw = a_peer_pod(LARGE_WITH_VM, annotations=LOW)
+    document = rewritten(raw, UPSTREAM).document
+    document["metadata"]["annotations"][RECORD] = FORGED
+
+    assert cpus(document) == ("64", "64")
+    assert charged(document)["memory"] == "256Gi"
+
+
+def test_a_record_that_is_forged_before_our_rewrite_costs_the_vm_that_it_leads_to():
+    document = rewritten(a_peer_pod(LARGE, annotations=LOW)).document
+    assert cpus(document) == ("64", "64")
+
+    document = rewritten(a_peer_pod(LARGE_WITH_VM, annotations={RECORD: FORGED})).document
+    assert document["metadata"]["annotations"][f"{KATA}default_vcpus"] == "1"
+    assert cpus(document) == ("1", "1")
+
+
+@pytest.mark.parametrize("record", [None, "", "{}", "[", FORGED, '{"v":"2"}', '{"v":"1"}'])
+def test_the_sizes_cost_as_much_without_the_record(record):
+    document = rewritten(a_peer_pod(LARGE)).document
+    annotations = document["metadata"]["annotations"]
+    annotations.pop(RECORD)
+    if record is not None:
+        annotations[RECORD] = record
+
+    assert cpus(document) == ("64", "64")
+    assert charged(document)["memory"] == "256Gi"
+
+
+@pytest.mark.parametrize("text", [None, "", "0", "-5", "1", "many", "9" * 30, "1e3"])
+def test_the_record_costs_as_much_without_the_sizes(text):
+    document = rewritten(a_peer_pod(LARGE)).document
+    annotations = document["metadata"]["annotations"]
+    for key in ("default_vcpus", "default_memory"):
+        annotations.pop(KATA + key)
+        if text is not None:
+            annotations[KATA + key] = text
+
+    assert cpus(document) == ("64", "64")
+    assert charged(document)["memory"] == "256Gi"
+
+
+def test_a_size_that_a_tenant_raised_is_charged():
+    document = rewritten(a_peer_pod(LARGE)).document
+    document["metadata"]["annotations"][f"{KATA}default_vcpus"] = "96"
+
+    assert cpus(document) == ("96", "96")
+
+
+def test_a_record_of_amounts_that_the_containers_could_not_ask_for_is_not_believed():
+    gpu = {"name": "c0", "kind": "container", "requests": {GPU: "1n"}, "limits": {GPU: "1n"}}
+    raw = annotated(default_vcpus="2")
+    raw["metadata"]["annotations"][RECORD] = json.dumps({"v": "1", "containers": [gpu]})
+
+    assert charged(raw) == {
+        **dict.fromkeys(("cpu", "requests.cpu", "limits.cpu"), "2"),
+        f"requests.{VM}": "1",
+    }
+    assert "record" not in counted(raw).reason
+
+
+def test_absurd_sizes_hold_the_pod():
+    counter = a_counter()
+    row = row_of(annotated(default_memory=str(2**63 - 1)), counter)
+
+    answer = Counters((counter,)).count(row)
+
+    assert isinstance(answer, NotReady)
+    assert "which no pod can cost" in answer.detail
+
+
+def test_a_peer_pod_that_cannot_be_read_waits():
+    counter = a_counter()
+    derive = derive_peer_pod(PeerPodSettings())
+    raw = a_peer_pod(main("cpu=1"))
+    row = row_of(raw, counter)._replace(extras=None)
+    assert counter.count(row) == Pending(UNREAD)
+
+    raw["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "-1"
+    negative = derive(json.dumps(raw).encode())
+    assert isinstance(negative, UnreadablePeerPod)
+    assert negative.problem.startswith("spec.containers[0].resources.requests[cpu]: Invalid value")
+    assert isinstance(derive(b'{"spec": {"runtimeClassName"'), UnreadablePeerPod)
+
+
+def test_a_record_that_takes_long_to_read_holds_the_pod():
+    raw = annotated(default_vcpus="2")
+    raw["metadata"]["annotations"][RECORD] = FORGED + " " * RECORD_LENGTH_MAX
+
+    assert counted(raw) == Pending(
+        f"annotation {RECORD} is longer than {RECORD_LENGTH_MAX} characters: split the pod, or "
+        "give its containers fewer resource names"
+    )
+
+
+def test_an_in_place_resize_counts_where_the_containers_keep_their_resources():
+    raw = a_peer_pod(main("cpu=4", "cpu=4"))
+    raw["status"] = {"containerStatuses": [{"name": "c0", "resources": {"requests": {"cpu": "8"}}}]}
+
+    assert charged(raw)["requests.cpu"] == "8"
+
+
+def test_equal_facts_share_memory_but_keep_their_own_formats():
+    derive = derive_peer_pod(PeerPodSettings())
+    one, same, other = (
+        derive(json.dumps(a_peer_pod(main(f"memory={amount}"), hostname=name)).encode())
+        for amount, name in (("1Gi", "a"), ("1Gi", "b"), ("1073741824", "a"))
+    )
+
+    assert isinstance(one, PeerPodFacts)
+    assert one is same
+    assert one == other
+    assert one is not other
