@@ -32,6 +32,7 @@ sources:
       percent: [hami.io/cores]
       bounded: true
       numbered: true
+      chargedAs: gpus/hami
   inventoried: true
 """
 
@@ -83,6 +84,7 @@ def test_every_field_can_be_written():
                     percent=("hami.io/cores",),
                     is_bounded=True,
                     is_numbered=True,
+                    charged_as="gpus/hami",
                 )
             },
             is_inventoried=True,
@@ -136,6 +138,10 @@ def test_koordinators_own_can_be_replaced_or_switched_off():
         ("sources:\n- nam: x", "2:8: sources[0].nam: unknown; one of name, annotation, layout"),
         (minimal(layout="{shap: list}"), "sources[0].layout.shap: unknown; one of shape, kind"),
         (minimal(kinds="{gpu: {res: 1}}"), "sources[0].kinds[gpu].res: unknown; one of resource"),
+        (
+            minimal(kinds="{gpu: {resource: a.example/gpu, chargedAs: a.example/gpu}}"),
+            'sources[0].kinds.gpu.chargedAs: "a.example/gpu" is no name of an amount that quotas',
+        ),
         (minimal(name=""), "sources[0].name: required, but missing or empty"),
         (minimal(name="Other"), "sources[0].name: small letters, digits and dashes"),
         (minimal(name="kubelet"), '1:18: sources[0].name: "kubelet" is reserved'),

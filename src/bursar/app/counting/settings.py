@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from bursar.core.counting.devices import DeviceCounting
 from bursar.core.counting.peer_pods import PeerPodCounting
 
 
@@ -10,3 +11,4 @@ class CountingSettings:
     """By default, peer pods are charged for their VMs, and all other pods are counted natively."""
 
     peer_pods: PeerPodCounting = field(default_factory=PeerPodCounting)
+    devices: DeviceCounting = field(default_factory=DeviceCounting)

@@ -94,6 +94,9 @@ class KindRule:
     may get devices that belong to others, as network ports beside GPUs do."""
     is_numbered: bool = False
     """Whether clients understand `::0` after the id of a shared device."""
+    charged_as: str = ""
+    """The resource name by which quotas limit devices of this kind. Empty: kind and source, such
+    as `gpu/koordinator`."""
 
     def name_of(self, *, device: str, vendor: str) -> str:
         if vendor:

@@ -24,6 +24,7 @@ from bursar.core.devices.source import (
     Source,
 )
 from bursar.core.model.names import is_extended, qualified_name_errors
+from bursar.core.quota.names import is_application_name
 from bursar.wire.devices.values import require_word
 from bursar.wire.documents.stream import Document, read_documents
 from bursar.wire.documents.text import START, DocumentError
@@ -83,6 +84,7 @@ class _Kind(_Struct):
     percent: list[str] | None = None
     bounded: bool | None = None
     numbered: bool | None = None
+    charged_as: str | None = None
 
 
 class _Source(_Struct):
@@ -211,7 +213,15 @@ def _kind(raw: _Kind, field: str) -> KindRule:
         percent=_names(raw.percent, f"{field}.percent"),
         is_bounded=bool(raw.bounded),
         is_numbered=bool(raw.numbered),
+        charged_as=_charged_as(raw.charged_as or "", f"{field}.chargedAs"),
     )
+
+
+def _charged_as(name: str, field: str) -> str:
+    if name and not is_application_name(name):
+        problem = f"{quoted(name)} is no name of an amount that quotas limit, such as gpu/cards"
+        raise FieldError(field, problem)
+    return name
 
 
 def _layout(raw: _Layout, kinds: Mapping[str, KindRule], field: str) -> Layout:
