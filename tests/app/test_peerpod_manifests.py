@@ -10,6 +10,7 @@ from bursar.app.install.peerpod_protection import BIND, KEEP, PROTECTED, RECORD
 from bursar.app.install.peerpods import (
     PeerPodInstallation,
     peer_pod_documents,
+    peer_pod_documents_beside_upstream,
     peer_pod_documents_without_webhook,
 )
 from bursar.core.model.quantity import ZERO, Quantity
@@ -204,3 +205,11 @@ def test_where_nothing_is_removed_no_record_is_taken():
     (validation,) = policies_of(peer_pod_documents_without_webhook(DEFAULT))[RECORD]["validations"]
 
     assert validation["expression"] == "false"
+
+
+def test_beside_upstreams_webhook_annotations_are_kept_and_no_record_is_taken():
+    documents = peer_pod_documents_beside_upstream(DEFAULT)
+    (validation,) = policies_of(documents)[RECORD]["validations"]
+
+    assert validation["expression"] == "false"
+    assert policies_of(documents)[KEEP] == policies_of(peer_pod_documents(DEFAULT))[KEEP]

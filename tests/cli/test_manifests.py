@@ -158,6 +158,14 @@ def test_peer_pods_are_sent_all_together_or_left_to_a_policy():
     assert "example.com/vm" in json.dumps(policy["spec"]["mutations"])
 
 
+def test_beside_upstreams_webhook_only_policies_are_brought():
+    kinds = {each["kind"] for each in documents("peerpods", "--upstream-webhook")}
+    assert kinds == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+
+    both = ["peerpods", "--upstream-webhook", "--without-webhook"]
+    assert "exclude each other" in CliRunner().invoke(manifests, both).stderr
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.ports import Key
+from bursar.app.cluster.ports import ClusterError, Key
+from bursar.app.install.peerpod_protection import ONLY_WHAT_WAS_REMOVED
 from bursar.app.install.peerpods import CONFIGURATION
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 from bursar.core.quota.quota import GATE
@@ -88,6 +89,14 @@ def without_webhook(webhook, control_plane) -> Iterator[None]:
     yield
     del stored["metadata"]["resourceVersion"], stored["metadata"]["uid"]
     kubectl(control_plane, "create", "-f", "-", stdin=json.dumps(stored))
+
+
+@pytest.fixture
+def beside_upstream(without_webhook, control_plane) -> None:
+    """Upstream's webhook, and the policies that Bursar has for it."""
+    assert without_webhook is None
+    policies = printed("peerpods", "--upstream-webhook", "--runtime-class", RUNTIME, "-n", HOME)
+    kubectl(control_plane, "apply", "-f", "-", stdin=policies)
 
 
 @dataclass
@@ -201,3 +210,32 @@ async def test_a_pod_that_upstreams_webhook_rewrote_waits_as_well(control_plane)
 
         await room.people.limit(room.quota, **{"requests.cpu": "97"})
         await room.people.uses(room.quota, requests_cpu="96250m")
+
+
+@pytest.mark.usefixtures("beside_upstream")
+async def test_beside_upstreams_webhook_nobody_lowers_the_charge_of_a_running_vm(control_plane):
+    """This comes last: the policies take the place of those of our webhook."""
+    body = as_upstream_leaves_it(a_pod(main(HUGE, HUGE)))
+    forged = json.loads(json.dumps(body))
+    forged["metadata"]["annotations"][RECORD] = FORGED
+
+    async with a_room(control_plane) as room:
+
+        async def is_denied() -> bool:
+            try:
+                await room.create("forged", forged)
+            except ClusterError as error:
+                return ONLY_WHAT_WAS_REMOVED in error.message
+            await room.people.client.delete(PODS, Key(room.quota.namespace, "forged"))
+            return False
+
+        await until(is_denied, "a record is denied")
+        await room.people.limit(room.quota, **{"requests.cpu": "97"})
+        await room.create("huge", body)
+        await room.people.uses(room.quota, requests_cpu="96250m")
+        for key in (f"{KATA}default_vcpus", f"{KATA}machine_type", RECORD):
+            change = {"metadata": {"annotations": {key: "1"}}}
+            with pytest.raises(ClusterError, match="cannot be changed any more"):
+                await room.people.change(PODS, Key(room.quota.namespace, "huge"), change)
+        await room.people.settle()
+        assert (await room.people.used(room.quota))["requests.cpu"] == "96250m"

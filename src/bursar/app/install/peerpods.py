@@ -130,6 +130,16 @@ def peer_pod_documents_without_webhook(installation: PeerPodInstallation) -> tup
     return (*classes, *protection, *_policy_documents(installation))
 
 
+def peer_pod_documents_beside_upstream(installation: PeerPodInstallation) -> tuple[Document, ...]:
+    """The protection policies alone, for clusters where upstream's webhook rewrites peer pods.
+
+    Quotas charge the annotations that upstream's webhook writes. A record can only be forged.
+    """
+    return protection_documents_without_webhook(
+        installation.runtime_classes, {"matchResources": installation.where}
+    )
+
+
 # ------------------------------------------------------------------ runtime classes
 
 

@@ -21,6 +21,7 @@ from bursar.app.install.peerpods import (
     OVERHEAD_MEMORY,
     PeerPodInstallation,
     peer_pod_documents,
+    peer_pod_documents_beside_upstream,
     peer_pod_documents_without_webhook,
 )
 from bursar.cli.exit_codes import OK, BadInputError
@@ -124,6 +125,7 @@ _agent_options: Final = together(
 )
 @flag("--all-pods", "Peer pods: review every pod; another webhook may set the class.")
 @flag("--without-webhook", "Peer pods: a policy that only adds the VM resource.")
+@flag("--upstream-webhook", "Peer pods: only the policies, for use beside upstream's webhook.")
 @shown(
     "--peerpods-namespace",
     PRESET_NAMESPACE,
@@ -192,6 +194,10 @@ def _peer_pods(chosen: _Chosen, endpoint: Endpoint) -> tuple[Document, ...]:
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    if chosen["upstream_webhook"]:
+        if chosen["without_webhook"]:
+            raise click.UsageError("--without-webhook and --upstream-webhook exclude each other")
+        return peer_pod_documents_beside_upstream(installation)
     if chosen["without_webhook"]:
         return peer_pod_documents_without_webhook(installation)
     return peer_pod_documents(installation, endpoint)

@@ -100,8 +100,13 @@ class Counters:
         return (CountedPart(NATIVE, NATIVE_REASON, native), *parts)
 
     def _parts_of(self, row: PodRow) -> Parts:
-        answers = ((part.name, part.count(row)) for part in self.parts)
-        return tuple(_part(name, answer) for name, answer in answers if answer is not None)
+        # No generator: nearly all pods are counted natively, and this is called for all of them.
+        found: list[CountedPart | PendingPart] = []
+        for part in self.parts:
+            answer = part.count(row)
+            if answer is not None:
+                found.append(_part(part.name, answer))
+        return tuple(found)
 
     def _shared(self, amounts: ResourceList) -> Charge:
         """Bills are found by the address of a charge, so equal charges must be one object."""
