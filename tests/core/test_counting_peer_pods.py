@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from bursar.core.counting.counter import Pending
+from bursar.core.counting.counter import Counted, Pending
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.peer_pods import (
     TYPE_LENGTH_MAX,
@@ -15,24 +17,31 @@ from bursar.core.counting.peer_pods import (
     PeerPodMode,
     UnreadablePeerPod,
 )
-from bursar.core.model.pod_row import PodRow
+from bursar.core.model.defaulting import with_defaults
+from bursar.core.model.pod_row import PodDemand, PodRow
+from bursar.core.model.quantity import ZERO
+from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.instances import InstanceType
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.quota.counting import NotReady
+from bursar.core.quota.usage import native_usage
 from bursar.wire.model.pod_row import PodRowDecoder
 from bursar.wire.peerpods.facts import RECORD_LENGTH_MAX, derive_peer_pod
 from support.builders.peer_pods import (
     KATA,
+    PEER_PODS,
     RECORD,
     UPSTREAM,
     VM,
     a_peer_pod,
+    decided,
     init,
     main,
     rewritten,
     sidecar,
 )
 from support.builders.pods import texts
+from support.builders.random_objects import as_pod
 
 GPU = "nvidia.com/gpu"
 CATALOGUE = (
@@ -57,9 +66,9 @@ OVERHEAD = {"cpu": "250m", "memory": "120Mi"}
 
 
 def a_counter(mode=PeerPodMode.VIRTUAL, *, default_type="", **rewrite):
-    settings = PeerPodSettings(**rewrite)
-    counting = PeerPodCounting(mode=mode, rewrite=settings, default_type=default_type)
-    return PeerPodCounter(counting, derive_peer_pod(settings))
+    chosen = PeerPodSettings(**rewrite)
+    counting = PeerPodCounting(mode=mode, rewrite=chosen, default_type=default_type)
+    return PeerPodCounter(counting, derive_peer_pod(chosen))
 
 
 def row_of(raw, counter) -> PodRow:
@@ -97,11 +106,11 @@ def annotated(*containers, **sizes):
 # ------------------------------------------------------------------ honest pods
 
 
-@pytest.mark.parametrize("settings", [PeerPodSettings(), UPSTREAM], ids=["ours", "upstream's"])
-def test_a_rewritten_pod_costs_its_vm_by_the_names_that_all_pods_use(settings):
+@pytest.mark.parametrize("rewrite", [PeerPodSettings(), UPSTREAM], ids=["ours", "upstream's"])
+def test_a_rewritten_pod_costs_its_vm_by_the_names_that_all_pods_use(rewrite):
     raw = a_peer_pod(main(f"cpu=96 memory=384Gi {GPU}=8", f"cpu=96 memory=384Gi {GPU}=8"))
 
-    amounts = charged(rewritten(raw, settings).document)
+    amounts = charged(rewritten(raw, rewrite).document)
 
     assert amounts == {
         **dict.fromkeys(("cpu", "requests.cpu", "limits.cpu"), "96"),
@@ -114,8 +123,8 @@ def test_a_rewritten_pod_costs_its_vm_by_the_names_that_all_pods_use(settings):
 def test_overhead_is_charged_on_top_because_the_worker_provides_it():
     raw = a_peer_pod(main("cpu=4", "cpu=4"), overhead=OVERHEAD)
 
-    for settings in (PeerPodSettings(), UPSTREAM):
-        amounts = charged(rewritten(raw, settings).document)
+    for rewrite in (PeerPodSettings(), UPSTREAM):
+        amounts = charged(rewritten(raw, rewrite).document)
         assert (amounts["requests.cpu"], amounts["limits.cpu"]) == ("4250m", "4250m")
         assert amounts["requests.memory"] == "120Mi"
         assert "limits.memory" not in amounts
@@ -125,8 +134,8 @@ def test_a_vm_costs_its_whole_size_because_no_other_pod_can_use_the_rest_of_it()
     """A request of 1m under a limit of 96 CPUs gets a VM of 96 vCPUs."""
     raw = a_peer_pod(main("cpu=1m memory=1Gi", "cpu=96 memory=2Gi"))
 
-    for settings in (PeerPodSettings(), UPSTREAM):
-        assert cpus(rewritten(raw, settings).document) == ("96", "96")
+    for rewrite in (PeerPodSettings(), UPSTREAM):
+        assert cpus(rewritten(raw, rewrite).document) == ("96", "96")
 
 
 def test_what_else_was_removed_is_charged_by_the_record():
@@ -324,6 +333,47 @@ def test_the_record_costs_as_much_without_the_sizes(text):
 
     assert cpus(document) == ("64", "64")
     assert charged(document)["memory"] == "256Gi"
+
+
+TAMPERED = st.fixed_dictionaries(
+    {},
+    optional={
+        RECORD: st.sampled_from([None, FORGED, "", "{}", '{"v":"1"}', "["]),
+        **{
+            KATA + key: st.sampled_from([None, "", "0", "1", "-1", "4096", "many"])
+            for key in ("default_vcpus", "default_memory", "default_gpus")
+        },
+    },
+)
+
+
+def tampered(raw, changes):
+    held = {**raw["metadata"].get("annotations", {}), **changes}
+    kept = {key: text for key, text in held.items() if text is not None}
+    return {**raw, "metadata": {**raw["metadata"], "annotations": kept}}
+
+
+def assert_at_least(wanted, raw):
+    answer = counted(raw)
+    assert isinstance(answer, Counted)
+    for name, amount in wanted.items():
+        assert answer.amounts.get(name, ZERO) >= amount, name
+
+
+@settings(max_examples=100)
+@given(PEER_PODS, TAMPERED)
+def test_no_annotation_lowers_the_charge_of_random_pods(raw, changes):
+    """Of pods that nobody rewrote, and of rewritten ones if one place is left as it was."""
+    native = native_usage(PodDemand.of(with_defaults(as_pod(raw))), is_counted=True)
+    assert_at_least(native, tampered(raw, changes))
+    if isinstance(decided(raw), Denied):
+        return
+
+    document = rewritten(raw).document
+    sizes_alone = {key: text for key, text in changes.items() if key != RECORD}
+    assert_at_least(native, tampered(document, sizes_alone))
+    by_size = {name: native[name] for name in ("cpu", "memory") if name in native}
+    assert_at_least(by_size, tampered(document, {RECORD: changes.get(RECORD)}))
 
 
 def test_a_size_that_a_tenant_raised_is_charged():

@@ -11,7 +11,7 @@ from bursar.core.model.pod import NO_RESOURCES, Pod
 from bursar.core.model.pod_row import PodDemand
 from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.record import NO_RECORD
-from bursar.core.peerpods.recorded_demand import is_believable, recorded_demand, restored
+from bursar.core.peerpods.recorded_demand import is_believable, restored
 from bursar.wire.peerpods.rewrite import read_record
 from support.builders.peer_pods import (
     EFFECTIVE,
@@ -24,6 +24,7 @@ from support.builders.peer_pods import (
     decided,
     init,
     main,
+    recorded_demand,
     rewritten,
     sidecar,
 )

@@ -10,10 +10,16 @@ from bursar.core.model.resources import ResourceList
 from bursar.core.peerpods.annotations import Rewrite, machine_size
 from bursar.core.peerpods.instances import MachineSize
 from bursar.core.peerpods.record import NO_RECORD
-from bursar.core.peerpods.recorded_demand import recorded_demand
 from bursar.core.peerpods.sizing import SizeTexts, upstream_size
 from bursar.wire.peerpods.rewrite import read_record
-from support.builders.peer_pods import PEER_PODS, VM, Rewritten, decided, rewritten
+from support.builders.peer_pods import (
+    PEER_PODS,
+    VM,
+    Rewritten,
+    decided,
+    recorded_demand,
+    rewritten,
+)
 from support.builders.random_objects import as_pod, pods
 
 MIB = 1 << 20

@@ -9,9 +9,12 @@ from bursar.adapters.memory.objects.patches import json_patched
 from bursar.app.install.peerpod_protection import BIND, KEEP
 from bursar.app.install.peerpod_protection import RECORD as CHECK_RECORD
 from bursar.core.model.defaulting import with_defaults
-from bursar.core.model.pod import ResourceRequirements
+from bursar.core.model.pod import Pod, ResourceRequirements
+from bursar.core.model.pod_row import PodDemand
 from bursar.core.peerpods.annotations import Rewrite
 from bursar.core.peerpods.decision import Decision
+from bursar.core.peerpods.record import Record
+from bursar.core.peerpods.recorded_demand import restored
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 from bursar.core.peerpods.sizing import SizeTexts
 from bursar.wire.peerpods.json_patch import patch_between
@@ -98,6 +101,11 @@ def sizes(outcome: Rewritten) -> str:
 def resources_of(outcome: Rewritten) -> list[Any]:
     spec = outcome.document["spec"]
     return [each["resources"] for each in [*spec["containers"], *spec.get("initContainers", [])]]
+
+
+def recorded_demand(record: Record, pod: Pod) -> PodDemand:
+    """What the pod asks for, as if nothing had been removed, and the VM besides."""
+    return PodDemand.of(restored(record, pod))
 
 
 def remove_protection(plane: ControlPlane) -> None:

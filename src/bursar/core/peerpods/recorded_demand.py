@@ -1,20 +1,19 @@
 """What a rewritten peer pod really asks for, read back from its record.
 
-This is for the quota counter of peer pods, which charges a pod for its VM and not for the empty
-containers that the rewrite leaves. Nothing else reads it.
+The counter of peer pods reads it: it charges a pod for its VM, and not for the empty containers
+that the rewrite leaves.
 
 A tenant can write the record annotation when he creates a pod, so a record is believed only if
 the pod could have asked for the same amounts in its containers. A forged record therefore gains
 nothing: the rewrite sizes the VM by the same record that the quota charges. Amounts still in the
-containers are charged in any case. After creation no user can change the annotation
-(`app/peerpod_protection`).
+containers are charged in any case, and so is the annotated size. After creation no user can change
+the annotation (`app/install/peerpod_protection`).
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 from bursar.core.model.pod import NO_RESOURCES, Container, Pod, ResourceRequirements
-from bursar.core.model.pod_row import PodDemand
 from bursar.core.model.resources import maximum
 from bursar.core.peerpods.record import Record, is_rewritten
 from bursar.core.peerpods.settings import PeerPodSettings
@@ -30,16 +29,11 @@ def is_believable(record: Record, pod: Pod, settings: PeerPodSettings) -> bool:
     return is_rewritten(pod, settings) and not resource_problems(restored(record, pod))
 
 
-def recorded_demand(record: Record, pod: Pod) -> PodDemand:
-    """What the pod asks for, as if nothing had been removed, and the VM besides.
-
-    The record must be believable.
-    """
-    return PodDemand.of(restored(record, pod))
-
-
 def restored(record: Record, pod: Pod) -> Pod:
-    """The pod with everything back that was removed. The VM stays as well."""
+    """The pod with everything back that was removed. The VM stays as well.
+
+    A quota may charge it only if the record is believable.
+    """
     whole = _together(record.pod, pod.resources or NO_RESOURCES)
     return replace(
         pod,
