@@ -12,6 +12,7 @@ from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.counting.peer_pods import peer_pod_parts
 from bursar.app.counting.settings import CountingSettings
 from bursar.app.quota.read_model import view_of
+from bursar.app.quota.resize import ResizeService
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.peer_pods import PeerPodCounting, PeerPodMode
 from bursar.core.peerpods.settings import PeerPodSettings
@@ -20,6 +21,7 @@ from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.refusal import Reason
 from bursar.entry.counting import open_counting
+from bursar.wire.model.pod_row import PodRowDecoder
 from support.builders.peer_pods import KATA, RECORD, UPSTREAM, a_peer_pod, main, rewritten
 from support.builders.quota_books import a_key
 from support.quota.quota_loop import HOME, QuotaLoopScene, a_quota_loop
@@ -109,6 +111,31 @@ async def test_a_pod_of_an_unknown_instance_type_waits_and_says_why():
         assert scene.waits[-1].refusals[0].reason is Reason.NOT_COUNTED
         reason = view_of(scene.books).reasons[PodKey(HOME, "typed")]
         assert "the size of instance type 'p5.48xlarge' is not known" in reason
+
+
+@in_virtual_time
+async def test_a_resize_costs_more_only_where_the_containers_outgrow_the_vm():
+    """Without a webhook the containers keep their resources, and the author sizes the VM."""
+    async with a_loop() as scene:
+        await scene.set_quota("q", requests_cpu="10")
+        pod = a_peer_pod(
+            main("cpu=4"),
+            annotations={f"{KATA}default_vcpus": "8"},
+            schedulingGates=[{"name": GATE}],
+        )
+        pod["metadata"] |= {"name": "web", "namespace": HOME}
+        await scene.cluster.create(PODS, pod, namespace=HOME)
+        await scene.rest()
+        assert used(scene, "requests.cpu") == "8"
+
+        service = ResizeService(scene.loop, scene.informers, clock=scene.clock)
+        decoder = PodRowDecoder(scene.counter.derive_facts)
+        stored = json.loads(await scene.cluster.get(PODS, Key(HOME, "web")))
+        for number, (cpu, fits) in enumerate((("7", True), ("10", True), ("11", False))):
+            stored["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+            row = decoder.decode(json.dumps(stored).encode())
+            refusals = service.resize(row, str(number), is_dry_run=True)
+            assert (refusals == ()) is fits, cpu
 
 
 @in_virtual_time
