@@ -7,7 +7,6 @@ from bursar.app.bad_input import BadInputError
 from bursar.app.counting.settings import CountingSettings
 from bursar.cli.processes.counting_options import counting_from, counting_options
 from bursar.core.counting.peer_pods import PeerPodCounting, PeerPodMode
-from bursar.core.peerpods.settings import PeerPodSettings
 
 
 @click.command()
@@ -30,20 +29,17 @@ def test_every_option_is_a_setting(tmp_path):
     chosen = counting(
         *("--peerpod-mode", "DedicatedVirtualResources"),
         *("--peerpod-runtime-class", "a", "--peerpod-runtime-class", "b"),
-        *("--peerpod-vm-resource", "example.com/vm", "--peerpod-gpu-resource", "amd.com/gpu"),
+        *("--peerpod-gpu-resource", "amd.com/gpu"),
         *("--peerpod-catalogue", str(file), "--peerpod-default-type", "small"),
     )
 
-    [small] = chosen.rewrite.catalogue
+    [small] = chosen.catalogue
     assert (small.name, small.vcpus, small.memory_mib) == ("small", 2, 4096)
     assert chosen == PeerPodCounting(
         mode=PeerPodMode.DEDICATED,
-        rewrite=PeerPodSettings(
-            runtime_classes=frozenset({"a", "b"}),
-            vm_resource="example.com/vm",
-            gpu_resources=("amd.com/gpu",),
-            catalogue=(small,),
-        ),
+        runtime_classes=frozenset({"a", "b"}),
+        gpu_resources=("amd.com/gpu",),
+        catalogue=(small,),
         default_type="small",
     )
 
@@ -53,8 +49,7 @@ def test_every_option_is_a_setting(tmp_path):
     [
         ("--peerpod-mode", "Free", "'Free' is not one of 'VirtualResources'"),
         ("--peerpod-runtime-class", "", "runtime classes: at least one is needed"),
-        ("--peerpod-vm-resource", "cpu", "'cpu' is not the name of an extended resource"),
-        ("--peerpod-gpu-resource", "gpu", "'gpu' is not the name of an extended resource for GPUs"),
+        ("--peerpod-gpu-resource", "gpu", "'gpu' is not the name of an extended resource"),
         ("--peerpod-default-type", "large", "default type 'large' is not in the catalogue"),
     ],
 )

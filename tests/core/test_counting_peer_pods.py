@@ -65,10 +65,9 @@ FORGED = json.dumps(
 OVERHEAD = {"cpu": "250m", "memory": "120Mi"}
 
 
-def a_counter(mode=PeerPodMode.VIRTUAL, *, default_type="", **rewrite):
-    chosen = PeerPodSettings(**rewrite)
-    counting = PeerPodCounting(mode=mode, rewrite=chosen, default_type=default_type)
-    return PeerPodCounter(counting, derive_peer_pod(chosen))
+def a_counter(mode=PeerPodMode.VIRTUAL, **chosen):
+    counting = PeerPodCounting(mode=mode, **chosen)
+    return PeerPodCounter(counting, derive_peer_pod(counting.runtime_classes))
 
 
 def row_of(raw, counter) -> PodRow:
@@ -222,12 +221,18 @@ def test_other_pods_are_none_of_this_counters():
     assert cpus(raw, a_counter(runtime_classes=frozenset({"kata-remote-cc"}))) == ("96", "96")
 
 
-def test_contradictions_in_settings_are_refused():
-    with pytest.raises(ValueError, match="default type 'small' is not in the catalogue"):
-        a_counter(default_type="small")
-    for name in ("cpu", VM):
-        with pytest.raises(ValueError, match="not the name of an extended resource for GPUs"):
-            a_counter(gpu_resources=(name,))
+@pytest.mark.parametrize(
+    ("chosen", "complaint"),
+    [
+        ({"default_type": "small"}, "default type 'small' is not in the catalogue"),
+        ({"gpu_resources": ("cpu",)}, "'cpu' is not the name of an extended resource"),
+        ({"runtime_classes": frozenset()}, "at least one is needed"),
+        ({"runtime_classes": frozenset({"a", ""})}, "none may be empty"),
+    ],
+)
+def test_contradictions_in_settings_are_refused(chosen, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        PeerPodCounting(**chosen)
 
 
 # ------------------------------------------------------------------ the instance type
@@ -383,16 +388,21 @@ def test_a_size_that_a_tenant_raised_is_charged():
     assert cpus(document) == ("96", "96")
 
 
-def test_a_record_of_amounts_that_the_containers_could_not_ask_for_is_not_believed():
-    gpu = {"name": "c0", "kind": "container", "requests": {GPU: "1n"}, "limits": {GPU: "1n"}}
-    raw = annotated(default_vcpus="2")
-    raw["metadata"]["annotations"][RECORD] = json.dumps({"v": "1", "containers": [gpu]})
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"pod": {"requests": {"cpu": "1m"}, "limits": {"cpu": "1m"}}},
+        {"containers": [{"name": "c0", "kind": "container", "limits": {"cpu": "1m"}}]},
+        {"containers": [{"name": "other", "kind": "container", "requests": {"cpu": "1m"}}]},
+        {"containers": [{"name": "c0", "kind": "container", "requests": {GPU: "1n"}}]},
+    ],
+)
+def test_a_record_that_the_api_server_would_refuse_in_the_containers_lowers_nothing(record):
+    """Resources of the pod as a whole replace those of its containers."""
+    raw = a_peer_pod(LARGE_WITH_VM, annotations={RECORD: json.dumps({"v": "1", **record})})
 
-    assert charged(raw) == {
-        **dict.fromkeys(("cpu", "requests.cpu", "limits.cpu"), "2"),
-        f"requests.{VM}": "1",
-    }
-    assert "record" not in counted(raw).reason
+    assert cpus(raw) == ("64", "64")
+    assert charged(raw)["memory"] == "256Gi"
 
 
 def test_absurd_sizes_hold_the_pod():
@@ -407,7 +417,7 @@ def test_absurd_sizes_hold_the_pod():
 
 def test_a_peer_pod_that_cannot_be_read_waits():
     counter = a_counter()
-    derive = derive_peer_pod(PeerPodSettings())
+    derive = derive_peer_pod({"kata-remote"})
     raw = a_peer_pod(main("cpu=1"))
     row = row_of(raw, counter)._replace(extras=None)
     assert counter.count(row) == Pending(UNREAD)
@@ -437,7 +447,7 @@ def test_an_in_place_resize_counts_where_the_containers_keep_their_resources():
 
 
 def test_equal_facts_share_memory_but_keep_their_own_formats():
-    derive = derive_peer_pod(PeerPodSettings())
+    derive = derive_peer_pod({"kata-remote"})
     one, same, other = (
         derive(json.dumps(a_peer_pod(main(f"memory={amount}"), hostname=name)).encode())
         for amount, name in (("1Gi", "a"), ("1Gi", "b"), ("1073741824", "a"))

@@ -14,7 +14,7 @@ from bursar.core.model.pod_row import PodDemand
 from bursar.core.peerpods.annotations import Rewrite
 from bursar.core.peerpods.decision import Decision
 from bursar.core.peerpods.record import Record
-from bursar.core.peerpods.recorded_demand import restored
+from bursar.core.peerpods.restored import restored
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 from bursar.core.peerpods.sizing import SizeTexts
 from bursar.wire.peerpods.json_patch import patch_between

@@ -9,5 +9,5 @@ def peer_pod_parts(settings: PeerPodCounting) -> tuple[CountingPart, ...]:
     """No part if peer pods are counted as all other pods."""
     if settings.mode is PeerPodMode.IGNORE:
         return ()
-    counter = PeerPodCounter(settings, derive_peer_pod(settings.rewrite))
+    counter = PeerPodCounter(settings, derive_peer_pod(settings.runtime_classes))
     return (CountingPart(counter=counter),)

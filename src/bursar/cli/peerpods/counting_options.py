@@ -6,10 +6,9 @@ from typing import Any, Final
 import click
 
 from bursar.adapters.files.peerpods import read_catalogue
-from bursar.cli.options import one_of, path, shown, together
+from bursar.cli.options import one_of, path, together
 from bursar.core.counting.peer_pods import PeerPodCounting, PeerPodMode
-from bursar.core.peerpods.capacity import VM_RESOURCE
-from bursar.core.peerpods.settings import GPU_RESOURCE, RUNTIME_CLASS, PeerPodSettings
+from bursar.core.peerpods.settings import GPU_RESOURCE, RUNTIME_CLASS
 
 peer_pod_counting_options: Final = together(
     one_of(
@@ -23,12 +22,6 @@ peer_pod_counting_options: Final = together(
         multiple=True,
         metavar="NAME",
         help=f"Runtime class of peer pods. Repeatable. Default: {RUNTIME_CLASS}",
-    ),
-    shown(
-        "--peerpod-vm-resource",
-        VM_RESOURCE,
-        "Resource name that stands for one VM.",
-        metavar="NAME",
     ),
     click.option(
         "--peerpod-gpu-resource",
@@ -56,12 +49,9 @@ def peer_pod_counting_from(chosen: Mapping[str, Any]) -> PeerPodCounting:
     try:
         return PeerPodCounting(
             mode=PeerPodMode(chosen["peerpod_mode"]),
-            rewrite=PeerPodSettings(
-                runtime_classes=frozenset(chosen["peerpod_runtime_class"] or (RUNTIME_CLASS,)),
-                vm_resource=chosen["peerpod_vm_resource"],
-                gpu_resources=tuple(chosen["peerpod_gpu_resource"]) or (GPU_RESOURCE,),
-                catalogue=read_catalogue(file) if file else (),
-            ),
+            runtime_classes=frozenset(chosen["peerpod_runtime_class"] or (RUNTIME_CLASS,)),
+            gpu_resources=tuple(chosen["peerpod_gpu_resource"]) or (GPU_RESOURCE,),
+            catalogue=read_catalogue(file) if file else (),
             default_type=chosen["peerpod_default_type"],
         )
     except ValueError as error:

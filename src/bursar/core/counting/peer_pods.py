@@ -7,7 +7,7 @@ greatest amount of each resource counts: no place can lower what another one say
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
@@ -17,7 +17,7 @@ from bursar.core.model.pod_row import PodDemand, PodRow
 from bursar.core.model.quantity import ZERO, Format, Quantity
 from bursar.core.model.resources import ResourceList, add, maximum
 from bursar.core.peerpods.instances import InstanceType, MachineSize
-from bursar.core.peerpods.settings import PeerPodSettings
+from bursar.core.peerpods.settings import GPU_RESOURCE, RUNTIME_CLASS
 from bursar.core.peerpods.sizing import MIB
 from bursar.core.quota.counting import IndependentPods
 from bursar.core.quota.usage import native_usage
@@ -47,17 +47,21 @@ class PeerPodCounting:
     """How peer pods are recognised and counted. Raises `ValueError` for contradictions."""
 
     mode: PeerPodMode = PeerPodMode.VIRTUAL
-    rewrite: PeerPodSettings = field(default_factory=PeerPodSettings)
-    """Of the rewrite's settings: the runtime classes, the resource names of VMs and GPUs, and the
-    catalogue, which tells the size of an instance type."""
+    runtime_classes: frozenset[str] = frozenset({RUNTIME_CLASS})
+    gpu_resources: tuple[str, ...] = (GPU_RESOURCE,)
+    """Resource names that count as GPUs. GPUs that a pod did not request count as the first."""
+    catalogue: tuple[InstanceType, ...] = ()
+    """The sizes of instance types."""
     default_type: str = ""
     """The type of a VM whose pod neither names a type nor has a full size; empty if unknown."""
 
     def __post_init__(self) -> None:
-        for name in self.rewrite.gpu_resources:
-            if not is_extended(name) or name == self.rewrite.vm_resource:
-                raise ValueError(f"{name!r} is not the name of an extended resource for GPUs")
-        known = [each.name for each in self.rewrite.catalogue]
+        if not self.runtime_classes or "" in self.runtime_classes:
+            raise ValueError("runtime classes: at least one is needed, and none may be empty")
+        for name in self.gpu_resources:
+            if not is_extended(name):
+                raise ValueError(f"{name!r} is not the name of an extended resource")
+        known = [each.name for each in self.catalogue]
         if self.default_type and self.default_type not in known:
             raise ValueError(f"the default type {self.default_type!r} is not in the catalogue")
 
@@ -66,7 +70,7 @@ class PeerPodFacts(NamedTuple):
     """What is known of a peer pod. Amounts are pairs, so that equal facts can share memory."""
 
     requests: "Amounts"
-    """What the pod asked for: the containers together with the record, without overhead."""
+    """What the pod asked for, without overhead: the greater of the containers and the record."""
     limits: "Amounts"
     overhead: "Amounts"
     size: MachineSize
@@ -95,8 +99,8 @@ class PeerPodCounter(IndependentPods):
     def __init__(self, settings: PeerPodCounting, derive: DerivePeerPod) -> None:
         self._settings: Final = settings
         self._derive: Final = derive
-        self._classes: Final = settings.rewrite.runtime_classes
-        self._types: Final = {each.name: each for each in settings.rewrite.catalogue}
+        self._classes: Final = settings.runtime_classes
+        self._types: Final = {each.name: each for each in settings.catalogue}
 
     def derive_facts(self, body: bytes) -> PeerPodFacts | UnreadablePeerPod | None:
         return self._derive(body)
@@ -115,7 +119,7 @@ class PeerPodCounter(IndependentPods):
         machine = _machine(facts, self._types, self._settings.default_type)
         if isinstance(machine, Pending):
             return machine
-        gpus = self._settings.rewrite.gpu_resources
+        gpus = self._settings.gpu_resources
         requests = _raised(dict(facts.requests), machine, gpus)
         if self._settings.mode is PeerPodMode.DEDICATED:
             amounts = _dedicated(row, requests, gpus)

@@ -4,8 +4,8 @@ The controller calls this for every event of every pod, so pods without a runtim
 decoded.
 """
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache, reduce
 from typing import Final
 
 from bursar.core.counting.peer_pods import (
@@ -18,17 +18,16 @@ from bursar.core.counting.peer_pods import (
 from bursar.core.model.demand import DemandOptions, pod_limits, pod_requests
 from bursar.core.model.pod import Pod
 from bursar.core.model.quantity import Format
-from bursar.core.model.resources import ResourceList
+from bursar.core.model.resources import NOTHING, ResourceList, maximum
 from bursar.core.peerpods.annotations import machine_size
 from bursar.core.peerpods.instances import MachineSize
 from bursar.core.peerpods.record import RECORD_ANNOTATION
-from bursar.core.peerpods.recorded_demand import is_believable, restored
+from bursar.core.peerpods.restored import restored
 from bursar.core.peerpods.settings import (
     GPUS_ANNOTATION,
     MACHINE_TYPE_ANNOTATION,
     MEMORY_ANNOTATION,
     VCPUS_ANNOTATION,
-    PeerPodSettings,
 )
 from bursar.core.peerpods.sizing import SizeTexts
 from bursar.wire.model import pod as wire_pod
@@ -41,8 +40,8 @@ FACTS_MAX: Final = 4096
 """Facts of different content that pods share. Pods of one workload have the same."""
 
 RECORD_LENGTH_MAX: Final = 1 << 14
-"""Longest record that is read; enough for a hundred containers. Reading takes 5 ms for each 1,000
-characters, and a tenant causes that with every change of the pod."""
+"""Longest record that is read; enough for a hundred containers. A tenant causes this work with
+every change of the pod."""
 PROBLEM_LENGTH_MAX: Final = 512
 
 _MARK: Final = b'"runtimeClassName"'
@@ -54,7 +53,7 @@ _WITHOUT_OVERHEAD: Final = DemandOptions(use_status=True, exclude_overhead=True)
 """As quotas count, but overhead is kept apart: it comes on top of the VM."""
 
 
-def derive_peer_pod(settings: PeerPodSettings) -> DerivePeerPod:
+def derive_peer_pod(runtime_classes: Collection[str]) -> DerivePeerPod:
     """A function that reads the facts of peer pods; it returns None for other pods."""
 
     def derive(body: bytes) -> PeerPodFacts | UnreadablePeerPod | None:
@@ -65,29 +64,38 @@ def derive_peer_pod(settings: PeerPodSettings) -> DerivePeerPod:
             require_amounts_of_pod(pod)
         except ValueError as error:
             return UnreadablePeerPod(printable(str(error), PROBLEM_LENGTH_MAX))
-        if pod.runtime_class not in settings.runtime_classes:
+        if pod.runtime_class not in runtime_classes:
             return None
         if len(pod.annotations.get(RECORD_ANNOTATION, "")) > RECORD_LENGTH_MAX:
             return UnreadablePeerPod(_TOO_LONG)
-        facts = _facts(pod, settings)
+        facts = _facts(pod)
         return _shared(facts, _formats(facts))
 
     return derive
 
 
-def _facts(pod: Pod, settings: PeerPodSettings) -> PeerPodFacts:
+def _facts(pod: Pod) -> PeerPodFacts:
     record = read_record(pod.annotations)
-    has_record = record is not None and is_believable(record, pod, settings)
-    asking = pod if record is None or not has_record else restored(record, pod)
+    asking = (pod,) if record is None else (pod, restored(record, pod))
     return PeerPodFacts(
-        requests=_pairs(pod_requests(asking, _WITHOUT_OVERHEAD)),
-        limits=_pairs(pod_limits(asking, _WITHOUT_OVERHEAD)),
-        overhead=_pairs(pod.overhead),
+        requests=_greatest(pod_requests(each, _WITHOUT_OVERHEAD) for each in asking),
+        limits=_greatest(pod_limits(each, _WITHOUT_OVERHEAD) for each in asking),
+        overhead=_greatest([pod.overhead]),
         size=_size(pod.annotations),
         # A longer text is cut, so it is none of the catalogue's.
         machine_type=pod.annotations.get(MACHINE_TYPE_ANNOTATION, "")[: TYPE_LENGTH_MAX + 1],
-        has_record=has_record,
+        has_record=record is not None,
     )
+
+
+def _greatest(lists: Iterable[ResourceList]) -> Amounts:
+    """The greatest amount of each name.
+
+    A record can hold resources of the pod as a whole, which replace the sum of the containers. So
+    the containers of a forged one could ask for less than they do without it.
+    """
+    nothing: ResourceList = NOTHING
+    return tuple(sorted(reduce(maximum, lists, nothing).items()))
 
 
 def _size(annotations: Mapping[str, str]) -> MachineSize:
@@ -96,10 +104,6 @@ def _size(annotations: Mapping[str, str]) -> MachineSize:
     return MachineSize(
         vcpus=max(0, read.vcpus), memory_mib=max(0, read.memory_mib), gpus=max(0, read.gpus)
     )
-
-
-def _pairs(amounts: ResourceList) -> Amounts:
-    return tuple(sorted(amounts.items()))
 
 
 def _formats(facts: PeerPodFacts) -> tuple[Format, ...]:

@@ -1,4 +1,4 @@
-"""What a quota can charge for a rewritten pod, and which records it can believe."""
+"""What a quota can charge for a rewritten pod by its record, and what forged records lead to."""
 
 import json
 from dataclasses import replace
@@ -11,10 +11,9 @@ from bursar.core.model.pod import NO_RESOURCES, Pod
 from bursar.core.model.pod_row import PodDemand
 from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.record import NO_RECORD
-from bursar.core.peerpods.recorded_demand import is_believable, restored
+from bursar.core.peerpods.restored import restored
 from bursar.wire.peerpods.rewrite import read_record
 from support.builders.peer_pods import (
-    EFFECTIVE,
     KATA,
     PEER_PODS,
     RECORD,
@@ -32,22 +31,8 @@ from support.builders.pods import texts
 from support.builders.random_objects import as_pod
 
 
-def believed(raw):
-    pod = as_pod(raw)
-    record = read_record(pod.annotations)
-    return record if record is not None and is_believable(record, pod, EFFECTIVE) else None
-
-
-def test_a_record_is_believed_only_beside_a_vm_of_our_class():
-    raw = rewritten(a_peer_pod(main("cpu=1"))).document
-    assert believed(raw) is not None
-
-    other_class = {**raw, "spec": {**raw["spec"], "runtimeClassName": "runc"}}
-    without_vm = {**raw, "spec": {**raw["spec"], "containers": [{"name": "c0"}]}}
-    broken = {**raw, "metadata": {"annotations": {RECORD: "{}"}}}
-    none = {**raw, "metadata": {}}
-    for each in (other_class, without_vm, broken, none):
-        assert believed(each) is None
+def record_of(raw):
+    return read_record(as_pod(raw).annotations)
 
 
 def test_the_demand_is_what_it_was_with_the_vm_besides():
@@ -59,7 +44,7 @@ def test_the_demand_is_what_it_was_with_the_vm_besides():
     )
     document = rewritten(raw).document
     stored = as_pod(document)
-    record = believed(document)
+    record = record_of(document)
     assert record is not None
     demand = recorded_demand(record, stored)
 
@@ -90,7 +75,7 @@ def test_a_quota_can_charge_what_was_removed(raw):
         return
     document = rewritten(raw).document
     original, stored = with_defaults(as_pod(raw)), as_pod(document)
-    record = believed(document) or NO_RECORD
+    record = record_of(document) or NO_RECORD
 
     back = without_vm(restored(record, stored))
     assert [c.resources for c in back.containers] == [c.resources for c in original.containers]
@@ -112,7 +97,7 @@ FORGED = json.dumps(
 def test_no_record_makes_less_of_what_is_still_in_the_containers():
     """As on a pod that was never rewritten, for want of a webhook."""
     raw = a_peer_pod(main(f"cpu=64 {VM}=1", f"cpu=64 {VM}=1"), annotations={RECORD: FORGED})
-    record = believed(raw)
+    record = record_of(raw)
     demand = recorded_demand(record, as_pod(raw))
 
     assert texts(demand.quota_requests) == texts(demand.quota_limits) == {"cpu": "64", VM: "1"}
@@ -132,7 +117,7 @@ def test_what_a_forged_record_says_is_what_the_vm_gets():
     after = rewritten(raw).document
 
     assert after["metadata"]["annotations"][f"{KATA}default_vcpus"] == "1"
-    assert texts(recorded_demand(believed(after), as_pod(after)).quota_requests) == {
+    assert texts(recorded_demand(record_of(after), as_pod(after)).quota_requests) == {
         "cpu": "1m",
         VM: "1",
     }
@@ -189,7 +174,6 @@ def test_nobody_gets_by_a_record_what_the_containers_would_be_denied(case):
     assert isinstance(outcome, Denied)
     assert outcome.message.startswith(f"annotation {RECORD}: spec.")
     assert message in outcome.message
-    assert believed(raw) is None
 
 
 def test_nor_by_a_record_together_with_what_is_in_the_containers():
@@ -202,7 +186,6 @@ def test_nor_by_a_record_together_with_what_is_in_the_containers():
 
     assert isinstance(outcome, Denied)
     assert "must be greater than or equal to aggregate container requests of 64" in outcome.message
-    assert believed(raw) is None
 
 
 def test_a_limit_found_beside_a_request_on_record_is_a_default_of_the_namespace():
@@ -223,5 +206,5 @@ def test_a_gpu_on_record_is_charged_even_if_only_its_limit_is_there():
 
     assert after["metadata"]["annotations"][f"{KATA}default_gpus"] == "8"
     for each in (raw, after):
-        charged = recorded_demand(believed(each), as_pod(each))
+        charged = recorded_demand(record_of(each), as_pod(each))
         assert texts(charged.quota_requests) == {VM: "1", GPU: "8"}
