@@ -8,7 +8,7 @@ import pytest
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.devices import DeviceCounter, DeviceCounting, charged_name
 from bursar.core.devices.source import KOORDINATOR, Delimiters, KindRule, Layout, Shape, Source
-from bursar.wire.devices.facts import derive_devices
+from bursar.wire.devices.facts import DEVICES_MAX, TEXT_LENGTH_MAX, derive_devices
 from bursar.wire.model.pod_row import PodRowDecoder
 from support.builders.manifests import pod_manifest
 from support.builders.pods import texts
@@ -145,6 +145,14 @@ def test_unknown_kinds_and_unreadable_pods_are_left_out():
     assert derive(f'{{"metadata": {{"annotations": {{"{ALLOCATED}": []}}}}}}'.encode()) is None
     assert derive(f'{{"spec": "{ALLOCATED}"}}'.encode()) is None
     assert derive(f'{{"metadata": {{}}, "{ALLOCATED}": 1}}'.encode()) is None
+
+
+def test_an_annotation_that_takes_long_to_read_counts_as_none():
+    half = "koordinator.sh/gpu=50"
+    for text in (gpus(100) + " " * TEXT_LENGTH_MAX, gpus(*[100] * (DEVICES_MAX + 1))):
+        assert charged(half, **{ALLOCATED: text}) == {"gpu/koordinator": "500m"}
+    most = json.dumps({"gpu": [{}] * DEVICES_MAX})
+    assert charged(half, **{ALLOCATED: most}) == {"gpu/koordinator": str(DEVICES_MAX)}
 
 
 def test_the_reason_tells_where_the_amount_was_found():

@@ -49,36 +49,40 @@ class _Object:
 _Json: TypeAlias = "str | bool | Number | list[_Json] | _Object | None"
 
 
-def decode_claims(text: str, source: Source) -> Claims | None:
+def decode_claims(
+    text: str, source: Source, *, length_max: int = TEXT_LENGTH_MAX, claims_max: int = CLAIMS_MAX
+) -> Claims | None:
     """Decode the annotation of a source; None if its text is `null`.
 
     Raises `ValueError` with one line that is safe to print.
     """
-    if len(text) > TEXT_LENGTH_MAX:
-        raise ValueError(f"longer than {TEXT_LENGTH_MAX} characters")
+    if len(text) > length_max:
+        raise ValueError(f"longer than {length_max} characters")
     if source.layout.shape is Shape.DELIMITED:
-        claims = _bounded(_delimited(text, source.layout))
+        claims = _bounded(_delimited(text, source.layout), claims_max)
         return Claims(source=source.name, claims=claims, kinds=_kinds_of(claims))
     value = _parsed(text)
     if value is None:
         return None
     if source.layout.shape is Shape.BY_TYPE:
-        by_type = _by_type(_object(value, "the text"), source.layout.fields)
+        by_type = _by_type(_object(value, "the text"), source.layout.fields, claims_max)
         claims = tuple(claim for claims in by_type.values() for claim in claims)
         kinds = tuple(_word(kind, "a kind") for kind in by_type)
         return Claims(source=source.name, claims=claims, kinds=kinds)
     if source.layout.shape is Shape.BY_CONTAINER:
-        claims = _bounded(_by_container(dict(_object(value, "the text").pairs), source.layout))
+        by_container = dict(_object(value, "the text").pairs)
+        claims = _bounded(_by_container(by_container, source.layout), claims_max)
     else:
-        claims = _bounded(_listed(_list(value, "the text"), source.layout, container=""))
+        listed = _listed(_list(value, "the text"), source.layout, container="")
+        claims = _bounded(listed, claims_max)
     return Claims(source=source.name, claims=claims, kinds=_kinds_of(claims))
 
 
-def _bounded(claims: Iterable[Claim]) -> tuple[Claim, ...]:
+def _bounded(claims: Iterable[Claim], most: int) -> tuple[Claim, ...]:
     found: list[Claim] = []
     for claim in claims:
-        if len(found) == CLAIMS_MAX:
-            raise ValueError(f"more than {CLAIMS_MAX} devices")
+        if len(found) == most:
+            raise ValueError(f"more than {most} devices")
         found.append(claim)
     return tuple(found)
 
@@ -90,21 +94,21 @@ def _kinds_of(claims: tuple[Claim, ...]) -> tuple[str, ...]:
 # ------------------------------------------------------------------ layouts
 
 
-def _by_type(raw: _Object, fields: Fields) -> dict[str, list[Claim]]:
+def _by_type(raw: _Object, fields: Fields, most: int) -> dict[str, list[Claim]]:
     """The claims by kind. If a kind occurs twice, the last is used, but both must be valid."""
     by_type: dict[str, list[Claim]] = {}
     count = 0
     for kind, devices in raw.pairs:
         several = _list(devices, quoted(kind))
         count += len(several)
-        if count > CLAIMS_MAX:
-            raise ValueError(f"more than {CLAIMS_MAX} devices")
+        if count > most:
+            raise ValueError(f"more than {most} devices")
         by_type[kind] = [
             _Device(each, f"{quoted(kind)}[{index}]", fields).claim(kind=kind)
             for index, each in enumerate(several)
         ]
-    if len(by_type) > CLAIMS_MAX:
-        raise ValueError(f"more than {CLAIMS_MAX} kinds of devices")
+    if len(by_type) > most:
+        raise ValueError(f"more than {most} kinds of devices")
     return by_type
 
 

@@ -5,6 +5,8 @@ decoded.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
 
 from bursar.core.counting.devices import DeriveDevices, DeviceFacts, device_facts
 from bursar.core.devices.claim import Claims
@@ -13,6 +15,13 @@ from bursar.wire.devices.annotation import decode_claims
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import RawTexts
 from bursar.wire.structs.struct import Struct
+
+TEXT_LENGTH_MAX: Final = 1 << 14
+DEVICES_MAX: Final = 128
+"""Longest annotation and most devices that are read. No pod has that many devices, and a tenant
+causes this work with every change of a pod, in a process that serves all tenants."""
+REMEMBERED_MAX: Final = 512
+"""Annotations whose result is remembered. A pod changes often, and its devices do not."""
 
 
 class _Meta(Struct):
@@ -39,7 +48,11 @@ def derive_devices(sources: Sequence[Source]) -> DeriveDevices:
         except ValueError:
             return None
         held = meta.annotations or {}
-        found = (_claims(held.get(source.annotation) or "", source) for source in sources)
+        return allocated(tuple([held.get(source.annotation) or "" for source in sources]))
+
+    @lru_cache(maxsize=REMEMBERED_MAX)
+    def allocated(texts: tuple[str, ...]) -> DeviceFacts | None:
+        found = (_claims(text, source) for text, source in zip(texts, sources, strict=True))
         return device_facts([each for each in found if each is not None], by_name)
 
     return derive
@@ -49,6 +62,6 @@ def _claims(text: str, source: Source) -> Claims | None:
     if not text:
         return None
     try:
-        return decode_claims(text, source)
+        return decode_claims(text, source, length_max=TEXT_LENGTH_MAX, claims_max=DEVICES_MAX)
     except ValueError:
         return None
