@@ -145,6 +145,19 @@ def test_a_pod_waits_while_one_of_its_counters_cannot_tell(counters, one, two):
     assert counters.explain(row)[0] == PendingPart("one", "VM db is not listed")
 
 
+def test_a_pod_that_waits_costs_what_is_known_for_the_time_being(counters, one, two):
+    one.table["web"] = Pending("type unknown", parsed("cpu=4 instances/notebook=1"))
+    two.table["web"] = "cpu=3"
+    row = a_row("a/web", "cpu=1 memory=1Gi")
+
+    provisional = amounts(counters.count(row).provisional)
+
+    assert (provisional["cpu"], provisional["memory"]) == ("4", "1Gi")
+    assert provisional["instances/notebook"] == "1"
+    one.table["web"] = Pending("type unknown", parsed("cpu=-4"))
+    assert amounts(counters.count(row).provisional)["cpu"] == "3"
+
+
 @pytest.mark.parametrize("absurd", ["cpu=-1", "memory=9223372036854775808", "cpu=-1n"])
 def test_an_amount_that_no_pod_can_cost_is_not_charged(counters, one, absurd):
     one.table["web"] = absurd

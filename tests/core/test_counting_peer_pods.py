@@ -19,7 +19,7 @@ from bursar.core.counting.peer_pods import (
 )
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.pod_row import PodDemand, PodRow
-from bursar.core.model.quantity import ZERO
+from bursar.core.model.quantity import NANOS_PER_UNIT, ZERO
 from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.instances import InstanceType
 from bursar.core.peerpods.settings import PeerPodSettings
@@ -248,12 +248,14 @@ def test_an_instance_type_costs_its_size_and_never_less_than_was_asked_for():
 
 
 def test_a_pod_with_a_type_of_unknown_size_waits_whatever_else_it_says():
-    raw = annotated(machine_type="p5.48xlarge", default_vcpus="1", default_memory="1")
+    raw = annotated(machine_type="p5.48xlarge", default_vcpus="7", default_memory="1")
     counter = a_counter(catalogue=CATALOGUE)
 
     answer = Counters((counter,)).count(row_of(raw, counter))
 
     assert isinstance(answer, NotReady)
+    # If it runs already, it costs at least what is known of it.
+    assert answer.provisional.amounts["requests.cpu"][0] == 7 * NANOS_PER_UNIT
     assert answer.detail == (
         "peer pods: the size of instance type 'p5.48xlarge' is not known: it must be in the "
         "catalogue of the controller (--peerpod-catalogue), or the pod must not name it"

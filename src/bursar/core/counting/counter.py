@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
 from bursar.core.model.pod_row import PodRow
-from bursar.core.model.resources import ResourceList
+from bursar.core.model.resources import NOTHING, ResourceList
 from bursar.core.quota.ledger import PodKey
 
 
@@ -26,6 +26,9 @@ class Pending(NamedTuple):
 
     detail: str
     """What the counter waits for, for the pod's owner to read."""
+    at_least: ResourceList = NOTHING
+    """What is known so far. A running pod without a charge, such as after a change of leader, costs
+    this much for the time being."""
 
 
 class PodCounter(Protocol):

@@ -40,6 +40,8 @@ class PendingPart(NamedTuple):
 
     counter: str
     detail: str
+    at_least: ResourceList = NOTHING
+    """What is known of the part so far."""
 
 
 Parts: TypeAlias = tuple[CountedPart | PendingPart, ...]
@@ -81,11 +83,13 @@ class Counters:
         if not pending:
             return self._shared(_total(self._with_native(row, parts)))
         added, replacing = _split(parts)
-        # Whatever the pending counter will say, the pod costs at least this much.
-        base = maximum(native_usage(row.demand, is_counted=True), _total(replacing))
+        # Whatever the pending counters will say, the pod costs at least this much.
+        known = _total(replacing)
+        for each in (native_usage(row.demand, is_counted=True), *(p.at_least for p in pending)):
+            known = maximum(each, known)
         return NotReady(
             detail="; ".join(f"{each.counter}: {each.detail}" for each in pending),
-            provisional=self._shared(add(base, _total(added))),
+            provisional=self._shared(add(known, _total(added))),
         )
 
     def explain(self, row: PodRow) -> Parts:
@@ -121,12 +125,20 @@ class Counters:
 
 def _part(counter: str, answer: Counted | Pending) -> CountedPart | PendingPart:
     if isinstance(answer, Pending):
-        return PendingPart(counter, answer.detail)
-    for name, amount in answer.amounts.items():
+        is_possible = not _impossible(answer.at_least)
+        return PendingPart(counter, answer.detail, answer.at_least if is_possible else NOTHING)
+    if problem := _impossible(answer.amounts):
+        return PendingPart(counter, problem)
+    return CountedPart(counter, answer.reason, answer.amounts, answer.is_addition)
+
+
+def _impossible(amounts: ResourceList) -> str:
+    """Why the amounts are not charged; empty if they can be."""
+    for name, amount in amounts.items():
         # A negative amount would lower the bill of other pods.
         if amount.is_negative or amount.whole_units > INT64_MAX:
-            return PendingPart(counter, f"it charges {amount} of {name}, which no pod can cost")
-    return CountedPart(counter, answer.reason, answer.amounts, answer.is_addition)
+            return f"it charges {amount} of {name}, which no pod can cost"
+    return ""
 
 
 def _split(parts: Parts) -> tuple[Parts, Parts]:

@@ -116,9 +116,7 @@ class PeerPodCounter(IndependentPods):
         if facts is None:
             unreadable = fact_of(row, UnreadablePeerPod)
             return Pending(UNREAD if unreadable is None else unreadable.problem)
-        machine = _machine(facts, self._types, self._settings.default_type)
-        if isinstance(machine, Pending):
-            return machine
+        machine, problem = _machine(facts, self._types, self._settings.default_type)
         gpus = self._settings.gpu_resources
         requests = _raised(dict(facts.requests), machine, gpus)
         if self._settings.mode is PeerPodMode.DEDICATED:
@@ -126,6 +124,8 @@ class PeerPodCounter(IndependentPods):
         else:
             limits = maximum(dict(facts.limits), _compute(machine))
             amounts = _usage(row, *_with_overhead(requests, limits, dict(facts.overhead)))
+        if problem:
+            return Pending(problem, amounts)
         return Counted(amounts, _reason(facts, requests, gpus))
 
 
@@ -134,25 +134,25 @@ class PeerPodCounter(IndependentPods):
 
 def _machine(
     facts: PeerPodFacts, types: Mapping[str, InstanceType], default_type: str
-) -> MachineSize | Pending:
-    """The least size of the VM, by the rules by which the adaptor chooses an instance type."""
+) -> tuple[MachineSize, str]:
+    """The least size of the VM, by the rules by which the adaptor chooses an instance type.
+
+    The text says why the VM may be larger; it is empty if the size is known.
+    """
     size, named = facts.size, facts.machine_type
     if not named and not size.gpus and not (size.vcpus and size.memory_mib):
         named = default_type
     if not named:
-        return size
+        return size, ""
     known = types.get(named)
     if known is None:
         # The type decides the size of the VM, whatever else the pod says.
-        return Pending(
+        return size, (
             f"the size of instance type {named!a} is not known: it must be in the catalogue of the "
             "controller (--peerpod-catalogue), or the pod must not name it"
         )
-    return MachineSize(
-        vcpus=max(size.vcpus, known.vcpus),
-        memory_mib=max(size.memory_mib, known.memory_mib),
-        gpus=max(size.gpus, known.gpus),
-    )
+    vcpus, memory = max(size.vcpus, known.vcpus), max(size.memory_mib, known.memory_mib)
+    return MachineSize(vcpus=vcpus, memory_mib=memory, gpus=max(size.gpus, known.gpus)), ""
 
 
 def _compute(machine: MachineSize) -> ResourceList:
