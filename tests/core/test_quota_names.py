@@ -12,7 +12,7 @@ COMPUTE = ["cpu", "memory", "ephemeral-storage"]
 PREFIXED = [f"{side}.{name}" for side in ("requests", "limits") for name in COMPUTE]
 
 
-@pytest.mark.parametrize("name", COMPUTE + PREFIXED + MACHINES + ["pods"])
+@pytest.mark.parametrize("name", COMPUTE + PREFIXED + MACHINES + ["pods", "instances/notebook"])
 def test_pods_wait_for_what_they_run_on(name):
     assert is_schedulable(name)
 
@@ -22,7 +22,7 @@ def test_pods_wait_for_whatever_is_called_a_request_or_limit(name):
     assert is_schedulable(name)
 
 
-@pytest.mark.parametrize("name", OBJECTS + ["hugepages-2Mi", "example.com/dongle", "services/vmi"])
+@pytest.mark.parametrize("name", OBJECTS + ["hugepages-2Mi", "example.com/dongle"])
 def test_pods_do_not_wait_for_the_rest(name):
     assert not is_schedulable(name)
 
