@@ -170,7 +170,9 @@ def test_pods_of_an_unknown_namespace_and_uncounted_ones_are_listed():
         return NotReady(detail="machine not seen", provisional=NO_CHARGE)
 
     rows = [a_row("a/machine"), a_row("z/lost")]
-    waiting = listed(rows, books=Books(counter))
+    books = Books(counter)
+    books.see_quota(a_quota("a/q", "cpu=1"))
+    waiting = listed(rows, books=books)
 
     assert reasons(waiting) == {
         "machine": Reason.NOT_COUNTED,

@@ -21,6 +21,7 @@ from support.quota.naive_count import (
     Amounts,
     could_never_fit,
     growth,
+    is_in_scope,
     is_short,
     needs,
     nothing_of,
@@ -194,11 +195,22 @@ class Leader:
             row = release.row
             self.world.met["releases"] += 1
             is_first = row.stamp not in self.aloft
-            assert release.is_exempt or not is_first or row.stamp.uid not in self.world.unready
+            is_counted = release.is_exempt or row.stamp.uid not in self.world.unready
+            assert is_counted or not is_first or not self.limits(row)
             known = self.aloft.setdefault(row.stamp, knowledge)
             self.lifts.append(Lift(row, release.is_exempt, known))
         self.told.update(wait.row.stamp.uid for wait in decisions.waits)
         self.report()
+
+    def limits(self, row: PodRow) -> bool:
+        """Whether a quota that it knows limits anything of the pod."""
+        namespaces = self.view["namespaces"]
+        return any(
+            row.namespace in reach(quota, namespaces)
+            and is_in_scope(quota, row)
+            and nothing_of(quota)
+            for quota in self.view["quotas"].values()
+        )
 
     def check_promises(self) -> None:
         """What is held for resizes is what they add, once per pod, and nothing else."""

@@ -137,7 +137,8 @@ class Books:
         counted = self._count(row)
         if not isinstance(counted, NotReady):
             return counted
-        if namespace.is_targeted:
+        # If no quota limits the pod, it does not matter what it costs.
+        if namespace.is_targeted and self.coverage.limits(row.profile):
             return Refusal(reason=Reason.NOT_COUNTED, detail=counted.detail)
         return counted.provisional
 
@@ -213,8 +214,18 @@ class Books:
                 self.recount_pod(other)
 
     def recount_pod(self, row: PodRow) -> None:
-        """The counter's answer for this pod may have changed; the pod itself has not."""
+        """The counter's answer for this pod may have changed; the pod itself has not.
+
+        A release that is in flight goes on, because its patch may have been applied. From now on
+        its reservation holds the new amount, and nothing else is released into it.
+        """
         pod = PodKey(row.namespace, row.name)
+        for promise in self.ledger.reservations_of(pod):
+            if promise.row is not None:
+                counted = self._count(promise.row)
+                if not isinstance(counted, NotReady):
+                    bill = self.coverage.bill(promise.row.profile, counted)
+                    self.ledger.replace_bill(promise, bill)
         held = self.ledger.bill_of(pod)
         if held is None:
             self._requeue(pod)
@@ -275,6 +286,8 @@ class Books:
                 pod = PodKey(namespace, row.name)
                 self.waiting.leave(pod)
                 self._enqueue(pod, row)
+        for name in list(self._blocked.get(namespace, ())):
+            self._requeue(PodKey(namespace, name))
         for covered in (*left, *coverage.covering(namespace)):
             self.ledger.touched.add(covered.quota.key)
 
@@ -344,12 +357,11 @@ class Books:
             return ()
         counted = self._count(row)
         if isinstance(counted, NotReady):
-            is_limited = bool(self.coverage.covering(pod.namespace))
             refusal = Refusal(reason=Reason.NOT_COUNTED, detail=counted.detail)
-            return (refusal,) if is_limited else ()
+            return (refusal,) if self.coverage.limits(row.profile) else ()
         bill = self.coverage.bill(row.profile, counted)
         refusals = self.ledger.reserve(
-            Reservation(id=id, bill=bill, pod=pod, uid=row.stamp.uid, deadline_s=deadline_s)
+            Reservation(id, bill, pod, row.stamp.uid, deadline_s=deadline_s, row=row)
         )
         if is_dry_run and not refusals:
             self.ledger.cancel(id)
@@ -412,7 +424,7 @@ class Books:
         pending = self._pending[pod] = PendingRelease(row, is_exempt=is_exempt)
         if not is_exempt:
             refused = self.ledger.reserve(
-                Reservation(id=pending.id, bill=group.bill, pod=pod, uid=pending.uid)
+                Reservation(id=pending.id, bill=group.bill, pod=pod, uid=pending.uid, row=row)
             )
             assert not refused, "the bill was found to fit just before"
         self.waiting.leave(pod)

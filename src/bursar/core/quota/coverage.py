@@ -129,6 +129,13 @@ class Coverage:
         """The quotas that cover a namespace, sorted; empty if the namespace is not known."""
         return self._covering.get(namespace, ())
 
+    def limits(self, profile: PodProfile) -> bool:
+        """Whether a quota limits any amount of such a pod."""
+        covering = self._covering.get(profile.namespace, ())
+        return any(
+            each.accounts and scopes.matches(each.quota.scopes, profile) for each in covering
+        )
+
     # ------------------------------------------------------------------ changes
 
     def put_quota(self, quota: Quota) -> list[str]:

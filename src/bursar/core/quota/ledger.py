@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
+from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.account import Account, Bill, Item
 from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.refusal import Refusal, refusals_of
@@ -37,6 +38,8 @@ class Reservation(NamedTuple):
     uid: str = ""
     deadline_s: int | None = None
     """When it lapses; None keeps it until it is cancelled."""
+    row: PodRow | None = None
+    """The pod as it will be charged. It is needed only to count the pod again."""
 
 
 class _Promise:
@@ -211,10 +214,14 @@ class Ledger:
             self.charge(PodKey(namespace, name), new_bill(bill))
         for reservation in list(self._reservations.values()):
             if reservation.bill.profile.namespace == namespace:
-                changed = reservation._replace(bill=new_bill(reservation.bill))
-                self._reservations[changed.id] = changed
-                self._promises[changed.pod].reservations[changed.id] = changed
-                self._update_promise(changed.pod)
+                self.replace_bill(reservation, new_bill(reservation.bill))
+
+    def replace_bill(self, reservation: Reservation, bill: Bill) -> None:
+        """Let a reservation hold this bill, even if it does not fit: it was promised before."""
+        changed = reservation._replace(bill=bill)
+        self._reservations[changed.id] = changed
+        self._promises[changed.pod].reservations[changed.id] = changed
+        self._update_promise(changed.pod)
 
 
 def _shortfalls(bill: Bill, charged: dict[Account, int], extra: dict[Account, int]) -> list[Item]:

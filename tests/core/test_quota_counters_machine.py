@@ -1,0 +1,463 @@
+"""The books with counters that change their mind, go away and come back.
+
+Three ways of counting add up: a table that may be down, groups of which the first pod pays for
+all, and Kubernetes' own for the other pods. A naive model counts beside the books.
+"""
+
+from dataclasses import dataclass, field
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from bursar.core.counting.counter import Counted, Pending
+from bursar.core.counting.counters import Counters
+from bursar.core.model.pod_row import PodRow
+from bursar.core.quota.books import BACKOFF_SECONDS_MAX, RETRY_SECONDS, Books
+from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.refusal import Reason
+from bursar.core.quota.releases import ReleaseOutcome
+from support.builders.pods import parsed
+from support.builders.quota_books import (
+    GATED,
+    NOW_S,
+    UNGATED,
+    a_key,
+    a_namespace,
+    a_quota,
+    a_row,
+    changed,
+    running,
+    with_facts,
+)
+from support.counting.table_counter import TableCounter
+
+CPU, INSTANCES = "requests.cpu", "instances/app"
+LIMITED = {"a/q": (CPU, INSTANCES), "x": (CPU,)}
+"""The quotas and the names that they limit."""
+NEVER_S = 10**9
+NAMES = ("first", "second", "third", "g-1", "g-2", "g-3")
+"""Those that begin with `g-` are a group."""
+PRICE = 2
+"""What the first pod of the group pays, in CPUs."""
+
+Amounts = dict[str, int]
+NOTHING: Amounts = {CPU: 0, INSTANCES: 0}
+
+
+class FallibleTable(TableCounter):
+    """A table of answers. While it is down, it cannot tell what is in the table."""
+
+    is_down = False
+
+    def count(self, row: PodRow) -> Counted | Pending | None:
+        answer = super().count(row)
+        return Pending("the table is down") if self.is_down and answer is not None else answer
+
+
+class GroupCounter:
+    """The first pod of the group pays, by name; the others are free while it lives."""
+
+    name = "groups"
+
+    def __init__(self) -> None:
+        self.members: dict[str, PodRow] = {}
+
+    def derive_facts(self, body: bytes) -> None: ...
+
+    def see_pod(self, row: PodRow) -> list[PodRow]:
+        if not row.name.startswith("g-"):
+            return []
+        self.members.pop(row.name, None)
+        others = list(self.members.values())
+        if not row.is_terminated:
+            self.members[row.name] = row
+        return others
+
+    def lose_pod(self, pod: PodKey) -> list[PodRow]:
+        is_member = self.members.pop(pod.name, None) is not None
+        return list(self.members.values()) if is_member else []
+
+    def count(self, row: PodRow) -> Counted | None:
+        if not row.name.startswith("g-"):
+            return None
+        is_payer = row.name == min(self.members, default=row.name)
+        return Counted(parsed(f"{CPU}={PRICE}" if is_payer else ""), "the group")
+
+    def may_charge(self, resource: str) -> bool:
+        return resource == CPU
+
+
+@dataclass
+class Flight:
+    """A release that was decided and whose outcome is open."""
+
+    row: PodRow
+    held: Amounts
+    is_unconfirmed: bool = False
+
+
+@dataclass
+class Promise:
+    """A resize that was agreed to."""
+
+    row: PodRow
+    held: Amounts
+    deadline_s: int
+
+
+@dataclass
+class Model:
+    """What the machine knows of the world, counted naively."""
+
+    pods: dict[str, PodRow] = field(default_factory=dict)
+    hard: dict[str, Amounts] = field(default_factory=dict)
+    order: dict[str, str] = field(default_factory=dict)
+    flights: dict[str, Flight] = field(default_factory=dict)
+    charged: dict[str, Amounts] = field(default_factory=dict)
+    promises: dict[str, dict[str, Promise]] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+
+    def promised(self, name: str) -> Amounts:
+        """What is held for a pod beyond its charge."""
+        held = [each.held for each in self.promises.get(name, {}).values()]
+        if name in self.flights:
+            held.append(self.flights[name].held)
+        charged = self.charged.get(name, NOTHING)
+        return {
+            each: max([0, *(amounts[each] - charged[each] for amounts in held)])
+            for each in (CPU, INSTANCES)
+        }
+
+    def free(self, quota: str, name: str) -> int:
+        charged = sum(each[name] for each in self.charged.values())
+        promised = sum(self.promised(pod)[name] for pod in {*self.flights, *self.promises})
+        return self.hard[quota][name] - charged - promised
+
+    def fits(self, amounts: Amounts) -> bool:
+        return not self.short(amounts)
+
+    def short(self, amounts: Amounts) -> set[str]:
+        """The quotas that are short."""
+        return {
+            quota
+            for quota, names in LIMITED.items()
+            for name in names
+            if amounts[name] and amounts[name] > self.free(quota, name)
+        }
+
+    def is_hopeless(self, amounts: Amounts) -> bool:
+        return any(
+            amounts[name] > self.hard[quota][name]
+            for quota, names in LIMITED.items()
+            for name in names
+        )
+
+
+def amounts_of(text: str) -> Amounts:
+    return NOTHING | {
+        name: int(str(amount)) for name, amount in parsed(text).items() if name in NOTHING
+    }
+
+
+class ChangingMinds(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.groups = FallibleTable("table"), GroupCounter()
+        counters = Counters((self.table, self.groups))
+        self.books = Books(counters.count, related=counters, patience_s=NEVER_S)
+        self.model = Model()
+        self.now_s, self.ids = NOW_S, 0
+        self.books.advance(self.now_s)
+
+    @initialize(order=st.sampled_from(("backfill", "strict")))
+    def open_books(self, order: str) -> None:
+        self.books.see_namespace(a_namespace("a"))
+        for quota in LIMITED:
+            self.limit(quota, order, 4, 2)
+
+    # .............................................................. counting
+
+    def counted(self, row: PodRow, *, is_sum: bool = False) -> Amounts | None:
+        """What the pod costs; None while it cannot be told. `is_sum`: as far as it can."""
+        answer = self.table.table.get(row.name)
+        is_pending = isinstance(answer, Pending) or (answer is not None and self.table.is_down)
+        if is_pending and not is_sum:
+            return None
+        parts = [] if is_pending or answer is None else [amounts_of(answer)]
+        if row.name.startswith("g-"):
+            alive = [name for name, each in self.model.pods.items() if not each.is_terminated]
+            is_payer = row.name == min(name for name in alive if name.startswith("g-"))
+            parts.append({CPU: PRICE if is_payer else 0, INSTANCES: 0})
+        native = {CPU: int(str(row.demand.quota_requests["cpu"])), INSTANCES: 0}
+        if not parts and not is_pending:
+            return native
+        total = {name: sum(part[name] for part in parts) for name in NOTHING}
+        if is_pending:
+            return {name: max(total[name], native[name]) for name in NOTHING}
+        return total
+
+    def recount(self, names: set[str]) -> None:
+        """A counter's feed tells the books which pods to count again."""
+        for name in sorted(names & self.model.pods.keys()):
+            self.books.recount_pod(self.model.pods[name])
+
+    def count_anew(self) -> None:
+        """What the naive model holds after anything has changed."""
+        model = self.model
+        for name, row in model.pods.items():
+            if not row.profile.gates and not row.is_terminated:
+                provisional = self.counted(row, is_sum=True)
+                model.charged[name] = self.counted(row) or model.charged.get(name) or provisional
+            for promise in model.promises.get(name, {}).values():
+                promise.held = self.counted(promise.row) or promise.held
+            if name in model.flights:
+                flight = model.flights[name]
+                flight.held = self.counted(flight.row) or flight.held
+
+    # .............................................................. pods
+
+    def see(self, row: PodRow) -> None:
+        model = self.model
+        model.pods[row.name] = row
+        if not row.profile.gates:
+            flight = model.flights.pop(row.name, None)
+            if flight is not None:
+                model.charged[row.name] = flight.held
+            model.refused.discard(row.name)
+        if row.is_terminated:
+            model.charged.pop(row.name, None)
+        self.books.see_pod(row)
+        self.count_anew()
+
+    @rule(name=st.sampled_from(NAMES), cpu=st.integers(1, 3), is_gated=st.integers(0, 6))
+    def create(self, name: str, cpu: int, is_gated: int) -> None:
+        if name in self.model.pods:
+            return
+        self.ids += 1
+        gates = GATED if is_gated else UNGATED
+        self.see(
+            a_row(f"a/{name}", f"cpu={cpu}", uid=f"u{self.ids}", created_s=self.now_s, gates=gates)
+        )
+
+    @rule(name=st.sampled_from(NAMES))
+    def delete(self, name: str) -> None:
+        model = self.model
+        if name not in model.pods:
+            return
+        row = model.pods.pop(name)
+        for held in (model.charged, model.flights, model.promises):
+            held.pop(name, None)
+        model.refused.discard(name)
+        self.books.lose_pod("a", name, row.stamp.uid)
+        self.count_anew()
+
+    @rule(name=st.sampled_from(NAMES))
+    def end(self, name: str) -> None:
+        row = self.model.pods.get(name)
+        if row is not None and not row.profile.gates and not row.is_terminated:
+            self.see(changed(row, phase="Succeeded"))
+
+    @rule(name=st.sampled_from(NAMES))
+    def touch(self, name: str) -> None:
+        """A label changes. The patch of a release that is in flight now fails."""
+        model, row = self.model, self.model.pods.get(name)
+        if row is None or row.is_terminated:
+            return
+        flight = model.flights.get(name)
+        if row.profile.gates and flight is not None and flight.is_unconfirmed:
+            del model.flights[name]
+        self.see(changed(row))
+
+    @rule(name=st.sampled_from(NAMES), cpu=st.integers(1, 5))
+    def resize(self, name: str, cpu: int) -> None:
+        model, row = self.model, self.model.pods.get(name)
+        if row is None or row.profile.gates or row.is_terminated:
+            return
+        after = changed(row, profile=with_facts(row.profile, requests=f"cpu={cpu}"))
+        wanted, deadline_s = self.counted(after), self.now_s + RETRY_SECONDS
+        growth = None
+        if wanted is not None:
+            charged, promised = model.charged[name], model.promised(name)
+            growth = {
+                each: max(0, wanted[each] - charged[each] - promised[each]) for each in NOTHING
+            }
+        self.ids += 1
+        refusals = self.books.resize(f"resize/{self.ids}", after, deadline_s=deadline_s)
+
+        assert bool(refusals) == (growth is None or not model.fits(growth))
+        if wanted is not None and not refusals:
+            promise = Promise(after, wanted, deadline_s)
+            model.promises.setdefault(name, {})[f"resize/{self.ids}"] = promise
+
+    @rule(name=st.sampled_from(NAMES))
+    def write_resize(self, name: str) -> None:
+        promises = self.model.promises.get(name)
+        if promises:
+            after = list(promises.values())[-1].row
+            self.see(changed(self.model.pods[name], profile=after.profile))
+
+    # .............................................................. minds
+
+    @rule(
+        name=st.sampled_from(NAMES),
+        answer=st.sampled_from(
+            (f"{CPU}=1", f"{CPU}=3", f"{CPU}=2 {INSTANCES}=1", f"{INSTANCES}=2", "")
+            + (Pending("no price"), None)
+        ),
+    )
+    def change_mind(self, name: str, answer: str | Pending | None) -> None:
+        self.table.table.pop(name, None)
+        if answer is not None:
+            self.table.table[name] = answer
+        self.recount({name})
+        self.count_anew()
+
+    @rule()
+    def go_away_or_come_back(self) -> None:
+        self.table.is_down = not self.table.is_down
+        self.recount(set(self.table.table))
+        self.count_anew()
+
+    # .............................................................. quotas
+
+    @rule(
+        quota=st.sampled_from(tuple(LIMITED)),
+        order=st.sampled_from(("backfill", "strict")),
+        cpu=st.integers(0, 6),
+        instances=st.integers(0, 3),
+    )
+    def limit(self, quota: str, order: str, cpu: int, instances: int) -> None:
+        hard = {CPU: cpu, INSTANCES: instances}
+        named = " ".join(f"{name}={hard[name]}" for name in LIMITED[quota])
+        self.model.hard[quota], self.model.order[quota] = hard, order
+        self.books.see_quota(a_quota(quota, named, order=order))
+
+    # .............................................................. releases
+
+    @rule()
+    def decide(self) -> None:
+        model = self.model
+        for release in self.books.decide().releases:
+            name = release.row.name
+            if name in model.flights:
+                assert model.flights[name].is_unconfirmed, "a release is retried only if open"
+                continue
+            cost = self.counted(release.row)
+
+            assert cost is not None, f"{name} was released and nobody knows what it costs"
+            assert model.fits(cost), f"{name} was released and does not fit"
+            model.flights[name] = Flight(release.row, cost)
+        self.check_waiting()
+
+    def check_waiting(self) -> None:
+        """No pod waits that could be released."""
+        model = self.model
+        reasons = {wait.row.name: wait.refusals[0].reason for wait in self.books.blocked()}
+        waiting = [
+            row
+            for name, row in model.pods.items()
+            if row.profile.gates and name not in model.flights and name not in model.refused
+        ]
+        costs = {row.name: self.counted(row) for row in waiting}
+        for row in waiting:
+            cost = costs[row.name]
+            if cost is None:
+                assert reasons[row.name] is Reason.NOT_COUNTED
+                continue
+            assert row.name not in reasons
+            if model.fits(cost):
+                assert any(
+                    self.is_held_up(row, cost, other, costs[other.name])
+                    for other in waiting
+                    if other is not row
+                ), f"{row.name} is stranded"
+
+    def is_held_up(
+        self, row: PodRow, cost: Amounts, other: PodRow, other_cost: Amounts | None
+    ) -> bool:
+        """Whether another pod goes first: it does not fit and strict order lets nobody pass."""
+        if other_cost is None or self.model.is_hopeless(other_cost):
+            return False
+        needed = {quota for quota, names in LIMITED.items() if any(cost[name] for name in names)}
+        strict = {quota for quota in LIMITED if self.model.order[quota] == "strict"}
+        is_ahead = (other.stamp.created_s, other.name) < (row.stamp.created_s, row.name)
+        return is_ahead and bool(self.model.short(other_cost) & needed & strict)
+
+    def fenced(self, name: str) -> Flight | None:
+        """The release in flight of a pod that has not changed since."""
+        flight = self.model.flights.get(name)
+        is_same = flight is not None and self.model.pods[name].stamp == flight.row.stamp
+        return flight if is_same else None
+
+    @precondition(lambda self: self.model.flights)
+    @rule(name=st.sampled_from(NAMES), is_told=st.booleans())
+    def lift(self, name: str, *, is_told: bool) -> None:
+        flight = self.fenced(name)
+        if flight is None:
+            return
+        if is_told:
+            self.books.settle(flight.row, ReleaseOutcome.LIFTED)
+        self.see(running(flight.row))
+
+    @precondition(lambda self: self.model.flights)
+    @rule(name=st.sampled_from(NAMES))
+    def lose_the_answer(self, name: str) -> None:
+        """The outcome is unknown, or the pod has changed."""
+        flight = self.model.flights.get(name)
+        if flight is None:
+            return
+        if self.fenced(name) is None:
+            del self.model.flights[name]
+        flight.is_unconfirmed = True
+        self.books.settle(flight.row, ReleaseOutcome.CHANGED)
+
+    @precondition(lambda self: self.model.flights)
+    @rule(name=st.sampled_from(NAMES))
+    def refuse(self, name: str) -> None:
+        flight = self.fenced(name)
+        if flight is None:
+            return
+        if not flight.is_unconfirmed:
+            del self.model.flights[name]
+            self.model.refused.add(name)
+        self.books.settle(flight.row, ReleaseOutcome.REFUSED, "not today")
+
+    @rule(seconds=st.sampled_from((1, RETRY_SECONDS + 1, BACKOFF_SECONDS_MAX + 1)))
+    def wait(self, seconds: int) -> None:
+        self.now_s += seconds
+        self.books.advance(self.now_s)
+        if seconds > BACKOFF_SECONDS_MAX:
+            self.model.refused.clear()
+        for name, promises in list(self.model.promises.items()):
+            for request, promise in list(promises.items()):
+                if promise.deadline_s <= self.now_s:
+                    del promises[request]
+            if not promises:
+                del self.model.promises[name]
+
+    # .............................................................. what always holds
+
+    @invariant()
+    def the_ledger_equals_a_recount(self) -> None:
+        model = self.model
+        for quota, names in LIMITED.items():
+            covered = self.books.coverage.quota(a_key(quota))
+            if covered is None:
+                return  # nothing has happened yet
+            for name in names:
+                account = covered.accounts[name]
+                charged = sum(each[name] for each in model.charged.values())
+                assert account.charged == charged * 10**9, (quota, name)
+                assert account.free == model.free(quota, name) * 10**9, (quota, name)
+
+    @invariant()
+    def reservations_end(self) -> None:
+        model = self.model
+        promises = sum(map(len, model.promises.values()))
+        assert self.books.pending_release_count == len(model.flights)
+        assert self.books.ledger.reservation_count == len(model.flights) + promises
+
+
+TestChangingMinds = ChangingMinds.TestCase
+TestChangingMinds.settings = settings(max_examples=100, stateful_step_count=40)
