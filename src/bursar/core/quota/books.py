@@ -350,15 +350,16 @@ class Books:
         """Promise a running pod what it will use after a resize. No refusals mean yes.
 
         A gated pod is not charged, so any resize is allowed: what it requests is charged when
-        it is released. If the pod cannot be counted, the resize is refused.
+        it is released. If the pod cannot be counted and a quota limits it, the resize is refused.
         """
         pod = PodKey(row.namespace, row.name)
         if row.profile.gates or not is_counted(row, self._now_s):
             return ()
         counted = self._count(row)
         if isinstance(counted, NotReady):
-            refusal = Refusal(reason=Reason.NOT_COUNTED, detail=counted.detail)
-            return (refusal,) if self.coverage.limits(row.profile) else ()
+            if self.coverage.limits(row.profile):
+                return (Refusal(reason=Reason.NOT_COUNTED, detail=counted.detail),)
+            counted = counted.provisional
         bill = self.coverage.bill(row.profile, counted)
         refusals = self.ledger.reserve(
             Reservation(id, bill, pod, row.stamp.uid, deadline_s=deadline_s, row=row)
