@@ -227,6 +227,7 @@ class ChangingMinds(RuleBasedStateMachine):
             model.refused.discard(row.name)
         if row.is_terminated:
             model.charged.pop(row.name, None)
+            model.promises.pop(row.name, None)
         self.books.see_pod(row)
         self.count_anew()
 

@@ -218,7 +218,7 @@ class Leader:
         self.promises = {
             request: resize
             for request, resize in self.promises.items()
-            if resize.reserved_until_s > world.now_s
+            if resize.reserved_until_s > world.now_s and not self.has_ended(resize.after)
         }
         grown = [resize.after for resize in self.promises.values()]
         pods = {PodKey(row.namespace, row.name) for row in grown}
@@ -232,6 +232,11 @@ class Leader:
             covered = self.books.coverage.quota(quota.key)
             promised = {name: account.promised for name, account in covered.accounts.items()}
             assert promised == {name: amount.nanos for name, amount in expected.items()}, quota.key
+
+    def has_ended(self, row: PodRow) -> bool:
+        """Whether it knows that the pod has ended, so that nothing is kept for it."""
+        held = self.view["pods"].get(PodKey(row.namespace, row.name))
+        return held is not None and held.stamp.uid == row.stamp.uid and held.is_terminated
 
     def knowledge_of_growth(self, row: PodRow) -> Knowledge:
         """What it knew when it agreed that the pod may grow, be it in an earlier answer."""

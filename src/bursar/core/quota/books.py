@@ -179,6 +179,9 @@ class Books:
         bill = self._running_bill(pod, row) if is_counted(row, self._now_s) else None
         # The reservation becomes a charge. Nothing is decided in between.
         self._end_release(pod)
+        if row.is_terminated:
+            # No resize makes it use anything again.
+            self.ledger.cancel_all(pod, row.stamp.uid)
         if bill is None:
             self.ledger.discharge(pod)
         else:
@@ -206,9 +209,7 @@ class Books:
         self._expires_s.pop(pod, None)
         self.ledger.discharge(pod)
         self._end_release(pod)
-        for reservation in self.ledger.reservations_of(pod):
-            if uid in ("", reservation.uid):
-                self.ledger.cancel(reservation.id)
+        self.ledger.cancel_all(pod, uid)
         if self._related is not None:
             for other in self._related.lose_pod(pod):
                 self.recount_pod(other)

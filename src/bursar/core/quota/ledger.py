@@ -171,6 +171,12 @@ class Ledger:
             account.promised -= nanos
             self.freed[account] = None
 
+    def cancel_all(self, pod: PodKey, uid: str = "") -> None:
+        """End all reservations of a pod; with a uid, only those of the pod with this uid."""
+        for reservation in self.reservations_of(pod):
+            if uid in ("", reservation.uid):
+                self.cancel(reservation.id)
+
     def expire(self, now_s: int) -> None:
         """Cancel the reservations whose deadline has passed."""
         while self._deadlines and self._deadlines[0][0] <= now_s:
