@@ -22,12 +22,10 @@ from bursar.app.log import Log
 from bursar.app.quota.resize import staleness_problem
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.controller import ControllerProcess
-from bursar.core.model.pod_row import PodRow
 from bursar.entry.counting import open_counting
 from bursar.entry.https import listen
 from bursar.entry.lifetime import run_process
 from bursar.entry.process import cluster_access, process_identity
-from bursar.wire.model.pod_row import PodRowDecoder
 
 IN_FLIGHT_MAX: Final = 64
 LOG: Final = Log("controller")
@@ -102,13 +100,6 @@ def _freeze_heap() -> None:
     gc.freeze()
 
 
-def _decode_row(process: Controller, body: bytes) -> PodRow:
-    """Decode a pod with the facts that the counter of the present term needs."""
-    term = process.term
-    derive_facts = None if term is None else term.sources.books.counter.derive_facts
-    return PodRowDecoder(derive_facts).decode(body)
-
-
 def _server(settings: ControllerProcess, process: Controller, client: KubeClient) -> HttpServer:
     reviewer = TokenReviewer(client, SYSTEM_CLOCK)
 
@@ -124,7 +115,7 @@ def _server(settings: ControllerProcess, process: Controller, client: KubeClient
             user=webhook_user(settings.namespace),
             find_username=reviewer.find_username,
             find_resizes=lambda: process.resize_service,
-            decode=lambda body: _decode_row(process, body),
+            decode=process.decode_row,
         ),
     )
     return HttpServer(routes, clock=SYSTEM_CLOCK)

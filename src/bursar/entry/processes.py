@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from bursar.app.counting.feeds import Counting
+    from bursar.app.counting.settings import CountingSettings
     from bursar.app.reports.overview import Overview
     from bursar.cli.processes.agent_options import AgentSettings
     from bursar.cli.processes.controller import ControllerProcess
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
 
 class ComposedProcesses:
     """`Processes`, built from real parts."""
+
+    def counting(self, settings: CountingSettings) -> Counting:
+        from bursar.entry.counting import open_counting  # noqa: PLC0415
+
+        return open_counting(settings)
 
     def controller(self, settings: ControllerProcess) -> None:
         from bursar.entry.controller import run_controller  # noqa: PLC0415

@@ -35,6 +35,7 @@ from bursar.app.cluster.ports import ClusterError, Json
 from bursar.app.cluster.time_limit import end
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
+from bursar.app.counting.settings import CountingSettings
 from bursar.app.quota.read_model import NO_BOOKS, BooksView, view_of
 from bursar.app.reports.overview import Overview, overview
 from bursar.cli.exit_codes import BadInputError
@@ -42,9 +43,9 @@ from bursar.cli.output.formats import printable
 from bursar.cli.processes.process_options import ClusterChoice
 from bursar.cli.processes.up import UpSettings
 from bursar.core.quota.targeting import Targeting
+from bursar.entry.counting import open_counting
 from bursar.entry.log_output import warnings_as_text
 from bursar.entry.process import cluster_access
-from bursar.wire.model.pod_row import PodRowDecoder
 
 EXAMPLE: Final = "examples/cluster"
 REFRESH_SECONDS: Final = 0.25
@@ -82,7 +83,9 @@ def run_up(settings: UpSettings, show: Show) -> Overview:
     cluster = (
         _real_cluster(choice)
         if choice.is_named
-        else embedded_cluster(settings.files, settings.seed, settings.state)
+        else embedded_cluster(
+            settings.files, settings.seed, settings.state, counting=settings.counting
+        )
     )
     with warnings_as_text():
         return asyncio.run(_watch(cluster, settings.seconds, show))
@@ -133,7 +136,11 @@ async def _follow(shown: Shown, ended: asyncio.Event, show: Show) -> Overview:
 
 @asynccontextmanager
 async def embedded_cluster(
-    files: Sequence[str], seed: int, state: Path | None = None
+    files: Sequence[str],
+    seed: int,
+    state: Path | None = None,
+    *,
+    counting: CountingSettings,
 ) -> AsyncIterator[Shown]:
     """A cluster in this process, living until it is left.
 
@@ -143,7 +150,10 @@ async def embedded_cluster(
     # The seed makes runs repeatable; nothing here is secret.
     source, luck = Random(seed), Random(seed)  # noqa: S311
     targeting = Targeting(own_namespace=DEFAULT_NAMESPACE)
-    keeper = QuotaAdmission(targeting, decode=PodRowDecoder().decode)
+    keeper = QuotaAdmission(
+        targeting,
+        decode=lambda body: controller.decode_row(body),  # noqa: PLW0108 - there is none yet
+    )
     cluster = MemoryCluster(
         SYSTEM_CLOCK, source=source, mutating=(keeper.gate,), validating=(keeper.check_resize,)
     )
@@ -154,7 +164,7 @@ async def embedded_cluster(
         luck.seed(f"{seed} {cluster.revision}")
     else:
         await _load_files(cluster, files)
-    controller = _controller(cluster, luck, targeting)
+    controller = _controller(cluster, luck, targeting, counting)
     keeper.find_resizes = lambda: controller.resize_service
     try:
         async with Simulation(cluster, SYSTEM_CLOCK):
@@ -167,13 +177,17 @@ async def embedded_cluster(
         _save_state(cluster, state)
 
 
-def _controller(cluster: MemoryCluster, luck: Random, targeting: Targeting) -> Controller:
+def _controller(
+    cluster: MemoryCluster, luck: Random, targeting: Targeting, counting: CountingSettings
+) -> Controller:
     return Controller(
         cluster,
         SYSTEM_CLOCK,
         luck,
         settings=ControllerSettings(namespace=DEFAULT_NAMESPACE, identity="bursar-up"),
-        open_sources=lambda: term_sources(cluster, SYSTEM_CLOCK, luck, targeting),
+        open_sources=lambda: term_sources(
+            cluster, SYSTEM_CLOCK, luck, targeting, counting=open_counting(counting)
+        ),
     )
 
 

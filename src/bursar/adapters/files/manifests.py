@@ -6,7 +6,7 @@ quantity, a time, a kind or a name.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final, TypeVar
@@ -14,17 +14,19 @@ from typing import BinaryIO, Final, TypeVar
 from bursar.adapters.files import sources
 from bursar.adapters.files.sources import SourceError
 from bursar.app.bad_input import BadInputError
-from bursar.app.cluster.ports import Json
+from bursar.app.cluster.ports import Json, Resource
+from bursar.app.quota.inventory import DEFAULT_NAMESPACE
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.quota.quota import QuotaObject
+from bursar.wire.documents.json_writing import json_text
 from bursar.wire.documents.stream import Document, read_documents
 from bursar.wire.documents.text import SOURCE_BYTES_MAX, DocumentError
 from bursar.wire.documents.tree import Number, Value
 from bursar.wire.model.objects import Decoded, Entry, ObjectError, Skipped, read_objects
 from bursar.wire.model.workload import WorkloadTemplate
-from bursar.wire.structs.fields import FIELD_LENGTH_MAX, printable, quoted
+from bursar.wire.structs.fields import FIELD_LENGTH_MAX, FieldError, printable, quoted
 
 __all__ = [
     "ManifestError",
@@ -72,6 +74,8 @@ class Manifests:
     namespaces: tuple[NamespaceObject, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
     """The number of objects of each kind that Bursar does not read, sorted by kind."""
+    bodies: Mapping[Resource, tuple[bytes, ...]] = field(default_factory=dict)
+    """Whole objects of the kinds that were asked for, as JSON, in the order of reading."""
 
 
 def read_objects_as_written(
@@ -107,16 +111,19 @@ def _plain(value: Value) -> Json:
             return value
 
 
-def read_manifests(paths: Sequence[str], stdin: BinaryIO) -> Manifests:
+def read_manifests(
+    paths: Sequence[str], stdin: BinaryIO, *, kept: Sequence[Resource] = ()
+) -> Manifests:
     """Read files, folders and standard input (`-`), in the given order.
 
-    Raises `ManifestError` for the first problem, and for a source without objects.
+    Objects of the kinds in `kept` are returned whole as well. Raises `ManifestError` for the first
+    problem, and for a source without objects.
     """
-    return _read_all(paths, stdin).manifests()
+    return _read_all(paths, stdin, kept).manifests()
 
 
-def _read_all(paths: Sequence[str], stdin: BinaryIO) -> "_Collected":
-    collected = _Collected()
+def _read_all(paths: Sequence[str], stdin: BinaryIO, kept: Sequence[Resource] = ()) -> "_Collected":
+    collected = _Collected(bodies={resource: [] for resource in kept})
     try:
         for path in paths:
             _read_path(path, stdin, collected)
@@ -134,13 +141,23 @@ class _Collected:
     skipped: Counter[str] = field(default_factory=Counter)
     written: list[tuple[dict[str, Value], Origin]] = field(default_factory=list)
     is_stdin_read: bool = False
+    bodies: dict[Resource, list[bytes]] = field(default_factory=dict)
 
     def add(self, entry: Entry, origin: Origin) -> None:
         self.written.append((entry.value, origin))
-        if isinstance(entry.decoded, Skipped):
-            self.skipped[entry.decoded.kind] += 1
-        else:
+        is_kept = self._keep(entry.value, origin)
+        if not isinstance(entry.decoded, Skipped):
             self.decoded.append(entry.decoded)
+        elif not is_kept:
+            self.skipped[entry.decoded.kind] += 1
+
+    def _keep(self, value: dict[str, Value], origin: Origin) -> bool:
+        """Keep an object of a kind that was asked for; false for any other object."""
+        for resource, bodies in self.bodies.items():
+            if (value["apiVersion"], value["kind"]) == (resource.api_version, resource.kind):
+                bodies.append(_body(value, resource, origin))
+                return True
+        return False
 
     def manifests(self) -> Manifests:
         return Manifests(
@@ -150,10 +167,22 @@ class _Collected:
             quotas=self._of(QuotaObject),
             namespaces=self._of(NamespaceObject),
             skipped=tuple(sorted(self.skipped.items())),
+            bodies={resource: tuple(bodies) for resource, bodies in self.bodies.items()},
         )
 
     def _of(self, kind: type[T]) -> tuple[T, ...]:
         return tuple(each for each in self.decoded if isinstance(each, kind))
+
+
+def _body(value: dict[str, Value], resource: Resource, origin: Origin) -> bytes:
+    """The object as JSON, in the namespace in which kubectl would create it."""
+    metadata = value.get("metadata")
+    if resource.is_namespaced and isinstance(metadata, dict) and not metadata.get("namespace"):
+        value = {**value, "metadata": {**metadata, "namespace": DEFAULT_NAMESPACE}}
+    try:
+        return json_text(value).encode()
+    except FieldError as error:
+        raise ManifestError(f"{origin}: {resource.kind}: {error}") from None
 
 
 def _read_path(path: str, stdin: BinaryIO, collected: _Collected) -> None:

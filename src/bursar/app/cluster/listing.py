@@ -56,7 +56,7 @@ async def _all_pages(
             except ValueError as error:
                 if problems is None:
                     raise
-                left_out.append(f"left out: {resource} {_name(body)}: {error}")
+                left_out.append(f"left out: {resource} {name_of(body)}: {error}")
         progress(len(found))
         page = answer.next_page
         if not page:
@@ -65,6 +65,7 @@ async def _all_pages(
             return found
 
 
-def _name(body: bytes) -> str:
+def name_of(body: bytes) -> str:
+    """Namespace and name of an object, for a message about it."""
     identity = locate(body)
     return "(without a name)" if identity is None else str(identity.key)

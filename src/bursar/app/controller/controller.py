@@ -17,10 +17,12 @@ from bursar.app.controller.sources import TermSources
 from bursar.app.controller.term import Term, TermContext
 from bursar.app.log import Log
 from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER
-from bursar.app.quota.events import record_wait
+from bursar.app.quota.events import record_uncounted, record_wait
 from bursar.app.quota.resize import ResizeService
+from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.refusal import Reason
+from bursar.wire.model.pod_row import PodRowDecoder
 
 LOG: Final = Log("controller")
 
@@ -85,6 +87,7 @@ class Controller:
             write_seconds=settings.timing.stop_seconds,
             patience_s=settings.patience_s,
             record_wait=partial(record_wait, self.recorder),
+            record_uncounted=partial(record_uncounted, self.recorder),
             record_capacity=partial(record_event, self.capacity_recorder),
             on_synced=self.on_synced,
         )
@@ -100,6 +103,15 @@ class Controller:
         """Answers questions about resizes; None while this process does not lead."""
         term = self._term
         return term.resizes if term is not None and self.election.is_leader else None
+
+    def decode_row(self, body: bytes) -> PodRow:
+        """Decode a pod with the facts that the counter of the present term needs.
+
+        Raises `ValueError`.
+        """
+        term = self._term
+        derive_facts = None if term is None else term.sources.books.counter.derive_facts
+        return PodRowDecoder(derive_facts).decode(body)
 
     async def run(self) -> None:
         """Stand for election, and lead when elected, until cancelled."""

@@ -6,7 +6,7 @@ of the books is kept.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -19,6 +19,7 @@ from bursar.app.cluster.ports import Clock, Key, Writer
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.cluster.time_limit import within
 from bursar.app.controller.sources import TermSources
+from bursar.app.counting.provenance import charge_parts, cost_text
 from bursar.app.log import Log
 from bursar.app.quota.applied import AppliedWriter
 from bursar.app.quota.drift import DriftCheck
@@ -28,12 +29,15 @@ from bursar.app.quota.quota_loop import QuotaLoop
 from bursar.app.quota.resize import ResizeService
 from bursar.app.quota.status import StatusWriter
 from bursar.core.quota.books import Books
-from bursar.core.quota.quota import QuotaKey, QuotaObject
+from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.quota import Quota, QuotaKey, QuotaObject
 from bursar.core.quota.releases import Wait
 
 LOG: Final = Log("controller")
 TERMINATING: Final = "Terminating"
 """The phase of a namespace that is being deleted."""
+NAMES_SECONDS: Final = 1.0
+"""Shortest time between two checks which names the counters charge."""
 SYNC_REPORT_SECONDS: Final = 10.0
 """How often a term reports which informers are not synced yet."""
 
@@ -49,7 +53,10 @@ class TermContext:
     write_seconds: float
     """Time limit of one patch that lifts a gate."""
     patience_s: int
-    record_wait: Callable[[Wait], None]
+    record_wait: Callable[[Wait, str], None]
+    """Called with the pod that waits and, if it is not counted natively, how it is counted."""
+    record_uncounted: Callable[[Quota, str], None]
+    """Called with a quota and a description of the names that no counter charges."""
     record_capacity: Callable[[CapacityEvent], None]
     on_synced: Callable[[], None]
     """Called once, when the caches and the books hold everything."""
@@ -75,7 +82,7 @@ class Term:
             sources.books,
             self.lifter,
             clock=context.clock,
-            record_wait=context.record_wait,
+            record_wait=self._record_wait,
             on_usage_changed=self._on_usage_changed,
         )
         informers = sources.books.informers()
@@ -83,8 +90,14 @@ class Term:
         self.drift: Final = DriftCheck(self.loop, sources.books, counter.count, context.clock)
         reconciling = self._reconcile_context(lambda: context.is_leader() and self.loop.is_synced)
         self.statuses: Final = StatusWriter(
-            context=reconciling, coverage=self.books.coverage, find=self._find_quota
+            context=reconciling,
+            coverage=self.books.coverage,
+            find=self._find_quota,
+            may_charge=counter.may_charge,
+            record_uncounted=context.record_uncounted,
         )
+        self._is_recounted = asyncio.Event()
+        """A counter may charge other names than before."""
         self.managed: Final = ManagedWriter(
             context=reconciling, find=self._find_quota, is_terminating=self._is_terminating
         )
@@ -122,7 +135,7 @@ class Term:
             for informer in sources.awaited():
                 tasks.create_task(informer.run())
             for feed in sources.books.feeds:
-                tasks.create_task(feed.run(self.loop.recount))
+                tasks.create_task(feed.run(self._recount))
             tasks.create_task(self.loop.run())
             if self.capacity is not None:
                 tasks.create_task(self.capacity.run())
@@ -131,6 +144,7 @@ class Term:
                 tasks.create_task(follow(quotas, self._on_quota_change, self._on_quota_delete))
             for worker in (self.statuses.reconciler, self.managed.reconciler, self.drift):
                 tasks.create_task(worker.run())
+            tasks.create_task(self._follow_names())
             if sources.applied_quotas is not None:
                 copies = self.applied
                 tasks.create_task(
@@ -150,6 +164,25 @@ class Term:
                 for informer in waiting:
                     why = informer.last_error or "no answer yet"
                     LOG.info("waiting for the first list", resource=informer.resource, error=why)
+
+    # ------------------------------------------------------------------ counting
+
+    def _recount(self, pods: Iterable[PodKey]) -> None:
+        self.loop.recount(pods)
+        self._is_recounted.set()
+
+    async def _follow_names(self) -> None:
+        """Update the status of quotas whose names a counter charges now, or no longer."""
+        while True:
+            await self._is_recounted.wait()
+            await self._context.clock.sleep(NAMES_SECONDS)
+            self._is_recounted.clear()
+            self.statuses.recheck_names()
+
+    def _record_wait(self, wait: Wait) -> None:
+        is_short = any(refusal.shortages for refusal in wait.refusals)
+        parts = charge_parts(self.sources.books.explain, wait.row) if is_short else ()
+        self._context.record_wait(wait, cost_text(parts))
 
     # ------------------------------------------------------------------ changes
 

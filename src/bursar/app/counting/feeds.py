@@ -7,16 +7,18 @@ objects, `KindState.SYNCING`, the counter holds the pods concerned.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Generic, Protocol, TypeVar
 
 from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.listing import name_of
 from bursar.app.cluster.observe import Cluster, observe
 from bursar.app.cluster.ports import Clock, ClusterError, NotFoundError, Resource
 from bursar.app.cluster.time_limit import end
+from bursar.app.counting.provenance import Explain
 from bursar.app.log import Log
 from bursar.core.counting.counter import PodCounter
 from bursar.core.counting.counters import Counters
@@ -53,14 +55,31 @@ class WatchedKind(Generic[T]):
     lose: Callable[[T], Iterable[PodRow]]
     set_state: Callable[[KindState], Iterable[PodRow]]
     """The state is SYNCING first. Unless it is SYNCED, the counter forgets all objects."""
+    is_named_by_pods: bool = False
+    """Whether a pod tells that it depends on such an object, as the pod of a VM does.
+
+    If files hold pods and no object of this kind, the kind stays SYNCING: the pods that depend on
+    one are not counted. Without this the kind counts as absent, and pods are counted without it.
+    """
 
     def feed(self, cluster: Cluster, clock: Clock, random: Random) -> CounterFeed:
         return KindFeed(cluster, clock, random, self)
 
-    def load(self, bodies: Iterable[bytes]) -> None:
-        """Tell the counter of all objects there are. Raises `ValueError` for a bad body."""
+    def load(self, bodies: Iterable[bytes], problems: list[str] | None = None) -> None:
+        """Tell the counter of all objects there are.
+
+        A body that cannot be read is left out and a line is added to `problems`; without
+        `problems`, `ValueError` is raised.
+        """
         for body in bodies:
-            self.see(self.decode(body))
+            try:
+                item = self.decode(body)
+            except ValueError as error:
+                if problems is None:
+                    raise
+                problems.append(f"left out: {self.resource} {name_of(body)}: {error}")
+            else:
+                self.see(item)
         self.set_state(KindState.SYNCED)
 
     def mark_absent(self) -> None:
@@ -74,9 +93,12 @@ class CountedKind(Protocol):
     @property
     def resource(self) -> Resource: ...
 
+    @property
+    def is_named_by_pods(self) -> bool: ...
+
     def feed(self, cluster: Cluster, clock: Clock, random: Random) -> CounterFeed: ...
 
-    def load(self, bodies: Iterable[bytes]) -> None: ...
+    def load(self, bodies: Iterable[bytes], problems: list[str] | None = None) -> None: ...
 
     def mark_absent(self) -> None: ...
 
@@ -98,14 +120,18 @@ class Counting:
     counter: Counter
     kinds: tuple[CountedKind, ...] = ()
     feeds: tuple[CounterFeed, ...] = ()
+    explain: Explain = field(default_factory=lambda: Counters().explain)
+    """Which counter charges a pod what, and why."""
 
     @classmethod
     def of(cls, parts: Sequence[CountingPart]) -> "Counting":
         """Without parts, pods are counted natively."""
         if not parts:
             return cls(counter=NativeCounter())
+        counters = Counters([part.counter for part in parts])
         return cls(
-            counter=Counters([part.counter for part in parts]),
+            counter=counters,
+            explain=counters.explain,
             kinds=tuple(kind for part in parts for kind in part.kinds),
             feeds=tuple(feed for part in parts for feed in part.feeds),
         )

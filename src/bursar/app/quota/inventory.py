@@ -1,21 +1,25 @@
 """The inventory: all pods, namespaces and quotas of a cluster, or of a few files, read once.
 
-Reports about quotas are computed from it. No controller has to run for them.
+Reports about quotas are computed from it. No controller has to run for them. Its counters have
+been told of all pods, and of the objects that they depend on, so that reports count as the
+controller does.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import ForbiddenError, NotFoundError, Query, Reader, Resource
+from bursar.app.counting.feeds import Counting
 from bursar.app.quota.kinds import QUOTAS
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod import Pod
-from bursar.core.model.pod_row import PodRow, row_of
+from bursar.core.model.pod_row import DeriveFacts, PodRow, row_of
 from bursar.core.quota.quota import QuotaKind, QuotaObject
 from bursar.wire.model.namespace import decode_namespace
 from bursar.wire.model.pod_row import PodRowDecoder
@@ -39,16 +43,45 @@ class Inventory:
     """Namespaces that are only known by name. They count as having no labels."""
     problems: tuple[str, ...] = ()
     """One line for each object or kind that was left out, with the reason."""
+    counting: Counting = field(default_factory=lambda: Counting.of(()))
+    """What pods cost. Default: natively."""
+
+    def __post_init__(self) -> None:
+        # A counter must know all pods before it counts one, those that have ended as well.
+        for row in self.rows:
+            self.counting.counter.see_pod(row)
 
 
 # ------------------------------------------------------------------ from manifests
 
 
+def kept_kinds(counting: Counting) -> list[Resource]:
+    """The kinds of which `inventory_of` needs whole objects."""
+    pods = [] if counting.counter.derive_facts is None else [PODS]
+    return [*pods, *(kind.resource for kind in counting.kinds)]
+
+
 def inventory_of(
-    pods: Iterable[Pod], namespaces: Iterable[NamespaceObject], quotas: Iterable[QuotaObject]
+    pods: Sequence[Pod],
+    namespaces: Iterable[NamespaceObject],
+    quotas: Iterable[QuotaObject],
+    *,
+    counting: Counting | None = None,
+    bodies: Mapping[Resource, Sequence[bytes]] = MappingProxyType({}),
 ) -> Inventory:
-    """The inventory of manifests. Of objects with the same name the last one counts."""
-    placed = {(row.namespace, row.name): row for row in map(_placed_row, pods)}
+    """The inventory of manifests. Of objects with the same name the last one counts.
+
+    `bodies` are whole objects of `kept_kinds`; those of pods are in the order of `pods`.
+    """
+    counting = counting or Counting.of(())
+    problems: list[str] = []
+    for kind in counting.kinds:
+        if bodies.get(kind.resource):
+            kind.load(bodies[kind.resource], problems)
+        elif not kind.is_named_by_pods:
+            kind.mark_absent()
+    facts = _facts(counting.counter.derive_facts, pods, bodies)
+    placed = {(row.namespace, row.name): row for row in map(_placed_row, pods, facts)}
     described = {each.name: each for each in namespaces}
     known = {each.quota.key: each for each in map(_placed_quota, quotas)}
     named = {row.namespace for row in placed.values()} | {key.namespace for key in known}
@@ -61,12 +94,20 @@ def inventory_of(
         ),
         quotas=tuple(known.values()),
         undescribed=undescribed,
+        problems=tuple(problems),
+        counting=counting,
     )
 
 
-def _placed_row(pod: Pod) -> PodRow:
+def _facts(
+    derive: DeriveFacts | None, pods: Sequence[Pod], bodies: Mapping[Resource, Sequence[bytes]]
+) -> Iterable[Hashable | None]:
+    return [None] * len(pods) if derive is None else map(derive, bodies[PODS])
+
+
+def _placed_row(pod: Pod, facts: Hashable | None) -> PodRow:
     placed = pod if pod.namespace else replace(pod, namespace=DEFAULT_NAMESPACE)
-    return row_of(with_defaults(placed))
+    return row_of(with_defaults(placed), facts)
 
 
 def _placed_quota(seen: QuotaObject) -> QuotaObject:
@@ -81,20 +122,26 @@ def _placed_quota(seen: QuotaObject) -> QuotaObject:
 
 
 async def read_inventory(
-    reader: Reader, *, namespace: str = "", progress: Progress = lambda _kind, _count: None
+    reader: Reader,
+    *,
+    namespace: str = "",
+    counting: Counting | None = None,
+    progress: Progress = lambda _kind, _count: None,
 ) -> Inventory:
     """List a cluster, or only what the quotas of one namespace depend on.
 
     If the caller may read that namespace only, cluster-wide quotas are left out and
-    `problems` says so. Raises `ClusterError`.
+    `problems` says so. The same holds for objects that a counter depends on: then the pods
+    concerned are not counted. Raises `ClusterError`.
     """
+    counting = counting or Counting.of(())
     problems: list[str] = []
 
     async def objects(resource: Resource, decode: Callable[[bytes], T], place: str = "") -> list[T]:
         return await list_all(
             reader,
             resource,
-            Query(namespace=place),
+            Query(namespace=place if resource.is_namespaced else ""),
             decode,
             problems=problems,
             progress=lambda count: progress(resource.plural, count),
@@ -119,7 +166,14 @@ async def read_inventory(
         cluster_wide = []
         problems.append(f"left out: cluster-wide quotas: {error}")
     where = "" if cluster_wide else namespace
-    rows = await objects(PODS, PodRowDecoder().decode, where)
+    rows = await objects(PODS, PodRowDecoder(counting.counter.derive_facts).decode, where)
+    for kind in counting.kinds:
+        try:
+            kind.load(await objects(kind.resource, bytes, where), problems)
+        except NotFoundError:
+            kind.mark_absent()
+        except ForbiddenError as error:
+            problems.append(f"left out: {kind.resource}: {error}")
     # Namespaces are listed after the pods, so that each pod's namespace is in the list.
     namespaces = [] if where else await objects(NAMESPACES, decode_namespace)
     return Inventory(
@@ -127,4 +181,5 @@ async def read_inventory(
         namespaces=namespaces,
         quotas=(*quotas, *cluster_wide),
         problems=tuple(problems),
+        counting=counting,
     )

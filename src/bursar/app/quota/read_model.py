@@ -2,22 +2,25 @@
 
 Every view uses it: `bursar queue`, `bursar describe quota`, `bursar up` and metrics. One part
 reads the books of a running controller. The other part computes the same from an inventory,
-so that no controller has to run.
+so that no controller has to run. Both count with the same counters.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
-from typing import Final
+from typing import Final, TypeAlias
 
+from bursar.app.counting.provenance import ChargePart, charge_parts, is_native
+from bursar.app.counting.uncounted import uncounted_names
 from bursar.app.quota.inventory import Inventory
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import ResourceList
-from bursar.core.quota.account import FORMATS, to_quantity
+from bursar.core.quota import scopes
+from bursar.core.quota.account import FORMATS, Charge, to_quantity
 from bursar.core.quota.books import Books
-from bursar.core.quota.counting import NativeCounter
+from bursar.core.quota.counting import Counter, NativeCounter, NotReady
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.queue import WaitingPod, waiting_list
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
@@ -25,6 +28,7 @@ from bursar.core.quota.recount import Recount
 from bursar.core.quota.refusal import explanation
 from bursar.core.quota.statement import statement_of
 from bursar.core.quota.targeting import Targeting
+from bursar.core.quota.usage import is_counted
 
 # ------------------------------------------------------------------ the books of a controller
 
@@ -109,12 +113,25 @@ class ResourceLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodCharge:
+    """What a pod is charged under a quota, by counter."""
+
+    pod: PodKey
+    parts: tuple[ChargePart, ...]
+    """Their amounts are those that the quota limits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaReport:
     seen: QuotaObject
     used: ResourceList
     """What the status should report, for the resources that pods use."""
     covered: tuple[str, ...]
     """The namespaces that the quota covers, sorted."""
+    uncounted: tuple[str, ...] = ()
+    """Names that the quota lists and that no counter charges, sorted."""
+    charges: tuple[PodCharge, ...] = ()
+    """The pods that are counted otherwise than natively, or not yet, sorted."""
 
     @property
     def lines(self) -> list[ResourceLine]:
@@ -138,14 +155,66 @@ def quota_reports(
     inventory: Inventory, now_s: int, *, name: str | None = None, namespace: str | None = None
 ) -> list[QuotaReport]:
     """Reports of all quotas, of those with this name, or of those that cover this namespace."""
-    recount = Recount(inventory.rows, now_s)
+    counter = inventory.counting.counter
+    recount = Recount(inventory.rows, now_s, lambda row: _charge(counter, row))
+    counted = _counted_otherwise(inventory, now_s)
     reports = []
     for seen in sorted(inventory.quotas, key=lambda each: each.quota.key):
         covered = _covered(seen.quota, inventory.namespaces)
         if name in {None, seen.quota.key.name} and (namespace is None or namespace in covered):
-            used = recount.used(seen.quota, inventory.namespaces)
-            reports.append(QuotaReport(seen=seen, used=used, covered=covered))
+            is_ours = seen.quota.key.kind is not QuotaKind.NATIVE
+            reports.append(
+                QuotaReport(
+                    seen=seen,
+                    used=recount.used(seen.quota, inventory.namespaces),
+                    covered=covered,
+                    uncounted=uncounted_names(seen.quota.hard, counter.may_charge)
+                    if is_ours
+                    else (),
+                    charges=tuple(_charges(seen.quota, covered, counted)) if is_ours else (),
+                )
+            )
     return reports
+
+
+def _charge(counter: Counter, row: PodRow) -> Charge:
+    """What a controller that starts now would charge."""
+    counted = counter.count(row)
+    return counted.provisional if isinstance(counted, NotReady) else counted
+
+
+_PartsOfRows: TypeAlias = Mapping[str, Sequence[tuple[PodRow, tuple[ChargePart, ...]]]]
+"""By namespace, sorted by name."""
+
+
+def _counted_otherwise(inventory: Inventory, now_s: int) -> _PartsOfRows:
+    """The pods that are charged and that are not counted natively."""
+    found: dict[str, list[tuple[PodRow, tuple[ChargePart, ...]]]] = {}
+    if isinstance(inventory.counting.counter, NativeCounter):
+        return found
+    for row in sorted(inventory.rows, key=lambda row: row.name):
+        if is_counted(row, now_s) and not row.profile.gates:
+            parts = charge_parts(inventory.counting.explain, row)
+            if not is_native(parts):
+                found.setdefault(row.namespace, []).append((row, parts))
+    return found
+
+
+def _charges(quota: Quota, covered: Iterable[str], counted: _PartsOfRows) -> Iterator[PodCharge]:
+    for namespace in covered:
+        for row, parts in counted.get(namespace, ()):
+            if scopes.matches(quota.scopes, row.profile):
+                limited = tuple(part for each in parts if (part := _limited(each, quota)))
+                if limited:
+                    yield PodCharge(pod=PodKey(namespace, row.name), parts=limited)
+
+
+def _limited(part: ChargePart, quota: Quota) -> ChargePart | None:
+    """The part with the amounts that the quota limits; None if it limits none of them."""
+    if part.amounts is None:
+        return part
+    amounts = {name: each for name, each in part.amounts.items() if name in quota.hard}
+    return part._replace(amounts=amounts) if amounts else None
 
 
 def _covered(quota: Quota, namespaces: Iterable[NamespaceObject]) -> tuple[str, ...]:
@@ -163,7 +232,16 @@ def queue_report(inventory: Inventory, targeting: Targeting, now_s: int) -> list
 
     In a namespace that is only known by name, pods with the gate count as gated on purpose.
     """
-    books = Books(NativeCounter().count)
+    originals = {
+        PodKey(row.namespace, row.name): row for row in inventory.rows if row.profile.gates
+    }
+
+    def count(row: PodRow) -> Charge | NotReady:
+        # The counters know the pod as it was read.
+        known = originals.get(PodKey(row.namespace, row.name), row)
+        return inventory.counting.counter.count(known)
+
+    books = Books(count)
     books.advance(now_s)
     for each in inventory.namespaces:
         namespace = targeting.namespace(each)
@@ -173,14 +251,9 @@ def queue_report(inventory: Inventory, targeting: Targeting, now_s: int) -> list
     for seen in inventory.quotas:
         if seen.quota.key.kind is not QuotaKind.NATIVE:
             books.see_quota(seen.quota)
-    originals: dict[PodKey, PodRow] = {}
     # All charges are entered before the first gated pod.
     for row in sorted(inventory.rows, key=lambda row: bool(row.profile.gates)):
-        if row.profile.gates:
-            originals[PodKey(row.namespace, row.name)] = row
-            books.see_pod(_as_created(row, now_s))
-        else:
-            books.see_pod(row)
+        books.see_pod(_as_created(row, now_s) if row.profile.gates else row)
     return [
         replace(each, row=originals[PodKey(each.row.namespace, each.row.name)])
         for each in waiting_list(books, books.decide().releases)

@@ -12,7 +12,9 @@ from bursar.app.cluster.observe import Cluster, RunningInformer, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_pod_rows
 from bursar.app.cluster.ports import Clock
 from bursar.app.counting.feeds import CounterFeed, Counting
+from bursar.app.counting.provenance import Explain
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, QUOTAS
+from bursar.core.counting.counters import Counters
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.counting import Counter, NativeCounter
@@ -34,6 +36,8 @@ class QuotaSources:
     targeting: Targeting
     counter: Counter = field(default_factory=NativeCounter)
     """What pods cost. Its facts are in the rows of `pods`."""
+    explain: Explain = field(default_factory=lambda: Counters().explain)
+    """Which counter charges a pod what, and why."""
     feeds: tuple[CounterFeed, ...] = ()
     """What keeps the counter informed. A term runs them."""
 
@@ -60,6 +64,7 @@ def quota_sources(
         quotas=tuple(observe_quotas(cluster, clock, random, kind) for kind in kinds),
         targeting=targeting,
         counter=counter,
+        explain=counting.explain,
         feeds=(*(kind.feed(cluster, clock, random) for kind in counting.kinds), *counting.feeds),
     )
 

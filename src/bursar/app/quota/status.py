@@ -6,7 +6,7 @@ differs from the books. The patch is fenced by uid, so that a quota created agai
 same name does not get the numbers of the deleted one.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,15 +14,18 @@ from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Json
 from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
+from bursar.app.counting.uncounted import uncounted_names, uncounted_text
 from bursar.app.quota.kinds import QUOTAS
 from bursar.app.quota.status_document import (
+    READY,
     conditions_in,
     shown_status,
     wanted_conditions,
     wanted_status,
 )
+from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Coverage, CoveredQuota
-from bursar.core.quota.quota import QuotaKey, QuotaKind, QuotaObject
+from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.statement import Statement, statement_of, used_in
 
 STATUS_SECONDS: Final = 0.5
@@ -54,6 +57,10 @@ class StatusWriter:
     context: ReconcileContext
     coverage: Coverage
     find: FindQuota
+    may_charge: Callable[[str], bool] = NativeCounter().may_charge
+    """Whether any pod can be charged under a name."""
+    record_uncounted: Callable[[Quota, str], None] = lambda _quota, _message: None
+    """Called when the names change that no counter charges; not if there are none."""
     interval_s: float = STATUS_SECONDS
 
     def __post_init__(self) -> None:
@@ -61,6 +68,22 @@ class StatusWriter:
         self.reconciler = Reconciler(
             "status of quotas", self._reconcile, self.context, self.interval_s
         )
+        self._told: dict[QuotaKey, str] = {}
+        """By quota: the names that no counter charged when the status was last written."""
+        self._charged: dict[str, bool] = {}
+        """By name: whether a counter charged it at the last `recheck_names`."""
+
+    def recheck_names(self) -> None:
+        """The counters have changed: reconcile quotas whose names they may charge now, or not."""
+        names = {name for covered in self.coverage.quotas() for name in covered.quota.hard}
+        before, self._charged = self._charged, {name: self.may_charge(name) for name in names}
+        changed = {name for name, each in self._charged.items() if before.get(name) is not each}
+        if changed:
+            self.enqueue(
+                covered.quota.key
+                for covered in self.coverage.quotas()
+                if not changed.isdisjoint(covered.quota.hard)
+            )
 
     def enqueue(self, keys: Iterable[QuotaKey]) -> None:
         """The books have changed for these quotas."""
@@ -75,6 +98,7 @@ class StatusWriter:
         """A quota of any kind was deleted."""
         if seen.item.quota.key.kind is not QuotaKind.NATIVE:
             self._pending.forget(seen.identity.key)
+            self._told.pop(seen.item.quota.key, None)
         self.on_change(seen)
 
     async def _reconcile(self, key: QuotaKey) -> bool:
@@ -84,8 +108,10 @@ class StatusWriter:
             return False
         stored = self._pending.find(seen.identity) or shown_status(seen.item)
         statement = self._statement(covered)
+        uncounted = uncounted_text(uncounted_names(covered.quota.hard, self.may_charge))
         conditions = wanted_conditions(
             statement,
+            uncounted=uncounted,
             order_problem=seen.item.order_problem,
             generation=seen.item.generation,
             before=conditions_in(stored),
@@ -99,7 +125,15 @@ class StatusWriter:
             QUOTAS[key.kind], seen.identity.key, patch, subresource="status"
         )
         self._pending.add(seen.identity, wanted)
+        self._tell_uncounted(covered.quota, uncounted, stored)
         return True
+
+    def _tell_uncounted(self, quota: Quota, uncounted: str, stored: dict[str, Json]) -> None:
+        """Record an event unless the stored status, or an earlier event, says the same."""
+        is_new = uncounted != self._told.get(quota.key, "") and not _says(stored, uncounted)
+        self._told[quota.key] = uncounted
+        if uncounted and is_new:
+            self.record_uncounted(quota, uncounted)
 
     def _statement(self, covered: CoveredQuota) -> Statement:
         quota = covered.quota
@@ -107,3 +141,11 @@ class StatusWriter:
             return statement_of(covered)
         managed = self.find(managed_key(quota.key))
         return statement_of(covered, used_in(None if managed is None else managed.item, quota))
+
+
+def _says(status: dict[str, Json], uncounted: str) -> bool:
+    """Whether a status names what no counter charges."""
+    conditions = (each for each in conditions_in(status) if isinstance(each, Mapping))
+    return any(
+        each.get("type") == READY and uncounted in str(each.get("message")) for each in conditions
+    )

@@ -31,6 +31,8 @@ class ConditionReason(Enum):
     LIMITS_IN_FORCE = "LimitsInForce"
     ORDER_UNKNOWN = "OrderUnknown"
     """The limits are in force, but the order annotation has an unknown value."""
+    NOT_COUNTED = "NotCounted"
+    """No counter charges some of the names, so their limits hold no pod."""
     WITHIN_LIMITS = "WithinLimits"
     LIMITS_EXCEEDED = "LimitsExceeded"
 
@@ -47,6 +49,7 @@ def wanted_status(
 def wanted_conditions(
     statement: Statement,
     *,
+    uncounted: str = "",
     order_problem: str = "",
     generation: int = 0,
     before: Sequence[Json],
@@ -54,9 +57,10 @@ def wanted_conditions(
 ) -> list[Json]:
     """Our conditions as of now, and the conditions that others wrote.
 
+    `uncounted` describes the names that no counter charges; empty if there are none.
     A condition whose status has not changed keeps its lastTransitionTime.
     """
-    ours = {READY: _ready(order_problem), EXCEEDED: _exceeded(statement)}
+    ours = {READY: _ready(uncounted, order_problem), EXCEEDED: _exceeded(statement)}
     held = {str(each["type"]): each for each in before if isinstance(each, Mapping)}
     written: list[Json] = []
     for kind, condition in ours.items():
@@ -74,11 +78,15 @@ def wanted_conditions(
     return written + [each for kind, each in held.items() if kind not in ours]
 
 
-def _ready(order_problem: str) -> dict[str, str]:
-    reason, message = ConditionReason.LIMITS_IN_FORCE, "the limits are in force"
+def _ready(uncounted: str, order_problem: str) -> dict[str, str]:
+    status, reason, message = "True", ConditionReason.LIMITS_IN_FORCE, "the limits are in force"
     if order_problem:
         reason, message = ConditionReason.ORDER_UNKNOWN, f"{message}; {order_problem}"
-    return {"status": "True", "reason": reason.value, "message": message}
+    if uncounted:
+        status, reason = "False", ConditionReason.NOT_COUNTED
+        message = f"not in force, because nothing counts them: {uncounted}"
+        message += f"; {order_problem}" if order_problem else ""
+    return {"status": status, "reason": reason.value, "message": message}
 
 
 def _exceeded(statement: Statement) -> dict[str, str]:

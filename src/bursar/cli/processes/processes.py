@@ -1,4 +1,4 @@
-"""The processes that verbs start, as `cli` sees them.
+"""The processes that verbs start, and the counters of views, as `cli` sees them.
 
 `entry` implements this protocol and gives it to click as the object of the context. So the
 options of a process do not know how the process is built.
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     # At run time each verb imports only its own: an agent pays for what it imports on every node.
     from collections.abc import Callable
 
+    from bursar.app.counting.feeds import Counting
+    from bursar.app.counting.settings import CountingSettings
     from bursar.app.reports.overview import Overview
     from bursar.cli.processes.agent_options import AgentSettings
     from bursar.cli.processes.controller import ControllerProcess
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
 
 
 class Processes(Protocol):
-    """Each method returns when the process was told to end. Raises `BadInputError`."""
+    """Starting a process returns when it was told to end. Raises `BadInputError`."""
+
+    def counting(self, settings: CountingSettings) -> Counting:
+        """Counters that know nothing yet, the same as those of a controller."""
+        ...
 
     def controller(self, settings: ControllerProcess) -> None: ...
 

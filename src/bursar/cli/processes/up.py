@@ -5,16 +5,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from bursar.app.cluster.ports import ClusterError
+from bursar.app.counting.settings import CountingSettings
 from bursar.app.reports.overview import Overview
 from bursar.cli import options
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.output.durations import Duration
 from bursar.cli.output.formats import Output, emit_document, output_option
 from bursar.cli.processes import overview_view
+from bursar.cli.processes.counting_options import counting_from, counting_options
 from bursar.cli.processes.process_options import ClusterChoice
 from bursar.cli.processes.processes import Processes
 
@@ -32,6 +35,8 @@ class UpSettings:
     state: Path | None
     seconds: float | None
     """None: until Ctrl-C."""
+    counting: CountingSettings
+    """How pods of the embedded cluster are counted."""
 
 
 @click.command(short_help="Run a cluster and watch it live.")
@@ -51,6 +56,7 @@ class UpSettings:
 )
 @click.option("--for", "seconds", type=Duration(), help="Stop after this time, such as 30s.")
 @options.shown("--seed", 1, "Seed of the embedded cluster's random choices.", type=int)
+@counting_options
 @output_option
 @click.pass_obj
 def up(  # noqa: PLR0913 - one for each option
@@ -64,6 +70,7 @@ def up(  # noqa: PLR0913 - one for each option
     seconds: float | None,
     seed: int,
     output: Output,
+    **others: Any,  # noqa: ANN401 - the options that say how pods are counted
 ) -> int:
     """Show nodes, running and waiting pods and what is full, until Ctrl-C.
 
@@ -80,7 +87,14 @@ def up(  # noqa: PLR0913 - one for each option
     if files and state is not None and state.exists():
         raise click.UsageError(f"-f is for a new cluster, and {state} already holds one")
     title = "real cluster, read only" if choice.is_named else "embedded cluster"
-    settings = UpSettings(cluster=choice, files=files, seed=seed, state=state, seconds=seconds)
+    settings = UpSettings(
+        cluster=choice,
+        files=files,
+        seed=seed,
+        state=state,
+        seconds=seconds,
+        counting=counting_from(others),
+    )
     try:
         with _shown(title, output) as show:
             last = processes.up(settings, show)

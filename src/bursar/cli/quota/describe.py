@@ -1,6 +1,7 @@
 """`bursar describe quota`: what quotas should show, beside what they do."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -8,6 +9,8 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.quota.read_model import quota_reports
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.output.formats import Output, emit_document, output_option, printable
+from bursar.cli.processes.counting_options import counting_from, counting_options
+from bursar.cli.processes.processes import Processes
 from bursar.cli.quota.document import quota_as_dict
 from bursar.cli.quota.layout import described_quota
 from bursar.cli.quota.source import (
@@ -22,8 +25,12 @@ from bursar.cli.quota.source import (
 @click.argument("name", required=False)
 @source_options
 @namespace_options
+@counting_options
 @output_option
+@click.pass_obj
 def quota(  # noqa: PLR0913 - one for each option
+    processes: Processes,
+    /,
     *,
     name: str | None,
     files: Sequence[str],
@@ -32,6 +39,7 @@ def quota(  # noqa: PLR0913 - one for each option
     namespace: str | None,
     all_namespaces: bool,
     output: Output,
+    **others: Any,  # noqa: ANN401 - the options that say how pods are counted
 ) -> int:
     """Recount each quota, or those called NAME, and show it beside what is reported.
 
@@ -40,7 +48,8 @@ def quota(  # noqa: PLR0913 - one for each option
     cluster-wide quotas that cover the namespace.
     """
     require_one_choice(namespace, all_namespaces=all_namespaces)
-    source = Source(files=files, kubeconfig=kubeconfig, context=context)
+    counting = processes.counting(counting_from(others))
+    source = Source(files=files, kubeconfig=kubeconfig, context=context, counting=counting)
     inventory = source.read(namespace=namespace or "")
     now_s = int(SYSTEM_CLOCK.now().timestamp())
     reports = quota_reports(inventory, now_s, name=name, namespace=namespace)

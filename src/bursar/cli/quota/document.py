@@ -1,8 +1,11 @@
 """Quotas and the pods that wait for them as plain data, for `-o json` and `-o yaml`."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TypeAlias
 
+from bursar.app.counting.provenance import ChargePart
+from bursar.app.counting.uncounted import what_would_count
 from bursar.app.quota.read_model import QuotaReport
 from bursar.cli.output.formats import texts_of
 from bursar.core.quota.queue import WaitingPod
@@ -19,10 +22,33 @@ def quota_as_dict(report: QuotaReport) -> Document:
         "hard": texts_of(quota.hard),
         "used": texts_of(report.used),
         "reported": texts_of(report.seen.reported_used),
+        "notCounted": [
+            {"resource": name, "message": what_would_count(name)} for name in report.uncounted
+        ],
+        "charges": [
+            {
+                "namespace": charge.pod.namespace,
+                "name": charge.pod.name,
+                "parts": _parts(charge.parts),
+            }
+            for charge in report.charges
+        ],
     }
 
 
-def waiting_as_dict(waiting: WaitingPod) -> Document:
+def _parts(parts: Iterable[ChargePart]) -> list[Document]:
+    """What each counter charges and why. The amounts are null while a counter cannot tell."""
+    return [
+        {
+            "counter": part.counter,
+            "reason": part.reason,
+            "amounts": None if part.amounts is None else texts_of(part.amounts),
+        }
+        for part in parts
+    ]
+
+
+def waiting_as_dict(waiting: WaitingPod, cost: Iterable[ChargePart]) -> Document:
     """One pod of the queue. The reason is null for one that is about to be released."""
     row, stamp = waiting.row, waiting.row.stamp
     return {
@@ -32,6 +58,7 @@ def waiting_as_dict(waiting: WaitingPod) -> Document:
         "uid": stamp.uid,
         "priority": row.profile.priority or 0,
         "created": _time(stamp.created_s),
+        "cost": _parts(cost),
         "reason": None if waiting.reason is None else waiting.reason.value,
         "refusals": [_refusal(refusal) for refusal in waiting.refusals],
         "ahead": [str(pod) for pod in waiting.ahead],

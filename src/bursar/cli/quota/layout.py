@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from bursar.app.quota.read_model import QuotaReport, ResourceLine
+from bursar.app.counting.provenance import ChargePart, cost_text
+from bursar.app.counting.uncounted import what_would_count
+from bursar.app.quota.read_model import PodCharge, QuotaReport, ResourceLine
 from bursar.cli.output.ages import UNKNOWN, age
 from bursar.cli.output.formats import amount_or_dash, printable
 from bursar.cli.output.tabwriter import aligned
@@ -13,12 +15,16 @@ from bursar.core.quota.scopes import ScopeRule
 
 NAMESPACES_MAX: Final = 10
 """How many namespaces of a cluster-wide quota are named; the others are only counted."""
+CHARGES_MAX: Final = 20
+"""How many pods are listed with what counters charge for them; the others are only counted."""
 NONE: Final = "-"
 RELEASED: Final = "about to be released"
 QUEUE_COLUMNS: Final = (
     *("POSITION", "NAMESPACE", "POD", "PRIORITY", "AGE"),
     *("REASON", "LACKS", "AHEAD"),
 )
+COST_COLUMN: Final = "COUNTED AS"
+"""Shown if a listed pod is counted otherwise than natively."""
 
 
 # ------------------------------------------------------------------ quotas
@@ -26,7 +32,10 @@ QUEUE_COLUMNS: Final = (
 
 def described_quota(report: QuotaReport) -> str:
     """A quota as kubectl describes it, with what it should show and what it does."""
-    return aligned("\n".join(_quota_lines(report)))
+    text = aligned("\n".join(_quota_lines(report)))
+    if report.charges:
+        text += "\nCharges by counters:\n" + aligned("\n".join(_charge_lines(report.charges)))
+    return text
 
 
 def _quota_lines(report: QuotaReport) -> Iterator[str]:
@@ -41,10 +50,30 @@ def _quota_lines(report: QuotaReport) -> Iterator[str]:
         yield f"Scopes:\t{printable(', '.join(map(_scope, quota.scopes)))}"
     if report.seen.status_problem:
         yield f"Status:\tcannot be read: {printable(report.seen.status_problem)}"
+    for name in report.uncounted:
+        yield f"Not counted:\t{printable(name)}: {what_would_count(name)}"
     yield "Resource\tUsed\tHard\tReported"
     yield "--------\t----\t----\t--------"
     for line in report.lines:
         yield _resource_line(line)
+
+
+def _charge_lines(charges: Sequence[PodCharge]) -> Iterator[str]:
+    yield "  Pod\tCounter\tAmounts\tReason"
+    yield "  ---\t-------\t-------\t------"
+    for charge in charges[:CHARGES_MAX]:
+        for part in charge.parts:
+            cells = (str(charge.pod), part.counter, _amounts(part), part.reason)
+            yield "  " + "\t".join(map(printable, cells))
+    rest = len(charges) - CHARGES_MAX
+    if rest > 0:
+        yield f"  and {rest} more pods; -o json lists all"
+
+
+def _amounts(part: ChargePart) -> str:
+    if part.amounts is None:
+        return "not known yet"
+    return ",".join(f"{name}={amount}" for name, amount in sorted(part.amounts.items())) or "none"
 
 
 def _resource_line(line: ResourceLine) -> str:
@@ -85,6 +114,11 @@ def queue_row(waiting: WaitingPod, now: datetime) -> tuple[str, ...]:
         _lacks(waiting) or NONE,
         _ahead(waiting),
     )
+
+
+def cost_cell(parts: Sequence[ChargePart]) -> str:
+    """The cell under `COST_COLUMN`."""
+    return cost_text(parts) or NONE
 
 
 def _lacks(waiting: WaitingPod) -> str:

@@ -10,7 +10,8 @@ from typing import Final
 import click
 
 from bursar.adapters.files.manifests import Manifests, read_manifests
-from bursar.app.quota.inventory import Inventory, inventory_of, read_inventory
+from bursar.app.counting.feeds import Counting
+from bursar.app.quota.inventory import Inventory, inventory_of, kept_kinds, read_inventory
 from bursar.cli import options
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.output.formats import printable
@@ -23,6 +24,8 @@ class Source:
     files: Sequence[str]
     kubeconfig: str | None
     context: str
+    counting: Counting
+    """Counters that know nothing yet. Reading tells them what they need."""
 
     def __str__(self) -> str:
         return ", ".join(map(printable, self.files)) or "the cluster"
@@ -31,8 +34,9 @@ class Source:
         """Read it all, or of a cluster what one namespace needs; tell what was left out."""
         require_files_or_cluster(self.files, self.kubeconfig, self.context)
         if self.files:
-            return _read_files(self.files)
-        inventory = answer_of(self._read_cluster(namespace))
+            inventory = _read_files(self.files, self.counting)
+        else:
+            inventory = answer_of(self._read_cluster(namespace))
         for problem in inventory.problems:
             click.echo(f"bursar: {printable(problem)}", err=True)
         return inventory
@@ -40,7 +44,9 @@ class Source:
     async def _read_cluster(self, namespace: str) -> Inventory:
         async with live_cluster(self.kubeconfig, self.context) as cluster:
             with _shown_progress() as progress:
-                return await read_inventory(cluster, namespace=namespace, progress=progress)
+                return await read_inventory(
+                    cluster, namespace=namespace, counting=self.counting, progress=progress
+                )
 
 
 source_options: Final = options.together(
@@ -65,10 +71,16 @@ def require_one_choice(namespace: str | None, *, all_namespaces: bool) -> None:
         raise click.UsageError("-n is for one namespace, -A for all")
 
 
-def _read_files(files: Sequence[str]) -> Inventory:
-    manifests = read_manifests(files, sys.stdin.buffer)
+def _read_files(files: Sequence[str], counting: Counting) -> Inventory:
+    manifests = read_manifests(files, sys.stdin.buffer, kept=kept_kinds(counting))
     _tell_passed_over(manifests)
-    return inventory_of(manifests.pods, manifests.namespaces, manifests.quotas)
+    return inventory_of(
+        manifests.pods,
+        manifests.namespaces,
+        manifests.quotas,
+        counting=counting,
+        bodies=manifests.bodies,
+    )
 
 
 def _tell_passed_over(manifests: Manifests) -> None:

@@ -60,7 +60,8 @@ class PodCounter(Protocol):
     def may_charge(self, resource: str) -> bool:
         """Whether an answer can have this name.
 
-        The owner of a quota is told of a name that no counter charges.
+        The owner of a quota is told of a name that no counter charges. A counter that does not know
+        yet, such as before its objects are listed, answers true.
         """
 
 

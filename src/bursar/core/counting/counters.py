@@ -16,7 +16,7 @@ from bursar.core.model.resources import NOTHING, ResourceList, add, maximum
 from bursar.core.quota.account import Charge
 from bursar.core.quota.counting import NativeCounter, NotReady
 from bursar.core.quota.ledger import PodKey
-from bursar.core.quota.names import is_pod_name
+from bursar.core.quota.names import is_native_name
 from bursar.core.quota.usage import native_usage
 
 NATIVE: Final = "native"
@@ -71,7 +71,7 @@ class Counters:
 
     def may_charge(self, resource: str) -> bool:
         """Whether any pod can be charged under this name."""
-        return is_pod_name(resource) or any(each.may_charge(resource) for each in self.parts)
+        return is_native_name(resource) or any(each.may_charge(resource) for each in self.parts)
 
     # ------------------------------------------------------------------ counting
 

@@ -189,17 +189,21 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
 
 
-def row_of(pod: Pod) -> PodRow:
-    """The row of a pod from a file. It shares nothing and has no resourceVersion."""
+def row_of(pod: Pod, facts: Hashable | None = None) -> PodRow:
+    """The row of a pod from a file. It shares nothing and has no resourceVersion.
+
+    `facts` is what the counter derived from the whole pod.
+    """
+    deletion = (
+        None if pod.deleted_at is None else Deletion(epoch_s(pod.deleted_at), pod.deletion_grace_s)
+    )
     return PodRow(
         pod.name,
         Stamp(pod.uid, "", 0 if pod.created_at is None else epoch_s(pod.created_at)).packed(),
         tuple(text for pair in pod.labels.items() for text in pair),
         pod.node_name,
         pod.phase,
-        None
-        if pod.deleted_at is None
-        else Extras(Deletion(epoch_s(pod.deleted_at), pod.deletion_grace_s)),
+        None if deletion is None and facts is None else Extras(deletion, facts),
         PodProfile(
             namespace=pod.namespace,
             priority=pod.priority,

@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeAlias
 from bursar.core.model.pod_row import DeriveFacts, PodDemand, PodRow
 from bursar.core.quota.account import Charge
 from bursar.core.quota.ledger import PodKey
-from bursar.core.quota.names import is_pod_name
+from bursar.core.quota.names import is_native_name
 from bursar.core.quota.usage import native_usage
 
 CHARGES_MAX: Final = 65_536
@@ -100,4 +100,4 @@ class NativeCounter(IndependentPods):
         return charge
 
     def may_charge(self, resource: str) -> bool:
-        return is_pod_name(resource)
+        return is_native_name(resource)

@@ -24,6 +24,7 @@ POD_COUNT: Final = "count/pods"
 LIMITS_PREFIX: Final = "limits."
 DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 """Prefix of the name of a device class of which a container requests a number of devices."""
+VM_SUFFIX: Final = "/vmi"
 
 _COMPUTE: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 _REQUESTS_STORAGE: Final = "requests.storage"
@@ -68,6 +69,17 @@ def is_application_name(name: str) -> bool:
 def is_pod_name(name: str) -> bool:
     """Whether Kubernetes counts it for pods."""
     return name in _POD_NAMES or name.startswith(_POD_PREFIXES) or _is_extended(name)
+
+
+def is_native_name(name: str) -> bool:
+    """Whether a pod can be charged under this name by what it requests.
+
+    AAQ's names of VMs look like extended resources, and are none.
+
+    >>> [is_native_name(each) for each in ("requests.example.com/gpu", "requests.cpu/vmi")]
+    [True, False]
+    """
+    return is_pod_name(name) and not name.endswith(VM_SUFFIX)
 
 
 def _is_extended(name: str) -> bool:

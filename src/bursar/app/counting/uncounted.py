@@ -1,0 +1,42 @@
+"""Names in quotas that no counter charges.
+
+A limit under such a name looks enforced and holds no pod. The quota's owner is told so.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from bursar.core.quota.names import is_schedulable
+
+TEXT_LENGTH_MAX: Final = 1000
+VM_NAMES: Final = frozenset(
+    prefix + amount + "/vmi" for prefix in ("", "requests.") for amount in ("cpu", "memory")
+) | {"instances/vmi", "requests.instances/vmi"}
+"""AAQ's names for the amounts of KubeVirt's VMs."""
+PEER_POD_NAMES: Final = frozenset(
+    f"{amount}/peerpod" for amount in ("cpu", "memory", "gpus", "instances")
+)
+
+
+def uncounted_names(names: Iterable[str], may_charge: Callable[[str], bool]) -> tuple[str, ...]:
+    """The names that are to hold pods at the gate, and that no counter charges; sorted."""
+    return tuple(sorted(each for each in names if is_schedulable(each) and not may_charge(each)))
+
+
+def what_would_count(name: str) -> str:
+    """What the operator of the cluster could do about a name that no counter charges."""
+    if name in VM_NAMES:
+        return "counted only with --vmi-mode DedicatedVirtualResources"
+    if name in PEER_POD_NAMES:
+        return "counted only in the mode DedicatedVirtualResources of peer pods"
+    return "no counter charges this name; check its spelling"
+
+
+def uncounted_text(names: Sequence[str]) -> str:
+    """The names, each with what would count it, as far as the length allows."""
+    listed = [f"{name}: {what_would_count(name)}" for name in names]
+    text = "; ".join(listed)
+    while len(text) > TEXT_LENGTH_MAX:
+        listed.pop()
+        text = "; ".join((*listed, f"and {len(names) - len(listed)} more"))
+    return text
