@@ -373,7 +373,9 @@ class Books:
 
     def decide(self) -> Decisions:
         """Release pods in order while they fit. A pod is decided upon once per change."""
-        decisions = Decisions(releases=self._retries, waits=self._waits)
+        # A release may have ended after its retry was due.
+        retries = [each for each in self._retries if self._is_pending(each.row)]
+        decisions = Decisions(releases=retries, waits=self._waits)
         self._retries, self._waits = [], []
         heap: list[tuple[Rank, int, WaitingGroup]] = []
         pushes = 0
@@ -457,10 +459,10 @@ class Books:
 
     def settle(self, row: PodRow, outcome: ReleaseOutcome, detail: str = "") -> None:
         """Take the outcome of a release. Of a release that is over it changes nothing."""
-        pod = PodKey(row.namespace, row.name)
-        pending = self._pending.get(pod)
-        if pending is None or pending.row is not row:
+        if not self._is_pending(row):
             return
+        pod = PodKey(row.namespace, row.name)
+        pending = self._pending[pod]
         match outcome:
             case ReleaseOutcome.LIFTED:
                 return
@@ -480,6 +482,10 @@ class Books:
                 self._enqueue(pod, pending.latest)
             case _:
                 assert_never(outcome)
+
+    def _is_pending(self, row: PodRow) -> bool:
+        pending = self._pending.get(PodKey(row.namespace, row.name))
+        return pending is not None and pending.row is row
 
     def _back_off(self, pod: PodKey, detail: str) -> None:
         before = self._backoffs.get(pod)
