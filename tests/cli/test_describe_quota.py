@@ -118,6 +118,8 @@ def test_the_document_is_a_list_of_what_is_allowed_recounted_and_reported():
         "hard": {"pods": "3", "requests.memory": "1Gi", "services": "5"},
         "used": {"pods": "1", "requests.memory": "600Mi"},
         "reported": {"pods": "2", "requests.memory": "600Mi", "services": "1"},
+        "notCounted": [],
+        "charges": [],
     }
     assert (native["kind"], native["namespace"]) == ("ResourceQuota", "default")
     assert native["used"] == {"count/pods": "1", "pods": "0"}

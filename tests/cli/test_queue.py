@@ -65,6 +65,7 @@ def test_the_table_says_what_each_lacks_and_who_is_ahead():
     ]
 
 
+NATIVE = {"count/pods": "1", "pods": "1", "memory": "500Mi", "requests.memory": "500Mi"}
 LACKS = "memory {} (quota team-a)"
 FIRST = ("1, first shop/first", "2, first shop/first")
 
@@ -79,6 +80,13 @@ def test_the_document_tells_all_of_it():
         "uid": "",
         "priority": 0,
         "created": FUTURE,
+        "cost": [
+            {
+                "counter": "native",
+                "reason": "requests and limits of the pod",
+                "amounts": NATIVE,
+            }
+        ],
         "reason": "QuotaExceeded",
         "refusals": [
             {

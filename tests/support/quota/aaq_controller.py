@@ -7,7 +7,7 @@ of the cluster afterwards.
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, Query, Resource
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
+from bursar.app.counting.feeds import Counting
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.sources import EVERY_KIND
 from bursar.core.quota.quota import GATE, QuotaKind
@@ -112,7 +113,12 @@ class AaqScene:
 
     @asynccontextmanager
     async def started(
-        self, identity: str = "one", kinds: Sequence[QuotaKind] = EVERY_KIND, **settings: Any
+        self,
+        identity: str = "one",
+        kinds: Sequence[QuotaKind] = EVERY_KIND,
+        *,
+        open_counting: Callable[[], Counting] = lambda: Counting.of(()),
+        **settings: Any,
     ) -> AsyncIterator[Any]:
         """A controller that begins; `synced` has the times at which it was synced."""
         luck = random.Random(identity)  # noqa: S311 - repeatable
@@ -123,7 +129,9 @@ class AaqScene:
             self.clock,
             luck,
             settings=ControllerSettings(namespace=HOME, identity=identity, **settings),
-            open_sources=lambda: term_sources(self.cluster, self.clock, luck, targeting, kinds),
+            open_sources=lambda: term_sources(
+                self.cluster, self.clock, luck, targeting, kinds, counting=open_counting()
+            ),
             on_synced=lambda: synced.append(self.clock.now()),
         )
         controller.synced = synced

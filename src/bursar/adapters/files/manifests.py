@@ -26,7 +26,7 @@ from bursar.wire.documents.text import SOURCE_BYTES_MAX, DocumentError
 from bursar.wire.documents.tree import Number, Value
 from bursar.wire.model.objects import Decoded, Entry, ObjectError, Skipped, read_objects
 from bursar.wire.model.workload import WorkloadTemplate
-from bursar.wire.structs.fields import FIELD_LENGTH_MAX, FieldError, printable, quoted
+from bursar.wire.structs.fields import FIELD_LENGTH_MAX, printable, quoted
 
 __all__ = [
     "ManifestError",
@@ -145,17 +145,17 @@ class _Collected:
 
     def add(self, entry: Entry, origin: Origin) -> None:
         self.written.append((entry.value, origin))
-        is_kept = self._keep(entry.value, origin)
+        is_kept = self._keep(entry.value)
         if not isinstance(entry.decoded, Skipped):
             self.decoded.append(entry.decoded)
         elif not is_kept:
             self.skipped[entry.decoded.kind] += 1
 
-    def _keep(self, value: dict[str, Value], origin: Origin) -> bool:
+    def _keep(self, value: dict[str, Value]) -> bool:
         """Keep an object of a kind that was asked for; false for any other object."""
         for resource, bodies in self.bodies.items():
             if (value["apiVersion"], value["kind"]) == (resource.api_version, resource.kind):
-                bodies.append(_body(value, resource, origin))
+                bodies.append(_body(value, resource))
                 return True
         return False
 
@@ -174,15 +174,12 @@ class _Collected:
         return tuple(each for each in self.decoded if isinstance(each, kind))
 
 
-def _body(value: dict[str, Value], resource: Resource, origin: Origin) -> bytes:
+def _body(value: dict[str, Value], resource: Resource) -> bytes:
     """The object as JSON, in the namespace in which kubectl would create it."""
     metadata = value.get("metadata")
     if resource.is_namespaced and isinstance(metadata, dict) and not metadata.get("namespace"):
         value = {**value, "metadata": {**metadata, "namespace": DEFAULT_NAMESPACE}}
-    try:
-        return json_text(value).encode()
-    except FieldError as error:
-        raise ManifestError(f"{origin}: {resource.kind}: {error}") from None
+    return json_text(value).encode()
 
 
 def _read_path(path: str, stdin: BinaryIO, collected: _Collected) -> None:
