@@ -18,6 +18,7 @@ from bursar.app.cluster.observe import RunningInformer
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
 from bursar.app.quota.quota_loop import RELEASE_BOUNDS, QuotaCounters
+from bursar.app.quota.status_document import ConditionReason
 from bursar.core.quota.account import to_quantity
 from bursar.core.quota.books import Books
 from bursar.core.quota.names import unit_of
@@ -74,8 +75,20 @@ def term_families(term: TermView) -> Iterator[Family]:
         lift_families(term.lifts),
         books_families(term.books),
         drift_families(term.drift),
+        table(
+            "bursar_",
+            quotas_not_counted=(
+                "Quotas whose status says that no counter charges some of their names.",
+                sum(map(_is_not_counted, term.quotas)),
+            ),
+        ),
         quota_families(term.quotas),
     )
+
+
+def _is_not_counted(quota: QuotaObject) -> bool:
+    reasons = (each.reason for each in quota.reported_conditions)
+    return ConditionReason.NOT_COUNTED.value in reasons
 
 
 # ------------------------------------------------------------------ decisions
