@@ -14,6 +14,7 @@ from bursar.adapters.telemetry.controller_families import (
     books_families,
     controller_families,
     drift_families,
+    term_families,
 )
 from bursar.adapters.telemetry.exposition import Family, exposition
 from bursar.adapters.telemetry.process import process_families
@@ -32,6 +33,7 @@ from bursar.core.peerpods.capacity import CapacityNode
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.names import Unit
+from bursar.core.quota.quota import QuotaObject, ReportedCondition
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import ReleaseOutcome
 from support.builders.quota_books import a_namespace, a_quota, a_row, running
@@ -102,6 +104,23 @@ def test_pods_are_counted_by_why_they_wait():
         "QuotaTooSmall": "1",
         "NamespaceUnknown": "1",
     }
+
+
+def test_quotas_whose_names_nothing_counts_are_counted():
+    uncounted = ReportedCondition(
+        type="Ready",
+        status="False",
+        reason="NotCounted",
+        message="",
+        changed_at=None,
+        observed_generation=1,
+    )
+    quotas = [
+        QuotaObject(quota=a_quota("a/q", "cpu/vmi=1"), reported_conditions=(uncounted,)),
+        QuotaObject(quota=a_quota("a/r", "pods=1")),
+    ]
+
+    assert samples(term_families(a_term(quotas=quotas)))["bursar_quotas_not_counted"] == "1"
 
 
 def test_who_may_not_pass_is_counted_as_behind_another():

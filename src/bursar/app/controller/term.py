@@ -29,6 +29,7 @@ from bursar.app.quota.quota_loop import QuotaLoop
 from bursar.app.quota.resize import ResizeService
 from bursar.app.quota.status import StatusWriter
 from bursar.core.quota.books import Books
+from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaObject
 from bursar.core.quota.releases import Wait
@@ -69,6 +70,7 @@ class Term:
         self._context = context
         self.sources: Final = sources
         counter = sources.books.counter
+        self._has_counters = not isinstance(counter, NativeCounter)
         self.books: Final = Books(counter.count, related=counter, patience_s=context.patience_s)
         self.lifter: Final = GateLifter(
             context.writer,
@@ -180,9 +182,10 @@ class Term:
             self.statuses.recheck_names()
 
     def _record_wait(self, wait: Wait) -> None:
-        is_short = any(refusal.shortages for refusal in wait.refusals)
-        parts = charge_parts(self.sources.books.explain, wait.row) if is_short else ()
-        self._context.record_wait(wait, cost_text(parts))
+        cost, sources = "", self.sources.books
+        if self._has_counters and any(refusal.shortages for refusal in wait.refusals):
+            cost = cost_text(charge_parts(sources.explain, wait.row))
+        self._context.record_wait(wait, cost)
 
     # ------------------------------------------------------------------ changes
 

@@ -41,6 +41,13 @@ class CounterFeed(Protocol):
         """Work until cancelled, and call `recount` for pods whose answer may have changed."""
 
 
+class ObjectFeed(CounterFeed, Protocol):
+    """A feed that begins with objects that exist already."""
+
+    async def wait_known(self) -> None:
+        """Return when the counter has been told of them, or that there are none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedKind(Generic[T]):
     """A kind of object that a counter must know, and how the counter is told.
@@ -62,7 +69,7 @@ class WatchedKind(Generic[T]):
     one are not counted. Without this the kind counts as absent, and pods are counted without it.
     """
 
-    def feed(self, cluster: Cluster, clock: Clock, random: Random) -> CounterFeed:
+    def feed(self, cluster: Cluster, clock: Clock, random: Random) -> ObjectFeed:
         return KindFeed(cluster, clock, random, self)
 
     def load(self, bodies: Iterable[bytes], problems: list[str] | None = None) -> None:
@@ -96,7 +103,7 @@ class CountedKind(Protocol):
     @property
     def is_named_by_pods(self) -> bool: ...
 
-    def feed(self, cluster: Cluster, clock: Clock, random: Random) -> CounterFeed: ...
+    def feed(self, cluster: Cluster, clock: Clock, random: Random) -> ObjectFeed: ...
 
     def load(self, bodies: Iterable[bytes], problems: list[str] | None = None) -> None: ...
 
@@ -145,6 +152,10 @@ class KindFeed(Generic[T]):
     ) -> None:
         self._cluster, self._clock, self._random = cluster, clock, random
         self._kind: Final = kind
+        self._known = asyncio.Event()
+
+    async def wait_known(self) -> None:
+        await self._known.wait()
 
     async def run(self, recount: RecountPods) -> None:
         """Watch the kind whenever it is installed."""
@@ -197,6 +208,8 @@ class KindFeed(Generic[T]):
 
     def _set_state(self, state: KindState, recount: RecountPods) -> None:
         recount(_keys(self._kind.set_state(state)))
+        if state is not KindState.SYNCING:
+            self._known.set()
 
 
 def _keys(rows: Iterable[PodRow]) -> list[PodKey]:

@@ -1,9 +1,9 @@
 """The quota loop: feeds the books from informers and carries out what the books decide.
 
 Everything that changes the books runs on one event loop without awaiting in between, so the
-books have one writer. Nothing is decided before every informer is synced. After a change the
-loop waits a few milliseconds, so that changes that arrive together are decided together and
-in order.
+books have one writer. Nothing is decided before every informer is synced and counters know the
+objects that they depend on. After a change the loop waits a few milliseconds, so that changes
+that arrive together are decided together and in order.
 """
 
 import asyncio
@@ -16,7 +16,8 @@ from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import Clock, Key
-from bursar.app.cluster.time_limit import wait_at_most
+from bursar.app.cluster.time_limit import wait_at_most, within
+from bursar.app.log import Log
 from bursar.app.quota.lifting import GateLifter, LiftResult
 from bursar.app.quota.sources import QuotaSources
 from bursar.core.model.namespace import NamespaceObject
@@ -27,8 +28,11 @@ from bursar.core.quota.quota import QuotaKey, QuotaObject
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import Release, ReleaseOutcome, Wait
 
+LOG: Final = Log("quota")
 BATCH_SECONDS: Final = 0.01
 """How long the loop waits after a change for others that came with it."""
+COUNTERS_SECONDS: Final = 30.0
+"""How long the first decision waits for the objects that counters depend on."""
 LIFTS_MAX: Final = 64
 """Gates lifted at the same time; the client's limiter may allow fewer requests."""
 RELEASE_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
@@ -71,12 +75,14 @@ class QuotaLoop:
         self._record_wait, self._on_usage_changed = record_wait, on_usage_changed
         self._is_changed = asyncio.Event()
         self._releases: asyncio.Queue[Release] = asyncio.Queue()
+        self._fed = asyncio.Event()
+        """The books hold everything that existed."""
         self._synced = asyncio.Event()
         self._unsynced = 0
 
     @property
     def is_synced(self) -> bool:
-        """Whether the books hold everything that existed, so that decisions are made."""
+        """Whether decisions are made: the books hold everything that existed, and its cost."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
@@ -112,7 +118,9 @@ class QuotaLoop:
         self._unsynced = len(feeds)
         for each in feeds:
             tasks.create_task(each)
-        await self._synced.wait()
+        await self._fed.wait()
+        await self._wait_for_counters()
+        self._synced.set()
         for _ in range(LIFTS_MAX):
             tasks.create_task(self._lift())
         await self._decide()
@@ -137,7 +145,22 @@ class QuotaLoop:
     def _on_synced(self) -> None:
         self._unsynced -= 1
         if not self._unsynced:
-            self._synced.set()
+            self._fed.set()
+
+    async def _wait_for_counters(self) -> None:
+        """Wait until counters know what running pods cost; for a bounded time.
+
+        Before that, a running pod may be charged less than it costs. If a kind cannot be listed,
+        pods that depend on it wait, and the others must not wait with them for ever.
+        """
+        deadline_s = self._clock.monotonic() + COUNTERS_SECONDS
+        for feed in self._sources.awaited_feeds:
+            try:
+                rest_s = max(0.0, deadline_s - self._clock.monotonic())
+                await within(self._clock, rest_s, feed.wait_known())
+            except TimeoutError:
+                LOG.warning("deciding although a counter does not know all its objects yet")
+                return
 
     def _lose_pod(self, row: PodRow) -> None:
         self.books.lose_pod(row.namespace, row.name, row.stamp.uid)

@@ -11,7 +11,7 @@ from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import Cluster, RunningInformer, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_pod_rows
 from bursar.app.cluster.ports import Clock
-from bursar.app.counting.feeds import CounterFeed, Counting
+from bursar.app.counting.feeds import CounterFeed, Counting, ObjectFeed
 from bursar.app.counting.provenance import Explain
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, QUOTAS
 from bursar.core.counting.counters import Counters
@@ -40,6 +40,8 @@ class QuotaSources:
     """Which counter charges a pod what, and why."""
     feeds: tuple[CounterFeed, ...] = ()
     """What keeps the counter informed. A term runs them."""
+    awaited_feeds: tuple[ObjectFeed, ...] = ()
+    """Those of `feeds` whose objects decide what running pods cost."""
 
     def informers(self) -> tuple[RunningInformer, ...]:
         quotas: tuple[RunningInformer, ...] = self.quotas
@@ -58,6 +60,7 @@ def quota_sources(
     """Informers that are not running yet. Without `counting`, pods are counted natively."""
     counting = counting or Counting.of(())
     counter = counting.counter
+    kind_feeds = tuple(kind.feed(cluster, clock, random) for kind in counting.kinds)
     return QuotaSources(
         pods=observe_pod_rows(cluster, clock, random, counter.derive_facts),
         namespaces=observe_namespaces(cluster, clock, random),
@@ -65,7 +68,8 @@ def quota_sources(
         targeting=targeting,
         counter=counter,
         explain=counting.explain,
-        feeds=(*(kind.feed(cluster, clock, random) for kind in counting.kinds), *counting.feeds),
+        feeds=(*kind_feeds, *counting.feeds),
+        awaited_feeds=kind_feeds,
     )
 
 
