@@ -3,13 +3,17 @@
 import pytest
 
 from bursar.core.quota.account import Charge
+from bursar.core.quota.books import RETRY_SECONDS
 from bursar.core.quota.counting import NotReady
 from bursar.core.quota.refusal import Reason
+from bursar.core.quota.releases import ReleaseOutcome
 from support.builders.pods import parsed
 from support.builders.quota_books import (
     NOW_S,
     UNGATED,
+    a_key,
     a_namespace,
+    a_quota,
     a_row,
     changed,
     counting_all_but,
@@ -153,3 +157,105 @@ def test_a_recount_releases_pods_that_fit_now(priced, prices):
     priced.recount_pod(a_row("a/db", gates=UNGATED))
 
     assert [row.name for row in releases(priced)] == ["web"]
+
+
+# ------------------------------------------------------------------ while a decision is carried out
+
+
+def test_a_release_in_flight_holds_what_the_pod_costs_now(priced, prices):
+    prices |= {"web": 300, "other": 600}
+    web = a_row("a/web")
+    priced.see_pod(web)
+    assert releases(priced) == [web]
+    prices["web"] = 500
+    priced.recount_pod(web)
+    priced.see_pod(a_row("a/other"))
+
+    assert releases(priced) == []
+    assert cpu(priced) == (0, 500)
+    priced.see_pod(running(web))
+    assert cpu(priced) == (500, 0)
+
+
+def test_a_release_in_flight_may_exceed_the_limit_by_a_change_of_mind(priced, prices):
+    prices["web"] = 300
+    web = a_row("a/web")
+    priced.see_pod(web)
+    assert releases(priced) == [web]
+    prices["web"] = 5_000
+    priced.recount_pod(web)
+
+    assert cpu(priced) == (0, 5_000)
+
+
+def test_a_resize_that_was_promised_is_counted_again(priced, prices):
+    prices["web"] = 300
+    web = a_row("a/web", gates=UNGATED)
+    priced.see_pod(web)
+    assert priced.resize("r", web, deadline_s=NOW_S + 30) == ()
+    prices["web"] = 400
+    priced.recount_pod(web)
+
+    assert cpu(priced) == (400, 0)
+
+
+def test_the_promise_of_a_resize_ends_with_the_pod(priced, prices):
+    prices["web"] = 300
+    web = a_row("a/web", gates=UNGATED)
+    priced.see_pod(web)
+    assert priced.resize("r", web, deadline_s=NOW_S + 30) == ()
+    priced.see_pod(changed(web, phase="Succeeded"))
+
+    assert cpu(priced) == (0, 0)
+
+
+def test_a_pod_that_becomes_uncounted_holds_up_no_others_in_strict_order(priced, prices):
+    prices |= {"first": 900, "second": 200, "runs": 500}
+    priced.see_quota(a_quota("a/q", "cpu=1", order="strict"))
+    priced.see_pod(a_row("a/runs", gates=UNGATED))
+    first, second = a_row("a/first", created_s=1), a_row("a/second", created_s=2)
+    priced.see_pod(first)
+    priced.see_pod(second)
+    assert releases(priced) == []
+    del prices["first"]
+    priced.recount_pod(first)
+
+    assert releases(priced) == [second]
+
+
+# ------------------------------------------------------------------ no quota
+
+
+def test_a_pod_that_no_quota_limits_waits_for_no_counter(priced):
+    priced.lose_quota(a_key("a/q"))
+    web = a_row("a/web")
+    priced.see_pod(web)
+    assert releases(priced) == [web]
+
+    priced.see_pod(running(web))
+    assert priced.resize("r", running(web), deadline_s=NOW_S + 30) == ()
+
+
+def test_an_uncounted_pod_goes_when_the_last_quota_that_limits_it_goes(priced):
+    priced.see_quota(a_quota("a/ending", "cpu=1", scopes="Terminating"))
+    web = a_row("a/web")
+    priced.see_pod(web)
+    assert releases(priced) == []
+    priced.lose_quota(a_key("a/q"))
+
+    assert releases(priced) == [web]
+
+
+# ------------------------------------------------------------------ retries
+
+
+def test_a_release_that_has_ended_is_not_retried(priced, prices):
+    prices["web"] = 300
+    web = a_row("a/web")
+    priced.see_pod(web)
+    assert releases(priced) == [web]
+    priced.settle(web, ReleaseOutcome.CHANGED)
+    priced.advance(NOW_S + RETRY_SECONDS)
+    priced.lose_pod("a", "web", web.stamp.uid)
+
+    assert releases(priced) == []
