@@ -223,6 +223,17 @@ def test_a_pod_that_becomes_uncounted_holds_up_no_others_in_strict_order(priced,
     assert releases(priced) == [second]
 
 
+def test_a_release_in_flight_keeps_its_promise_while_the_pod_cannot_be_counted(priced, prices):
+    prices["web"] = 300
+    web = a_row("a/web")
+    priced.see_pod(web)
+    assert releases(priced) == [web]
+    del prices["web"]
+    priced.recount_pod(web)
+
+    assert cpu(priced) == (0, 300)
+
+
 # ------------------------------------------------------------------ no quota
 
 

@@ -7,7 +7,7 @@ from bursar.core.quota.account import NO_CHARGE, Account, Bill, Charge, Item, to
 from bursar.core.quota.ledger import Ledger, PodKey, Reservation
 from bursar.core.quota.refusal import Reason
 from support.builders.pods import parsed
-from support.builders.quota_books import a_key, a_profile
+from support.builders.quota_books import a_key, a_profile, a_row
 
 POD = PodKey("a", "web")
 OTHER = PodKey("a", "db")
@@ -27,7 +27,7 @@ def a_bill(account, amount, *, namespace="a"):
 
 
 def promise(bill, id="r", pod=POD, deadline_s=None):
-    return Reservation(id=id, bill=bill, pod=pod, deadline_s=deadline_s)
+    return Reservation(id=id, bill=bill, pod=pod, row=a_row(str(pod)), deadline_s=deadline_s)
 
 
 @pytest.fixture

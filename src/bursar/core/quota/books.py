@@ -222,11 +222,9 @@ class Books:
         """
         pod = PodKey(row.namespace, row.name)
         for promise in self.ledger.reservations_of(pod):
-            if promise.row is not None:
-                counted = self._count(promise.row)
-                if not isinstance(counted, NotReady):
-                    bill = self.coverage.bill(promise.row.profile, counted)
-                    self.ledger.replace_bill(promise, bill)
+            counted = self._count(promise.row)
+            if not isinstance(counted, NotReady):
+                self.ledger.replace_bill(promise, self.coverage.bill(promise.row.profile, counted))
         held = self.ledger.bill_of(pod)
         if held is None:
             self._requeue(pod)
@@ -362,9 +360,7 @@ class Books:
                 return (Refusal(reason=Reason.NOT_COUNTED, detail=counted.detail),)
             counted = counted.provisional
         bill = self.coverage.bill(row.profile, counted)
-        refusals = self.ledger.reserve(
-            Reservation(id, bill, pod, row.stamp.uid, deadline_s=deadline_s, row=row)
-        )
+        refusals = self.ledger.reserve(Reservation(id, bill, pod, row, row.stamp.uid, deadline_s))
         if is_dry_run and not refusals:
             self.ledger.cancel(id)
         return refusals
@@ -428,7 +424,7 @@ class Books:
         pending = self._pending[pod] = PendingRelease(row, is_exempt=is_exempt)
         if not is_exempt:
             refused = self.ledger.reserve(
-                Reservation(id=pending.id, bill=group.bill, pod=pod, uid=pending.uid, row=row)
+                Reservation(id=pending.id, bill=group.bill, pod=pod, row=row, uid=pending.uid)
             )
             assert not refused, "the bill was found to fit just before"
         self.waiting.leave(pod)

@@ -35,11 +35,11 @@ class Reservation(NamedTuple):
     id: str
     bill: Bill
     pod: PodKey
+    row: PodRow
+    """The pod as it will be charged."""
     uid: str = ""
     deadline_s: int | None = None
     """When it lapses; None keeps it until it is cancelled."""
-    row: PodRow | None = None
-    """The pod as it will be charged. It is needed only to count the pod again."""
 
 
 class _Promise:
