@@ -91,6 +91,13 @@ ASSETS = {
         _pinned("etcd", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"),
         _pinned("kwok", "sigs.k8s.io/kwok", "sigs.k8s.io/kwok/cmd/kwok"),
         _pinned("helm", "helm.sh/helm/v4", "helm.sh/helm/v4/cmd/helm"),
+        Asset(
+            name="vmi-oracle",
+            package=".",
+            pinned_by="kubevirt.io/application-aware-quota",
+            folder=CONTROLPLANE / "vmi-oracle",
+            sources="*.go",
+        ),
     )
 }
 

@@ -4,11 +4,17 @@ from dataclasses import dataclass, field
 
 from bursar.core.counting.devices import DeviceCounting
 from bursar.core.counting.peer_pods import PeerPodCounting
+from bursar.core.kubevirt.usage import VmiMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountingSettings:
-    """By default, peer pods are charged for their VMs, and all other pods are counted natively."""
+    """By default, peer pods are charged for their VMs, and all other pods are counted natively.
 
+    The migration of a VM is not charged twice.
+    """
+
+    vmi_mode: VmiMode = VmiMode.POD_USAGE
+    """How pods of KubeVirt's VMs are counted. AAQ's controller has the same default."""
     peer_pods: PeerPodCounting = field(default_factory=PeerPodCounting)
     devices: DeviceCounting = field(default_factory=DeviceCounting)

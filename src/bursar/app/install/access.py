@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG
+from bursar.app.counting.kubevirt import KUBEVIRTS, MIGRATIONS, VMIS
 from bursar.app.install.admission import GatingSettings
 from bursar.app.install.documents import RBAC, Document, document, granted, permission
 from bursar.app.names import CONTROLLER, WEBHOOK
@@ -48,6 +49,8 @@ def _controller_rules(settings: GatingSettings) -> list[Document]:
         permission(("patch",), "applicationawareresourcequotas/status", group=GROUP),
         permission(("create", "patch"), "events", group="events.k8s.io"),
         permission(("create",), "tokenreviews", group="authentication.k8s.io"),
+        # Without KubeVirt these kinds do not exist, and the rule permits nothing.
+        permission(READ, VMIS.plural, MIGRATIONS.plural, KUBEVIRTS.plural, group=VMIS.group),
     ]
     if settings.allow_cluster_quota:
         cluster = "applicationawareclusterresourcequotas"

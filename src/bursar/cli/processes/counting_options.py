@@ -5,17 +5,24 @@ from typing import Any, Final
 
 from bursar.app.counting.settings import CountingSettings
 from bursar.cli.devices.counting_options import device_counting_from, device_counting_options
-from bursar.cli.options import together
+from bursar.cli.options import one_of, together
 from bursar.cli.peerpods.counting_options import (
     peer_pod_counting_from,
     peer_pod_counting_options,
 )
+from bursar.core.kubevirt.usage import VmiMode
 
-counting_options: Final = together(peer_pod_counting_options, device_counting_options)
+counting_options: Final = together(
+    one_of("--vmi-mode", VmiMode.POD_USAGE, "How pods of KubeVirt's VMs are counted."),
+    peer_pod_counting_options,
+    device_counting_options,
+)
 """`counting_from` makes settings of what the command receives."""
 
 
 def counting_from(chosen: Mapping[str, Any]) -> CountingSettings:
     return CountingSettings(
-        peer_pods=peer_pod_counting_from(chosen), devices=device_counting_from(chosen)
+        vmi_mode=VmiMode(chosen["vmi_mode"]),
+        peer_pods=peer_pod_counting_from(chosen),
+        devices=device_counting_from(chosen),
     )

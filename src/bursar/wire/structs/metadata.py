@@ -9,6 +9,7 @@ from bursar.wire.structs.struct import Struct
 
 
 class OwnerReference(Struct):
+    api_version: str | None = None
     kind: str | None = None
     name: str | None = None
     uid: str | None = None

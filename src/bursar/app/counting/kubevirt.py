@@ -1,0 +1,52 @@
+"""Counting of KubeVirt's VMs: the counter, and the kinds of object that it must know."""
+
+from typing import Final
+
+from bursar.app.cluster.ports import Resource
+from bursar.app.counting.feeds import CountingPart, WatchedKind
+from bursar.core.kubevirt.counter import VmCounter
+from bursar.core.kubevirt.launchers import GROUP, VMI_KIND
+from bursar.core.kubevirt.usage import VmiMode
+from bursar.wire.kubevirt import (
+    decode_kubevirt,
+    decode_migration,
+    decode_vmi,
+    derive_launcher_facts,
+)
+
+VMIS: Final = Resource(GROUP, "v1", "virtualmachineinstances", kind=VMI_KIND)
+MIGRATIONS: Final = Resource(
+    GROUP, "v1", "virtualmachineinstancemigrations", kind="VirtualMachineInstanceMigration"
+)
+KUBEVIRTS: Final = Resource(GROUP, "v1", "kubevirts", kind="KubeVirt")
+
+
+def kubevirt_part(mode: VmiMode) -> CountingPart | None:
+    """None if VMs are not to be recognised: then nothing of KubeVirt is read."""
+    if mode is VmiMode.IGNORE:
+        return None
+    counter = VmCounter(mode, derive_launcher_facts)
+    vmis = WatchedKind(
+        resource=VMIS,
+        decode=decode_vmi,
+        see=counter.see_vmi,
+        lose=counter.lose_vmi,
+        set_state=counter.set_vmi_state,
+    )
+    migrations = WatchedKind(
+        resource=MIGRATIONS,
+        decode=decode_migration,
+        see=counter.see_migration,
+        lose=counter.lose_migration,
+        set_state=counter.set_migration_state,
+    )
+    kubevirts = WatchedKind(
+        resource=KUBEVIRTS,
+        decode=decode_kubevirt,
+        see=counter.see_kubevirt,
+        lose=counter.lose_kubevirt,
+        set_state=counter.set_kubevirt_state,
+    )
+    # Only the memory overhead depends on the settings of KubeVirt.
+    settings = (kubevirts,) if mode is VmiMode.GUEST_EFFECTIVE else ()
+    return CountingPart(counter=counter, kinds=(vmis, migrations, *settings))

@@ -1,0 +1,270 @@
+"""The counter of VMs: what it waits for, what it counts again, and what forged pods cost."""
+
+import pytest
+
+from bursar.core.counting.counters import Counters
+from bursar.core.counting.kind_state import KindState
+from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.quota.books import Books
+from bursar.core.quota.counting import NotReady
+from support.builders.pods import listed
+from support.builders.quota_books import NOW_S, a_key, a_namespace, a_quota
+from support.builders.vms import a_kubevirt, a_launcher, a_migration, a_vmi
+from support.counting.vm_scene import VmScene
+
+SOURCE = a_launcher("old", node="n1")
+TARGET = a_launcher("new", node="n2", migration="move", created=2)
+DEDICATED = "instances/vmi={0} requests.instances/vmi={0} cpu/vmi={1} requests.cpu/vmi={1} "
+
+
+def dedicated(instances, cpu, memory):
+    names = DEDICATED.format(instances, cpu)
+    return listed(f"{names} memory/vmi={memory} requests.memory/vmi={memory}")
+
+
+@pytest.fixture
+def scene():
+    """A VM of four vCPUs on node n1."""
+    scene = VmScene(VmiMode.DEDICATED)
+    scene.see(a_vmi(node="n1"), SOURCE)
+    return scene
+
+
+# ------------------------------------------------------------------ what it waits for
+
+
+@pytest.mark.parametrize(
+    ("state", "detail"),
+    [
+        ("vmi", "the VirtualMachineInstances of the cluster are not listed yet"),
+        ("migration", "the VirtualMachineInstanceMigrations are not listed yet"),
+        ("kubevirt", "the KubeVirt object is not listed yet"),
+    ],
+)
+def test_a_target_waits_until_everything_is_listed_that_decides_its_cost(state, detail):
+    scene = VmScene(VmiMode.GUEST_EFFECTIVE, is_synced=False)
+    scene.set_states(KindState.SYNCED)
+    set_state = getattr(scene.counter, f"set_{state}_state")
+    set_state(KindState.SYNCING)
+    scene.see(a_vmi(node="n1"), a_migration(), SOURCE, TARGET)
+    assert scene.waits_for("new") == detail
+
+    recounted = {row.name for row in set_state(KindState.SYNCED)}
+
+    assert recounted == {"old", "new"}
+    assert scene.cost("new")["pods"] == "0"
+
+
+def test_the_source_does_not_wait_for_migrations(scene):
+    scene.counter.set_migration_state(KindState.SYNCING)
+
+    assert scene.reason("old") == "VM db: 4 vCPUs, 8Gi"
+
+
+def test_without_kubevirt_pods_are_counted_natively_and_nothing_is_remembered(scene):
+    scene.set_states(KindState.ABSENT)
+    assert scene.count("old") is None
+
+    scene.set_states(KindState.SYNCED)
+
+    assert scene.waits_for("old") == "VirtualMachineInstance db does not exist (yet)"
+
+
+def test_a_target_waits_for_its_migration(scene):
+    """Natively it would cost nothing of what a quota of VMs lists, and would pass it."""
+    scene.see(TARGET)
+    unknown = "VirtualMachineInstanceMigration move with uid uid-of-move does not exist (yet)"
+    assert scene.waits_for("new") == unknown
+
+    assert scene.see(a_migration()) == ["new", "old"]
+    assert scene.cost("new") == dedicated(0, 0, 0)
+    assert scene.reason("new") == "VM db, migration target: 0 more than the source"
+
+    assert scene.lose(a_migration()) == ["new", "old"]
+    assert scene.waits_for("new") == unknown
+
+
+def test_the_launcher_of_a_vm_that_was_replaced_under_its_name_waits(scene):
+    scene.see(a_vmi(node="n1", uid="another"))
+
+    found = "has uid another, but the pod's owner has uid vmi-of-db"
+    assert scene.waits_for("old") == f"VirtualMachineInstance db {found}"
+
+
+def test_a_vm_that_is_gone_leaves_its_launcher_waiting(scene):
+    assert scene.lose(a_vmi()) == ["old"]
+
+    assert scene.waits_for("old") == "VirtualMachineInstance db does not exist (yet)"
+    assert scene.lose(SOURCE) == []
+    assert scene.counter._vms == {}
+
+
+def test_a_finished_launcher_is_not_counted_here(scene):
+    assert scene.see({**SOURCE, "status": {"phase": "Succeeded"}}) == []
+
+    assert scene.count("old") is None
+    scene.lose(SOURCE)
+    scene.lose(a_vmi())
+    assert scene.counter._vms == {}
+
+
+# ------------------------------------------------------------------ what is counted again
+
+
+def test_changes_of_other_vms_concern_nobody_else(scene):
+    scene.see(a_launcher("web-1", vmi="web", node="n1"))
+
+    assert scene.see(a_vmi("web", node="n1")) == ["web-1"]
+    assert scene.see(a_vmi("web", node="n1")) == []
+    assert scene.see(a_vmi("web", node="n1", cores=8)) == ["web-1"]
+    assert scene.see(a_migration("other", "web")) == ["web-1"]
+    assert scene.see(a_migration("other", "web")) == []
+    assert scene.see(SOURCE) == []
+
+
+def test_pods_without_a_role_are_not_counted_again():
+    """Else each of a thousand forged pods would make every change a thousand times as dear."""
+    scene = VmScene(VmiMode.POD_USAGE)
+    scene.see(a_vmi(node="n1"), SOURCE)
+    strangers = [a_launcher(f"stranger-{n}", node="n9") for n in range(20)]
+
+    assert scene.see(*strangers) == []
+    assert scene.see(a_vmi(node="n1", cores=8)) == ["old"]
+    assert scene.see(a_migration(), TARGET) == ["old"]
+    assert [scene.lose(each) for each in strangers[:2]] == [[], []]
+    assert scene.lose(SOURCE) != []
+
+
+def test_a_target_is_counted_again_when_its_source_changes():
+    scene = VmScene(VmiMode.POD_USAGE)
+    scene.see(a_vmi(node="n1"), a_migration(), SOURCE, TARGET)
+
+    assert scene.see(a_launcher("old", "cpu=100m memory=9Gi", node="n1")) == ["new"]
+    assert scene.cost("new")["cpu"] == "300m"
+    assert scene.reason("new") == "VM db, migration target: cpu 300m more than the source"
+
+
+def test_a_pod_that_changes_its_owner_leaves_the_first_vm(scene):
+    scene.see(a_vmi("web", node="n1"), a_migration(), TARGET)
+
+    assert scene.see(a_launcher("old", vmi="web", node="n1")) == ["new"]
+    assert scene.reason("old") == "VM web: 4 vCPUs, 8Gi"
+    assert scene.reason("new") == "VM db: 4 vCPUs, 8Gi"
+
+    plain = a_launcher("old", node="n1")
+    del plain["metadata"]["ownerReferences"]
+    assert scene.see(plain) == []
+    assert scene.count("old") is None
+
+
+@pytest.mark.parametrize("mode", [VmiMode.POD_USAGE, VmiMode.GUEST_EFFECTIVE])
+def test_settings_of_kubevirt_matter_in_one_mode_only(mode):
+    scene = VmScene(mode)
+    scene.see(a_vmi(node="n1"), SOURCE)
+    matters = mode is VmiMode.GUEST_EFFECTIVE
+    leaving = a_kubevirt("a")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    assert scene.see(leaving) == []
+    assert scene.see(a_kubevirt("b")) == (["old"] if matters else [])
+    assert scene.see(a_kubevirt("b")) == scene.see(a_kubevirt("c")) == []
+    assert scene.see(a_kubevirt("b", additionalGuestMemoryOverheadRatio="2")) == (
+        ["old"] if matters else []
+    )
+    assert scene.lose(a_kubevirt("b")) == (["old"] if matters else [])
+
+
+# ------------------------------------------------------------------ growth and names
+
+
+def test_a_hotplug_that_does_not_fit_is_charged_at_the_target(scene):
+    small = {"memory": {"guestRequested": "8Gi"}, "currentCPUTopology": {"cores": 4}}
+    scene.see(a_migration(), TARGET, a_vmi(node="n1", cores=6, guest_memory="9Gi", **small))
+
+    assert scene.cost("old") == dedicated(1, 4, "8Gi")
+    assert scene.cost("new") == dedicated(0, 2, "1Gi")
+    grown = "cpu/vmi 2, memory/vmi 1Gi more than the source"
+    assert scene.reason("new") == f"VM db, migration target: {grown}"
+
+
+@pytest.mark.parametrize("mode", [VmiMode.POD_USAGE, VmiMode.GUEST_EFFECTIVE])
+def test_weakness_9_1_10_a_hotplug_is_charged_where_pods_are_counted(mode):
+    scene = VmScene(mode)
+    grown = a_launcher("new", "cpu=600m memory=10Gi", node="n2", migration="move")
+    scene.see(a_vmi(node="n1"), a_migration(), SOURCE, grown)
+
+    assert scene.cost("new") == listed(
+        "pods=0 count/pods=0 cpu=200m requests.cpu=200m memory=1Gi requests.memory=1Gi"
+    )
+
+
+def test_only_dedicated_mode_has_names_of_its_own(scene):
+    names = ["cpu/vmi", "requests.cpu/vmi", "requests.instances/vmi", "memory/vmi"]
+
+    assert all(map(scene.counter.may_charge, names))
+    assert not scene.counter.may_charge("limits.cpu/vmi")
+    assert not VmScene(VmiMode.VIRTUAL).counter.may_charge("cpu/vmi")
+
+
+def test_one_vcpu_is_not_plural():
+    scene = VmScene(VmiMode.VIRTUAL)
+    scene.see(a_vmi(node="n1", cores=1), SOURCE)
+
+    assert scene.reason("old") == "VM db: 1 vCPU, 8Gi"
+    assert VmScene(VmiMode.POD_USAGE).counter.name == "kubevirt"
+
+
+# ------------------------------------------------------------------ tenants
+
+
+def test_a_pod_that_only_looks_like_a_launcher_is_counted_natively(scene):
+    scene.see(a_launcher("forged", "cpu=96", node="n3"))
+
+    assert scene.count("forged") is None
+    assert scene.reason("old") == "VM db: 4 vCPUs, 8Gi"
+
+
+def test_a_forged_leftover_pays_for_what_it_has_more_than_the_vm():
+    scene = VmScene(VmiMode.POD_USAGE)
+    state = {"migrationState": {"sourcePod": "forged", "targetPod": "old"}}
+    scene.see(a_vmi(node="n1", **state), SOURCE, a_launcher("forged", "cpu=96", node="n3"))
+
+    assert scene.cost("forged") == {"cpu": "95600m", "requests.cpu": "95600m"}
+    left = "left over from a migration: cpu 95600m more than the source"
+    assert scene.reason("forged") == f"VM db, {left}"
+
+
+@pytest.mark.parametrize(
+    "absurd", [{"cores": 2**32 - 1}, {"guest_memory": "9Ei"}, {"guest_memory": "-1Gi"}], ids=str
+)
+def test_absurd_amounts_of_a_vm_hold_its_pod_and_charge_nobody(absurd):
+    scene = VmScene(VmiMode.DEDICATED)
+    vmi = a_vmi(node="n1", **absurd)
+    vmi["spec"]["domain"]["cpu"] |= {"sockets": 2**32 - 1, "threads": 2**32 - 1}
+    scene.see(vmi, SOURCE)
+
+    answer = Counters([scene.counter]).count(scene.rows["old"])
+
+    assert isinstance(answer, NotReady)
+    assert "which no pod can cost" in answer.detail
+
+
+def test_a_launcher_keeps_its_charge_while_its_vm_is_deleted_first():
+    scene = VmScene(VmiMode.DEDICATED)
+    scene.see(a_vmi(node="n1"), SOURCE)
+    counters = Counters([scene.counter])
+    books = Books(counters.count, related=counters)
+    books.advance(NOW_S)
+    books.see_namespace(a_namespace("team"))
+    books.see_quota(a_quota("team/q", "instances/vmi=1"))
+    books.see_pod(scene.rows["old"])
+    account = books.coverage.quota(a_key("team/q")).accounts["instances/vmi"]
+    assert str(account.used) == "1"
+
+    scene.lose(a_vmi())
+    books.recount_pod(scene.rows["old"])
+    assert str(account.used) == "1"
+
+    scene.see({**SOURCE, "status": {"phase": "Succeeded"}})
+    books.see_pod(scene.rows["old"])
+    assert str(account.used) == "0"
