@@ -16,6 +16,11 @@ from bursar.app.install.access import access_documents, capacity_documents
 from bursar.app.install.admission import GatingSettings, policy_documents, webhook_documents
 from bursar.app.install.agent import AgentInstallation, agent_documents
 from bursar.app.install.documents import Document, Endpoint
+from bursar.app.install.launcher_protection import (
+    KUBEVIRT_NAMESPACE,
+    LauncherProtection,
+    launcher_protection_documents,
+)
 from bursar.app.install.peerpods import (
     OVERHEAD_CPU,
     OVERHEAD_MEMORY,
@@ -37,7 +42,7 @@ from bursar.wire.documents.yaml_writing import yaml_stream
 DEFINITIONS: Final = "api/crds"
 WITHOUT_WEBHOOK: Final = ("crds", "rbac", "policies")
 """What is printed where no part is named: all that gating needs, and nothing that must answer."""
-PARTS: Final = ("crds", "rbac", "policies", "webhooks", "peerpods", "capacity", "agent")
+PARTS: Final = ("crds", "rbac", "policies", "webhooks", "peerpods", "capacity", "kubevirt", "agent")
 CA_BYTES_MAX: Final = 1 << 20
 IMAGE: Final = f"bursar:{bursar.__version__}"
 
@@ -131,6 +136,7 @@ _agent_options: Final = together(
     PRESET_NAMESPACE,
     f"Capacity: namespace of the ConfigMap {PRESET_CONFIG}.",
 )
+@shown("--kubevirt-namespace", KUBEVIRT_NAMESPACE, "KubeVirt: namespace of its service accounts.")
 @_agent_options
 @shown("-o --output", "yaml", "Output format.", type=click.Choice(["yaml", "json"]))
 def manifests(
@@ -144,8 +150,8 @@ def manifests(
 
     Without a part: crds, rbac and policies, which gate pods without a webhook.
     Peer pods need the part peerpods only; capacity lets the controller keep
-    what nodes offer (bursar controller --keep-capacity); agent runs bursar agent
-    on every node.
+    what nodes offer (bursar controller --keep-capacity); kubevirt keeps tenants
+    from forging pods of VMs; agent runs bursar agent on every node.
     """
     if url and not url.startswith("https://"):
         raise click.UsageError("--url must start with https://")
@@ -158,6 +164,7 @@ def manifests(
         "webhooks": lambda: webhook_documents(settings, endpoint),
         "peerpods": lambda: _peer_pods(chosen, endpoint),
         "capacity": lambda: capacity_documents(settings, str(chosen["peerpods_namespace"])),
+        "kubevirt": lambda: _launcher_protection(chosen, settings),
         "agent": lambda: _agent(chosen),
     }
     wanted = dict.fromkeys(parts or WITHOUT_WEBHOOK)
@@ -201,6 +208,16 @@ def _peer_pods(chosen: _Chosen, endpoint: Endpoint) -> tuple[Document, ...]:
     if chosen["without_webhook"]:
         return peer_pod_documents_without_webhook(installation)
     return peer_pod_documents(installation, endpoint)
+
+
+def _launcher_protection(chosen: _Chosen, settings: GatingSettings) -> tuple[Document, ...]:
+    try:
+        protection = LauncherProtection(
+            gating=settings, kubevirt_namespace=str(chosen["kubevirt_namespace"])
+        )
+    except ValueError as error:
+        raise click.UsageError(f"--kubevirt-namespace: {error}") from None
+    return launcher_protection_documents(protection)
 
 
 def _amount(chosen: _Chosen, option: str) -> Quantity:
