@@ -205,3 +205,37 @@ def test_usage_errors_say_what_is_wrong_and_print_nothing(arguments, complaint):
 
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert complaint in ran.stderr
+
+
+def test_policies_for_launchers_trust_the_service_accounts_of_one_namespace():
+    text = printed("kubevirt", "--kubevirt-namespace=virt", "-l", "team=a")
+    found = list(yaml.safe_load_all(text))
+
+    kind = "ValidatingAdmissionPolicy"
+    assert [each["kind"] for each in found] == [kind, f"{kind}Binding"] * 3
+    assert text.count("system:serviceaccounts:virt") == 3
+    assert all(
+        "team" in json.dumps(each["spec"]["matchResources"]["namespaceSelector"])
+        for each in found[1::2]
+    )
+
+
+def test_a_namespace_of_kubevirt_that_is_none_is_refused():
+    ran = CliRunner().invoke(manifests, ["kubevirt", "--kubevirt-namespace=a'b"])
+
+    assert ran.exit_code == 2
+    assert '--kubevirt-namespace: "a\'b" is not the name of a namespace' in ran.stderr
+
+
+def test_the_controller_may_read_vms_and_change_nothing_of_them():
+    [rule] = [
+        rule
+        for document in documents("rbac")
+        for rule in document.get("rules", [])
+        if rule["apiGroups"] == ["kubevirt.io"]
+    ]
+
+    assert rule["verbs"] == ["get", "list", "watch"]
+    assert rule["resources"] == [
+        *("virtualmachineinstances", "virtualmachineinstancemigrations", "kubevirts"),
+    ]

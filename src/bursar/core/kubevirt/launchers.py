@@ -56,9 +56,9 @@ class Launcher(NamedTuple):
     migration_name: str = ""
 
     def is_made_by(self, migration: Migration | None) -> bool:
-        if migration is None:
+        if migration is None or self.migration_uid != migration.uid:
             return False
-        return (self.migration_uid, self.migration_name) == (migration.uid, migration.name)
+        return self.migration_name == migration.name
 
 
 class Roles(NamedTuple):
@@ -86,22 +86,20 @@ def roles_of(vmi: Vmi, launchers: Iterable[Launcher], migrations: Iterable[Migra
     If there is none on that node, which ends AAQ's controller, it is the newest launcher pod
     other than the target, else the target itself: a VM is never free of charge.
     """
-    present = sorted(launchers)
-    if not present:
-        return Roles()
+    present = list(launchers)
     of_vm = [each for each in migrations if each.vmi_name == vmi.name]
     current = _newest_migration([each for each in of_vm if not each.is_failed])
-    target = next((each for each in present if each.is_made_by(current)), None)
+    target = min([each for each in present if each.is_made_by(current)], default=None)
     here = [each for each in present if vmi.node_name in ("", each.node_name)]
-    source = (
-        _newest(here) or _newest([each for each in present if each is not target]) or present[0]
-    )
+    source = _newest(here) or _newest([each for each in present if each is not target]) or target
+    if source is None:
+        return Roles()
     last = _newest_migration(of_vm)
     left = [each for each in present if each.name in vmi.migration_pods or each.is_made_by(last)]
     return Roles(
         source.name,
         "" if target is None or target is source else target.name,
-        tuple(each.name for each in left if each is not source and each is not target),
+        tuple(sorted(each.name for each in left if each is not source and each is not target)),
     )
 
 
@@ -111,4 +109,5 @@ def _newest_migration(migrations: Iterable[Migration]) -> Migration | None:
 
 def _newest(launchers: list[Launcher]) -> Launcher | None:
     """Of pods created in the same second, the first by name."""
-    return max(launchers, key=lambda each: each.created_s, default=None)
+    last_s = max([each.created_s for each in launchers], default=0)
+    return min([each for each in launchers if each.created_s == last_s], default=None)
