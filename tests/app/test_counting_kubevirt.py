@@ -28,6 +28,10 @@ from support.virtual_time import MachineClock, in_virtual_time
 TEAM = "team"
 
 
+async def settle():
+    await asyncio.sleep(30)
+
+
 @asynccontextmanager
 async def a_story(mode, resource, hard, *, kubevirt=KUBEVIRT_DEFINITIONS):
     """A controller at work in a cluster with KubeVirt's kinds."""
@@ -55,7 +59,7 @@ async def a_story(mode, resource, hard, *, kubevirt=KUBEVIRT_DEFINITIONS):
     )
     task = asyncio.create_task(controller.run())
     try:
-        async with MigrationStory(cluster, TEAM, resource).watched(hard) as story:
+        async with MigrationStory(cluster, TEAM, resource, settle).watched(hard) as story:
             yield story
     finally:
         await end(task)
@@ -90,7 +94,7 @@ async def test_a_target_that_grew_waits_until_the_growth_fits():
         await story.change_guest("db", cpu={"cores": 6})
         await story.create_migration("move", "db")
         await story.create_launcher("new", "db", move="move")
-        await asyncio.sleep(30)
+        await settle()
         assert await story.is_gated("new")
         assert story.shown[-1] == "4"
 
@@ -109,7 +113,7 @@ async def test_a_migration_that_fails_costs_nothing():
         await story.create_launcher("new", "db", move="move")
         await story.wait_released("new")
         await story.set_status(MIGRATIONS, "move", phase="Failed")
-        await asyncio.sleep(30)
+        await settle()
 
         assert set(story.shown) == {"0", "9Gi"}
 
@@ -139,7 +143,7 @@ async def test_a_launcher_that_is_seen_before_its_vm_waits_for_it():
     async with a_story(VmiMode.DEDICATED, "instances/vmi", "1") as story:
         story._uids["db"] = "f0000000-0000-4000-8000-000000000000"
         await story.create_launcher("early", "db")
-        await asyncio.sleep(30)
+        await settle()
         assert await story.is_gated("early")
 
         await story.delete(PODS, "early")

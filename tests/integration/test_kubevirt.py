@@ -63,7 +63,7 @@ async def test_a_vm_migrates_under_a_quota_of_one_vm(kubevirt, tmp_path, mode, r
     async with administering(kubevirt) as people:
         namespace = await people.namespace("vms")
         with Controllers(kubevirt, tmp_path, f"--vmi-mode={mode}") as controllers:
-            story = MigrationStory(people.client, namespace, resource)
+            story = MigrationStory(people.client, namespace, resource, people.settle)
             async with story.watched(one):
                 await story.live(one)
             logs = controllers.logs()
@@ -74,11 +74,10 @@ async def test_kubevirt_comes_and_goes(control_plane, tmp_path):
     remove_kubevirt(control_plane)
     async with administering(control_plane) as people:
         namespace = await people.namespace("vms")
+        story = MigrationStory(people.client, namespace, "instances/vmi", people.settle)
         options = ("--vmi-mode=DedicatedVirtualResources",)
         with Controllers(control_plane, tmp_path, *options) as controllers:
-            async with MigrationStory(people.client, namespace, "instances/vmi").watched(
-                "1"
-            ) as story:
+            async with story.watched("1"):
                 await people.settle()
                 assert set(story.shown) == {"0"}
 

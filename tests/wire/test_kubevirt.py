@@ -23,14 +23,18 @@ def test_an_empty_vmi_states_nothing():
 
 def test_everything_that_decides_the_cost_of_a_vm_is_decoded():
     domain = {
-        "resources": {"requests": {"memory": "1Gi", "cpu": 2}, "limits": {"cpu": "3"}},
+        "resources": {
+            "requests": {"memory": "1Gi", "cpu": 2, "example.com/gpu": "1"},
+            "limits": {"cpu": "3"},
+        },
         "memory": {"guest": "4Gi", "hugepages": {"pageSize": "2Mi"}},
         "cpu": {"cores": 2, "sockets": 3, "dedicatedCpuPlacement": True, "model": "host"},
         "devices": {
             "autoattachGraphicsDevice": False,
             "tpm": {},
             "gpus": [{"name": "g"}],
-            "interfaces": [{"name": "a", "binding": {"name": "passt"}}, {"name": "b"}],
+            "interfaces": [{"name": "a", "binding": {"name": "passt"}}, {"name": "b"}]
+            + [{"name": "c", "binding": {"name": "passt"}}],
         },
         "launchSecurity": {"sev": {}},
     }
@@ -180,6 +184,14 @@ def test_a_launcher_names_its_vm_its_migration_and_the_compute_container():
     assert texts(facts.compute.quota_requests) == listed("cpu=1 memory=1Gi")
 
 
+def test_a_migration_that_no_object_can_be_is_not_kept():
+    for name in ("m" * 1000, "a\nb", None):
+        pod = a_launcher("p", migration="move")
+        pod["metadata"]["annotations"] = {"kubevirt.io/migrationJobName": name}
+
+        assert derive_launcher_facts(encoded(pod)).migration_name == ""
+
+
 def owned_by(**owner):
     pod = a_launcher("p")
     pod["metadata"]["ownerReferences"][0] |= owner
@@ -192,11 +204,18 @@ def owned_by(**owner):
         owned_by(kind="VirtualMachine"),
         owned_by(apiVersion="example.com/v1"),
         owned_by(apiVersion=None),
+        owned_by(name="db\x1b[2J"),
+        owned_by(name="d" * 254),
+        owned_by(uid=""),
+        owned_by(uid="u" * 1000),
         {"metadata": {"annotations": {"mentions": "VirtualMachineInstance"}}},
         {"metadata": {"name": ["VirtualMachineInstance"]}},
         {"metadata": {"labels": {"kubevirt.io": "virt-launcher"}}},
     ],
-    ids=["another kind", "another group", "no group", "only mentioned", "unreadable", "no owner"],
+    ids=[
+        *("another kind", "another group", "no group", "control characters", "a long name"),
+        *("no uid", "a long uid", "only mentioned", "unreadable", "no owner"),
+    ],
 )
 def test_other_pods_have_no_such_facts(pod):
     assert derive_launcher_facts(encoded(pod)) is None

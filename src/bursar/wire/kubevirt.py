@@ -4,6 +4,7 @@ Only the fields that a charge depends on are decoded. A field with a wrong type 
 unreadable, and its last readable state stays in force.
 """
 
+import re
 from dataclasses import replace
 from typing import Final
 
@@ -24,10 +25,11 @@ from bursar.core.kubevirt.vmi import (
     Migration,
     Vmi,
 )
+from bursar.core.model.names import CPU, MEMORY
 from bursar.core.model.pod import Pod
 from bursar.core.model.pod_row import PodDemand, epoch_s
 from bursar.core.model.quantity import Quantity
-from bursar.core.model.resources import NOTHING
+from bursar.core.model.resources import NOTHING, ResourceList
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import (
@@ -159,8 +161,8 @@ def _guest(spec: VmiSpec) -> Guest:
     probes = (spec.liveness_probe, spec.readiness_probe)
     memory, cpu, tpm = domain.memory or DomainMemory(), domain.cpu, devices.tpm
     return Guest(
-        requests=decode_resources(resources.requests, "spec.domain.resources.requests"),
-        limits=decode_resources(resources.limits, "spec.domain.resources.limits"),
+        requests=_sizes(resources.requests, "spec.domain.resources.requests"),
+        limits=_sizes(resources.limits, "spec.domain.resources.limits"),
         memory=_stated(memory.guest, "spec.domain.memory.guest"),
         cpu=_topology(cpu, "spec.domain.cpu"),
         has_dedicated_cpus=cpu is not None and cpu.dedicated_cpu_placement is True,
@@ -173,9 +175,18 @@ def _guest(spec: VmiSpec) -> Guest:
         has_encrypted_memory=security.sev is not None or security.snp is not None,
         exec_probes=sum(each is not None and each.exec is not None for each in probes),
         binding_plugins=tuple(
-            each.binding.name or "" for each in interfaces if each.binding is not None
+            dict.fromkeys(
+                each.binding.name or "" for each in interfaces if each.binding is not None
+            )
         ),
     )
+
+
+def _sizes(raw: RawResourceList | None, field: str) -> ResourceList:
+    """CPU and memory. Other names do not matter, and there may be any number of them."""
+    stated = raw or {}
+    sizes: RawResourceList = {name: stated[name] for name in (CPU, MEMORY) if name in stated}
+    return decode_resources(sizes, field)
 
 
 def _topology(raw: DomainCpu | None, field: str) -> CpuTopology | None:
@@ -280,6 +291,10 @@ def _plugin_memory(name: str, plugin: BindingPlugin | None) -> Quantity | None:
 # ------------------------------------------------------------------ launcher pods
 
 _MENTION: Final = f'"{VMI_KIND}"'.encode()
+# The API server checks neither length nor characters of owner references and annotations, and
+# both are kept in memory and shown to people. No object has another name or uid than these.
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
+_UID: Final = re.compile(r"[-0-9a-zA-Z]{1,128}", re.ASCII)
 
 
 def derive_launcher_facts(body: bytes) -> LauncherFacts | None:
@@ -300,10 +315,14 @@ def _launcher_facts(pod: wire_pod.Pod) -> LauncherFacts | None:
         return None
     if (owner.api_version or "").partition("/")[0] != GROUP:
         return None
+    name, uid = owner.name or "", owner.uid or ""
+    if not _NAME.fullmatch(name) or not _UID.fullmatch(uid):
+        return None
+    migration = (meta.annotations or {}).get(MIGRATION_NAME_ANNOTATION) or ""
     return LauncherFacts(
-        owner.name or "",
-        owner.uid or "",
-        (meta.annotations or {}).get(MIGRATION_NAME_ANNOTATION) or "",
+        name,
+        uid,
+        migration if _NAME.fullmatch(migration) else "",
         PodDemand.of(_compute_only(wire_pod.to_core(pod))),
     )
 

@@ -7,7 +7,7 @@ a moment is seen.
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from bursar.app.cluster.kinds import PODS
@@ -29,14 +29,17 @@ from support.builders.vms import a_launcher, a_migration, a_vmi
 from support.until import until
 
 Raw = dict[str, Any]
+Settle = Callable[[], Awaitable[None]]
 BINDINGS = Resource("", "v1", "bindings", "Binding")
 
 
 class MigrationStory:
     """One namespace with the quota `q`, which limits one resource."""
 
-    def __init__(self, cluster: Any, namespace: str, resource: str) -> None:
+    def __init__(self, cluster: Any, namespace: str, resource: str, settle: Settle) -> None:
+        """`settle` waits until the controller has noticed everything and written it down."""
         self.cluster, self.namespace, self.resource = cluster, namespace, resource
+        self.settle = settle
         self.shown: list[str] = []
         """Each use of the resource that the status of the quota has shown."""
         self._uids: dict[str, str] = {}
@@ -147,12 +150,15 @@ class MigrationStory:
         await self.create_migration("move", "db")
         await self.create_launcher("new", "db", move="move")
         await self.wait_released("new")
+        await self.settle()
         await self.bind("new", "n2")
         pods = {"sourcePod": "old", "targetPod": "new"}
         await self.set_status(VMIS, "db", migrationState=pods)
         await self.set_status(VMIS, "db", nodeName="n2")
+        await self.settle()
         await self.set_status(MIGRATIONS, "move", phase="Succeeded")
         await self.set_status(PODS, "old", phase="Succeeded")
+        await self.settle()
         await self.delete(PODS, "old")
 
     async def live(self, one: str) -> None:
