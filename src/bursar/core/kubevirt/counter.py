@@ -38,6 +38,13 @@ class VmKey(NamedTuple):
     name: str
 
 
+class NamedObject(NamedTuple):
+    """A migration or a KubeVirt object, by namespace and name."""
+
+    namespace: str
+    name: str
+
+
 class _Member(NamedTuple):
     """An unfinished pod that says that it is a launcher of the VM."""
 
@@ -94,10 +101,11 @@ class VmCounter:
         self._mode: Final = mode
         self.derive_facts: Final = derive_facts
         self._vmi_state = self._migration_state = self._kubevirt_state = KindState.SYNCING
-        self._kubevirts: dict[tuple[str, str], KubeVirt] = {}
+        self._kubevirts: dict[NamedObject, KubeVirt] = {}
         self._settings: KubeVirtSettings | None = None
         self._vms: dict[VmKey, _Vm] = {}
         self._vm_of_pod: dict[PodKey, VmKey] = {}
+        self._vm_of_migration: dict[NamedObject, VmKey] = {}
 
     def may_charge(self, resource: str) -> bool:
         short = resource.removeprefix(QUOTA_REQUESTS_PREFIX)
@@ -137,6 +145,7 @@ class VmCounter:
     def set_migration_state(self, state: KindState) -> list[PodRow]:
         self._migration_state = state
         if state is not KindState.SYNCED:
+            self._vm_of_migration.clear()
             for key, vm in list(self._vms.items()):
                 vm.migrations.clear()
                 vm.update_roles()
@@ -144,17 +153,24 @@ class VmCounter:
         return list(self._all_rows())
 
     def see_migration(self, migration: Migration) -> list[PodRow]:
-        vm = self._vm(VmKey(migration.namespace, migration.vmi_name))
+        own = NamedObject(migration.namespace, migration.name)
+        key = VmKey(migration.namespace, migration.vmi_name)
+        # KubeVirt denies a change of `vmiName`, but its webhook may be down.
+        moved = [] if self._vm_of_migration.get(own) == key else self.lose_migration(migration)
+        vm = self._vm(key)
         if vm.migrations.get(migration.name) == migration:
             return []
         vm.migrations[migration.name] = migration
-        return _once(vm.update_roles(), _made_by(migration, vm))
+        self._vm_of_migration[own] = key
+        return _once(moved, vm.update_roles(), _made_by(migration, vm))
 
     def lose_migration(self, migration: Migration) -> list[PodRow]:
-        key = VmKey(migration.namespace, migration.vmi_name)
-        vm = self._vm(key)
-        vm.migrations.pop(migration.name, None)
-        changed = _once(vm.update_roles(), _made_by(migration, vm))
+        key = self._vm_of_migration.pop(NamedObject(migration.namespace, migration.name), None)
+        if key is None:
+            return []
+        vm = self._vms[key]
+        known = vm.migrations.pop(migration.name)
+        changed = _once(vm.update_roles(), _made_by(known, vm))
         self._drop_empty(key, vm)
         return changed
 
@@ -168,11 +184,11 @@ class VmCounter:
         return self._rows_by_settings()
 
     def see_kubevirt(self, kubevirt: KubeVirt) -> list[PodRow]:
-        self._kubevirts[kubevirt.namespace, kubevirt.name] = kubevirt
+        self._kubevirts[NamedObject(kubevirt.namespace, kubevirt.name)] = kubevirt
         return self._choose_settings()
 
     def lose_kubevirt(self, kubevirt: KubeVirt) -> list[PodRow]:
-        self._kubevirts.pop((kubevirt.namespace, kubevirt.name), None)
+        self._kubevirts.pop(NamedObject(kubevirt.namespace, kubevirt.name), None)
         return self._choose_settings()
 
     def _choose_settings(self) -> list[PodRow]:
