@@ -15,6 +15,9 @@ class CountingSettings:
     """
 
     vmi_mode: VmiMode = VmiMode.POD_USAGE
-    """How pods of KubeVirt's VMs are counted. AAQ's controller has the same default."""
+    """How pods of KubeVirt's VMs are counted. AAQ's controller has the same default.
+
+    It is the only mode that is safe without the policies of `bursar manifests kubevirt`.
+    """
     peer_pods: PeerPodCounting = field(default_factory=PeerPodCounting)
     devices: DeviceCounting = field(default_factory=DeviceCounting)
