@@ -152,6 +152,18 @@ async def test_a_launcher_that_is_seen_before_its_vm_waits_for_it():
         await story.wait_used("1")
 
 
+@in_virtual_time
+async def test_a_vm_that_cannot_be_read_holds_its_own_pod_only():
+    async with a_story(VmiMode.DEDICATED, "instances/vmi", "9") as story:
+        await story.create_vm("bad", cores=-1)
+        await story.create_launcher("bad-1", "bad")
+        await story.start_vm()
+
+        await story.wait_used("1")
+        await settle()
+        assert await story.is_gated("bad-1")
+
+
 def test_vms_that_are_ignored_need_no_counter():
     ignored = open_counting(CountingSettings(vmi_mode=VmiMode.IGNORE))
 
