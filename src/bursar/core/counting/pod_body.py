@@ -1,0 +1,13 @@
+"""A whole pod as JSON, kept compressed, for counters that need more of a pod than a row holds."""
+
+from typing import NamedTuple
+from zlib import decompress
+
+
+class PodBody(NamedTuple):
+    """A pod without `managedFields`. `wire.counting.pod_body.keep_body` makes it."""
+
+    packed: bytes
+
+    def json(self) -> bytes:
+        return decompress(self.packed)

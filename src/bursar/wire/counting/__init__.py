@@ -1,0 +1,1 @@
+"""What counters read and write: whole pods, and the protocol of sidecars."""

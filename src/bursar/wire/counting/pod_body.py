@@ -1,0 +1,36 @@
+"""Keeping a pod's JSON for counters, without the fields that no counter reads."""
+
+from typing import Final
+from zlib import compress
+
+import msgspec
+
+from bursar.core.counting.pod_body import PodBody
+
+LEVEL: Final = 1
+"""The fastest compression. It makes a usual pod about three times smaller."""
+
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def keep_body(body: bytes) -> PodBody:
+    """The pod without `managedFields`, which are half of a usual pod. Never raises."""
+    return PodBody(compress(_without(body, "metadata", "managedFields"), LEVEL))
+
+
+def without_gates(body: bytes) -> bytes:
+    """The pod as it is after its release. AAQ's sidecars are asked about pods without gates."""
+    return _without(body, "spec", "schedulingGates")
+
+
+def _without(body: bytes, parent: str, field: str) -> bytes:
+    """Remove a field. A body that cannot be read stays as it is."""
+    try:
+        pod = _OBJECT.decode(body)
+        fields = _OBJECT.decode(pod[parent])
+    except (KeyError, msgspec.DecodeError):
+        return body
+    if fields.pop(field, None) is None:
+        return body
+    pod[parent] = msgspec.Raw(msgspec.json.encode(fields))
+    return msgspec.json.encode(pod)
