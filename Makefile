@@ -55,7 +55,7 @@ fuzz: $(STAMPS)/dev ## Five minutes of hostile annotations and frames at a real 
 cluster: $(STAMPS)/dev ## Start a real control plane on loopback (Ctrl-C stops it)
 	$(BIN)/python tools/cluster.py
 
-protocol: $(STAMPS)/dev ## Compile api/podresources afresh into src/bursar/wire/devices/pod_resources
+protocol: $(STAMPS)/dev ## Compile the protocols of api/ afresh into src/bursar/wire
 	$(BIN)/python tools/generate_protocol.py
 
 lock: $(STAMPS)/dev ## Resolve requirements/*.in afresh into hashed requirements/*.txt

@@ -1,4 +1,4 @@
-"""Compile api/podresources/*.proto into src/bursar/wire/devices/pod_resources.
+"""Compile the protocols of api/ into the packages of `wire` that use them.
 
 The generated modules are kept in the repository, so installing Bursar needs no compiler.
 """
@@ -10,26 +10,32 @@ from typing import Final
 from grpc_tools import protoc
 
 ROOT: Final = Path(__file__).parents[1]
-PROTOCOLS: Final = ROOT / "api" / "podresources"
-PACKAGE: Final = "bursar/wire/devices/pod_resources"
-"""Upstream calls both of its files `api.proto`; a process can know only one of that name."""
+PACKAGES: Final = {
+    # Upstream calls both of its files `api.proto`; a process can know only one of that name.
+    "podresources": "bursar/wire/devices/pod_resources",
+    "evaluate": "bursar/wire/counting/protocol",
+}
+"""Packages by their folder of api/."""
 
 
 def generate(into: Path) -> list[Path]:
     """Compile every protocol; the modules lie in their package's folders below `into`."""
-    names = sorted(path.name for path in PROTOCOLS.glob("*.proto"))
-    code = protoc.main(
-        [
-            "protoc",
-            f"--proto_path={PACKAGE}={PROTOCOLS}",
-            f"--python_out={into}",
-            f"--pyi_out={into}",
-            *[f"{PACKAGE}/{name}" for name in names],
-        ]
-    )
-    if code:
-        raise SystemExit(code)
-    return sorted((into / PACKAGE).glob("*_pb2.py*"))
+    made: list[Path] = []
+    for folder, package in PACKAGES.items():
+        protocols = ROOT / "api" / folder
+        code = protoc.main(
+            [
+                "protoc",
+                f"--proto_path={package}={protocols}",
+                f"--python_out={into}",
+                f"--pyi_out={into}",
+                *[f"{package}/{path.name}" for path in sorted(protocols.glob("*.proto"))],
+            ]
+        )
+        if code:
+            raise SystemExit(code)
+        made += sorted((into / package).glob("*_pb2.py*"))
+    return made
 
 
 if __name__ == "__main__":

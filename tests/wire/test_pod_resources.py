@@ -49,7 +49,12 @@ def read(message: PodsResponse) -> v1.ListPodResourcesResponse:
 
 def test_compiled_modules_are_those_of_the_protocol_files(tmp_path):
     fresh = generate_protocol.generate(tmp_path)
-    kept = sorted((generate_protocol.ROOT / "src" / generate_protocol.PACKAGE).glob("*_pb2.py*"))
+    source = generate_protocol.ROOT / "src"
+    kept = [
+        path
+        for package in generate_protocol.PACKAGES.values()
+        for path in sorted((source / package).glob("*_pb2.py*"))
+    ]
 
     assert [path.name for path in fresh] == [path.name for path in kept]
     assert [path.read_text() for path in fresh] == [path.read_text() for path in kept], (

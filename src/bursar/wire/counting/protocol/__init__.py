@@ -1,0 +1,1 @@
+"""The messages of the sidecar protocol, made by `make protocol`."""
