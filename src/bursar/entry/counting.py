@@ -1,18 +1,27 @@
 """Which counters a controller or a view has, by its settings."""
 
+from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.counting.devices import device_parts
 from bursar.app.counting.feeds import Counting, CountingPart
 from bursar.app.counting.kubevirt import kubevirt_part
 from bursar.app.counting.peer_pods import peer_pod_parts
 from bursar.app.counting.settings import CountingSettings
+from bursar.app.counting.sidecar_settings import SidecarSettings
 
 
 def open_counting(settings: CountingSettings) -> Counting:
     """Counters that know nothing yet. Each term of a controller has its own."""
     vms = kubevirt_part(settings.vmi_mode)
     parts: list[CountingPart] = [
+        *(() if settings.sidecars is None else (_sidecars(settings.sidecars),)),
         *(() if vms is None else (vms,)),
         *peer_pod_parts(settings.peer_pods),
         *device_parts(settings.devices),
     ]
     return Counting.of(parts)
+
+
+def _sidecars(settings: SidecarSettings) -> CountingPart:
+    from bursar.adapters.sidecars.open_sidecars import open_sidecars  # noqa: PLC0415 - brings gRPC
+
+    return open_sidecars(settings, SYSTEM_CLOCK)

@@ -13,6 +13,7 @@ from bursar.adapters.telemetry.controller_families import (
 from bursar.adapters.telemetry.exposition import Family, exposition
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
+from bursar.adapters.telemetry.sidecar_families import sidecar_families
 from bursar.app.capacity.controller import CapacityController
 from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.reconcile import ReconcileCounters
@@ -34,7 +35,9 @@ def controller_metrics(controller: Controller, limiter: Limited) -> bytes:
     )
     loops = () if term is None else reconcile_families(_loops(term))
     kept = () if term is None or term.capacity is None else _capacity(term.capacity)
-    return exposition(chain(controller_families(view), loops, kept, process_families()))
+    sidecars = () if term is None else sidecar_families(term.sources.books.feeds)
+    families = chain(controller_families(view), loops, kept, sidecars, process_families())
+    return exposition(families)
 
 
 def _loops(term: Term) -> dict[str, ReconcileCounters]:

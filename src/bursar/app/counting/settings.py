@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from bursar.app.counting.sidecar_settings import SidecarSettings
 from bursar.core.counting.devices import DeviceCounting
 from bursar.core.counting.peer_pods import PeerPodCounting
 from bursar.core.kubevirt.usage import VmiMode
@@ -21,3 +22,4 @@ class CountingSettings:
     """
     peer_pods: PeerPodCounting = field(default_factory=PeerPodCounting)
     devices: DeviceCounting = field(default_factory=DeviceCounting)
+    sidecars: SidecarSettings | None = None

@@ -10,12 +10,14 @@ from bursar.cli.peerpods.counting_options import (
     peer_pod_counting_from,
     peer_pod_counting_options,
 )
+from bursar.cli.processes.sidecar_options import sidecar_options, sidecars_from
 from bursar.core.kubevirt.usage import VmiMode
 
 counting_options: Final = together(
     one_of("--vmi-mode", VmiMode.POD_USAGE, "How pods of KubeVirt's VMs are counted."),
     peer_pod_counting_options,
     device_counting_options,
+    sidecar_options,
 )
 """`counting_from` makes settings of what the command receives."""
 
@@ -25,4 +27,5 @@ def counting_from(chosen: Mapping[str, Any]) -> CountingSettings:
         vmi_mode=VmiMode(chosen["vmi_mode"]),
         peer_pods=peer_pod_counting_from(chosen),
         devices=device_counting_from(chosen),
+        sidecars=sidecars_from(chosen),
     )

@@ -1,0 +1,1 @@
+"""Connections to the sidecars that count pods."""

@@ -1,0 +1,262 @@
+"""Finds sidecars, asks them about pods, and tells the books of answers that change a count.
+
+A sidecar that restarts makes a socket with a new name. So the folder is read again and again;
+a socket that no longer answers is dropped, and a new one takes its place. Calls are bounded in
+time and in number. A question without a good answer is retried with back-off, and its pod waits.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from bursar.app.cluster.ports import Clock
+from bursar.app.cluster.time_limit import end, wait_at_most
+from bursar.app.counting.sidecar_ports import (
+    Sidecar,
+    SidecarCounters,
+    SidecarError,
+    SidecarFailure,
+    SidecarSockets,
+)
+from bursar.app.log import Log
+from bursar.core.counting.sidecar_questions import Question
+from bursar.core.counting.sidecars import SidecarCounter, Slot
+from bursar.core.model.resources import ResourceList
+from bursar.core.quota.counting import RecountPods
+from bursar.core.quota.ledger import PodKey
+from bursar.wire.counting.pod_usage import (
+    MESSAGE_BYTES_MAX,
+    BadAnswerError,
+    PodUsageRequests,
+    SidecarSaysError,
+    decode_answer,
+)
+
+LOG: Final = Log("sidecars")
+DISCOVERY_SECONDS: Final = 1.0
+"""How often the folder of sockets is read."""
+HEALTH_SECONDS: Final = 5.0
+"""How often a connected sidecar is asked whether it is healthy."""
+SETTLE_SECONDS: Final = 10.0
+"""How long sidecars may take to connect after a start before a missing one is a failure."""
+CALLS_MAX: Final = 4
+"""Concurrent calls of one sidecar."""
+SPENT_PER_SWEEP: Final = 1
+"""After a question of a sweep, a worker pauses as long as the call took."""
+_TRANSPORT: Final = frozenset({SidecarFailure.UNREACHABLE, SidecarFailure.TIMEOUT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLimits:
+    namespace_bytes_max: int = MESSAGE_BYTES_MAX - 4 * 2**20
+    """The pods of a namespace in one request, which holds the pod in question besides."""
+    large_bytes: int = 4 * 2**20
+    """Requests with more are sent one at a time, which bounds the memory."""
+
+
+@dataclass(slots=True)
+class _Link:
+    slot: Slot
+    sidecar: Sidecar
+    workers: list[asyncio.Task[None]]
+    checked_s: float
+    is_failing: bool = False
+
+
+class SidecarFeed:
+    """A `CounterFeed`. It has one connection for each sidecar."""
+
+    def __init__(
+        self,
+        counter: SidecarCounter,
+        sockets: SidecarSockets,
+        clock: Clock,
+        *,
+        sends_namespace: bool = True,
+        limits: RequestLimits | None = None,
+    ) -> None:
+        self.counter: Final = counter
+        self.counters: Final = SidecarCounters()
+        self._sockets, self._clock = sockets, clock
+        self._sends_namespace = sends_namespace
+        self._limits = limits or RequestLimits()
+        self._requests = PodUsageRequests()
+        self._links: dict[str, _Link] = {}
+        self._is_due = asyncio.Event()
+        self._large = asyncio.Lock()
+        self._recount: RecountPods = lambda _: None
+
+    @property
+    def connected(self) -> int:
+        return len(self._links)
+
+    async def run(self, recount: RecountPods) -> None:
+        self._recount = recount
+        self.counter.on_due = self._is_due.set
+        began = self._clock.monotonic()
+        try:
+            while True:
+                await self._discover()
+                is_late = self._clock.monotonic() - began >= SETTLE_SECONDS
+                if is_late and not self.counter.is_settled:
+                    self.counter.is_settled = True
+                    self._recount(self.counter.pods())
+                self.counter.start_sweeps(self._now_ms())
+                await self._clock.sleep(DISCOVERY_SECONDS)
+        finally:
+            for name in list(self._links):
+                await self._drop(name)
+
+    def _now_ms(self) -> int:
+        return int(self._clock.monotonic() * 1000)
+
+    # ------------------------------------------------------------------ connections
+
+    async def _discover(self) -> None:
+        names = self._sockets.find()
+        for name, link in list(self._links.items()):
+            gone = "" if name in names else "its socket was removed"
+            gone = gone or any_end(link.workers) or await self._health_problem(link)
+            if gone:
+                LOG.warning("a sidecar is gone", socket=name, error=gone)
+                await self._drop(name)
+                self._recount(self.counter.pods())
+        excess = 0
+        for name in names:
+            if name not in self._links:
+                excess += await self._try(name)
+        if excess != self.counter.excess:
+            if excess:
+                LOG.warning("more sidecars answer than are expected; pods wait", excess=excess)
+            self.counter.excess = excess
+            self._recount(self.counter.pods())
+
+    async def _health_problem(self, link: _Link) -> str:
+        """Why the sidecar must be dropped; empty if it is well."""
+        if self._clock.monotonic() - link.checked_s < HEALTH_SECONDS:
+            return ""
+        link.checked_s = self._clock.monotonic()
+        problem = await _unhealthy(link.sidecar)
+        # One slow answer is no reason to ask about every pod again.
+        was_failing, link.is_failing = link.is_failing, bool(problem)
+        return problem if was_failing else ""
+
+    async def _try(self, name: str) -> bool:
+        """Connect to a new socket. Returns whether it answers but is one too many."""
+        sidecar = self._sockets.connect(name)
+        problem = await _unhealthy(sidecar)
+        slot = None if problem else self.counter.connect(name)
+        if slot is None:
+            await sidecar.close()
+            if problem:
+                # Sockets of ended sidecars stay in the folder.
+                LOG.debug("a socket does not answer", socket=name, error=problem)
+            return not problem
+        LOG.info("a sidecar is connected", socket=name)
+        link = _Link(slot, sidecar, [], self._clock.monotonic())
+        link.workers += [asyncio.create_task(self._work(link)) for _ in range(CALLS_MAX)]
+        self._links[name] = link
+        self._recount(self.counter.pods())
+        return False
+
+    async def _drop(self, name: str) -> None:
+        link = self._links.pop(name)
+        await end(*link.workers)
+        self.counter.disconnect(link.slot)
+        await link.sidecar.close()
+
+    # ------------------------------------------------------------------ questions
+
+    async def _work(self, link: _Link) -> None:
+        while True:
+            found = self.counter.next_question(link.slot, self._now_ms())
+            if found is None:
+                self._is_due.clear()
+                await wait_at_most(self._clock, DISCOVERY_SECONDS, self._is_due)
+                continue
+            question, is_sweep = found
+            began = self._clock.monotonic()
+            failure = await self._ask(link, question)
+            if failure in _TRANSPORT:
+                await self._clock.sleep(DISCOVERY_SECONDS)
+            elif is_sweep:
+                self.counters.swept += 1
+                spent = self._clock.monotonic() - began
+                await self._clock.sleep(SPENT_PER_SWEEP * spent)
+
+    async def _ask(self, link: _Link, question: Question) -> SidecarFailure | None:
+        """Ask once, and record what came of it."""
+        slot, generation = link.slot, 0
+        try:
+            generation, amounts = await self._evaluate(link.sidecar, question)
+        except SidecarError as error:
+            self.counters.failures[error.failure] += 1
+            LOG.warning(
+                "a sidecar has no good answer; its pods wait",
+                socket=slot.name,
+                failure=error.failure.value,
+                error=str(error),
+            )
+            is_news = self.counter.fail(slot, question, str(error), self._now_ms())
+            if error.failure in _TRANSPORT and slot.problem != str(error):
+                slot.problem = str(error)
+                self._recount(self.counter.pods())
+            elif is_news:
+                self._recount([_key(question)])
+            return error.failure
+        if self.counter.answer(slot, question, generation, amounts):
+            self._recount([_key(question)])
+        return None
+
+    async def _evaluate(
+        self, sidecar: Sidecar, question: Question
+    ) -> tuple[int, ResourceList | None]:
+        generation, pods = self.counter.namespace_of(question)
+        namespace = question.row.namespace if self._sends_namespace else ""
+        size = self._requests.prepare(namespace, generation, pods) if namespace else 0
+        if size > self._limits.namespace_bytes_max:
+            raise SidecarError(
+                SidecarFailure.TOO_LARGE,
+                f"the pods of the namespace are {size} bytes as JSON, more than a message may "
+                f"have ({self._limits.namespace_bytes_max}); use --sidecar-scope pod",
+            )
+        if size <= self._limits.large_bytes:
+            body = await self._call(sidecar, self._requests.encode(question.body, namespace))
+        else:
+            async with self._large:
+                # The pods may have changed while this call waited for its turn.
+                generation, pods = self.counter.namespace_of(question)
+                self._requests.prepare(namespace, generation, pods)
+                body = await self._call(sidecar, self._requests.encode(question.body, namespace))
+        try:
+            return generation, decode_answer(body)
+        except SidecarSaysError as error:
+            raise SidecarError(SidecarFailure.SAYS_ERROR, f"it reports: {error}") from None
+        except BadAnswerError as error:
+            raise SidecarError(SidecarFailure.BAD_ANSWER, str(error)) from None
+
+    async def _call(self, sidecar: Sidecar, request: bytes) -> bytes:
+        began = self._clock.monotonic()
+        self.counters.calls += 1
+        self.counters.bytes_sent += len(request)
+        try:
+            return await sidecar.evaluate(request)
+        finally:
+            self.counters.call_seconds += self._clock.monotonic() - began
+
+
+def _key(question: Question) -> PodKey:
+    return PodKey(question.row.namespace, question.row.name)
+
+
+def any_end(workers: list[asyncio.Task[None]]) -> str:
+    """Why a worker has ended, which is a defect; empty if all of them work."""
+    return "; ".join(f"{task.exception()!r}" for task in workers if task.done())
+
+
+async def _unhealthy(sidecar: Sidecar) -> str:
+    """Why the sidecar is not healthy; empty if it is."""
+    try:
+        return "" if await sidecar.is_healthy() else "it says that it is not healthy"
+    except SidecarError as error:
+        return str(error)
