@@ -90,6 +90,13 @@ ASSETS = {
         _kubernetes("kubemark"),
         _pinned("etcd", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"),
         _pinned("kwok", "sigs.k8s.io/kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+        Asset(
+            name="aaq-sidecar",
+            package=".",
+            pinned_by="kubevirt.io/application-aware-quota",
+            folder=CONTROLPLANE / "aaq-sidecar",
+            sources="*.go",
+        ),
         _pinned("helm", "helm.sh/helm/v4", "helm.sh/helm/v4/cmd/helm"),
         Asset(
             name="vmi-oracle",
