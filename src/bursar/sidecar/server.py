@@ -52,7 +52,7 @@ has one, receives all pods of the namespace.
 """
 
 
-def serve(count: Count, *, folder: str = FOLDER) -> None:
+def serve(count: Count, folder: str = FOLDER) -> None:
     """Answer the controller's questions until SIGTERM or SIGINT. Call it in the main thread.
 
     The function may be called by several threads at a time. An exception that it raises is
@@ -61,13 +61,13 @@ def serve(count: Count, *, folder: str = FOLDER) -> None:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    with serving(count, folder=folder) as path:
+    with serving(count, folder) as path:
         sys.stderr.write(f"answering on {path}\n")
         stopping.wait()
 
 
 @contextmanager
-def serving(count: Count, *, folder: str = FOLDER) -> Iterator[Path]:
+def serving(count: Count, folder: str = FOLDER) -> Iterator[Path]:
     """Answer in threads of this process, on the socket that this yields."""
     path = _free_path(Path(folder))
     server = grpc.server(

@@ -131,11 +131,14 @@ def custom(plural: str, name: str, spec: Raw) -> Raw:
 
 
 @contextmanager
-def a_system(plane: ControlPlane, folder: Path) -> Iterator[System]:
-    """Install as documented, run both processes, and leave nothing behind but definitions."""
+def a_system(plane: ControlPlane, folder: Path, *options: str) -> Iterator[System]:
+    """Install as documented, run both processes, and leave nothing behind but definitions.
+
+    `options` are the controller's.
+    """
     home = f"aaq-{mark()}"
     webhook = Webhook(plane, folder, home, f"--kubeconfig={_account(plane, home, 'aaq-server')}")
-    system = System(plane, home, _controller(plane, folder, home), webhook)
+    system = System(plane, home, _controller(plane, folder, home, *options), webhook)
     # Definitions stay: other tests ask for them, too.
     system.run("apply", "--server-side", "--force-conflicts", "-f", str(crd_folder()))
     names = [f"crd/{resource}" for resource in CUSTOM_KINDS]
@@ -168,7 +171,7 @@ def _account(plane: ControlPlane, home: str, name: str) -> Path:
     return plane.write_kubeconfig(f"{home}-{name}", pair)
 
 
-def _controller(plane: ControlPlane, folder: Path, home: str) -> Program:
+def _controller(plane: ControlPlane, folder: Path, home: str, *options: str) -> Program:
     log = folder / "controller.log"
     access = _account(plane, home, "aaq-controller")
     return Program(
@@ -176,6 +179,7 @@ def _controller(plane: ControlPlane, folder: Path, home: str) -> Program:
         [
             *(str(COMMAND), "controller", f"--namespace={home}", f"--kubeconfig={access}"),
             "--tls-dir=",
+            *options,
         ],
         log=log,
         is_ready=lambda: "leading as" in log.read_text(),
