@@ -8,7 +8,7 @@ NAMES = [
     *("quantity", "cold_start", "watch", "sync", "informer"),
     *("ledger", "release", "admission", "admission_peerpods", "podresources"),
     *("agent_memory", "http_client"),
-    "simulation",
+    *("sidecars", "simulation"),
 ]
 
 

@@ -16,7 +16,7 @@ from bursar.core.counting.sidecars import SWEEP_MS_MAX, SidecarCounter, SidecarR
 from bursar.core.quota.ledger import PodKey
 from bursar.wire.counting.pod_body import keep_body
 from support.builders.quota_books import a_key
-from support.counting.scripted_sidecars import GONE, ScriptedSidecar, ScriptedSockets
+from support.counting.scripted_sidecars import GONE, SLOW, ScriptedSidecar, ScriptedSockets
 from support.quota.quota_loop import HOME, a_quota_loop
 from support.virtual_time import in_virtual_time
 
@@ -78,7 +78,7 @@ async def test_pods_wait_while_a_sidecar_is_missing_and_keep_their_charge():
     async with a_scene(ScriptedSockets(one=sidecar)) as scene:
         await scene.create_pod("mine", "1")
         await scene.rest()
-        sidecar.is_well = False
+        sidecar.ailment = GONE
         await scene.rest(20)
         assert (scene.used(), scene.feed.connected) == ("2", 0)
 
@@ -95,18 +95,60 @@ async def test_pods_wait_while_a_sidecar_is_missing_and_keep_their_charge():
 
 
 @in_virtual_time
-async def test_one_slow_health_check_does_not_end_a_connection():
+async def test_one_slow_health_check_does_not_end_a_connection_and_two_do():
     sidecar = ScriptedSidecar(double)
     async with a_scene(ScriptedSockets(one=sidecar)) as scene:
         await scene.rest(1)
-        sidecar.is_well = False
+        sidecar.ailment = SLOW
         await scene.rest(5)
-        sidecar.is_well = True
+        sidecar.ailment = None
         await scene.rest(20)
         await scene.create_pod("mine", "1")
         await scene.rest()
         assert scene.used() == "2"
         assert scene.feed.counter.slots[0].epoch == 1
+
+        sidecar.ailment = SLOW
+        await scene.rest(20)
+        assert scene.feed.connected == 0
+
+
+@in_virtual_time
+async def test_a_sidecar_that_takes_the_socket_name_of_another_is_asked_about_every_pod():
+    async with a_scene(ScriptedSockets(one=ScriptedSidecar(double))) as scene:
+        await scene.create_pod("mine", "1")
+        await scene.rest()
+        scene.sockets.sidecars["one"] = ScriptedSidecar(lambda *_: {"requests.cpu": "3"})
+        await scene.rest()
+        assert scene.used() == "3"
+
+
+@in_virtual_time
+async def test_the_successor_of_a_killed_sidecar_takes_its_place_at_once():
+    killed = ScriptedSidecar(double)
+    async with a_scene(ScriptedSockets(one=killed)) as scene:
+        await scene.rest(20)
+        killed.ailment = GONE
+        scene.sockets.sidecars["two"] = ScriptedSidecar(double)
+        await scene.rest(2)
+        assert [slot.name for slot in scene.feed.counter.slots] == ["two"]
+        assert scene.feed.counter.excess == 0
+
+
+@in_virtual_time
+async def test_sockets_of_ended_sidecars_are_tried_less_and_less_often():
+    dead = ScriptedSidecar(double)
+    dead.ailment = GONE
+    async with a_scene(ScriptedSockets(one=dead)) as scene:
+        await scene.rest(600)
+        assert 10 < dead.checks < 40
+
+        dead.ailment = None
+        await scene.rest(31)
+        assert scene.feed.connected == 1
+        dead.ailment = SidecarError(SidecarFailure.BAD_ANSWER, "garbage")
+        await scene.rest(10)
+        assert scene.feed.connected == 0
 
 
 @in_virtual_time
@@ -115,7 +157,7 @@ async def test_every_bad_answer_holds_the_pod_with_its_reason_and_is_retried_wit
         "garbage": b"\xff\xff",
         "negative": {"requests.cpu": "-4"},
         "gone": GONE,
-        "slow": SidecarError(SidecarFailure.TIMEOUT, "no answer within 10 s"),
+        "slow": SLOW,
     }
     sidecar = ScriptedSidecar(lambda name, _: says.get(name, {"requests.cpu": "2"}))
     async with a_scene(ScriptedSockets(one=sidecar)) as scene:

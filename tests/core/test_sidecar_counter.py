@@ -354,6 +354,7 @@ def test_a_sweep_ends_before_the_next_begins(counter):
     for _ in range(3):
         counter.start_sweeps(0)
 
+    assert counter.next_question(slot, 0, may_sweep=False) is None
     assert asked(counter, slot) == ["web", "db"]
 
 

@@ -180,7 +180,7 @@ async def test_only_sockets_are_found_the_newest_first(tmp_path):
         path = tmp_path / f"{name}.sock"
         servers.append(await asyncio.start_unix_server(lambda *_: None, path))
     try:
-        assert SocketFolder(str(tmp_path)).find() == ["second.sock", "first.sock"]
+        assert list(SocketFolder(str(tmp_path)).find()) == ["second.sock", "first.sock"]
     finally:
         for server in servers:
             server.close()

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 import pytest
 
 from assets import ROOT
+from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.limiter import Limiter
 from bursar.adapters.telemetry.capacity_families import CapacityView, capacity_families
 from bursar.adapters.telemetry.controller_families import (
@@ -20,13 +21,16 @@ from bursar.adapters.telemetry.exposition import Family, exposition
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.quota_families import quota_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
+from bursar.adapters.telemetry.sidecar_families import sidecar_families
 from bursar.app.capacity.usage import ExtendedUsage, usage_of
 from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.informer.informer import InformerCounters
 from bursar.app.cluster.kinds import PODS
+from bursar.app.counting.sidecar_feed import SidecarFeed
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
 from bursar.app.quota.quota_loop import RELEASE_BOUNDS, QuotaCounters
+from bursar.core.counting.sidecars import SidecarCounter, SidecarRules
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.quantity import Quantity
 from bursar.core.peerpods.capacity import CapacityNode
@@ -36,7 +40,9 @@ from bursar.core.quota.names import Unit
 from bursar.core.quota.quota import QuotaObject, ReportedCondition
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import ReleaseOutcome
+from bursar.wire.counting.pod_body import keep_body
 from support.builders.quota_books import a_namespace, a_quota, a_row, running
+from support.counting.scripted_sidecars import ScriptedSockets
 
 METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
 
@@ -260,7 +266,9 @@ def test_drift_is_shown_once_it_is_known():
 def every_family() -> list[Family]:
     drift = Drift(accounts=0, largest=dict.fromkeys(Unit, Quantity.of(0)), count_seconds=0.0)
     view = a_view(informers=(Followed(0),), term=a_term(drift=drift))
-    return [*controller_families(view), *process_families()]
+    counter = SidecarCounter(SidecarRules(expected=1), keep_body)
+    feed = SidecarFeed(counter, ScriptedSockets(), SYSTEM_CLOCK)
+    return [*controller_families(view), *sidecar_families([feed]), *process_families()]
 
 
 def test_names_follow_the_rules_of_prometheus():

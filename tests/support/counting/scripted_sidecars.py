@@ -6,6 +6,7 @@ import json
 from bursar.app.counting.sidecar_ports import SidecarError, SidecarFailure
 from bursar.wire.counting.protocol import evaluate_pb2 as pb
 
+SLOW = SidecarError(SidecarFailure.TIMEOUT, "no answer within 10 s")
 GONE = SidecarError(SidecarFailure.UNREACHABLE, "it cannot be reached")
 
 
@@ -22,7 +23,8 @@ class ScriptedSidecar:
 
     def __init__(self, rule) -> None:
         self.rule = rule
-        self.is_well = True
+        self.ailment: SidecarError | None = None
+        self.checks = 0
         self.asked: list[str] = []
         self.sizes: list[int] = []
         self.running = self.most_running = 0
@@ -47,8 +49,9 @@ class ScriptedSidecar:
         return answer if isinstance(answer, bytes) else an_answer(answer)
 
     async def is_healthy(self) -> bool:
-        if not self.is_well:
-            raise GONE
+        self.checks += 1
+        if self.ailment is not None:
+            raise self.ailment
         return True
 
     async def close(self) -> None:
@@ -61,8 +64,8 @@ class ScriptedSockets:
     def __init__(self, **sidecars: ScriptedSidecar) -> None:
         self.sidecars = dict(sidecars)
 
-    def find(self) -> list[str]:
-        return list(self.sidecars)
+    def find(self) -> dict[str, int]:
+        return {name: id(sidecar) for name, sidecar in self.sidecars.items()}
 
     def connect(self, name: str) -> ScriptedSidecar:
         return self.sidecars[name]

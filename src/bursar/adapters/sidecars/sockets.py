@@ -8,7 +8,7 @@ used: only containers that mount the folder can reach it. `SidecarTrust.OWNER` i
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -36,35 +36,36 @@ class SocketFolder:
         self._has_warned = False
         self._limits = limits or CallLimits()
 
-    def find(self) -> Sequence[str]:
+    def find(self) -> Mapping[str, tuple[int, int]]:
         try:
             problem = self._folder_problem()
             if problem:
                 LOG.warning("the folder of sidecars is not used", folder=self._folder, why=problem)
-                return ()
+                return {}
             with os.scandir(self._folder) as entries:
-                found = [each for each in entries if self._is_usable(each)]
+                found = {each.name: stats for each in entries if (stats := self._usable(each))}
         except OSError as error:
             LOG.warning("the folder of sidecars cannot be read", error=error)
-            return ()
+            return {}
         # The newest first: those of ended sidecars are older.
-        found.sort(key=lambda entry: entry.stat(follow_symlinks=False).st_mtime_ns, reverse=True)
-        return [entry.name for entry in found[:SOCKETS_MAX]]
+        newest = sorted(found.items(), key=lambda item: item[1].st_mtime_ns, reverse=True)
+        return {name: (stats.st_ino, stats.st_mtime_ns) for name, stats in newest[:SOCKETS_MAX]}
 
     def connect(self, name: str) -> SidecarConnection:
         return SidecarConnection(self._folder / name, self._limits)
 
-    def _is_usable(self, entry: os.DirEntry[str]) -> bool:
+    def _usable(self, entry: os.DirEntry[str]) -> os.stat_result | None:
+        """None for an entry that must not be used."""
         try:
             found = entry.stat(follow_symlinks=False)
         except OSError:
-            return False
+            return None
         if not stat.S_ISSOCK(found.st_mode):
-            return False
+            return None
         is_trusted = self._trust is SidecarTrust.FOLDER or _is_ours(found)
         if not is_trusted:
             LOG.warning("a socket of another user is not used", socket=entry.name)
-        return is_trusted
+        return found if is_trusted else None
 
     def _folder_problem(self) -> str:
         """Why no socket of the folder can be trusted; empty if they can."""

@@ -6,8 +6,9 @@ time and in number. A question without a good answer is retried with back-off, a
 """
 
 import asyncio
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from bursar.app.cluster.ports import Clock
 from bursar.app.cluster.time_limit import end, wait_at_most
@@ -37,6 +38,8 @@ DISCOVERY_SECONDS: Final = 1.0
 """How often the folder of sockets is read."""
 HEALTH_SECONDS: Final = 5.0
 """How often a connected sidecar is asked whether it is healthy."""
+SILENT_SECONDS: Final = 30.0
+"""Longest pause between two tries of a socket that does not answer."""
 SETTLE_SECONDS: Final = 10.0
 """How long sidecars may take to connect after a start before a missing one is a failure."""
 CALLS_MAX: Final = 4
@@ -56,11 +59,20 @@ class RequestLimits:
 
 @dataclass(slots=True)
 class _Link:
+    identity: Hashable
     slot: Slot
     sidecar: Sidecar
     workers: list[asyncio.Task[None]]
     checked_s: float
-    is_failing: bool = False
+    is_slow: bool = False
+
+
+class _Silent(NamedTuple):
+    """A socket that did not answer."""
+
+    identity: Hashable
+    retry_s: float
+    pause_s: float
 
 
 class SidecarFeed:
@@ -81,7 +93,9 @@ class SidecarFeed:
         self._sends_namespace = sends_namespace
         self._limits = limits or RequestLimits()
         self._requests = PodUsageRequests()
+        self._then = "counted without it" if counter.falls_back else "its pods wait"
         self._links: dict[str, _Link] = {}
+        self._silent: dict[str, _Silent] = {}
         self._is_due = asyncio.Event()
         self._large = asyncio.Lock()
         self._recount: RecountPods = lambda _: None
@@ -113,48 +127,74 @@ class SidecarFeed:
     # ------------------------------------------------------------------ connections
 
     async def _discover(self) -> None:
-        names = self._sockets.find()
+        found = self._sockets.find()
+        self._silent = {name: each for name, each in self._silent.items() if name in found}
+        is_new = any(name not in self._links and name not in self._silent for name in found)
         for name, link in list(self._links.items()):
-            gone = "" if name in names else "its socket was removed"
-            gone = gone or any_end(link.workers) or await self._health_problem(link)
+            gone = "" if found.get(name) == link.identity else "its socket was removed"
+            gone = gone or _defect(link.workers) or await self._health_problem(link, is_new=is_new)
             if gone:
-                LOG.warning("a sidecar is gone", socket=name, error=gone)
+                LOG.warning("a sidecar is gone", socket=name, error=gone, then=self._then)
                 await self._drop(name)
                 self._recount(self.counter.pods())
         excess = 0
-        for name in names:
-            if name not in self._links:
-                excess += await self._try(name)
+        for name, identity in found.items():
+            if name not in self._links and self._is_worth_a_try(name, identity):
+                excess += await self._try(name, identity)
         if excess != self.counter.excess:
             if excess:
                 LOG.warning("more sidecars answer than are expected; pods wait", excess=excess)
             self.counter.excess = excess
             self._recount(self.counter.pods())
 
-    async def _health_problem(self, link: _Link) -> str:
-        """Why the sidecar must be dropped; empty if it is well."""
-        if self._clock.monotonic() - link.checked_s < HEALTH_SECONDS:
+    async def _health_problem(self, link: _Link, *, is_new: bool) -> str:
+        """Why the sidecar must be dropped; empty if it is well.
+
+        A new socket may be its successor's, so then it is checked at once.
+        """
+        if not is_new and self._clock.monotonic() - link.checked_s < HEALTH_SECONDS:
             return ""
         link.checked_s = self._clock.monotonic()
         problem = await _unhealthy(link.sidecar)
         # One slow answer is no reason to ask about every pod again.
-        was_failing, link.is_failing = link.is_failing, bool(problem)
-        return problem if was_failing else ""
+        was_slow, link.is_slow = link.is_slow, problem is not None
+        if problem is None or (problem.failure is SidecarFailure.TIMEOUT and not was_slow):
+            return ""
+        return str(problem)
 
-    async def _try(self, name: str) -> bool:
+    def _is_worth_a_try(self, name: str, identity: Hashable) -> bool:
+        """Sockets of ended sidecars stay in the folder, and are tried less and less often."""
+        silent = self._silent.get(name)
+        return (
+            silent is None
+            or silent.identity != identity
+            or self._clock.monotonic() >= silent.retry_s
+        )
+
+    async def _try(self, name: str, identity: Hashable) -> bool:
         """Connect to a new socket. Returns whether it answers but is one too many."""
         sidecar = self._sockets.connect(name)
         problem = await _unhealthy(sidecar)
-        slot = None if problem else self.counter.connect(name)
+        if problem is not None:
+            await sidecar.close()
+            LOG.debug("a socket does not answer", socket=name, error=problem)
+            before = self._silent.get(name)
+            pause_s = (
+                DISCOVERY_SECONDS if before is None else min(2 * before.pause_s, SILENT_SECONDS)
+            )
+            retry_s = self._clock.monotonic() + pause_s
+            self._silent[name] = _Silent(identity, retry_s, pause_s)
+            return False
+        self._silent.pop(name, None)
+        slot = self.counter.connect(name)
         if slot is None:
             await sidecar.close()
-            if problem:
-                # Sockets of ended sidecars stay in the folder.
-                LOG.debug("a socket does not answer", socket=name, error=problem)
-            return not problem
+            return True
         LOG.info("a sidecar is connected", socket=name)
-        link = _Link(slot, sidecar, [], self._clock.monotonic())
-        link.workers += [asyncio.create_task(self._work(link)) for _ in range(CALLS_MAX)]
+        link = _Link(identity, slot, sidecar, [], self._clock.monotonic())
+        # One worker sweeps, so that new pods never wait for more than one question of a sweep.
+        work = (self._work(link, may_sweep=number == 0) for number in range(CALLS_MAX))
+        link.workers += [asyncio.create_task(each) for each in work]
         self._links[name] = link
         self._recount(self.counter.pods())
         return False
@@ -167,9 +207,10 @@ class SidecarFeed:
 
     # ------------------------------------------------------------------ questions
 
-    async def _work(self, link: _Link) -> None:
+    async def _work(self, link: _Link, *, may_sweep: bool) -> None:
+        counter, slot = self.counter, link.slot
         while True:
-            found = self.counter.next_question(link.slot, self._now_ms())
+            found = counter.next_question(slot, self._now_ms(), may_sweep=may_sweep)
             if found is None:
                 self._is_due.clear()
                 await wait_at_most(self._clock, DISCOVERY_SECONDS, self._is_due)
@@ -192,10 +233,11 @@ class SidecarFeed:
         except SidecarError as error:
             self.counters.failures[error.failure] += 1
             LOG.warning(
-                "a sidecar has no good answer; its pods wait",
+                "a sidecar has no good answer",
                 socket=slot.name,
                 failure=error.failure.value,
                 error=str(error),
+                then=self._then,
             )
             is_news = self.counter.fail(slot, question, str(error), self._now_ms())
             if error.failure in _TRANSPORT and slot.problem != str(error):
@@ -249,14 +291,16 @@ def _key(question: Question) -> PodKey:
     return PodKey(question.row.namespace, question.row.name)
 
 
-def any_end(workers: list[asyncio.Task[None]]) -> str:
+def _defect(workers: list[asyncio.Task[None]]) -> str:
     """Why a worker has ended, which is a defect; empty if all of them work."""
     return "; ".join(f"{task.exception()!r}" for task in workers if task.done())
 
 
-async def _unhealthy(sidecar: Sidecar) -> str:
-    """Why the sidecar is not healthy; empty if it is."""
+async def _unhealthy(sidecar: Sidecar) -> SidecarError | None:
+    """Why the sidecar is not healthy; None if it is."""
     try:
-        return "" if await sidecar.is_healthy() else "it says that it is not healthy"
+        if await sidecar.is_healthy():
+            return None
+        return SidecarError(SidecarFailure.SAYS_ERROR, "it says that it is not healthy")
     except SidecarError as error:
-        return str(error)
+        return error

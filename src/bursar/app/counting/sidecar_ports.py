@@ -1,6 +1,6 @@
 """What the feed of sidecars needs from outside, sockets and calls, and what metrics read of it."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, runtime_checkable
@@ -39,8 +39,11 @@ class Sidecar(Protocol):
 
 
 class SidecarSockets(Protocol):
-    def find(self) -> Sequence[str]:
-        """File names of the sockets that may be used. A problem is logged."""
+    def find(self) -> Mapping[str, Hashable]:
+        """The sockets that may be used, by file name: what tells one from a later one.
+
+        A problem is logged.
+        """
 
     def connect(self, name: str) -> Sidecar: ...
 

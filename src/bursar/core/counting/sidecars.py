@@ -109,6 +109,11 @@ class SidecarCounter:
         self._trials: dict[PodBody, Question] = {}
         self._order = 0
 
+    @property
+    def falls_back(self) -> bool:
+        """Whether pods are counted without a sidecar that fails."""
+        return self._rules.falls_back
+
     # ------------------------------------------------------------------ the port of a pod counter
 
     def derive_facts(self, body: bytes) -> PodBody:
@@ -278,8 +283,10 @@ class SidecarCounter:
 
     # ------------------------------------------------------------------ asking
 
-    def next_question(self, slot: Slot, now_ms: int) -> tuple[Question, bool] | None:
-        """The next question for the sidecar, and whether its pod has a usable answer already."""
+    def next_question(
+        self, slot: Slot, now_ms: int, *, may_sweep: bool = True
+    ) -> tuple[Question, bool] | None:
+        """The next question for the sidecar, and whether it is one of a sweep."""
         while slot.retries and slot.retries[0].due_ms <= now_ms:
             question = heappop(slot.retries).question
             if question in slot.tries:
@@ -287,7 +294,7 @@ class SidecarCounter:
         question_or_none = slot.due.pop()
         if question_or_none is not None:
             return question_or_none, False
-        stale = slot.stale.pop()
+        stale = slot.stale.pop() if may_sweep else None
         return None if stale is None else (stale, True)
 
     def namespace_of(self, question: Question) -> tuple[int, Iterable[tuple[str, PodBody]]]:

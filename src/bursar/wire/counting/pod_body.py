@@ -1,5 +1,6 @@
 """Keeping a pod's JSON for counters, without the fields that no counter reads."""
 
+from functools import lru_cache
 from typing import Final
 from zlib import compress
 
@@ -13,6 +14,7 @@ LEVEL: Final = 1
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
+@lru_cache(maxsize=1)  # Several counters keep the same pod, one after the other.
 def keep_body(body: bytes) -> PodBody:
     """The pod without `managedFields`, which are half of a usual pod. Never raises."""
     return PodBody(compress(_without(body, "metadata", "managedFields"), LEVEL))
