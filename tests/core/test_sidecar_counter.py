@@ -18,7 +18,7 @@ from bursar.core.counting.sidecars import (
 from bursar.core.model.pod_row import Extras
 from bursar.core.quota.ledger import PodKey
 from support.builders.pods import parsed, texts
-from support.builders.quota_books import a_row
+from support.builders.quota_books import UNGATED, a_profile, a_row
 
 TWO = parsed("requests.memory=512Mi")
 FOUR = parsed("requests.memory=1Gi")
@@ -172,13 +172,13 @@ def test_few_pods_that_are_not_stored_are_remembered(counter):
 
 def test_the_namespace_of_a_pod_that_is_not_stored_may_be_empty(counter):
     slot = counter.connect("one.sock")
-    counter.count(row("b/new"))
+    new = row("b/new")
+    counter.count(new)
     question, _ = counter.next_question(slot, 0)
 
     assert counter.namespace_of(question) == (0, ())
-    assert counter.answer(slot, question, 0, TWO)
-    assert not counter.answer(slot, question, 0, TWO)
-    assert counter.answer(slot, question, 0, FOUR)
+    assert counter.answer(slot, question, 0, TWO) == []
+    assert counter.count(new).amounts == TWO
 
 
 # ------------------------------------------------------------------ several sidecars
@@ -296,6 +296,7 @@ def test_a_sidecar_that_does_not_answer_at_all_is_the_reason_of_every_pod(counte
 
 def test_native_counting_is_a_choice_and_is_made_only_after_a_failure():
     counter = counter_of(2, falls_back=True)
+    assert counter.falls_back
     web = row("a/web")
     counter.see_pod(web)
     assert isinstance(counter.count(web), Pending)
@@ -317,6 +318,62 @@ def test_native_counting_is_a_choice_and_is_made_only_after_a_failure():
 
     assert answer(counter, two, None, RETRY_MS)
     assert counter.count_left_out() == 0
+
+
+# ------------------------------------------------------------------ after a change of leader
+
+
+def running(name: str, content: str = "1", **fields):
+    namespace, _, _ = name.partition("/")
+    return row(name, content, profile=a_profile(namespace, gates=UNGATED), **fields)
+
+
+WAITS = Pending("waiting for answers about running pods of the namespace")
+
+
+def test_gated_pods_wait_until_the_charges_of_running_ones_are_known(counter):
+    old, new, other = running("a/old", "old"), row("a/new", "new"), row("b/other", "other")
+    slot = counter.connect("one.sock")
+    for each in (new, other, old):
+        counter.see_pod(each)
+    for _ in range(2):
+        answer(counter, slot, TWO)
+    assert counter.count(new) == WAITS
+    assert isinstance(counter.count(other), Counted)
+    assert counter.unanswered(slot) == [PodKey("a", "old")]
+
+    assert answer(counter, slot, TWO) == [PodKey("a", "old"), PodKey("a", "new")]
+    assert isinstance(counter.count(new), Counted)
+
+    counter.see_pod(running("a/old", "changed"))
+    assert isinstance(counter.count(new), Counted), "the charge of the old pod is known"
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_gated_pods_wait_no_longer_for_a_running_pod_that_ends(counter, ends):
+    new = row("a/new", "new")
+    slot = counter.connect("one.sock")
+    counter.see_pod(new)
+    counter.see_pod(running("a/old", "old"))
+    answer(counter, slot, TWO)
+    assert counter.count(new) == WAITS
+
+    if ends:
+        counted_again = counter.see_pod(running("a/old", "ended", phase="Failed"))
+    else:
+        counted_again = counter.lose_pod(PodKey("a", "old"))
+
+    assert counted_again == [new]
+    assert isinstance(counter.count(new), Counted)
+
+
+def test_an_answer_about_a_content_that_is_gone_changes_nothing(counter):
+    slot = counter.connect("one.sock")
+    counter.see_pod(row("a/web"))
+    question, _ = counter.next_question(slot, 0)
+    counter.see_pod(row("a/web", "2"))
+
+    assert counter.answer(slot, question, 1, TWO) == []
 
 
 # ------------------------------------------------------------------ answers that age

@@ -1,5 +1,6 @@
-"""A sidecar on `bursar.sidecar` is asked by a Go client in the way of AAQ's controller."""
+"""A sidecar on `bursar.sidecar` asked in the way of AAQ's controller, and limits of one in Go."""
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +9,14 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from assets import ROOT
+from bursar.adapters.sidecars.connection import CallLimits, SidecarConnection
+from bursar.app.counting.sidecar_ports import SidecarError, SidecarFailure
 from bursar.sidecar.server import serving
+from bursar.wire.counting.pod_body import keep_body
+from bursar.wire.counting.pod_usage import PodUsageRequests, decode_answer
 from program import Program
 from support.builders.manifests import pod_manifest
-from support.counting.go_sidecar import ask_as_aaq
+from support.counting.go_sidecar import ask_as_aaq, go_sidecar
 
 pytestmark = pytest.mark.integration
 EXAMPLE = ROOT / "examples" / "sidecar" / "notebooks.py"
@@ -61,3 +66,24 @@ def test_aaqs_client_sends_the_pods_of_the_namespace(folder):
         answer = ask_as_aaq(socket, pod_manifest("web"), a_notebook("a"), a_notebook("b"))
 
     assert answer["resources"] == {"pods": "2"}
+
+
+async def test_a_go_sidecar_refuses_large_namespaces_and_the_reason_says_what_to_do():
+    with go_sidecar() as sidecar:
+        [socket] = sidecar.living()
+        connection = SidecarConnection(socket, CallLimits())
+        small, large = (
+            keep_body(json.dumps({"metadata": {"annotations": {"pad": "x" * size}}}).encode())
+            for size in (10, 5 * 2**20)
+        )
+        requests = PodUsageRequests()
+        try:
+            assert await connection.is_healthy()
+            assert decode_answer(await connection.evaluate(requests.encode(small))) is None
+            with pytest.raises(SidecarError) as refused:
+                await connection.evaluate(requests.encode(large))
+        finally:
+            await connection.close()
+
+    assert refused.value.failure is SidecarFailure.TOO_LARGE
+    assert "grpc.MaxRecvMsgSize" in str(refused.value)

@@ -242,12 +242,13 @@ class SidecarFeed:
             is_news = self.counter.fail(slot, question, str(error), self._now_ms())
             if error.failure in _TRANSPORT and slot.problem != str(error):
                 slot.problem = str(error)
-                self._recount(self.counter.pods())
+                self._recount(self.counter.unanswered(slot))
             elif is_news:
-                self._recount([_key(question)])
+                self._recount([PodKey(question.row.namespace, question.row.name)])
             return error.failure
-        if self.counter.answer(slot, question, generation, amounts):
-            self._recount([_key(question)])
+        changed = self.counter.answer(slot, question, generation, amounts)
+        if changed:
+            self._recount(changed)
         return None
 
     async def _evaluate(
@@ -285,10 +286,6 @@ class SidecarFeed:
             return await sidecar.evaluate(request)
         finally:
             self.counters.call_seconds += self._clock.monotonic() - began
-
-
-def _key(question: Question) -> PodKey:
-    return PodKey(question.row.namespace, question.row.name)
 
 
 def _defect(workers: list[asyncio.Task[None]]) -> str:

@@ -25,6 +25,17 @@ class Question:
     body: PodBody
     answers: dict[int, Answer] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
+    is_known: bool = False
+    """Whether all sidecars have answered about this pod, or about an earlier content of it."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the pod has not ended. Pods that ended are only shown with others."""
+        return not self.row.is_terminated
+
+    @property
+    def is_gated(self) -> bool:
+        return bool(self.row.profile.gates)
 
 
 class QuestionQueue:

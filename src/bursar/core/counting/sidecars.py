@@ -81,6 +81,11 @@ class _Namespace:
         self.name: Final = name
         self.questions: dict[str, Question] = {}
         """Every pod of the namespace by name, ended ones included."""
+        self.unknown: set[str] = set()
+        """Running pods about which sidecars never answered, as after a change of leader.
+
+        Their charges are provisional and may be too low, so gated pods wait for these answers.
+        """
         self.generation = 0
         self.swept_generation = 0
         self.is_sweeping = False
@@ -136,9 +141,11 @@ class SidecarCounter:
             return ()
         question = self._trials.pop(body, None) or Question(row, body)
         question.row = row
+        if known is not None:
+            question.is_known = known.is_known
         self._replace(space, row.name, question)
         self._ask(question)
-        return ()
+        return self._freed(space, row.name)
 
     def lose_pod(self, pod: PodKey) -> Iterable[PodRow]:
         space = self._namespaces.get(pod.namespace)
@@ -147,7 +154,26 @@ class SidecarCounter:
             if not space.questions:
                 del self._namespaces[pod.namespace]
                 self._unswept.pop(pod.namespace, None)
+            return self._freed(space, pod.name)
         return ()
+
+    def _freed(self, space: _Namespace, name: str) -> list[PodRow]:
+        """Note whether the pod is unknown. Returns gated pods that waited for the last such pod."""
+        question = space.questions.get(name)
+        had_unknown = bool(space.unknown)
+        if (
+            question is None
+            or question.is_known
+            or question.is_gated
+            or not question.is_open
+            or self._rules.falls_back
+        ):
+            space.unknown.discard(name)
+        else:
+            space.unknown.add(name)
+        if space.unknown or not had_unknown:
+            return []
+        return [each.row for each in space.questions.values() if each.is_gated]
 
     def _replace(self, space: _Namespace, name: str, question: Question | None) -> None:
         old = space.questions.pop(name, None)
@@ -160,7 +186,7 @@ class SidecarCounter:
         self._unswept[space.name] = space
 
     def _ask(self, question: Question) -> None:
-        if question.row.is_terminated:
+        if not question.is_open:
             return
         for slot in self.slots:
             if slot.name and not self._is_answered(slot, question):
@@ -177,6 +203,8 @@ class SidecarCounter:
         missing = [slot for slot in self.slots if not self._is_answered(slot, question)]
         if missing and not self._may_leave_out(missing, question):
             return Pending(self._reason(missing, question))
+        if question.is_gated and self._has_unknown(row.namespace):
+            return Pending("waiting for answers about running pods of the namespace")
         matched = [
             (slot, amounts)
             for slot in self.slots
@@ -206,6 +234,10 @@ class SidecarCounter:
             trial = self._trials[body] = Question(row, body)
             self._ask(trial)
         return trial
+
+    def _has_unknown(self, namespace: str) -> bool:
+        space = self._namespaces.get(namespace)
+        return space is not None and bool(space.unknown)
 
     def _is_answered(self, slot: Slot, question: Question) -> bool:
         """Whether the slot's answer can be used.
@@ -249,7 +281,7 @@ class SidecarCounter:
         slot.epoch += 1
         for question in (*self._stored(), *self._trials.values()):
             question.failures.pop(slot.index, None)
-            if _is_open(question):
+            if question.is_open:
                 slot.due.put(question)
         self.on_due()
         return slot
@@ -260,11 +292,19 @@ class SidecarCounter:
 
     def pods(self) -> list[PodKey]:
         """Every pod whose count may change if a sidecar comes, goes or fails."""
-        return [PodKey(q.row.namespace, q.row.name) for q in self._stored() if _is_open(q)]
+        return [_key(question.row) for question in self._stored() if question.is_open]
+
+    def unanswered(self, slot: Slot) -> list[PodKey]:
+        """Pods that wait for an answer of this sidecar."""
+        return [
+            _key(question.row)
+            for question in self._stored()
+            if question.is_open and not self._is_answered(slot, question)
+        ]
 
     def count_held(self) -> int:
         """Pods that wait for an answer of a sidecar."""
-        return sum(isinstance(self.count(q.row), Pending) for q in self._stored() if _is_open(q))
+        return sum(isinstance(self.count(q.row), Pending) for q in self._stored() if q.is_open)
 
     def count_left_out(self) -> int:
         """Pods that are counted without a sidecar that failed."""
@@ -273,7 +313,7 @@ class SidecarCounter:
         return sum(
             self._may_leave_out(missing, question)
             for question in self._stored()
-            if _is_open(question)
+            if question.is_open
             and (missing := [each for each in self.slots if not self._is_answered(each, question)])
         )
 
@@ -306,8 +346,8 @@ class SidecarCounter:
 
     def answer(
         self, slot: Slot, question: Question, generation: int, amounts: ResourceList | None
-    ) -> bool:
-        """The sidecar answered. Returns whether the pod must be counted again."""
+    ) -> list[PodKey]:
+        """The sidecar answered. Returns the pods that must be counted again."""
         before = question.answers.get(slot.index)
         was_answered = self._is_answered(slot, question)
         question.answers[slot.index] = Answer(slot.epoch, generation, amounts)
@@ -315,11 +355,14 @@ class SidecarCounter:
         slot.tries.pop(question, None)
         slot.problem = ""
         if was_answered and before is not None and before.amounts == amounts:
-            return False
+            return []
         space = self._namespaces.get(question.row.namespace)
-        if was_answered and space is not None:
-            space.sweep_changed = True
-        return True
+        if space is None or not self._is_current(question):
+            return []
+        space.sweep_changed |= was_answered
+        question.is_known |= all(self._is_answered(each, question) for each in self.slots)
+        freed = self._freed(space, question.row.name)
+        return [_key(question.row), *map(_key, freed)]
 
     def fail(self, slot: Slot, question: Question, reason: str, now_ms: int) -> bool:
         """The question has no good answer; it is retried. Returns whether to count again."""
@@ -371,7 +414,7 @@ class SidecarCounter:
                     and answer.generation != space.generation
                     and self._is_answered(slot, question)
                     and slot.name
-                    and _is_open(question)
+                    and question.is_open
                 ):
                     slot.stale.put(question)
         self.on_due()
@@ -384,5 +427,5 @@ class SidecarCounter:
             del self._unswept[space.name]
 
 
-def _is_open(question: Question) -> bool:
-    return not question.row.is_terminated
+def _key(row: PodRow) -> PodKey:
+    return PodKey(row.namespace, row.name)
