@@ -254,7 +254,7 @@ async def test_a_sidecar_too_many_holds_new_pods():
     async with a_scene(sockets) as scene:
         await scene.create_pod("mine", "1")
         await scene.rest()
-        assert scene.reason("mine").endswith("2 sidecars answer, but 1 are expected")
+        assert scene.reason("mine").endswith("2 sidecars answer, but --sidecars is 1")
 
         del sockets.sidecars["two"]
         await scene.rest()

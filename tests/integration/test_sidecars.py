@@ -103,6 +103,23 @@ def test_a_bad_answer_holds_the_pod_with_the_reason_and_changes_no_charge(
     place.wait_used("requests.memory=1Gi")
 
 
+def test_after_a_restart_of_the_controller_a_pod_that_does_not_fit_still_waits(place):
+    place.limit("requests.memory=1Gi")
+    for name in ("first", "second"):
+        mine(place, name)
+        place.wait_released(name)
+    place.wait_used("requests.memory=1Gi")
+    mine(place, "third")
+    place.check_stays_gated("third")
+
+    # By their requests the running pods use 512Mi, and the third would fit.
+    place.system.controller.stop()
+    place.system.controller.start()
+
+    place.check_still_gated("third")
+    place.wait_used("requests.memory=1Gi")
+
+
 def test_an_answer_may_depend_on_the_other_pods_of_the_namespace(place, sidecar):
     sidecar.set_mode("peers")
     place.quota({"instances/peers": "100"}, name="peers")

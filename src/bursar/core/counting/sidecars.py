@@ -58,7 +58,7 @@ class Slot:
         """File name of the socket. Empty if no sidecar is connected."""
         self.epoch = 0
         self.problem = ""
-        """Why the sidecar does not answer at all."""
+        """Why the latest question was not answered in time; empty after an answer."""
         self.due: Final = QuestionQueue()
         self.stale: Final = QuestionQueue()
         self.retries: list[_Retry] = []
@@ -199,7 +199,7 @@ class SidecarCounter:
             return Pending("the pod has not been read yet")
         if self.excess:
             found = self._rules.expected + self.excess
-            return Pending(f"{found} sidecars answer, but {self._rules.expected} are expected")
+            return Pending(f"{found} sidecars answer, but --sidecars is {self._rules.expected}")
         missing = [slot for slot in self.slots if not self._is_answered(slot, question)]
         if missing and not self._may_leave_out(missing, question):
             return Pending(self._reason(missing, question))
@@ -254,9 +254,11 @@ class SidecarCounter:
         return self._rules.falls_back and all(self._has_failed(each, question) for each in missing)
 
     def _has_failed(self, slot: Slot, question: Question) -> bool:
-        if not slot.name:
-            return self.is_settled
-        return bool(slot.problem) or slot.index in question.failures
+        """Whether the sidecar failed at this very pod.
+
+        Failures at other pods do not count: one of them may be made to fail by its owner.
+        """
+        return slot.index in question.failures if slot.name else self.is_settled
 
     def _reason(self, missing: list[Slot], question: Question) -> str:
         absent = sum(not slot.name for slot in missing)
