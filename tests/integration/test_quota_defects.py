@@ -5,12 +5,14 @@ The numbers are those of docs/reference/aaq-defects.md; see tests/app/test_quota
 
 import contextlib
 import itertools
+import json
 from collections.abc import Iterator
 
 import pytest
 
+from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.kinds import NAMESPACES, PODS, RESOURCE_QUOTAS
-from bursar.app.cluster.ports import ClusterError, Key, NotFoundError, Patch, PatchKind
+from bursar.app.cluster.ports import ClusterError, Key, NotFoundError, Patch, PatchKind, Query
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
@@ -170,3 +172,26 @@ async def eventually_refused(people: Administrator, namespace: str) -> ClusterEr
         return None
 
     return await until(refusal, "a pod without the gate is refused")
+
+
+# ------------------------------------------------------------------ names that nothing counts
+
+
+@pytest.mark.usefixtures("controllers")
+async def test_a_quota_whose_names_nothing_counts_says_so(control_plane):
+    """AAQ accepts `limits.cpu/vmi` and always shows 0 in use, as if the limit were enforced."""
+    async with administering(control_plane) as people:
+        quota = Key(await people.namespace("vms"), "q")
+        await people.quota(quota, {"limits.cpu/vmi": "5"})
+
+        async def said() -> tuple[str, str] | None:
+            status = (await people.read(APPLICATION_QUOTAS, quota)).get("status", {})
+            ready = [each for each in status.get("conditions", ()) if each["type"] == "Ready"]
+            page = await people.client.list(EVENTS, Query(namespace=quota.namespace))
+            notes = [json.loads(body)["note"] for body in page.items]
+            return (ready[0]["status"], *notes) if ready and notes else None
+
+        assert await until(said, "the quota says that nothing counts its name") == (
+            "False",
+            "limits.cpu/vmi: no counter charges this name; check its spelling",
+        )
