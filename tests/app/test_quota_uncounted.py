@@ -9,6 +9,8 @@ from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.counting.feeds import PROBE_SECONDS
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
+from bursar.app.quota.read_model import view_of
+from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import GATE
 from support.builders.manifests import pod_manifest
 from support.counting.plan_counter import (
@@ -118,10 +120,13 @@ async def test_a_pod_that_waits_is_told_how_it_is_counted(scene):
     lost = pod_manifest("team/p3", GATE, metadata=with_plan("tin"))
     await load_manifests(scene.cluster, [DEFINITION, a_plan("team/gold", 3), *pods, lost])
 
-    async with scene.started(open_counting=plan_counting):
+    async with scene.started(open_counting=plan_counting) as controller:
         await scene.moment(2 * PROBE_SECONDS)
 
         assert await scene.released() == ["p0"]
+        term = controller.term
+        view = view_of(term.books, term.sources.books.explain)
+        assert view.reasons[PodKey("team", "p1")].endswith("counted as plans: plan gold: 3 seats")
     assert [each[1:4] for each in await events(scene)] == [
         (
             *("p1", "QuotaExceeded"),

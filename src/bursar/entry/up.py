@@ -71,7 +71,7 @@ class Shown:
 
     def view(self) -> BooksView:
         term = None if self.controller is None else self.controller.term
-        return NO_BOOKS if term is None else view_of(term.books)
+        return NO_BOOKS if term is None else view_of(term.books, term.sources.books.explain)
 
 
 def run_up(settings: UpSettings, show: Show) -> Overview:

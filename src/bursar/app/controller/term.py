@@ -19,17 +19,16 @@ from bursar.app.cluster.ports import Clock, Key, Writer
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.cluster.time_limit import within
 from bursar.app.controller.sources import TermSources
-from bursar.app.counting.provenance import charge_parts, cost_text
 from bursar.app.log import Log
 from bursar.app.quota.applied import AppliedWriter
 from bursar.app.quota.drift import DriftCheck
+from bursar.app.quota.events import wait_cost
 from bursar.app.quota.lifting import GateLifter
 from bursar.app.quota.managed import ManagedWriter
 from bursar.app.quota.quota_loop import QuotaLoop
 from bursar.app.quota.resize import ResizeService
 from bursar.app.quota.status import StatusWriter
 from bursar.core.quota.books import Books
-from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaObject
 from bursar.core.quota.releases import Wait
@@ -70,7 +69,6 @@ class Term:
         self._context = context
         self.sources: Final = sources
         counter = sources.books.counter
-        self._has_counters = not isinstance(counter, NativeCounter)
         self.books: Final = Books(counter.count, related=counter, patience_s=context.patience_s)
         self.lifter: Final = GateLifter(
             context.writer,
@@ -182,10 +180,8 @@ class Term:
             self.statuses.recheck_names()
 
     def _record_wait(self, wait: Wait) -> None:
-        cost, sources = "", self.sources.books
-        if self._has_counters and any(refusal.shortages for refusal in wait.refusals):
-            cost = cost_text(charge_parts(sources.explain, wait.row))
-        self._context.record_wait(wait, cost)
+        explain = self.sources.books.explain
+        self._context.record_wait(wait, wait_cost(explain, wait) if explain else "")
 
     # ------------------------------------------------------------------ changes
 

@@ -3,17 +3,31 @@
 One event per object, counted while the reason stays the same.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from bursar.app.cluster.events.document import EventType, ObjectReference
 from bursar.app.cluster.events.recorder import EventRecorder
+from bursar.app.counting.provenance import Explain, charge_parts, cost_text
 from bursar.app.quota.kinds import QUOTAS
+from bursar.core.quota.queue import WaitingPod
 from bursar.core.quota.quota import Quota
-from bursar.core.quota.refusal import Reason, explanation
+from bursar.core.quota.refusal import Reason, Refusal, explanation
 from bursar.core.quota.releases import Wait
 
 ACTION: Final = "HoldBack"
 QUOTA_ACTION: Final = "Enforce"
+
+
+def wait_cost(explain: Explain, wait: Wait | WaitingPod) -> str:
+    """How a pod that a quota is short for is counted; empty if natively, or if it is not short."""
+    is_short = any(refusal.shortages for refusal in wait.refusals)
+    return cost_text(charge_parts(explain, wait.row)) if is_short else ""
+
+
+def wait_text(refusals: Iterable[Refusal], cost: str = "") -> str:
+    """All reasons why a pod waits and, if it is not counted natively, how it is counted."""
+    return explanation(refusals) + (f"; counted as {cost}" if cost else "")
 
 
 def record_wait(recorder: EventRecorder[Reason], wait: Wait, cost: str = "") -> None:
@@ -31,7 +45,7 @@ def record_wait(recorder: EventRecorder[Reason], wait: Wait, cost: str = "") -> 
             uid=row.stamp.uid,
         ),
         wait.refusals[0].reason,
-        explanation(wait.refusals) + (f"; counted as {cost}" if cost else ""),
+        wait_text(wait.refusals, cost),
         action=ACTION,
         type=EventType.WARNING,
     )

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from typing import Final, TypeAlias
 
-from bursar.app.counting.provenance import ChargePart, charge_parts, is_native
+from bursar.app.counting.provenance import ChargePart, Explain, charge_parts, is_native
 from bursar.app.counting.uncounted import uncounted_names
+from bursar.app.quota.events import wait_cost, wait_text
 from bursar.app.quota.inventory import Inventory
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
@@ -25,7 +26,6 @@ from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.queue import WaitingPod, waiting_list
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.recount import Recount
-from bursar.core.quota.refusal import explanation
 from bursar.core.quota.statement import statement_of
 from bursar.core.quota.targeting import Targeting
 from bursar.core.quota.usage import is_counted
@@ -55,7 +55,8 @@ class BooksView:
 NO_BOOKS: Final = BooksView()
 
 
-def view_of(books: Books) -> BooksView:
+def view_of(books: Books, explain: Explain | None = None) -> BooksView:
+    """The books now. `explain` says how pods are counted; None if natively."""
     covered = sorted(books.coverage.quotas(), key=lambda each: each.quota.key)
     statements = ((each.quota.key, statement_of(each)) for each in covered)
     return BooksView(
@@ -69,7 +70,9 @@ def view_of(books: Books) -> BooksView:
             for key, statement in statements
         ),
         reasons={
-            PodKey(waiting.row.namespace, waiting.row.name): explanation(waiting.refusals)
+            PodKey(waiting.row.namespace, waiting.row.name): wait_text(
+                waiting.refusals, wait_cost(explain, waiting) if explain else ""
+            )
             for waiting in waiting_list(books)
             if waiting.refusals
         },

@@ -14,7 +14,6 @@ from bursar.app.cluster.ports import Clock
 from bursar.app.counting.feeds import CounterFeed, Counting, ObjectFeed
 from bursar.app.counting.provenance import Explain
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, QUOTAS
-from bursar.core.counting.counters import Counters
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.counting import Counter, NativeCounter
@@ -36,8 +35,8 @@ class QuotaSources:
     targeting: Targeting
     counter: Counter = field(default_factory=NativeCounter)
     """What pods cost. Its facts are in the rows of `pods`."""
-    explain: Explain = field(default_factory=lambda: Counters().explain)
-    """Which counter charges a pod what, and why."""
+    explain: Explain | None = None
+    """Which counter charges a pod what, and why; None if all pods are counted natively."""
     feeds: tuple[CounterFeed, ...] = ()
     """What keeps the counter informed. A term runs them."""
     awaited_feeds: tuple[ObjectFeed, ...] = ()
@@ -67,7 +66,7 @@ def quota_sources(
         quotas=tuple(observe_quotas(cluster, clock, random, kind) for kind in kinds),
         targeting=targeting,
         counter=counter,
-        explain=counting.explain,
+        explain=None if isinstance(counter, NativeCounter) else counting.explain,
         feeds=(*kind_feeds, *counting.feeds),
         awaited_feeds=kind_feeds,
     )
