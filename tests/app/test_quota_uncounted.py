@@ -8,7 +8,7 @@ from bursar.adapters.memory.manifests import load_manifests
 from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.counting.feeds import PROBE_SECONDS
-from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.read_model import view_of
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import GATE
@@ -70,6 +70,8 @@ async def test_a_quota_whose_names_nothing_counts_is_not_ready(scene):
         )
         wide = await ready(scene, CLUSTER_QUOTAS, Key("", "wide"))
         assert wide[:2] == ("False", "NotCounted")
+        # What the tenants of a namespace can read says the same.
+        assert await ready(scene, APPLIED_CLUSTER_QUOTAS, Key("team", "wide")) == wide
         assert (await ready(scene, key=Key("team", "plain")))[0] == "True"
     assert await events(scene) == [
         (CLUSTER_QUOTAS.kind, "wide", "NotCounted", f"cpu/vmi: {HINT}", 1),
@@ -102,6 +104,7 @@ async def test_an_unknown_order_is_still_mentioned(scene):
 
 async def test_a_quota_becomes_ready_when_a_counter_charges_its_names(scene):
     await scene.quota(f"{SEATS}=5")
+    await scene.cluster_quota(f"{SEATS}=5")
 
     async with scene.started(open_counting=plan_counting):
         await scene.moment(PROBE_SECONDS)
@@ -110,7 +113,9 @@ async def test_a_quota_becomes_ready_when_a_counter_charges_its_names(scene):
         await load_manifests(scene.cluster, [DEFINITION])
         await scene.moment(2 * PROBE_SECONDS)
         assert (await ready(scene))[:2] == ("True", "LimitsInForce")
-        assert len(await events(scene)) == 1
+        copy = await ready(scene, APPLIED_CLUSTER_QUOTAS, Key("team", "wide"))
+        assert copy[:2] == ("True", "LimitsInForce")
+        assert len(await events(scene)) == 2
 
 
 async def test_a_pod_that_waits_is_told_how_it_is_counted(scene):

@@ -108,6 +108,7 @@ class Term:
             find=(lambda _: None) if copies is None else copies.find,
             find_quota=self._find_quota,
             is_terminating=self._is_terminating,
+            may_charge=counter.may_charge,
         )
         self.capacity: Final = (
             None
@@ -177,7 +178,7 @@ class Term:
             await self._is_recounted.wait()
             await self._context.clock.sleep(NAMES_SECONDS)
             self._is_recounted.clear()
-            self.statuses.recheck_names()
+            self._on_usage_changed(self.statuses.recheck_names())
 
     def _record_wait(self, wait: Wait) -> None:
         explain = self.sources.books.explain

@@ -14,6 +14,7 @@ from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Json, Key, Preconditions
 from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
+from bursar.app.counting.uncounted import uncounted_names, uncounted_text
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS
 from bursar.app.quota.status import FindQuota
 from bursar.app.quota.status_document import (
@@ -25,6 +26,7 @@ from bursar.app.quota.status_document import (
     wanted_conditions,
     wanted_status,
 )
+from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Coverage, CoveredQuota
 from bursar.core.quota.quota import AppliedQuota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.statement import statement_of
@@ -49,6 +51,8 @@ class AppliedWriter:
     find_quota: FindQuota
     is_terminating: Callable[[str], bool]
     """Whether a namespace is being deleted; false for an unknown namespace."""
+    may_charge: Callable[[str], bool] = NativeCounter().may_charge
+    """Whether any pod can be charged under a name."""
     interval_s: float = APPLIED_SECONDS
 
     def __post_init__(self) -> None:
@@ -109,7 +113,12 @@ class AppliedWriter:
     def _status(self, covered: CoveredQuota, namespace: str, stored: JsonObject) -> JsonObject:
         statement = statement_of(covered, namespaces=(namespace,))
         now = self.context.clock.now()
-        conditions = wanted_conditions(statement, before=conditions_in(stored), now=now)
+        conditions = wanted_conditions(
+            statement,
+            uncounted=uncounted_text(uncounted_names(covered.quota.hard, self.may_charge)),
+            before=conditions_in(stored),
+            now=now,
+        )
         return wanted_status(QuotaKind.CLUSTER, statement, conditions)
 
     async def _create(self, key: Key, covered: CoveredQuota, original: QuotaObject) -> None:

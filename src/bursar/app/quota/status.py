@@ -73,17 +73,16 @@ class StatusWriter:
         self._charged: dict[str, bool] = {}
         """By name: whether a counter charged it at the last `recheck_names`."""
 
-    def recheck_names(self) -> None:
-        """The counters have changed: reconcile quotas whose names they may charge now, or not."""
+    def recheck_names(self) -> set[QuotaKey]:
+        """The quotas with a name that a counter charges since the last call, or no longer."""
         names = {name for covered in self.coverage.quotas() for name in covered.quota.hard}
         before, self._charged = self._charged, {name: self.may_charge(name) for name in names}
         changed = {name for name, each in self._charged.items() if before.get(name) is not each}
-        if changed:
-            self.enqueue(
-                covered.quota.key
-                for covered in self.coverage.quotas()
-                if not changed.isdisjoint(covered.quota.hard)
-            )
+        return {
+            covered.quota.key
+            for covered in self.coverage.quotas()
+            if not changed.isdisjoint(covered.quota.hard)
+        }
 
     def enqueue(self, keys: Iterable[QuotaKey]) -> None:
         """The books have changed for these quotas."""
