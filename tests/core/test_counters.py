@@ -224,13 +224,3 @@ def test_a_pod_that_comes_or_goes_changes_what_others_cost():
 
     assert amounts(books.ledger.bill_of(PodKey("a", "second")).charge) == {"cpu": "500m"}
     assert cpu(books) == (500, 0)
-
-
-def test_charges_are_remembered_up_to_a_bound(monkeypatch, counters, one):
-    monkeypatch.setattr("bursar.core.counting.counters.CHARGES_MAX", 1)
-    one.table |= {"a": "cpu=1", "b": "cpu=2"}
-    first = counters.count(a_row("a/a"))
-
-    counters.count(a_row("a/b"))
-
-    assert counters.count(a_row("a/a")) is not first

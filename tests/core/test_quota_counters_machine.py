@@ -461,4 +461,4 @@ class ChangingMinds(RuleBasedStateMachine):
 
 
 TestChangingMinds = ChangingMinds.TestCase
-TestChangingMinds.settings = settings(max_examples=100, stateful_step_count=40)
+TestChangingMinds.settings = settings(max_examples=60, stateful_step_count=40)
