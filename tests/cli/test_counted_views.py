@@ -124,6 +124,7 @@ def test_objects_that_are_asked_for_are_kept_whole_and_not_passed_over():
     manifests = kept(plan, other, pod_manifest("a/web"))
 
     [body] = manifests.bodies[PLANS]
+    assert b'"kind":"Plan"' in body
     assert json.loads(body)["metadata"] == {"name": "gold", "namespace": "default"}
     assert len(manifests.bodies[PODS]) == len(manifests.pods) == 1
     assert manifests.skipped == (("Scheme.example.com", 1),)
