@@ -193,6 +193,7 @@ def test_pods_that_name_objects_which_the_files_lack_are_not_counted(is_named_by
         ("requests.smarter-devices/gpio", True),
         ("services", True),
         ("requests.cpu/vmi", False),
+        ("requests.gpus/peerpod", False),
         ("instances/notebook", False),
         ("limits.cpu/vmi", False),
         ("limits.example.com/gpu", False),

@@ -14,7 +14,9 @@ VM_NAMES: Final = frozenset(
 ) | {"instances/vmi", "requests.instances/vmi"}
 """AAQ's names for the amounts of KubeVirt's VMs."""
 PEER_POD_NAMES: Final = frozenset(
-    f"{amount}/peerpod" for amount in ("cpu", "memory", "gpus", "instances")
+    f"{prefix}{amount}/peerpod"
+    for prefix in ("", "requests.")
+    for amount in ("cpu", "memory", "gpus", "instances")
 )
 
 

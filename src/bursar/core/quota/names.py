@@ -24,7 +24,8 @@ POD_COUNT: Final = "count/pods"
 LIMITS_PREFIX: Final = "limits."
 DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 """Prefix of the name of a device class of which a container requests a number of devices."""
-VM_SUFFIX: Final = "/vmi"
+APPLICATION_SUFFIXES: Final = ("/vmi", "/peerpod")
+"""Suffixes of the names of VMs and of peer pods."""
 
 _COMPUTE: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 _REQUESTS_STORAGE: Final = "requests.storage"
@@ -74,12 +75,12 @@ def is_pod_name(name: str) -> bool:
 def is_native_name(name: str) -> bool:
     """Whether a pod can be charged under this name by what it requests.
 
-    AAQ's names of VMs look like extended resources, and are none.
+    Names of VMs and of peer pods look like extended resources, and are none.
 
     >>> [is_native_name(each) for each in ("requests.example.com/gpu", "requests.cpu/vmi")]
     [True, False]
     """
-    return is_pod_name(name) and not name.endswith(VM_SUFFIX)
+    return is_pod_name(name) and not name.endswith(APPLICATION_SUFFIXES)
 
 
 def _is_extended(name: str) -> bool:
