@@ -30,7 +30,7 @@ def what_would_count(name: str) -> str:
     if name in VM_NAMES:
         return "counted only with --vmi-mode DedicatedVirtualResources"
     if name in PEER_POD_NAMES:
-        return "counted only in the mode DedicatedVirtualResources of peer pods"
+        return "counted only with --peerpod-mode DedicatedVirtualResources"
     return "no counter charges this name; check its spelling"
 
 
