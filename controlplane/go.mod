@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/google/cadvisor v0.56.2
+	github.com/google/cel-go v0.26.0
 	github.com/opencontainers/cgroups v0.0.6
 	k8s.io/api v0.36.4
 	k8s.io/apimachinery v0.36.4
@@ -65,7 +66,6 @@ require (
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/btree v1.1.3 // indirect
-	github.com/google/cel-go v0.26.0 // indirect
 	github.com/google/gnostic-models v0.7.0 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect

@@ -75,7 +75,7 @@ async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
                 random,
                 settings.targeting,
                 settings.kinds,
-                counting=open_counting(settings.counting),
+                counting=open_counting(settings.counting, client),
                 places=settings.places,
             ),
             on_synced=_freeze_heap,

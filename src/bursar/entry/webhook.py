@@ -8,6 +8,7 @@ from bursar.adapters.admission.leader_client import LeaderClient
 from bursar.adapters.admission.peerpods import PeerPodCounts, peer_pod_routes
 from bursar.adapters.admission.reviewer import Reviewer
 from bursar.adapters.admission.routes import review_counts, webhook_routes
+from bursar.adapters.cel.language import open_language
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
@@ -15,6 +16,7 @@ from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.adapters.telemetry.exposition import exposition
 from bursar.adapters.telemetry.webhook_families import webhook_families
+from bursar.app.admission.policies import PolicyCheck
 from bursar.app.admission.quotas import QuotaCheck
 from bursar.app.log import Log
 from bursar.cli.processes.webhook import WebhookProcess
@@ -53,6 +55,7 @@ def _server(settings: WebhookProcess, client: KubeClient, leader: LeaderClient) 
         installation=settings.installation,
         quotas=QuotaCheck(client, clock=SYSTEM_CLOCK, random=SystemRandom()),
         reservations=leader,
+        policies=PolicyCheck(open_language()),
         when_unreachable=settings.when_unreachable,
     )
     counts, peers = review_counts(), PeerPodCounts()

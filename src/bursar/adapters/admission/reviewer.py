@@ -17,7 +17,9 @@ from bursar.app.admission.pods import (
     judge_update,
     may_grow,
 )
+from bursar.app.admission.policies import PolicyCheck
 from bursar.app.admission.quotas import QuotaCheck, QuotaWriting
+from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.app.quota.kinds import GROUP
 from bursar.core.model.pod import Pod
 from bursar.core.quota.quota import QuotaKind
@@ -47,11 +49,12 @@ class UnanswerableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewer:
-    """Answers reviews of pods, of resizes, of quotas and of AAQ objects."""
+    """Answers reviews of pods, of resizes, of quotas, of AAQ objects and of policies."""
 
     installation: Installation
     quotas: QuotaCheck
     reservations: ResizeReservations
+    policies: PolicyCheck
     when_unreachable: WhenUnreachable = WhenUnreachable.DENY
 
     async def answer(self, body: bytes) -> tuple[bytes, AdmissionDecision]:
@@ -71,6 +74,8 @@ class Reviewer:
                 return await self.quotas.judge(_quota_writing(review, _QUOTA_KINDS[review.kind]))
             if review.kind == "AAQ":
                 return ONLY_ONE_AAQ
+        if (review.group, review.kind) == (COUNTING_POLICIES.group, COUNTING_POLICIES.kind):
+            return self.policies.judge(review.object, review.old_object)
         raise UnanswerableError(
             "could not generate admission response: "
             f"AAQ webhook doesn't recongnize request: {review.subject}"

@@ -23,3 +23,5 @@ class CountingSettings:
     peer_pods: PeerPodCounting = field(default_factory=PeerPodCounting)
     devices: DeviceCounting = field(default_factory=DeviceCounting)
     sidecars: SidecarSettings | None = None
+    policies: bool = False
+    """Count by CountingPolicies. Pods are then kept whole, which needs memory."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG
+from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.app.counting.kubevirt import KUBEVIRTS, MIGRATIONS, VMIS
 from bursar.app.install.admission import GatingSettings
 from bursar.app.install.documents import RBAC, Document, document, granted, permission
@@ -51,6 +52,8 @@ def _controller_rules(settings: GatingSettings) -> list[Document]:
         permission(("create",), "tokenreviews", group="authentication.k8s.io"),
         # Without KubeVirt these kinds do not exist, and the rule permits nothing.
         permission(READ, VMIS.plural, MIGRATIONS.plural, KUBEVIRTS.plural, group=VMIS.group),
+        permission(("list", "watch"), COUNTING_POLICIES.plural, group=COUNTING_POLICIES.group),
+        permission(("patch",), f"{COUNTING_POLICIES.plural}/status", group=COUNTING_POLICIES.group),
     ]
     if settings.allow_cluster_quota:
         cluster = "applicationawareclusterresourcequotas"

@@ -20,6 +20,7 @@ from bursar.app.admission.pods import (
     ONLY_ONE_AAQ,
     Installation,
 )
+from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.app.install.documents import (
     ADMISSION,
     Document,
@@ -290,6 +291,13 @@ def _validators(settings: GatingSettings, client: Document) -> list[Document]:
             "sideEffects": "NoneOnDryRun",
         },
     ]
+    policies = rule(
+        ["CREATE", "UPDATE"],
+        COUNTING_POLICIES.plural,
+        group=COUNTING_POLICIES.group,
+        scope="Cluster",
+    )
+    found.append(_webhook("counting.policy.validator", policies, client))
     if settings.configuration_exists:
         found.append(_webhook("aaq.cr.validator", _CONFIGURATION, client))
     if settings.allow_cluster_quota:

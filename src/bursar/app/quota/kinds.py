@@ -4,6 +4,7 @@ from typing import Final
 
 from bursar.app.cluster.kinds import RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Resource
+from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.core.quota.quota import QuotaKind
 
 GROUP: Final = "aaq.kubevirt.io"
@@ -28,6 +29,7 @@ CUSTOM_KINDS: Final = (
     CLUSTER_QUOTAS,
     APPLIED_CLUSTER_QUOTAS,
     JOB_QUEUE_CONFIGS,
+    COUNTING_POLICIES,
 )
 """The kinds that the packaged CustomResourceDefinitions define."""
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import click
+
 from bursar.app.counting.settings import CountingSettings
 from bursar.cli.devices.counting_options import device_counting_from, device_counting_options
 from bursar.cli.options import one_of, together
@@ -18,6 +20,13 @@ counting_options: Final = together(
     peer_pod_counting_options,
     device_counting_options,
     sidecar_options,
+    click.option(
+        "--counting-policies/--without-counting-policies",
+        "counting_policies",
+        default=False,
+        show_default=True,
+        help="Count pods by CountingPolicies. The controller then keeps pods whole in memory.",
+    ),
 )
 """`counting_from` makes settings of what the command receives."""
 
@@ -28,4 +37,5 @@ def counting_from(chosen: Mapping[str, Any]) -> CountingSettings:
         peer_pods=peer_pod_counting_from(chosen),
         devices=device_counting_from(chosen),
         sidecars=sidecars_from(chosen),
+        policies=bool(chosen.get("counting_policies")),
     )

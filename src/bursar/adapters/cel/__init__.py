@@ -1,0 +1,1 @@
+"""What expressions need of other libraries: RE2, and the time zone database."""

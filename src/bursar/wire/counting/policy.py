@@ -1,0 +1,69 @@
+"""Decoding of CountingPolicies, and of pods for their expressions."""
+
+from typing import Final
+
+import msgspec
+
+from bursar.core.cel.values import Double
+from bursar.core.counting.pod_body import PodBody
+from bursar.core.counting.policy import PolicyMode, PolicyText
+from bursar.wire.documents.tree import Value
+from bursar.wire.structs.body import decode_body
+from bursar.wire.structs.metadata import ObjectMeta, required_name
+from bursar.wire.structs.shape import shaped
+from bursar.wire.structs.struct import Struct
+
+
+class Variable(Struct):
+    name: str | None = None
+    expression: str | None = None
+
+
+class PolicySpec(Struct):
+    mode: str | None = None
+    match: str | None = None
+    charges: dict[str, str] | None = None
+    ignore: bool | None = None
+    keep_native: bool | None = None
+    variables: list[Variable] | None = None
+
+
+class CountingPolicy(Struct):
+    metadata: ObjectMeta | None = None
+    spec: PolicySpec | None = None
+
+
+def decode_policy(body: bytes) -> PolicyText:
+    """Decode a policy without checking it. Raises `FieldError` or another `ValueError`."""
+    return to_core(decode_body(body, CountingPolicy))
+
+
+def policy_of(value: Value) -> PolicyText:
+    """A policy of a file. Raises `FieldError`."""
+    return to_core(shaped(value, CountingPolicy))
+
+
+def to_core(raw: CountingPolicy) -> PolicyText:
+    meta, spec = raw.metadata or ObjectMeta(), raw.spec or PolicySpec()
+    return PolicyText(
+        name=required_name(meta),
+        uid=meta.uid or "",
+        generation=meta.generation or 0,
+        mode=PolicyMode.ENFORCE.value if spec.mode is None else spec.mode,
+        match=spec.match or "",
+        charges=spec.charges or {},
+        is_ignored=bool(spec.ignore),
+        keeps_native=bool(spec.keep_native),
+        variables=tuple((each.name or "", each.expression or "") for each in spec.variables or ()),
+    )
+
+
+_PODS: Final = msgspec.json.Decoder(dict[str, object], float_hook=Double)
+
+
+def read_body(body: PodBody) -> dict[str, object]:
+    """The pod as values of expressions. Raises `ValueError`."""
+    try:
+        return _PODS.decode(body.json())
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise ValueError("its body is not a JSON object") from None

@@ -1,0 +1,164 @@
+"""Hostile expressions and hostile pods: refused or ended, in bounded time and memory."""
+
+import pytest
+
+from bursar.core.cel.errors import Meter
+from bursar.core.cel.expression import CompileError, CostError, EvalError, Frame
+from bursar.core.cel.functions.patterns import PATTERN_MAX
+from bursar.core.cel.parser import DEPTH_MAX, TEXT_MAX
+from bursar.core.cel.times import utc_only
+from bursar.core.cel.types import CelType
+from bursar.core.cel.values import Double, equal
+from bursar.core.counting.policy import BUDGET
+from support.cel.recorded import compiled
+
+TOO_DEEP = "nested too deeply"
+
+
+def evaluated(text, given):
+    return compiled(text).code(Frame({"object": given}, BUDGET))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 500 + "1" + ")" * 500,
+        "[" * 500 + "]" * 500,
+        "{'a':" * 200 + "1" + "}" * 200,
+        "size(" * 200 + "1" + ")" * 200,
+        "object" + ".a" * 500,
+        "object" + "[0]" * 500,
+        "1" + "+1" * 500,
+        "1" + "*1" * 500,
+        "1" + "<1" * 500,
+        "'a'" + ".trim()" * 200,
+        "true?1:" * 200 + "1",
+        "[0].map(a," * 100 + "1" + ")" * 100,
+    ],
+)
+def test_deep_expression_is_refused(text):
+    with pytest.raises(CompileError, match=TOO_DEEP):
+        compiled(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["!" * 1001 + "true", "-" * 1001 + "(1)", "true" + "&&true" * 400, "[" + "1," * 1000 + "]"],
+)
+def test_long_but_flat_expression_compiles(text):
+    compiled(text).code(Frame({}, BUDGET))
+
+
+def test_depth_that_is_accepted_runs():
+    levels = DEPTH_MAX - 1
+    assert evaluated("(" * levels + "1" + ")" * levels, {}) == 1
+
+
+def test_long_expression_is_refused():
+    with pytest.raises(CompileError, match=f"at most {TEXT_MAX}"):
+        compiled("'" + "a" * TEXT_MAX + "'")
+
+
+def test_place_of_an_error_is_shown():
+    with pytest.raises(CompileError) as caught:
+        compiled("object.spec.priority > 1 &&\n  'a' + 1 == 2")
+    assert (caught.value.line, caught.value.column) == (2, 7)
+    assert caught.value.excerpt == " |   'a' + 1 == 2\n | ......^"
+
+
+def test_long_line_is_shown_around_the_error():
+    with pytest.raises(CompileError) as caught:
+        compiled("1 == 1 && " * 100 + "nope")
+    shown = caught.value.excerpt.split("\n")
+    assert "nope" in shown[0]
+    assert shown[1].index("^") == shown[0].index("nope")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # 10^9 turns, in many ways.
+        "object.l.all(a, object.l.all(b, object.l.all(c, a + b + c >= 0)))",
+        "object.l.map(a, object.l.map(b, object.l.map(c, 1)))",
+        "object.l.exists(a, object.l.exists_one(b, object.l.filter(c, false) == [1]))",
+        "object.l.all(a, a in object.l)",
+        "object.l.all(a, object.l == object.l)",
+        "object.l.all(a, object.l.sum() > 0)",
+        "object.l.all(a, object.l.indexOf(-1) < 0)",
+        "sets.contains(object.l + object.l, object.l + object.l)",
+        # Texts and lists that grow.
+        "[1,1,1,1,1,1,1,1].map(a, object.s + object.s + object.s + object.s).join().size()",
+        "object.s.replace('a', object.s).size()",
+        "'a'.replace('', object.s)" + ".replace('a', 'aaaaaaaaaa')" * 9,
+        "object.l.map(a, object.l + object.l).size()",
+        "object.l.map(a, object.s).join(object.s)",
+        "object.s.split('').map(a, object.s.split('')).size()",
+        # Texts that are searched again and again.
+        "object.l.all(a, object.s.contains('b') == false)",
+        "object.l.all(a, object.s.matches('(a+)+b') == false)",
+        "object.l.all(a, object.s.findAll('a').size() > 0)",
+        "object.l.all(a, !isQuantity(object.s))",
+    ],
+)
+def test_expensive_expression_ends_at_its_budget(text):
+    with pytest.raises(CostError):
+        evaluated(text, {"l": list(range(1000)), "s": "a" * 100_000})
+
+
+def test_budget_cannot_be_recovered_from():
+    text = "object.l.all(a, object.l.all(b, object.l.all(c, true))) || true"
+    with pytest.raises(CostError):
+        evaluated(text, {"l": list(range(1000))})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("a" * (PATTERN_MAX + 1), f"at most {PATTERN_MAX}"),
+        ("((a{1,100}){1,100}){1,100}", "invalid regular expression"),
+        ("(" * 600, "invalid regular expression"),
+        ("[a-z", "invalid regular expression"),
+        ("(?=a)", "invalid regular expression"),
+    ],
+)
+def test_bad_pattern_is_refused_with_its_place(pattern, words):
+    with pytest.raises(CompileError, match=words) as caught:
+        compiled(f"object.s.matches('{pattern}')")
+    assert caught.value.column == 18
+
+
+def test_pattern_of_a_pod_is_refused_when_it_is_used():
+    with pytest.raises(EvalError, match="at most"):
+        evaluated("'a'.matches(object.s)", {"s": "a" * (PATTERN_MAX + 1)})
+
+
+def test_backtracking_pattern_takes_linear_time():
+    # Python's `re` would need more steps than there are atoms.
+    assert evaluated("object.s.matches('^(a+)+$')", {"s": "a" * 5000 + "b"}) is False
+
+
+@pytest.mark.parametrize("text", ["object.d == 1", "object.d + 1", "type(object.d) == int", "1 == object.d"])
+def test_number_with_a_fraction_has_no_use(text):
+    with pytest.raises(EvalError, match="fraction"):
+        evaluated(text, {"d": Double("1.5")})
+
+
+def test_key_of_type_bool_is_not_taken_for_a_number():
+    with pytest.raises(EvalError, match="unsupported key type: bool"):
+        evaluated("{1: 'a'}[object.b]", {"b": True})
+
+
+def test_only_utc_is_known_without_a_database():
+    assert utc_only("UTC", 0) == 0
+    assert utc_only("Europe/Berlin", 0) is None
+
+
+def test_unset_type_parameters_are_dynamic():
+    assert str(compiled("optional.none()").type) == "optional_type(dyn)"
+    assert str(CelType("list", (CelType("int"),))) == "list(int)"
+
+
+def test_meter_counts_the_whole_comparison():
+    meter = Meter(1000)
+    assert equal(meter, {"a": [1, 2]}, {"a": [1, 2]})
+    assert meter.left < 1000
