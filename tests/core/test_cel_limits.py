@@ -3,14 +3,14 @@
 import pytest
 
 from bursar.core.cel.errors import Meter
-from bursar.core.cel.expression import CompileError, CostError, EvalError, Frame
+from bursar.core.cel.expression import CompileError, CostError, EvalError, Expression, Frame
 from bursar.core.cel.functions.patterns import PATTERN_MAX
 from bursar.core.cel.parser import DEPTH_MAX, TEXT_MAX
 from bursar.core.cel.times import utc_only
 from bursar.core.cel.types import CelType
 from bursar.core.cel.values import Double, equal
-from bursar.core.counting.policy import BUDGET
-from support.cel.recorded import compiled
+from bursar.core.counting.policy import BUDGET, VARIABLES
+from support.cel.recorded import LANGUAGE, compiled
 
 TOO_DEEP = "nested too deeply"
 
@@ -137,10 +137,46 @@ def test_backtracking_pattern_takes_linear_time():
     assert evaluated("object.s.matches('^(a+)+$')", {"s": "a" * 5000 + "b"}) is False
 
 
-@pytest.mark.parametrize("text", ["object.d == 1", "object.d + 1", "type(object.d) == int", "1 == object.d"])
+@pytest.mark.parametrize(
+    "text", ["object.d == 1", "object.d + 1", "type(object.d) == int", "1 == object.d"]
+)
 def test_number_with_a_fraction_has_no_use(text):
     with pytest.raises(EvalError, match="fraction"):
         evaluated(text, {"d": Double("1.5")})
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("[?object.a]", {"a": 1}),
+        ("object.a.optMap(x, x)", {"a": 1}),
+        ("object.a[object.a]", {"a": 1}),
+        ("timestamp('9999-12-31T23:59:59Z').getHours('+01:00')", {}),
+        ("[dyn(1), dyn('a')].max()", {}),
+    ],
+)
+def test_value_of_the_wrong_type_is_an_error_when_it_is_met(text, given):
+    with pytest.raises(EvalError):
+        evaluated(text, given)
+
+
+def test_variables_are_computed_once_and_only_if_needed():
+    calls = []
+    counted = compiled("1 + 1")
+    counted = Expression("", counted.type, frozenset({"now"}), lambda _: calls.append(1) or 2)
+    text = "variables.two + variables.two"
+    found = LANGUAGE.compile(text, VARIABLES, {"variables.two": counted})
+    assert found.code(Frame({}, BUDGET)) == 4
+    assert calls == [1]
+    assert found.variables == {"variables.two", "now"}
+    unused = LANGUAGE.compile("true ? 1 : variables.two", VARIABLES, {"variables.two": counted})
+    assert unused.code(Frame({}, BUDGET)) == 1
+    assert calls == [1]
+
+
+def test_null_and_a_time_go_together():
+    assert str(compiled("true ? null : now").type) == "google.protobuf.Timestamp"
+    assert str(compiled("true ? now : null").type) == "google.protobuf.Timestamp"
 
 
 def test_key_of_type_bool_is_not_taken_for_a_number():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bursar.core.cel.expression import CompileError, EvalError, Frame
 from bursar.core.cel.errors import Meter
+from bursar.core.cel.expression import CompileError, EvalError, Frame
 from bursar.core.cel.values import equal
 from support.cel.recorded import BUDGET, compiled, recorded, values
 from support.cel.typed_values import value_of

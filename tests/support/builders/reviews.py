@@ -10,6 +10,7 @@ from random import Random
 
 from bursar.adapters.admission.reviewer import Reviewer
 from bursar.adapters.admission.routes import review_counts, webhook_routes
+from bursar.adapters.cel.language import open_language
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.serving.limits import ServerLimits
@@ -25,6 +26,7 @@ from bursar.app.admission.pods import (
     Unreachable,
     WhenUnreachable,
 )
+from bursar.app.admission.policies import PolicyCheck
 from bursar.app.admission.quotas import QuotaCheck
 from bursar.app.cluster.ports import Clock, ClusterError, Json, Key, Patch, Preconditions, Resource
 from certificates import Authority, Pair
@@ -139,6 +141,7 @@ def a_reviewer(
         installation=Installation("aaq"),
         quotas=QuotaCheck(writer or OpinionatedWriter(), clock=SYSTEM_CLOCK, random=source),
         reservations=reservations or OneAnswerReservations(),
+        policies=PolicyCheck(open_language()),
         when_unreachable=when_unreachable,
     )
 

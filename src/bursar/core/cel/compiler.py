@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 from bursar.core.cel import calls, loops, members, syntax
 from bursar.core.cel.code import Code, Frame, Typed, constant, truth
@@ -87,6 +87,8 @@ class Compiler:
                 return self._loop(node, scope)
             case syntax.Unwrap():
                 return self._unwrap(node, scope)
+            case _:
+                assert_never(node)
 
     def _error(self, node: Node, message: str) -> CompileError:
         return CompileError(self._text, node.offset, message)

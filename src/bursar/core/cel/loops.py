@@ -3,7 +3,7 @@
 Each turn costs as many steps as its code has parts, so nested loops cannot hide their cost.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from bursar.core.cel.code import Code, Frame, constant, truth
 from bursar.core.cel.errors import EvalError
@@ -33,6 +33,8 @@ def loop(macro: Macro, turn: Turn) -> Code:
             return _filter(turn, condition)
         case Macro.MAP:
             return _map(turn, condition)
+        case _:
+            assert_never(macro)
 
 
 def _elements(frame: Frame, turn: Turn) -> list[object]:

@@ -241,19 +241,17 @@ def _combined(
 ) -> Counted | Pending | None:
     if not enforced:
         return None
-    failed = [
-        f"{policy.text.name}: {each.detail}"
-        for policy, each in enforced
-        if isinstance(each, Failed)
-    ]
-    if failed:
-        return Pending("; ".join(failed))
-    amounts: ResourceList = {}
+    failed: list[str] = []
     reasons: list[str] = []
+    amounts: ResourceList = {}
     for policy, each in enforced:
-        if isinstance(each, Charged):
+        if isinstance(each, Failed):
+            failed.append(f"{policy.text.name}: {each.detail}")
+        else:
             amounts = add(amounts, each.amounts)
             reasons.append(f"{policy.text.name}: {_shown(each.amounts)}")
+    if failed:
+        return Pending("; ".join(failed))
     if any(policy.text.keeps_native for policy, _ in enforced):
         amounts = {**native, **amounts}
         reasons.append("the rest natively")

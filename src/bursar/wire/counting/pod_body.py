@@ -30,7 +30,7 @@ def _without(body: bytes, parent: str, field: str) -> bytes:
     try:
         pod = _OBJECT.decode(body)
         fields = _OBJECT.decode(pod[parent])
-    except (KeyError, msgspec.DecodeError):
+    except (KeyError, msgspec.DecodeError, RecursionError):
         return body
     if fields.pop(field, None) is None:
         return body

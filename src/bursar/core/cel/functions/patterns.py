@@ -10,13 +10,16 @@ from bursar.core.cel.types import BOOL, INT, STRING, list_of
 PATTERN_MAX: Final = 1000
 """Longest regular expression, in characters."""
 
+MATCH_STEPS: Final = 100
+"""Cost of one match of `findAll`."""
+
 
 class Pattern(Protocol):
     def find(self, text: str) -> str | None:
         """The first match."""
 
     def find_all(self, text: str, limit: int) -> Sequence[str]:
-        """All matches, or at most `limit` of them if it is not negative."""
+        """The first matches, at most `limit` of them."""
 
 
 class PatternEngine(Protocol):
@@ -53,8 +56,10 @@ class Patterns:
         return self._for(meter, text, pattern).find(text) or ""
 
     def _find_all(self, meter: Meter, text: str, pattern: str, limit: int = -1) -> list[str]:
-        found = self._for(meter, text, pattern).find_all(text, limit)
-        meter.spend(len(found))
+        affordable = meter.left // MATCH_STEPS + 1
+        most = affordable if limit < 0 else min(limit, affordable)
+        found = self._for(meter, text, pattern).find_all(text, most)
+        meter.spend(MATCH_STEPS * len(found))
         return list(found)
 
     @property
