@@ -7,7 +7,7 @@ from pathlib import Path
 NAMES = [
     *("quantity", "cold_start", "watch", "sync", "informer"),
     *("ledger", "release", "admission", "admission_peerpods", "podresources"),
-    *("agent_memory", "http_client"),
+    *("agent_memory", "http_client", "policies"),
     *("sidecars", "simulation"),
 ]
 

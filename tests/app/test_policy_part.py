@@ -40,7 +40,7 @@ class Running:
 
     def __init__(self):
         self.clock = MachineClock()
-        self.cluster = MemoryCluster(self.clock, source=Random(1))
+        self.cluster = MemoryCluster(self.clock, source=Random(1))  # noqa: S311 - a seed
         self.part = policy_part(LANGUAGE, self.clock, self.cluster)
         self.recounted = []
         self.tasks = []
@@ -49,7 +49,8 @@ class Running:
         self.recounted.append(list(pods))
 
     async def __aenter__(self):
-        feeds = [each.feed(self.cluster, self.clock, Random(2)) for each in self.part.kinds]
+        source = Random(2)  # noqa: S311 - a seed
+        feeds = [each.feed(self.cluster, self.clock, source) for each in self.part.kinds]
         for feed in (*feeds, *self.part.feeds):
             self.tasks.append(asyncio.create_task(feed.run(self.recount)))
         return self

@@ -11,11 +11,16 @@ from support.cel.recorded import LANGUAGE
 from support.counting.policies import SATURDAY, a_counter, a_policy, a_row
 
 GPU = "requests.nvidia.com/gpu"
+MANY_NAMES = [f"n{at}" for at in range(CHARGES_MAX + 1)]
 GPU_SPEC = {
     "nodeSelector": {"pool": "cheap"},
     "containers": [{"name": "a", "resources": {"requests": {"nvidia.com/gpu": "2"}}}],
 }
 MONDAY = SATURDAY + 2 * 86_400
+
+
+TEN = "[0,1,2,3,4,5,6,7,8,9]"
+NESTED_LOOPS = f"{TEN}.map(a, {TEN}.map(b, {TEN}.map(c, {TEN}.map(d, {TEN}.map(e, e))))).size()"
 
 
 def charge(counter, row):
@@ -101,9 +106,7 @@ def test_charges_of_several_policies_add_up_and_native_is_kept_once():
         ("dyn(true)", "neither an int nor a quantity"),
         ("dyn('1e400')", "which no pod can cost"),
         ("object.metadata.name + 'x'", "quantities must match"),
-        ("[0,1,2,3,4,5,6,7,8,9].map(a, [0,1,2,3,4,5,6,7,8,9].map(b, [0,1,2,3,4,5,6,7,8,9].map(c, "
-         "[0,1,2,3,4,5,6,7,8,9].map(d, [0,1,2,3,4,5,6,7,8,9].map(e, e))))).size()",
-         "costs too much"),
+        (NESTED_LOOPS, "costs too much"),
     ],
 )  # fmt: skip
 def test_pod_without_an_amount_waits_with_policy_expression_and_error(charge_text, words):
@@ -157,7 +160,7 @@ def test_pods_of_a_policy_with_an_invalid_charge_wait():
         (a_policy(charges={"x": "1"}, is_ignored=True), "spec.charges: give either"),
         (a_policy(is_ignored=True, keeps_native=True), "spec.keepNative: "),
         (a_policy(charges={"a b": "1"}), 'spec.charges["a b"]: this is not the name'),
-        (a_policy(charges={f"n{i}": "1" for i in range(CHARGES_MAX + 1)}), "spec.charges: 33 names"),
+        (a_policy(charges=dict.fromkeys(MANY_NAMES, "1")), "spec.charges: 33 names"),
         (a_policy(charges={"x": "true"}), 'spec.charges["x"]: 1:1: the expression gives bool'),
         (a_policy(match="1"), "spec.match: 1:1: the expression gives int"),
         (a_policy(match="nope"), "spec.match: 1:1: undeclared reference to 'nope'"),
@@ -241,6 +244,14 @@ def test_namespace_and_time_cost_nothing_if_no_policy_names_them():
     assert list(counter.see_namespace(NamespaceObject(name="ml"))) == []
     assert list(counter.set_time(SATURDAY + 60)) == []
     assert list(counter.set_time(MONDAY)) == []
+
+
+def test_one_policy_can_be_tried_on_a_pod():
+    counter = a_counter(a_policy(mode="Shadow"))
+    (policy,) = counter.policies
+    assert counter.trial(policy.text, a_row()).reason == "p: instances/notebook 1"
+    assert counter.trial(a_policy(match="false"), a_row()) is None
+    assert isinstance(counter.trial(policy.text, a_row(derive=lambda _: None)), Pending)
 
 
 def test_pod_that_is_only_asked_about_leaves_no_trace():

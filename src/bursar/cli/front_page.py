@@ -32,6 +32,10 @@ VERBS: Final = {
         "bursar.cli.peerpods.peerpod:peerpod",
         "Rewrite peer pods and choose their instance types, offline.",
     ),
+    "policy": (
+        "bursar.cli.policies.policy:policy",
+        "Check CountingPolicies and what they charge, offline.",
+    ),
     "quantity": (
         "bursar.cli.reports.quantity:quantity",
         "Parse, compare and add quantities as Kubernetes does.",

@@ -7,7 +7,7 @@ from bursar.core.model.quantity import Quantity
 NANOS = 10**9
 
 
-def value_of(typed):
+def value_of(typed):  # noqa: PLR0911 - by type
     """From `{"int": 1}` to 1. Types that expressions do not support become a text."""
     ((kind, value),) = typed.items()
     match kind:

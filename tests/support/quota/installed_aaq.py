@@ -60,6 +60,7 @@ VALIDATORS = {
     "application.resource.quota.validator",
     "cluster.apps.resource.quota.validator",
     "aaq.cr.validator",
+    "counting.policy.validator",
 }
 
 
@@ -178,7 +179,7 @@ def _controller(plane: ControlPlane, folder: Path, home: str, *options: str) -> 
         "controller",
         [
             *(str(COMMAND), "controller", f"--namespace={home}", f"--kubeconfig={access}"),
-            "--tls-dir=",
+            *("--tls-dir=", "--counting-policies"),
             *options,
         ],
         log=log,

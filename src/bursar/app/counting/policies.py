@@ -129,11 +129,11 @@ class PolicyStatuses:
         self._written[text.name] = (text.uid, status)
 
 
-def _since(now: datetime, status: str, before: Mapping[str, Json]) -> Json:
+def _since(now: datetime, status: str, before: Mapping[str, Json]) -> str:
     """When the condition Ready got its status."""
     known = before.get("conditions")
     if isinstance(known, list) and isinstance(known[0], dict) and known[0]["status"] == status:
-        return known[0]["lastTransitionTime"]
+        return str(known[0]["lastTransitionTime"])
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

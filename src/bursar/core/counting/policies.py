@@ -155,6 +155,17 @@ class PolicyCounter:
             return SYNCING
         return self._answer(row).enforced if self._policies else None
 
+    def trial(self, text: PolicyText, row: PodRow) -> Counted | Pending | None:
+        """What one policy alone would answer for a pod if it were enforced."""
+        held = self._namespaces.get(row.namespace)
+        values = self._values(row, held)
+        if isinstance(values, Pending):
+            return values
+        policy = compile_policy(text, self._language)
+        found = evaluate(policy, values)
+        native = native_usage(row.demand, is_counted=True)
+        return None if found is None else _combined([(policy, found)], native)
+
     def may_charge(self, resource: str) -> bool:
         return any(
             resource in each.charges and each.mode is PolicyMode.ENFORCE

@@ -1,0 +1,1 @@
+"""`bursar policy`: CountingPolicies."""
