@@ -59,6 +59,11 @@ def test_long_expression_is_refused():
         compiled("'" + "a" * TEXT_MAX + "'")
 
 
+def test_optional_value_has_no_members_of_other_keys():
+    with pytest.raises(CompileError, match="no matching overload"):
+        compiled("object.?a[true]")
+
+
 def test_place_of_an_error_is_shown():
     with pytest.raises(CompileError) as caught:
         compiled("object.spec.priority > 1 &&\n  'a' + 1 == 2")
@@ -151,6 +156,8 @@ def test_number_with_a_fraction_has_no_use(text):
         ("[?object.a]", {"a": 1}),
         ("object.a.optMap(x, x)", {"a": 1}),
         ("object.a[object.a]", {"a": 1}),
+        ("object.?a[object.n]", {"a": {}, "n": None}),
+        ("quantity('1') == object.a", {"a": 1}),
         ("timestamp('9999-12-31T23:59:59Z').getHours('+01:00')", {}),
         ("[dyn(1), dyn('a')].max()", {}),
     ],
@@ -174,9 +181,10 @@ def test_variables_are_computed_once_and_only_if_needed():
     assert calls == [1]
 
 
-def test_null_and_a_time_go_together():
-    assert str(compiled("true ? null : now").type) == "google.protobuf.Timestamp"
-    assert str(compiled("true ? now : null").type) == "google.protobuf.Timestamp"
+@pytest.mark.parametrize("text", ["true ? null : now", "null.or(null)", "sign(null)"])
+def test_null_is_no_value_of_another_type(text):
+    with pytest.raises(CompileError, match="no matching overload"):
+        compiled(text)
 
 
 def test_key_of_type_bool_is_not_taken_for_a_number():

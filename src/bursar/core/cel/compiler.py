@@ -204,9 +204,9 @@ class Compiler:
         if len(args) != 2 or not fits(wanted, args[0].type, {}):
             raise self._error(node, calls.mismatch(node.function, args, is_method=True))
         is_value = node.function == "orValue"
-        held = args[0].type.params[0] if args[0].type != DYN else DYN
-        other = joined(held if is_value else optional_of(held), args[1].type)
-        if other is None:
+        held = _inside(args[0].type)
+        result = args[1].type
+        if joined(held if is_value else optional_of(held), result) is None:
             raise self._error(node, calls.mismatch(node.function, args, is_method=True))
         optional, fallback = args[0].code, args[1].code
 
@@ -218,7 +218,7 @@ class Compiler:
                 return fallback(frame)
             return found.value if is_value else found
 
-        return Typed(other, code)
+        return Typed(result, code)
 
     # ------------------------------------------------------------------ logic
 
@@ -278,16 +278,13 @@ class Compiler:
     def _optional_entry(self, node: Node, value: Typed) -> Typed:
         if not fits(optional_of(DYN), value.type, {}):
             raise self._error(node, f"expected type 'optional_type(dyn)', found '{value.type}'")
-        return Typed(value.type.params[0] if value.type != DYN else DYN, value.code)
+        return Typed(_inside(value.type), value.code)
 
     def _add(self, known: list[Typed], found: Typed, node: Node) -> None:
         """All elements must be of one type, as Kubernetes demands."""
-        kind = joined(known[-1].type, found.type) if known else found.type
-        if known and (known[-1].type == DYN) != (found.type == DYN):
-            kind = None
-        if kind is None:
+        if known and known[-1].type != found.type:
             raise self._error(node, f"expected type '{known[-1].type}' but found '{found.type}'")
-        known.append(Typed(kind, found.code))
+        known.append(found)
 
     # ------------------------------------------------------------------ macros
 
@@ -299,7 +296,7 @@ class Compiler:
                 f"expression of type '{over.type}' cannot be range of a comprehension (must be "
                 "list, map, or dynamic)",
             )
-        element = over.type.params[0] if over.type.params else DYN
+        element = _inside(over.type)
         start = self._parts
         local = Local(f"{node.variable} {start}", element)
         inner = {**scope, node.variable: local}
@@ -323,8 +320,7 @@ class Compiler:
         held = self.compile(node.target, scope)
         if not fits(optional_of(DYN), held.type, {}):
             raise self._error(node, f"expected type 'optional_type(dyn)', found '{held.type}'")
-        inner_type = held.type.params[0] if held.type.params else DYN
-        local = Local(f"{node.variable} {self._parts}", inner_type)
+        local = Local(f"{node.variable} {self._parts}", _inside(held.type))
         result = self.compile(node.result, {**scope, node.variable: local})
         if node.is_flat and not fits(optional_of(DYN), result.type, {}):
             raise self._error(node, f"expected type 'optional_type(dyn)', found '{result.type}'")
@@ -347,6 +343,11 @@ def _start(node: Node) -> int:
     while isinstance(node, syntax.Select):
         node = node.operand
     return node.offset
+
+
+def _inside(kind: CelType) -> CelType:
+    """The type of elements, of keys, or of an optional value."""
+    return kind.params[0] if kind.params else DYN
 
 
 def _as_optional(kind: CelType) -> CelType:

@@ -2,13 +2,15 @@
 
 from bursar.core.cel.code import Code, Frame
 from bursar.core.cel.errors import EvalError
-from bursar.core.cel.types import DYN, INT, CelType, fits, optional_of
+from bursar.core.cel.types import DYN, INT, STRING, CelType, fits, optional_of
 from bursar.core.cel.values import NOTHING, Maybe, lookup_key, type_of
 
 
 def member_type(held: CelType, index: CelType | None) -> CelType | None:
     """The type of a member; None if values of that type have none. A field has no index type."""
     if held.name == "optional_type":
+        if index not in (None, DYN, STRING, INT):
+            return None
         inner = member_type(held.params[0], index)
         return None if inner is None else optional_of(inner)
     if held == DYN:
@@ -41,7 +43,10 @@ def select_optional(operand: Code, field: str) -> Code:
 
 def index(operand: Code, key: Code) -> Code:
     def code(frame: Frame) -> object:
-        held, wanted = operand(frame), key(frame)
+        held = operand(frame)
+        if type(held) is Maybe and not held.is_present:
+            return held
+        wanted = key(frame)
         if type(held) is Maybe:
             return _optional(held, wanted)
         found = _member(held, wanted)
@@ -74,8 +79,10 @@ def _wrapped(value: object) -> Maybe:
 
 
 def _optional(held: Maybe, key: object) -> Maybe:
-    """A member of null is absent as well, as in Kubernetes."""
-    return NOTHING if held.value is None else _member(held.value, key)
+    """A member of a value that has none is absent as well, as in Kubernetes."""
+    if type(key) not in (str, int, bool):
+        raise EvalError(f"invalid qualifier type: {type_of(key)}")
+    return _member(held.value, key) if isinstance(held.value, dict | list) else NOTHING
 
 
 def _member(held: object, key: object) -> Maybe:

@@ -28,9 +28,6 @@ TYPE: Final = CelType("type")
 A: Final = CelType("A", is_variable=True)
 B: Final = CelType("B", is_variable=True)
 
-_NULLABLE: Final = frozenset({TIMESTAMP.name, DURATION.name, QUANTITY.name, "optional_type"})
-"""Types that the type checker of Kubernetes takes null for."""
-
 
 def list_of(element: CelType) -> CelType:
     return CelType("list", (element,))
@@ -61,8 +58,6 @@ def fits(wanted: CelType, given: CelType, bound: Bindings) -> bool:
         return fits(known, given, bound)
     if DYN in (wanted, given):
         return True
-    if NULL in (wanted, given) and {wanted.name, given.name} & _NULLABLE:
-        return True
     return wanted.name == given.name and all(
         fits(one, other, bound) for one, other in zip(wanted.params, given.params, strict=True)
     )
@@ -83,8 +78,6 @@ def joined(one: CelType, other: CelType) -> CelType | None:
         return one
     if not (fits(one, other, {}) and fits(other, one, {})):
         return None
-    if NULL in (one, other):
-        return other if one == NULL else one
     if DYN in (one, other) or one.name != other.name:
         return DYN
     pairs = zip(one.params, other.params, strict=True)

@@ -74,6 +74,8 @@ def equal(meter: Meter, one: object, other: object) -> bool:
     if kind is not type(other):
         if kind is Double or type(other) is Double:
             type_of(Double(""))
+        if kind is Quantity:
+            raise EvalError("no such overload: a quantity is compared with another type")
         return False
     if isinstance(one, list) and isinstance(other, list):
         if len(one) != len(other):

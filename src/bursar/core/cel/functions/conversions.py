@@ -19,7 +19,7 @@ from bursar.core.cel.times import (
     timestamp_text,
 )
 from bursar.core.cel.types import BOOL, DURATION, INT, QUANTITY, STRING, TIMESTAMP
-from bursar.core.cel.values import Duration, Timestamp, int64
+from bursar.core.cel.values import Timestamp, int64
 from bursar.core.model.quantity import Quantity, QuantityError
 
 _INT: Final = re.compile(r"[+-]?[0-9]{1,25}", re.ASCII)
@@ -96,7 +96,6 @@ _CONVERSIONS: Final[Functions] = {
     "duration": (
         function(DURATION, gives=DURATION, by=lambda _, duration: duration),
         function(STRING, gives=DURATION, by=lambda _, text: duration_of(text)),
-        function(INT, gives=DURATION, by=lambda _, nanos: Duration(nanos)),
     ),
 }  # fmt: skip
 

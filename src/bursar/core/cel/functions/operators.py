@@ -21,7 +21,7 @@ from bursar.core.cel.types import (
     list_of,
     map_of,
 )
-from bursar.core.cel.values import Timestamp, equal, int64, lookup_key, type_of
+from bursar.core.cel.values import Timestamp, equal, int64, type_of
 from bursar.core.model.int64 import INT64_MIN
 
 
@@ -57,7 +57,7 @@ def _is_in_list(meter: Meter, value: object, values: list[object]) -> bool:
 
 
 def _is_in_map(_: Meter, key: object, values: dict[object, object]) -> bool:
-    return lookup_key(key) in values
+    return type_of(key) in (STRING, INT) and key in values
 
 
 def _ordered(by: Impl) -> tuple[Overload, ...]:
