@@ -34,7 +34,7 @@ def test_without_a_part_all_that_gating_without_a_webhook_needs_is_printed():
     assert found == [*kinds("crds"), *kinds("rbac"), *kinds("policies")]
     assert not any("Webhook" in kind for kind in found)
     assert set(kinds("crds")) == {"CustomResourceDefinition"}
-    assert len(kinds("crds")) == 5
+    assert len(kinds("crds")) == 6
 
 
 def test_parts_come_in_the_order_given_and_once():

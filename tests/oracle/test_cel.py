@@ -83,6 +83,7 @@ def test_conformance_cases_mean_the_same_here_and_upstream(oracle):
     texts = [case["expr"] for case in recorded("conformance") if "bindings" not in case]
     for text, theirs in zip(texts, asked(oracle, texts), strict=True):
         assert agrees(text, theirs), (text, theirs)
+    oracle.compared += len(texts)
 
 
 def test_random_expressions_mean_the_same_here_and_upstream(oracle, for_all):
@@ -90,5 +91,6 @@ def test_random_expressions_mean_the_same_here_and_upstream(oracle, for_all):
         for text in texts:
             (theirs,) = asked(oracle, [text])
             assert agrees(text, theirs), (text, theirs)
+        oracle.compared += len(texts)
 
     for_all(st.lists(EXPRESSIONS, min_size=5, max_size=5), check, examples=200)
