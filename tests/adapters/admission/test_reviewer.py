@@ -219,3 +219,10 @@ async def test_growing_a_pod_without_a_leader_is_allowed_if_so_configured():
 
     assert response["allowed"]
     assert response["warnings"]
+
+
+async def test_policy_is_refused_with_the_place_of_its_error():
+    bad = {"metadata": {"name": "p"}, "spec": {"match": "1 +", "ignore": True}}
+    answer = await response_to(a_reviewer(), a_review("CountingPolicy", "CREATE", bad))
+    assert not answer["allowed"]
+    assert "spec.match: 1:4: syntax error" in answer["status"]["message"]

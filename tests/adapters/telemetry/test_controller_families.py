@@ -18,6 +18,7 @@ from bursar.adapters.telemetry.controller_families import (
     term_families,
 )
 from bursar.adapters.telemetry.exposition import Family, exposition
+from bursar.adapters.telemetry.policy_families import policy_families
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.quota_families import quota_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
@@ -285,7 +286,8 @@ def test_the_documentation_lists_every_family_and_reason():
     page = METRICS_PAGE.read_text()
     kept = capacity_families(CapacityView(usage=ExtendedUsage(), healed=0))
     loops = reconcile_families({})
-    names = {family.name for family in (*every_family(), *quota_families(()), *kept, *loops)}
+    other = (*quota_families(()), *policy_families(()), *kept, *loops)
+    names = {family.name for family in (*every_family(), *other)}
     listed = set(re.findall(r"`((?:bursar|process|kube)_[a-z_]+)`", page))
 
     assert listed - {"bursar_metrics_omitted_samples"} == names

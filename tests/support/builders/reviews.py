@@ -37,6 +37,7 @@ CONTROLLER_USER = "system:serviceaccount:aaq:aaq-controller"
 ARQ = "ApplicationAwareResourceQuota"
 ACRQ = "ApplicationAwareClusterResourceQuota"
 GROUPS = {ARQ: "aaq.kubevirt.io", ACRQ: "aaq.kubevirt.io", "AAQ": "aaq.kubevirt.io"}
+GROUPS["CountingPolicy"] = "bursar.io"
 
 
 def a_pod(*gates: str, node: str = "", cpu: str = "", **more: object) -> dict:

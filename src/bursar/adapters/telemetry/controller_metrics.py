@@ -11,6 +11,7 @@ from bursar.adapters.telemetry.controller_families import (
     controller_families,
 )
 from bursar.adapters.telemetry.exposition import Family, exposition
+from bursar.adapters.telemetry.policy_families import policy_families
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
 from bursar.adapters.telemetry.sidecar_families import sidecar_families
@@ -19,6 +20,8 @@ from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.reconcile import ReconcileCounters
 from bursar.app.controller.controller import Controller
 from bursar.app.controller.term import Term
+from bursar.core.counting.counters import Counters
+from bursar.core.counting.policies import PolicyCounter
 
 
 def controller_metrics(controller: Controller, limiter: Limited) -> bytes:
@@ -36,8 +39,17 @@ def controller_metrics(controller: Controller, limiter: Limited) -> bytes:
     loops = () if term is None else reconcile_families(_loops(term))
     kept = () if term is None or term.capacity is None else _capacity(term.capacity)
     sidecars = () if term is None else sidecar_families(term.sources.books.feeds)
-    families = chain(controller_families(view), loops, kept, sidecars, process_families())
+    policies = () if term is None else _policies(term)
+    counting = chain(sidecars, policies)
+    families = chain(controller_families(view), loops, kept, counting, process_families())
     return exposition(families)
+
+
+def _policies(term: Term) -> Iterator[Family]:
+    counter = term.sources.books.counter
+    for part in counter.parts if isinstance(counter, Counters) else ():
+        if isinstance(part, PolicyCounter):
+            yield from policy_families(part.report())
 
 
 def _loops(term: Term) -> dict[str, ReconcileCounters]:
