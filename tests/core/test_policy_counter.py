@@ -196,6 +196,7 @@ def test_shadow_policy_charges_nothing_and_reports_what_it_would():
     assert (web.pods, str(web.amounts["x"])) == (1, "5")
     assert not counter.may_charge("x")
     counter.lose_pod(PodKey("web", "d"))
+    counter.lose_pod(PodKey("ml", "unknown"))
     counter.see_pod(a_row("a", annotations={"n": "1"}, phase="Succeeded"))
     assert counter.report()[0].namespaces.keys() == {"ml"}
     assert counter.report()[0].namespaces["ml"].pods == 2

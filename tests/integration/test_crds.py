@@ -144,7 +144,8 @@ def test_the_applied_quota_has_the_fields_of_the_one_it_copies():
 
 def test_the_server_takes_every_definition_as_it_stands(plane):
     listed = json.loads(kubectl(plane, "get", "crds", "-o", "json"))["items"]
-    ours = [each for each in listed if each["spec"]["group"] == "aaq.kubevirt.io"]
+    groups = {each.group for each in CUSTOM_KINDS}
+    ours = [each for each in listed if each["spec"]["group"] in groups]
     faults = {
         (each["metadata"]["name"], condition["type"], condition["message"])
         for each in ours
@@ -170,6 +171,7 @@ def test_the_server_takes_every_definition_as_it_stands(plane):
         ("aacrqs", "ApplicationAwareAppliedClusterResourceQuota"),
         ("aaqjqc", "AAQJobQueueConfig"),
         ("aaqjqcs", "AAQJobQueueConfig"),
+        ("cpol", "CountingPolicy"),
     ],
 )
 def test_short_names_are_known(plane, short, kind):

@@ -26,7 +26,7 @@ from bursar.core.counting.policy import (
 )
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
-from bursar.core.model.resources import ResourceList, add
+from bursar.core.model.resources import ResourceList, add, subtract
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.usage import native_usage
 
@@ -59,6 +59,9 @@ class PolicyTotals(NamedTuple):
     amounts: ResourceList
 
 
+NO_TOTALS: Final = PolicyTotals(0, 0, {})
+
+
 class PolicyReport(NamedTuple):
     """What became of a policy so far."""
 
@@ -75,8 +78,10 @@ class PolicyCounter:
         self._language, self._keep_body, self._read_body = language, keep_body, read_body
         self._policies: dict[str, Policy] = {}
         self._namespaces: dict[str, NamespaceObject] = {}
-        self._rows: dict[PodKey, PodRow] = {}
+        self._rows: dict[str, dict[str, PodRow]] = {}
+        """By namespace and name."""
         self._answers: dict[PodKey, _Answer] = {}
+        self._totals: dict[str, dict[str, PolicyTotals]] = {}
         self._state = KindState.SYNCING
         self._now_s = 0
         self._revision = 0
@@ -112,7 +117,7 @@ class PolicyCounter:
         self._namespaces[namespace.name] = namespace
         if not self._uses(NAMESPACE):
             return ()
-        return [row for row in self._rows.values() if row.namespace == namespace.name]
+        return list(self._rows.get(namespace.name, {}).values())
 
     def lose_namespace(self, namespace: NamespaceObject) -> Iterable[PodRow]:
         self._namespaces.pop(namespace.name, None)
@@ -131,7 +136,7 @@ class PolicyCounter:
 
     def _changed(self) -> Iterable[PodRow]:
         self._revision += 1
-        return list(self._rows.values())
+        return [row for rows in self._rows.values() for row in rows.values()]
 
     # ------------------------------------------------------------------ the port
 
@@ -140,14 +145,17 @@ class PolicyCounter:
 
     def see_pod(self, row: PodRow) -> Iterable[PodRow]:
         key = PodKey(row.namespace, row.name)
-        self._rows[key] = row
+        self._rows.setdefault(row.namespace, {})[row.name] = row
         if row.is_terminated:
-            self._answers.pop(key, None)
+            self._keep(key, None)
         return ()
 
     def lose_pod(self, pod: PodKey) -> Iterable[PodRow]:
-        self._rows.pop(pod, None)
-        self._answers.pop(pod, None)
+        rows = self._rows.get(pod.namespace, {})
+        rows.pop(pod.name, None)
+        if not rows:
+            self._rows.pop(pod.namespace, None)
+        self._keep(pod, None)
         return ()
 
     def count(self, row: PodRow) -> Counted | Pending | None:
@@ -175,7 +183,8 @@ class PolicyCounter:
     def report(self) -> tuple[PolicyReport, ...]:
         """What each policy charges, or would charge, by namespace."""
         return tuple(
-            PolicyReport(policy, self._totals(policy)) for policy in self._policies.values()
+            PolicyReport(policy, dict(self._totals.get(name, {})))
+            for name, policy in self._policies.items()
         )
 
     # ------------------------------------------------------------------ answers
@@ -194,9 +203,32 @@ class PolicyCounter:
             return known
         enforced, parts = self._evaluated(row, held)
         answer = _Answer(row.packed_stamp, self._revision, version, enforced, parts)
-        if key in self._rows:
-            self._answers[key] = answer
+        if row.name in self._rows.get(row.namespace, {}):
+            self._keep(key, answer)
         return answer
+
+    def _keep(self, key: PodKey, answer: _Answer | None) -> None:
+        """Replace the answer for a pod, and its part of the totals."""
+        before = self._answers.pop(key, None)
+        for name, part in () if before is None else before.parts:
+            self._add(name, key.namespace, part, -1)
+        if answer is not None:
+            self._answers[key] = answer
+            for name, part in answer.parts:
+                self._add(name, key.namespace, part, 1)
+
+    def _add(self, policy: str, namespace: str, part: Charged | Failed, sign: int) -> None:
+        totals = self._totals.setdefault(policy, {})
+        held = totals.get(namespace, NO_TOTALS)
+        if isinstance(part, Failed):
+            found = PolicyTotals(held.pods + sign, held.failed + sign, held.amounts)
+        else:
+            amounts = (add if sign > 0 else subtract)(held.amounts, part.amounts)
+            found = PolicyTotals(held.pods + sign, held.failed, amounts)
+        if found.pods:
+            totals[namespace] = found
+        else:
+            del totals[namespace]
 
     def _evaluated(
         self, row: PodRow, namespace: NamespaceObject | None
@@ -229,22 +261,6 @@ class PolicyCounter:
             "native": dict(native_usage(row.demand, is_counted=True)),
             NOW: Timestamp(self._now_s * NANOS),
         }
-
-    def _totals(self, policy: Policy) -> dict[str, PolicyTotals]:
-        found: dict[str, PolicyTotals] = {}
-        name = policy.text.name
-        for key, answer in self._answers.items():
-            for matched, each in answer.parts:
-                if matched == name:
-                    held = found.get(key.namespace, PolicyTotals(0, 0, {}))
-                    found[key.namespace] = _with(held, each)
-        return found
-
-
-def _with(held: PolicyTotals, found: Charged | Failed) -> PolicyTotals:
-    if isinstance(found, Failed):
-        return PolicyTotals(held.pods + 1, held.failed + 1, held.amounts)
-    return PolicyTotals(held.pods + 1, held.failed, add(held.amounts, found.amounts))
 
 
 def _combined(
