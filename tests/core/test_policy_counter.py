@@ -272,6 +272,17 @@ def test_pod_is_evaluated_again_only_if_it_changed():
     assert counter.count(changed) is not first
 
 
+def test_resize_that_is_asked_for_is_counted_by_its_own_body():
+    counter = a_counter(a_policy(charges={"x": "native['cpu']"}))
+    row = a_row()
+    assert charge(counter, row) == {"x": "500m"}
+    larger = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}
+    asked = counter.count(a_row(spec=larger))
+    assert str(asked.amounts["x"]) == "2"
+    assert str(counter.report()[0].namespaces["ml"].amounts["x"]) == "500m"
+    assert charge(counter, row) == {"x": "500m"}
+
+
 def test_pod_without_a_readable_body_waits():
     counter = a_counter(a_policy())
     without = charge(counter, a_row(derive=lambda _: None))

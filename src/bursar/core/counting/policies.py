@@ -43,6 +43,8 @@ class _Answer(NamedTuple):
 
     stamp: object
     """The pod's uid and resourceVersion, packed."""
+    body: PodBody | None
+    """A resize that is asked for has the stamp of the present pod, and another body."""
     revision: int
     namespace_version: str
     enforced: Counted | Pending | None
@@ -194,16 +196,19 @@ class PolicyCounter:
         held = self._namespaces.get(row.namespace)
         version = "" if held is None or not self._uses(NAMESPACE) else held.resource_version
         known = self._answers.get(key)
+        body = fact_of(row, PodBody)
         if (
             known is not None
             and known.stamp == row.packed_stamp
+            and known.body == body
             and known.revision == self._revision
             and known.namespace_version == version
         ):
             return known
         enforced, parts = self._evaluated(row, held)
-        answer = _Answer(row.packed_stamp, self._revision, version, enforced, parts)
-        if row.name in self._rows.get(row.namespace, {}):
+        answer = _Answer(row.packed_stamp, body, self._revision, version, enforced, parts)
+        present = self._rows.get(row.namespace, {}).get(row.name)
+        if present is not None and fact_of(present, PodBody) == body:
             self._keep(key, answer)
         return answer
 
