@@ -156,6 +156,9 @@ def test_number_with_a_fraction_has_no_use(text):
         ("[?object.a]", {"a": 1}),
         ("object.a.optMap(x, x)", {"a": 1}),
         ("object.a[object.a]", {"a": 1}),
+        # `orValue` of a value that is not optional is that value.
+        ("-(object.a.orValue(1))", {"a": {}}),
+        ("(true ? object.a.orValue(1) : 2) + 1", {"a": {}}),
         ("object.?a[object.n]", {"a": {}, "n": None}),
         ("quantity('1') == object.a", {"a": 1}),
         ("timestamp('9999-12-31T23:59:59Z').getHours('+01:00')", {}),

@@ -4,7 +4,7 @@ from bursar.core.counting.counter import Counted, Pending
 from bursar.core.counting.kind_state import KindState
 from bursar.core.counting.pod_body import PodBody
 from bursar.core.counting.policies import SYNCING
-from bursar.core.counting.policy import CHARGES_MAX, VARIABLES_MAX, compile_policy
+from bursar.core.counting.policy import CHARGES_MAX, VARIABLES_MAX, Failed, compile_policy, evaluate
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.quota.ledger import PodKey
 from support.cel.recorded import LANGUAGE
@@ -129,6 +129,13 @@ def test_weird_pod_holds_only_itself():
     counter = a_counter(a_policy("sizes", charges={"x": "int(object.metadata.annotations.size)"}))
     assert isinstance(charge(counter, a_row("odd", annotations={"size": "many"})), Pending)
     assert charge(counter, a_row("fine", annotations={"size": "3"})) == {"x": "3"}
+
+
+def test_fault_of_the_evaluator_holds_one_pod():
+    policy = compile_policy(a_policy(match="object.a == 1"), LANGUAGE)
+    assert evaluate(policy, {}) == Failed(
+        "match: object.a == 1: internal error: KeyError('object')"
+    )
 
 
 # ------------------------------------------------------------------ invalid policies

@@ -30,8 +30,9 @@ def call(name: str, overloads: Sequence[Overload], args: Sequence[Typed]) -> Typ
         return None
     result = results[0] if all(each == results[0] for each in results) else DYN
     codes = [each.code for each in args]
-    if len(found) == 1 and _is_certain(found[0].params, given):
+    if len(found) == 1 and all(each.is_variable for each in found[0].params):
         return Typed(result, _direct(found[0].impl, codes))
+    # Static types are not trusted: `orValue` may return a value of another type.
     return Typed(result, _dispatched(name, found, codes))
 
 
@@ -47,14 +48,6 @@ def mismatch(name: str, args: Sequence[Typed], *, is_method: bool) -> str:
     return f"found no matching overload for '{shown}' applied to '({', '.join(texts)})'"
 
 
-def _is_certain(params: Sequence[CelType], given: Sequence[CelType]) -> bool:
-    """Whether the classes of all arguments are known before the run."""
-    return all(
-        wanted.is_variable or held.name in CLASSES
-        for wanted, held in zip(params, given, strict=True)
-    )
-
-
 def _direct(impl: Impl, codes: Sequence[Code]) -> Code:
     if len(codes) == 1:
         only = codes[0]
@@ -67,6 +60,18 @@ def _direct(impl: Impl, codes: Sequence[Code]) -> Code:
 
 def _dispatched(name: str, overloads: Sequence[Overload], codes: Sequence[Code]) -> Code:
     known: dict[tuple[type, ...], Impl] = {}
+    if len(codes) == 2:
+        one, two = codes
+
+        def code_of_two(frame: Frame) -> object:
+            left, right = one(frame), two(frame)
+            impl = known.get((type(left), type(right)))
+            if impl is None:
+                impl = _choose(name, overloads, (left, right))
+                known[type(left), type(right)] = impl
+            return impl(frame, left, right)
+
+        return code_of_two
 
     def code(frame: Frame) -> object:
         values = [each(frame) for each in codes]

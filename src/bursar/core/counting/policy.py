@@ -37,6 +37,9 @@ _RESOURCE: Final = re.compile(
     r"[a-zA-Z0-9](?:[-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?"
 )
 
+FAULTS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError)
+"""What a mistake in the evaluator of expressions would raise."""
+
 
 class PolicyMode(Enum):
     ENFORCE = "Enforce"
@@ -210,6 +213,9 @@ def evaluate(policy: Policy, values: Mapping[str, object]) -> Charged | Failed |
             amounts[name] = _amount(expression.code(frame))
     except (EvalError, CostError) as error:
         return Failed(f"{where}: {_short(text)}: {_short(str(error))}")
+    except FAULTS as error:
+        # A fault of ours must hold this pod alone, not end the controller.
+        return Failed(f"{where}: {_short(text)}: internal error: {error!r:.200}")
     return Charged(amounts)
 
 
