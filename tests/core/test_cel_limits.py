@@ -209,3 +209,8 @@ def test_meter_counts_the_whole_comparison():
     meter = Meter(1000)
     assert equal(meter, {"a": [1, 2]}, {"a": [1, 2]})
     assert meter.left < 1000
+
+
+def test_quantity_differs_from_a_value_of_another_type():
+    assert evaluated("quantity('1') != object.a", {"a": 1}) is True
+    assert evaluated("quantity('1') != quantity('1000m')", {}) is False

@@ -23,6 +23,7 @@ from bursar.core.cel.types import (
 )
 from bursar.core.cel.values import Timestamp, equal, int64, type_of
 from bursar.core.model.int64 import INT64_MIN
+from bursar.core.model.quantity import Quantity
 
 
 def _add_texts(meter: Meter, one: str, other: str) -> str:
@@ -49,6 +50,13 @@ def _remainder(_: Meter, one: int, other: int) -> int:
         raise EvalError("integer overflow")
     rest = abs(one) % abs(other)
     return -rest if one < 0 else rest
+
+
+def _differ(meter: Meter, one: object, other: object) -> bool:
+    """Unlike `==`, it compares a quantity with a value of another type, as in Kubernetes."""
+    if type(one) is Quantity and type(other) is not Quantity:
+        return True
+    return not equal(meter, one, other)
 
 
 def _is_in_list(meter: Meter, value: object, values: list[object]) -> bool:
@@ -132,7 +140,7 @@ OPERATORS: Final[Functions] = {
     "-_": (function(INT, gives=INT, by=lambda _, value: int64(-value)),),
     "!_": (function(BOOL, gives=BOOL, by=lambda _, value: not value),),
     "==": (function(A, A, gives=BOOL, by=equal),),
-    "!=": (function(A, A, gives=BOOL, by=lambda meter, one, two: not equal(meter, one, two)),),
+    "!=": (function(A, A, gives=BOOL, by=_differ),),
     "<": _ordered(lambda _, one, other: one < other),
     "<=": _ordered(lambda _, one, other: one <= other),
     ">": _ordered(lambda _, one, other: one > other),
