@@ -32,6 +32,7 @@ def kubevirt_part(mode: VmiMode) -> CountingPart | None:
         see=counter.see_vmi,
         lose=counter.lose_vmi,
         set_state=counter.set_vmi_state,
+        is_named_by_pods=True,
     )
     migrations = WatchedKind(
         resource=MIGRATIONS,

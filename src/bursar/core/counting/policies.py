@@ -177,7 +177,8 @@ class PolicyCounter:
         return None if found is None else _combined([(policy, found)], native)
 
     def may_charge(self, resource: str) -> bool:
-        return any(
+        # A quota must not be reported for a policy that is not listed yet.
+        return self._state is KindState.SYNCING or any(
             resource in each.charges and each.mode is PolicyMode.ENFORCE
             for each in self._policies.values()
         )
