@@ -139,7 +139,7 @@ def test_only_the_controller_of_this_installation_may_remove_gates():
     }
 
 
-def test_webhooks_carry_the_names_of_aaq_and_one_of_ours():
+def test_webhooks_carry_the_names_of_aaq_and_two_of_ours():
     mutating, validating = webhook_documents(GatingSettings(configuration_exists=True))
 
     assert mutating["metadata"]["name"] == "gating-mutator"
@@ -149,6 +149,7 @@ def test_webhooks_carry_the_names_of_aaq_and_one_of_ours():
         "application.resource.quota.validator",
         "remove.pod.gate.validator",
         "resize.pod.quota.validator",
+        "counting.policy.validator",
         "aaq.cr.validator",
         "cluster.apps.resource.quota.validator",
     ]
@@ -189,7 +190,9 @@ def test_without_cluster_quotas_nothing_speaks_of_them():
     settings = GatingSettings(allow_cluster_quota=False)
     text = json.dumps([*access_documents(settings), *webhook_documents(settings)])
 
-    assert "cluster" not in text.lower().replace("clusterrole", "")
+    # A CountingPolicy is of the cluster, whichever quotas there are.
+    others = text.lower().replace("clusterrole", "").replace('"scope": "cluster"', "")
+    assert "cluster" not in others
 
 
 def test_no_role_reads_secrets_or_uses_wildcards():

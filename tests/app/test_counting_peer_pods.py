@@ -15,6 +15,7 @@ from bursar.app.quota.read_model import view_of
 from bursar.app.quota.resize import ResizeService
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.peer_pods import PeerPodCounting, PeerPodMode
+from bursar.core.kubevirt.usage import VmiMode
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.ledger import PodKey
@@ -156,6 +157,9 @@ async def test_names_of_their_own_limit_peer_pods_beside_other_pods():
 
 
 def test_peer_pods_are_counted_unless_the_setting_ignores_them():
+    ignored = PeerPodCounting(mode=PeerPodMode.IGNORE)
+    nothing = CountingSettings(vmi_mode=VmiMode.IGNORE, peer_pods=ignored)
+
     assert isinstance(counter_of(), Counters)
-    assert isinstance(counter_of(PeerPodMode.IGNORE), NativeCounter)
-    assert peer_pod_parts(PeerPodCounting(mode=PeerPodMode.IGNORE)) == ()
+    assert peer_pod_parts(ignored) == ()
+    assert isinstance(open_counting(nothing).counter, NativeCounter)

@@ -188,7 +188,7 @@ def test_a_hotplug_that_does_not_fit_is_charged_at_the_target(scene):
 
 
 @pytest.mark.parametrize("mode", [VmiMode.POD_USAGE, VmiMode.GUEST_EFFECTIVE])
-def test_weakness_9_1_10_a_hotplug_is_charged_where_pods_are_counted(mode):
+def test_9_1_10_a_hotplug_is_charged_where_pods_are_counted(mode):
     scene = VmScene(mode)
     grown = a_launcher("new", "cpu=600m memory=10Gi", node="n2", migration="move")
     scene.see(a_vmi(node="n1"), a_migration(), SOURCE, grown)

@@ -88,7 +88,7 @@ def test_a_migration_that_failed_does_not_hide_an_earlier_one():
     ],
     ids=["the source left its node", "only the target", "of the same second, the first by name"],
 )
-def test_weakness_9_3_1_a_vm_without_a_pod_on_its_node_is_still_paid_for(launchers, expected):
+def test_9_3_1_a_vm_without_a_pod_on_its_node_is_still_paid_for(launchers, expected):
     assert roles(launchers, node="elsewhere") == expected
 
 

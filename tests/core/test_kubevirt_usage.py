@@ -54,7 +54,7 @@ def test_a_leftover_costs_what_it_requests_more_than_the_source(mode):
 
 
 @pytest.mark.parametrize("mode", [VmiMode.POD_USAGE, VmiMode.GUEST_EFFECTIVE])
-def test_weakness_9_1_10_a_target_that_grew_costs_the_growth(mode):
+def test_9_1_10_a_target_that_grew_costs_the_growth(mode):
     grown = parsed("pods=1 count/pods=1 requests.cpu=4 memory=5Gi requests.memory=5Gi")
     target = PodUse(whole=grown, compute=grown)
 
