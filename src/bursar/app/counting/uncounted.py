@@ -31,7 +31,7 @@ def what_would_count(name: str) -> str:
         return "counted only with --vmi-mode DedicatedVirtualResources"
     if name in PEER_POD_NAMES:
         return "counted only with --peerpod-mode DedicatedVirtualResources"
-    return "no counter charges this name; check its spelling"
+    return "no counter charges this name; check its spelling, or charge it by a CountingPolicy"
 
 
 def uncounted_text(names: Sequence[str]) -> str:

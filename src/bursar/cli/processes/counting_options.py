@@ -1,4 +1,8 @@
-"""Options that say how pods are counted. Every command that counts pods has them."""
+"""Options that say how pods are counted. Every command that counts pods has them.
+
+A view cannot reach the sidecars of a controller. Told of their number, it shows the pods that
+they count as not counted.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,14 +16,17 @@ from bursar.cli.peerpods.counting_options import (
     peer_pod_counting_from,
     peer_pod_counting_options,
 )
-from bursar.cli.processes.sidecar_options import sidecar_options, sidecars_from
+from bursar.cli.processes.sidecar_options import (
+    sidecar_number_option,
+    sidecar_options,
+    sidecars_from,
+)
 from bursar.core.kubevirt.usage import VmiMode
 
-counting_options: Final = together(
+_COMMON: Final = together(
     one_of("--vmi-mode", VmiMode.POD_USAGE, "How pods of KubeVirt's VMs are counted."),
     peer_pod_counting_options,
     device_counting_options,
-    sidecar_options,
     click.option(
         "--counting-policies/--without-counting-policies",
         "counting_policies",
@@ -28,7 +35,10 @@ counting_options: Final = together(
         help="Count pods by CountingPolicies. The controller then keeps pods whole in memory.",
     ),
 )
+counting_options: Final = together(_COMMON, sidecar_options)
 """`counting_from` makes settings of what the command receives."""
+view_counting_options: Final = together(_COMMON, sidecar_number_option)
+"""The same for commands that show what a controller counts."""
 
 
 def counting_from(chosen: Mapping[str, Any]) -> CountingSettings:

@@ -17,13 +17,14 @@ from bursar.cli.options import duration, one_of, shown, together
 
 SIDECARS_MAX: Final = 32
 
+sidecar_number_option: Final = shown(
+    "--sidecars --evaluators-sidecars sidecars",
+    0,
+    "Number of sidecars that count pods. Pods wait until all of them are connected.",
+    type=click.IntRange(0, SIDECARS_MAX),
+)
 sidecar_options: Final = together(
-    shown(
-        "--sidecars --evaluators-sidecars sidecars",
-        0,
-        "Number of sidecars that count pods. Pods wait until all of them are connected.",
-        type=click.IntRange(0, SIDECARS_MAX),
-    ),
+    sidecar_number_option,
     shown(
         "--sidecar-sockets",
         SOCKETS_FOLDER,
@@ -57,6 +58,8 @@ def sidecars_from(chosen: Mapping[str, Any]) -> SidecarSettings | None:
     """None without sidecars."""
     if not chosen["sidecars"]:
         return None
+    if "sidecar_sockets" not in chosen:
+        return SidecarSettings(expected=chosen["sidecars"])
     if not chosen["sidecar_timeout"]:
         raise click.UsageError("--sidecar-timeout: more than 0 s is expected")
     return SidecarSettings(

@@ -17,7 +17,7 @@ from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.output.durations import Duration
 from bursar.cli.output.formats import Output, emit_document, output_option
 from bursar.cli.processes import overview_view
-from bursar.cli.processes.counting_options import counting_from, counting_options
+from bursar.cli.processes.counting_options import counting_from, view_counting_options
 from bursar.cli.processes.process_options import ClusterChoice
 from bursar.cli.processes.processes import Processes
 
@@ -56,7 +56,7 @@ class UpSettings:
 )
 @click.option("--for", "seconds", type=Duration(), help="Stop after this time, such as 30s.")
 @options.shown("--seed", 1, "Seed of the embedded cluster's random choices.", type=int)
-@counting_options
+@view_counting_options
 @output_option
 @click.pass_obj
 def up(  # noqa: PLR0913 - one for each option

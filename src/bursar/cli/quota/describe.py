@@ -9,7 +9,7 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.quota.read_model import quota_reports
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.output.formats import Output, emit_document, output_option, printable
-from bursar.cli.processes.counting_options import counting_from, counting_options
+from bursar.cli.processes.counting_options import counting_from, view_counting_options
 from bursar.cli.processes.processes import Processes
 from bursar.cli.quota.document import quota_as_dict
 from bursar.cli.quota.layout import described_quota
@@ -25,7 +25,7 @@ from bursar.cli.quota.source import (
 @click.argument("name", required=False)
 @source_options
 @namespace_options
-@counting_options
+@view_counting_options
 @output_option
 @click.pass_obj
 def quota(  # noqa: PLR0913 - one for each option

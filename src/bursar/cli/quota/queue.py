@@ -13,7 +13,7 @@ from bursar.cli.capacity.options import selector_from
 from bursar.cli.exit_codes import OK
 from bursar.cli.options import shown
 from bursar.cli.output.formats import Output, emit_rows, output_option, printable
-from bursar.cli.processes.counting_options import counting_from, counting_options
+from bursar.cli.processes.counting_options import counting_from, view_counting_options
 from bursar.cli.processes.processes import Processes
 from bursar.cli.quota.document import waiting_as_dict
 from bursar.cli.quota.layout import COST_COLUMN, QUEUE_COLUMNS, cost_cell, queue_row
@@ -30,7 +30,7 @@ from bursar.core.quota.targeting import GATING_LABEL, Targeting
 @source_options
 @namespace_options
 @shown("--namespace-selector", GATING_LABEL, "Labels of the namespaces whose pods are gated.")
-@counting_options
+@view_counting_options
 @output_option
 @click.pass_obj
 def queue(  # noqa: PLR0913 - one for each option
