@@ -218,7 +218,8 @@ def test_it_is_said_what_would_count_a_name():
     assert text == (
         "requests.cpu/vmi: counted only with --vmi-mode DedicatedVirtualResources; "
         "gpus/peerpod: counted only with --peerpod-mode DedicatedVirtualResources; "
-        "seats/pln: no counter charges this name; check its spelling, or charge it by a CountingPolicy"
+        "seats/pln: no counter charges this name; "
+        "check its spelling, or charge it by a CountingPolicy"
     )
 
 

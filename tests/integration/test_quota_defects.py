@@ -193,5 +193,8 @@ async def test_a_quota_whose_names_nothing_counts_says_so(control_plane):
 
         assert await until(said, "the quota says that nothing counts its name") == (
             "False",
-            "limits.cpu/vmi: no counter charges this name; check its spelling, or charge it by a CountingPolicy",
+            (
+                "limits.cpu/vmi: no counter charges this name; "
+                "check its spelling, or charge it by a CountingPolicy"
+            ),
         )
