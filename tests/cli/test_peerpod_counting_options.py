@@ -44,6 +44,13 @@ def test_every_option_is_a_setting(tmp_path):
     )
 
 
+def test_a_gpu_resource_that_is_given_twice_counts_once():
+    """Else each such GPU would count twice, and hide one that only the annotation tells of."""
+    twice = ("--peerpod-gpu-resource", "amd.com/gpu") * 2
+
+    assert counting(*twice).gpu_resources == ("amd.com/gpu",)
+
+
 @pytest.mark.parametrize(
     ("option", "value", "complaint"),
     [

@@ -158,7 +158,7 @@ def test_an_annotation_that_takes_long_to_read_counts_as_none():
 def test_the_reason_tells_where_the_amount_was_found():
     counter = a_counter()
     rdma = {"rdma": [{"minor": 0}]}
-    row = a_row("nvidia.com/gpu=1", counter=counter, **{ALLOCATED: gpus(50, **rdma)})
+    row = a_row("nvidia.com/gpu=1", counter=counter, **{ALLOCATED: gpus(100, **rdma)})
 
     assert counter.count(row).reason == (
         "gpu/koordinator: 1 requested, rdma/koordinator: 1 allocated"

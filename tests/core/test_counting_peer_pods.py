@@ -174,7 +174,24 @@ def test_the_reason_tells_the_size_and_where_it_was_found():
         "annotations, instance type 'xl'"
     )
     assert counted(a_peer_pod(main("cpu=2"))).reason == (
-        "VM of 2 CPUs, 0 of memory; the greatest of containers"
+        "VM of 2 CPUs, unknown memory; the greatest of containers"
+    )
+
+
+def test_the_reason_names_the_default_type_and_the_overhead():
+    raw = a_peer_pod(main(f"{VM}=1", f"{VM}=1"), overhead=OVERHEAD)
+    counter = a_counter(catalogue=CATALOGUE, default_type="small")
+
+    assert counted(raw, counter).reason == (
+        "VM of 2 CPUs, 4Gi of memory; the greatest of containers, default type 'small'; "
+        "plus overhead: cpu 250m, memory 120Mi"
+    )
+    assert counted(raw).reason == (
+        "VM of unknown size: the pod tells none, and there is no --peerpod-default-type; "
+        "plus overhead: cpu 250m, memory 120Mi"
+    )
+    assert counted(annotated(default_gpus="1")).reason == (
+        "VM of unknown CPUs, unknown memory, 1 GPUs; the greatest of containers, size annotations"
     )
 
 
@@ -197,6 +214,20 @@ def test_dedicated_names_hold_the_vm_and_native_names_what_the_worker_provides()
         **dict.fromkeys(("cpu", "requests.cpu"), "250m"),
         **dict.fromkeys(("memory", "requests.memory"), "120Mi"),
     }
+
+
+def test_dedicated_names_do_not_hide_limits_that_the_rewrite_removed():
+    """Nor the overhead on top of what it removed."""
+    raw = a_peer_pod(
+        main("cpu=1 ephemeral-storage=3Gi", "cpu=1 ephemeral-storage=50Gi"),
+        overhead={"ephemeral-storage": "1Gi"},
+    )
+
+    amounts = charged(rewritten(raw).document, a_counter(PeerPodMode.DEDICATED))
+
+    assert amounts["requests.ephemeral-storage"] == "4Gi"
+    assert amounts["limits.ephemeral-storage"] == "51Gi"
+    assert not {"cpu", "requests.cpu", "limits.cpu"} & set(amounts)
 
 
 def test_a_quota_can_list_dedicated_names_only_if_they_are_charged():
@@ -245,6 +276,18 @@ def test_an_instance_type_costs_its_size_and_never_less_than_was_asked_for():
     assert (large["cpu"], large["memory"], large[f"requests.{GPU}"]) == ("96", "768Gi", "8")
     small = charged(annotated(main("cpu=16"), machine_type="small"), counter)
     assert (small["cpu"], small["memory"]) == ("16", "4Gi")
+
+
+def test_an_instance_type_does_not_lower_what_the_size_annotations_say():
+    """The adaptor's catalogue may know a larger type by the same name."""
+    larger = annotated(
+        machine_type="small", default_vcpus="8", default_memory="8192", default_gpus="1"
+    )
+
+    amounts = charged(larger, a_counter(catalogue=CATALOGUE))
+
+    assert (amounts["requests.cpu"], amounts["requests.memory"]) == ("8", "8Gi")
+    assert amounts[f"requests.{GPU}"] == "1"
 
 
 def test_a_pod_with_a_type_of_unknown_size_waits_whatever_else_it_says():
@@ -381,6 +424,29 @@ def test_no_annotation_lowers_the_charge_of_random_pods(raw, changes):
     assert_at_least(native, tampered(document, sizes_alone))
     by_size = {name: native[name] for name in ("cpu", "memory") if name in native}
     assert_at_least(by_size, tampered(document, {RECORD: changes.get(RECORD)}))
+
+
+def test_a_record_lowers_no_container_that_kept_its_resources():
+    """Of two containers, the record is forged low for one and tells the truth about the other."""
+    record = {
+        "v": "1",
+        "containers": [
+            {"name": name, "kind": "container", "requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
+            for name, cpu in (("c0", "1m"), ("c1", "4"))
+        ],
+    }
+    raw = a_peer_pod(main("cpu=4", "cpu=4"), main(), annotations={RECORD: json.dumps(record)})
+
+    assert [each["name"] for each in raw["spec"]["containers"]] == ["c0", "c1"]
+    assert cpus(raw) == ("8", "8")
+
+
+def test_sizes_below_zero_count_as_none():
+    raw = annotated(main("memory=1Gi"), default_vcpus="-5", default_memory="-1", default_gpus="-2")
+
+    amounts = charged(raw)
+
+    assert amounts == dict.fromkeys(("memory", "requests.memory"), "1Gi")
 
 
 def test_a_size_that_a_tenant_raised_is_charged():

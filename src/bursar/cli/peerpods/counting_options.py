@@ -50,7 +50,7 @@ def peer_pod_counting_from(chosen: Mapping[str, Any]) -> PeerPodCounting:
         return PeerPodCounting(
             mode=PeerPodMode(chosen["peerpod_mode"]),
             runtime_classes=frozenset(chosen["peerpod_runtime_class"] or (RUNTIME_CLASS,)),
-            gpu_resources=tuple(chosen["peerpod_gpu_resource"]) or (GPU_RESOURCE,),
+            gpu_resources=tuple(dict.fromkeys(chosen["peerpod_gpu_resource"])) or (GPU_RESOURCE,),
             catalogue=read_catalogue(file) if file else (),
             default_type=chosen["peerpod_default_type"],
         )

@@ -116,32 +116,37 @@ class PeerPodCounter(IndependentPods):
         if facts is None:
             unreadable = fact_of(row, UnreadablePeerPod)
             return Pending(UNREAD if unreadable is None else unreadable.problem)
-        machine, problem = _machine(facts, self._types, self._settings.default_type)
+        type_name = _type_name(facts, self._settings.default_type)
+        machine, problem = _machine(facts.size, type_name, self._types)
         gpus = self._settings.gpu_resources
         requests = _raised(dict(facts.requests), machine, gpus)
         if self._settings.mode is PeerPodMode.DEDICATED:
-            amounts = _dedicated(row, requests, gpus)
+            amounts = _dedicated(row, facts, requests, gpus)
         else:
             limits = maximum(dict(facts.limits), _compute(machine))
             amounts = _usage(row, *_with_overhead(requests, limits, dict(facts.overhead)))
         if problem:
             return Pending(problem, amounts)
-        return Counted(amounts, _reason(facts, requests, gpus))
+        return Counted(amounts, _reason(facts, requests, gpus, type_name))
 
 
 # ------------------------------------------------------------------ the size of the VM
 
 
+def _type_name(facts: PeerPodFacts, default_type: str) -> str:
+    """The instance type of the VM, by the rules of the adaptor; empty if the adaptor chooses it."""
+    size = facts.size
+    is_sized = size.gpus or (size.vcpus and size.memory_mib)
+    return facts.machine_type or ("" if is_sized else default_type)
+
+
 def _machine(
-    facts: PeerPodFacts, types: Mapping[str, InstanceType], default_type: str
+    size: MachineSize, named: str, types: Mapping[str, InstanceType]
 ) -> tuple[MachineSize, str]:
-    """The least size of the VM, by the rules by which the adaptor chooses an instance type.
+    """The least size of the VM, by its annotated size and the name of its instance type.
 
     The text says why the VM may be larger; it is empty if the size is known.
     """
-    size, named = facts.size, facts.machine_type
-    if not named and not size.gpus and not (size.vcpus and size.memory_mib):
-        named = default_type
     if not named:
         return size, ""
     known = types.get(named)
@@ -203,12 +208,19 @@ def _usage(row: PodRow, requests: ResourceList, limits: ResourceList) -> Resourc
     return native_usage(demand, is_counted=True)
 
 
-def _dedicated(row: PodRow, requests: ResourceList, gpus: tuple[str, ...]) -> ResourceList:
+def _dedicated(
+    row: PodRow, facts: PeerPodFacts, requests: ResourceList, gpus: tuple[str, ...]
+) -> ResourceList:
     """The VM under names of its own, and natively what the pod still costs the cluster."""
     apart = {CPU, MEMORY, *gpus}
-    others = {name: each for name, each in requests.items() if name not in apart}
+
+    def others(amounts: ResourceList) -> ResourceList:
+        return {name: each for name, each in amounts.items() if name not in apart}
+
+    lists = (requests, dict(facts.limits), dict(facts.overhead))
+    removed = _usage(row, *_with_overhead(*map(others, lists)))
     native = native_usage(row.demand, is_counted=True)
-    return {**maximum(native, _usage(row, others, {})), **dict(_dedicated_names(requests, gpus))}
+    return {**maximum(native, removed), **dict(_dedicated_names(requests, gpus))}
 
 
 def _dedicated_names(
@@ -223,16 +235,31 @@ def _dedicated_names(
 # ------------------------------------------------------------------ the reason
 
 
-def _reason(facts: PeerPodFacts, requests: ResourceList, gpus: tuple[str, ...]) -> str:
-    """What the VM has, and which places of the pod told it."""
-    parts = [f"{requests.get(CPU, ZERO)} CPUs", f"{requests.get(MEMORY, ZERO)} of memory"]
-    if not _sum(requests, gpus).is_zero:
-        parts.append(f"{_sum(requests, gpus)} GPUs")
-    places = ["containers"]
+def _reason(
+    facts: PeerPodFacts, requests: ResourceList, gpus: tuple[str, ...], type_name: str
+) -> str:
+    """What the VM has, which places tell it, and the overhead that comes on top."""
+    cpu, memory, gpu = requests.get(CPU, ZERO), requests.get(MEMORY, ZERO), _sum(requests, gpus)
+    if cpu.is_zero and memory.is_zero and gpu.is_zero:
+        vm = "VM of unknown size: the pod tells none, and there is no --peerpod-default-type"
+    else:
+        parts = [
+            "unknown CPUs" if cpu.is_zero else f"{cpu} CPUs",
+            "unknown memory" if memory.is_zero else f"{memory} of memory",
+            *([] if gpu.is_zero else [f"{gpu} GPUs"]),
+        ]
+        vm = f"VM of {', '.join(parts)}; the greatest of {', '.join(_places(facts, type_name))}"
+    overhead = ", ".join(f"{name} {each}" for name, each in facts.overhead)
+    return f"{vm}; plus overhead: {overhead}" if overhead else vm
+
+
+def _places(facts: PeerPodFacts, type_name: str) -> Iterator[str]:
+    yield "containers"
     if facts.has_record:
-        places.append("record")
+        yield "record"
     if not facts.size.is_nothing:
-        places.append("size annotations")
+        yield "size annotations"
     if facts.machine_type:
-        places.append(f"instance type {facts.machine_type!a}")
-    return f"VM of {', '.join(parts)}; the greatest of {', '.join(places)}"
+        yield f"instance type {type_name!a}"
+    elif type_name:
+        yield f"default type {type_name!a}"
