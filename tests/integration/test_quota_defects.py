@@ -195,6 +195,6 @@ async def test_a_quota_whose_names_nothing_counts_says_so(control_plane):
             "False",
             (
                 "limits.cpu/vmi: no counter charges this name; "
-                "check its spelling, or charge it by a CountingPolicy"
+                "check its spelling, or charge it by a CountingPolicy (--counting-policies)"
             ),
         )

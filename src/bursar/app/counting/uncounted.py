@@ -6,6 +6,8 @@ A limit under such a name looks enforced and holds no pod. The quota's owner is 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from bursar.core.counting.devices import charged_name
+from bursar.core.devices.source import KOORDINATOR
 from bursar.core.quota.names import is_schedulable
 
 TEXT_LENGTH_MAX: Final = 1000
@@ -17,6 +19,11 @@ PEER_POD_NAMES: Final = frozenset(
     f"{prefix}{amount}/peerpod"
     for prefix in ("", "requests.")
     for amount in ("cpu", "memory", "gpus", "instances")
+)
+DEVICE_NAMES: Final = frozenset(
+    prefix + charged_name(KOORDINATOR, kind)
+    for prefix in ("", "requests.")
+    for kind in KOORDINATOR.kinds
 )
 
 
@@ -31,7 +38,12 @@ def what_would_count(name: str) -> str:
         return "counted only with --vmi-mode DedicatedVirtualResources"
     if name in PEER_POD_NAMES:
         return "counted only with --peerpod-mode DedicatedVirtualResources"
-    return "no counter charges this name; check its spelling, or charge it by a CountingPolicy"
+    if name in DEVICE_NAMES:
+        return "counted only with --count-devices"
+    return (
+        "no counter charges this name; check its spelling, or charge it by a CountingPolicy "
+        "(--counting-policies)"
+    )
 
 
 def uncounted_text(names: Sequence[str]) -> str:

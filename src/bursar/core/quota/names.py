@@ -24,8 +24,8 @@ POD_COUNT: Final = "count/pods"
 LIMITS_PREFIX: Final = "limits."
 DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 """Prefix of the name of a device class of which a container requests a number of devices."""
-APPLICATION_SUFFIXES: Final = ("/vmi", "/peerpod")
-"""Suffixes of the names of VMs and of peer pods."""
+APPLICATION_SUFFIXES: Final = ("/vmi", "/peerpod", "/koordinator")
+"""Suffixes of the names of VMs, of peer pods, and of devices that Koordinator allocates."""
 
 _COMPUTE: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 _REQUESTS_STORAGE: Final = "requests.storage"
@@ -75,7 +75,7 @@ def is_pod_name(name: str) -> bool:
 def is_native_name(name: str) -> bool:
     """Whether a pod can be charged under this name by what it requests.
 
-    Names of VMs and of peer pods look like extended resources, and are none.
+    Names of VMs, peer pods and Koordinator's devices look like extended resources, and are none.
 
     >>> [is_native_name(each) for each in ("requests.example.com/gpu", "requests.cpu/vmi")]
     [True, False]
