@@ -166,6 +166,23 @@ def test_files_are_counted_like_a_cluster():
     assert waiting(inventory).reason is Reason.QUOTA_EXCEEDED
 
 
+async def test_a_pod_that_has_ended_is_not_charged():
+    done = pod_manifest("a/done", metadata=with_plan("gold")) | {"status": {"phase": "Succeeded"}}
+    cluster = await a_cluster(DEFINITION, GOLD, done)
+    inventory = await read_inventory(cluster, counting=plan_counting())
+
+    assert (used(inventory)[SEATS], "done" in parts(inventory)) == ("3", False)
+
+
+async def test_a_pod_out_of_scope_is_not_charged():
+    scoped = arq_manifest("a/scoped", {SEATS: "5"})
+    scoped["spec"]["scopes"] = ["Terminating"]
+    cluster = await a_cluster(DEFINITION, GOLD, scoped)
+    inventory = await read_inventory(cluster, counting=plan_counting())
+
+    assert (used(inventory, "scoped"), parts(inventory, "scoped")) == ({SEATS: "0"}, {})
+
+
 def test_whole_pods_are_needed_only_if_a_counter_needs_them():
     assert kept_kinds(plan_counting()) == [PODS, PLANS]
     assert kept_kinds(inventory_of([], [], []).counting) == []
@@ -194,6 +211,7 @@ def test_pods_that_name_objects_which_the_files_lack_are_not_counted(is_named_by
         ("services", True),
         ("requests.cpu/vmi", False),
         ("requests.gpus/peerpod", False),
+        ("requests.gpu/koordinator", False),
         ("instances/notebook", False),
         ("limits.cpu/vmi", False),
         ("limits.example.com/gpu", False),
@@ -213,13 +231,16 @@ async def test_a_report_names_what_no_counter_charges():
 
 
 def test_it_is_said_what_would_count_a_name():
-    text = uncounted_text(["requests.cpu/vmi", "gpus/peerpod", "seats/pln"])
+    text = uncounted_text(
+        ["requests.cpu/vmi", "gpus/peerpod", "requests.gpu/koordinator", "seats/pln"]
+    )
 
     assert text == (
         "requests.cpu/vmi: counted only with --vmi-mode DedicatedVirtualResources; "
         "gpus/peerpod: counted only with --peerpod-mode DedicatedVirtualResources; "
+        "requests.gpu/koordinator: counted only with --count-devices; "
         "seats/pln: no counter charges this name; "
-        "check its spelling, or charge it by a CountingPolicy"
+        "check its spelling, or charge it by a CountingPolicy (--counting-policies)"
     )
 
 

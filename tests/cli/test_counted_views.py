@@ -15,7 +15,7 @@ from support.counting.plan_counter import PLANS, SEATS, a_plan, plan_counting, w
 GATE = "ApplicationAwareQuotaGate"
 HOSTILE = "gold\x1b[2J"
 MANIFESTS = [
-    arq_manifest("a/q", {SEATS: "5", "requests.cpu/vmi": "1"}),
+    arq_manifest("a/q", {SEATS: "5", "requests.cpu": "9", "requests.cpu/vmi": "1"}),
     pod_manifest("a/big", requests="cpu=1", metadata=with_plan(HOSTILE)),
     pod_manifest("a/lost", requests="cpu=2", metadata=with_plan("tin")),
     pod_manifest("a/plain", requests="cpu=4"),
@@ -52,6 +52,7 @@ Kind:              ApplicationAwareResourceQuota
 Not counted:       requests.cpu/vmi: counted only with --vmi-mode DedicatedVirtualResources
 Resource           Used  Hard  Reported
 --------           ----  ----  --------
+requests.cpu       6     9     -
 requests.cpu/vmi   0     1     -
 seats/plan         3     5     -
 Charges by counters:
@@ -59,6 +60,7 @@ Charges by counters:
   ---     -------  -------        ------
   a/big   plans    seats/plan=3   plan gold\\x1b[2J: 3 seats
   a/lost  plans    not known yet  there is no plan tin
+  a/lost  -        requests.cpu=2  charged for the pod until then
 """
 
 
@@ -84,7 +86,17 @@ def test_the_document_of_a_quota_lists_every_part(shown):
     assert big["parts"] == [
         {"counter": "plans", "reason": f"plan {HOSTILE}: 3 seats", "amounts": {SEATS: "3"}}
     ]
+    assert big["provisional"] is None
     assert lost["parts"][0]["amounts"] is None
+    assert lost["provisional"] == {"requests.cpu": "2"}
+
+
+def test_amounts_that_the_quota_does_not_limit_are_left_out(shown):
+    seats_only = [arq_manifest("a/q", {SEATS: "5"}), *MANIFESTS[1:]]
+
+    assert shown("describe", "quota", manifests=seats_only).splitlines()[-1].endswith("plan tin")
+    [quota] = json.loads(shown("describe", "quota", "-o", "json", manifests=seats_only))
+    assert quota["charges"][-1]["provisional"] == {}
 
 
 def test_the_queue_says_how_a_pod_is_counted(shown):

@@ -115,9 +115,16 @@ def test_the_document_is_a_list_of_what_is_allowed_recounted_and_reported():
         "kind": "ApplicationAwareResourceQuota",
         "namespace": "shop",
         "name": "shop",
+        "covers": ["shop"],
+        "scopes": [
+            {"scope": "PriorityClass", "operator": "NotIn", "values": ["high", "low"]},
+            {"scope": "NotTerminating", "operator": "Exists", "values": []},
+            {"scope": "PriorityClass", "operator": "DoesNotExist", "values": []},
+        ],
         "hard": {"pods": "3", "requests.memory": "1Gi", "services": "5"},
         "used": {"pods": "1", "requests.memory": "600Mi"},
         "reported": {"pods": "2", "requests.memory": "600Mi", "services": "1"},
+        "statusProblem": None,
         "notCounted": [],
         "charges": [],
     }
@@ -129,6 +136,7 @@ def test_the_document_is_a_list_of_what_is_allowed_recounted_and_reported():
         "",
         {"pods": "1"},
     )
+    assert blue["covers"] == ["shop"]
 
 
 @pytest.mark.parametrize(
@@ -173,6 +181,8 @@ def test_a_status_that_cannot_be_read_is_told():
     broken = MANIFESTS.replace('used: {pods: "2"', "used: {pods: two")
 
     assert "Status:          cannot be read: status.used[pods]: " in described(stdin=broken).out
+    [shop] = listed("shop", stdin=broken)
+    assert shop["statusProblem"].startswith("status.used[pods]: ")
 
 
 def test_many_namespaces_are_counted_where_they_are_not_named():

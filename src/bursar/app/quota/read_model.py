@@ -122,6 +122,8 @@ class PodCharge:
     pod: PodKey
     parts: tuple[ChargePart, ...]
     """Their amounts are those that the quota limits."""
+    provisional: ResourceList | None = None
+    """What the pod is charged while a counter cannot tell its part; None if all can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,30 +188,56 @@ def _charge(counter: Counter, row: PodRow) -> Charge:
     return counted.provisional if isinstance(counted, NotReady) else counted
 
 
-_PartsOfRows: TypeAlias = Mapping[str, Sequence[tuple[PodRow, tuple[ChargePart, ...]]]]
+@dataclass(frozen=True, slots=True)
+class _CountedRow:
+    row: PodRow
+    parts: tuple[ChargePart, ...]
+    provisional: Charge | None
+    """The charge while a counter cannot tell its part; None if all can."""
+
+
+_CountedRows: TypeAlias = Mapping[str, Sequence[_CountedRow]]
 """By namespace, sorted by name."""
 
 
-def _counted_otherwise(inventory: Inventory, now_s: int) -> _PartsOfRows:
+def _counted_otherwise(inventory: Inventory, now_s: int) -> _CountedRows:
     """The pods that are charged and that are not counted natively."""
-    found: dict[str, list[tuple[PodRow, tuple[ChargePart, ...]]]] = {}
-    if isinstance(inventory.counting.counter, NativeCounter):
+    counter = inventory.counting.counter
+    found: dict[str, list[_CountedRow]] = {}
+    if isinstance(counter, NativeCounter):
         return found
     for row in sorted(inventory.rows, key=lambda row: row.name):
         if is_counted(row, now_s) and not row.profile.gates:
             parts = charge_parts(inventory.counting.explain, row)
             if not is_native(parts):
-                found.setdefault(row.namespace, []).append((row, parts))
+                is_pending = any(part.amounts is None for part in parts)
+                provisional = _charge(counter, row) if is_pending else None
+                found.setdefault(row.namespace, []).append(_CountedRow(row, parts, provisional))
     return found
 
 
-def _charges(quota: Quota, covered: Iterable[str], counted: _PartsOfRows) -> Iterator[PodCharge]:
+def _charges(quota: Quota, covered: Iterable[str], counted: _CountedRows) -> Iterator[PodCharge]:
     for namespace in covered:
-        for row, parts in counted.get(namespace, ()):
-            if scopes.matches(quota.scopes, row.profile):
-                limited = tuple(part for each in parts if (part := _limited(each, quota)))
+        for each in counted.get(namespace, ()):
+            if scopes.matches(quota.scopes, each.row.profile):
+                limited = tuple(limit for part in each.parts if (limit := _limited(part, quota)))
                 if limited:
-                    yield PodCharge(pod=PodKey(namespace, row.name), parts=limited)
+                    yield PodCharge(
+                        pod=PodKey(namespace, each.row.name),
+                        parts=limited,
+                        provisional=_provisional(each.provisional, quota),
+                    )
+
+
+def _provisional(charge: Charge | None, quota: Quota) -> ResourceList | None:
+    """The charge with the amounts that the quota limits."""
+    if charge is None:
+        return None
+    return {
+        name: to_quantity(nanos, FORMATS[style])
+        for name, (nanos, style) in sorted(charge.amounts.items())
+        if name in quota.hard
+    }
 
 
 def _limited(part: ChargePart, quota: Quota) -> ChargePart | None:

@@ -19,9 +19,15 @@ def quota_as_dict(report: QuotaReport) -> Document:
     quota = report.seen.quota
     return {
         **_key(quota.key),
+        "covers": list(report.covered),
+        "scopes": [
+            {"scope": rule.scope, "operator": rule.operator, "values": list(rule.values)}
+            for rule in quota.scopes
+        ],
         "hard": texts_of(quota.hard),
         "used": texts_of(report.used),
         "reported": texts_of(report.seen.reported_used),
+        "statusProblem": report.seen.status_problem or None,
         "notCounted": [
             {"resource": name, "message": what_would_count(name)} for name in report.uncounted
         ],
@@ -30,6 +36,7 @@ def quota_as_dict(report: QuotaReport) -> Document:
                 "namespace": charge.pod.namespace,
                 "name": charge.pod.name,
                 "parts": _parts(charge.parts),
+                "provisional": None if charge.provisional is None else texts_of(charge.provisional),
             }
             for charge in report.charges
         ],

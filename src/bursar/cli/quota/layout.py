@@ -10,6 +10,7 @@ from bursar.app.quota.read_model import PodCharge, QuotaReport, ResourceLine
 from bursar.cli.output.ages import UNKNOWN, age
 from bursar.cli.output.formats import amount_or_dash, printable
 from bursar.cli.output.tabwriter import aligned
+from bursar.core.model.resources import ResourceList
 from bursar.core.quota.queue import WaitingPod
 from bursar.core.quota.scopes import ScopeRule
 
@@ -18,6 +19,7 @@ NAMESPACES_MAX: Final = 10
 CHARGES_MAX: Final = 20
 """How many pods are listed with what counters charge for them; the others are only counted."""
 NONE: Final = "-"
+PROVISIONAL: Final = "charged for the pod until then"
 RELEASED: Final = "about to be released"
 QUEUE_COLUMNS: Final = (
     *("POSITION", "NAMESPACE", "POD", "PRIORITY", "AGE"),
@@ -65,6 +67,9 @@ def _charge_lines(charges: Sequence[PodCharge]) -> Iterator[str]:
         for part in charge.parts:
             cells = (str(charge.pod), part.counter, _amounts(part), part.reason)
             yield "  " + "\t".join(map(printable, cells))
+        if charge.provisional:
+            cells = (str(charge.pod), NONE, _joined(charge.provisional), PROVISIONAL)
+            yield "  " + "\t".join(map(printable, cells))
     rest = len(charges) - CHARGES_MAX
     if rest > 0:
         yield f"  and {rest} more pods; -o json lists all"
@@ -73,7 +78,11 @@ def _charge_lines(charges: Sequence[PodCharge]) -> Iterator[str]:
 def _amounts(part: ChargePart) -> str:
     if part.amounts is None:
         return "not known yet"
-    return ",".join(f"{name}={amount}" for name, amount in sorted(part.amounts.items())) or "none"
+    return _joined(part.amounts)
+
+
+def _joined(amounts: ResourceList) -> str:
+    return ",".join(f"{name}={amount}" for name, amount in sorted(amounts.items())) or "none"
 
 
 def _resource_line(line: ResourceLine) -> str:
