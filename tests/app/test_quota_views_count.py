@@ -174,6 +174,13 @@ async def test_a_pod_that_has_ended_is_not_charged():
     assert (used(inventory)[SEATS], "done" in parts(inventory)) == ("3", False)
 
 
+async def test_a_pod_that_costs_nothing_of_what_the_quota_limits_is_not_listed():
+    cluster = await a_cluster(DEFINITION, GOLD, arq_manifest("a/cpu", {"requests.cpu": "9"}))
+    inventory = await read_inventory(cluster, counting=plan_counting())
+
+    assert list(parts(inventory, "cpu")) == ["lost"]
+
+
 async def test_a_pod_out_of_scope_is_not_charged():
     scoped = arq_manifest("a/scoped", {SEATS: "5"})
     scoped["spec"]["scopes"] = ["Terminating"]
@@ -228,6 +235,15 @@ async def test_a_report_names_what_no_counter_charges():
     [report] = quota_reports(inventory, NOW_S, name="q")
 
     assert report.uncounted == ("cpu/vmi",)
+
+
+async def test_names_in_a_resource_quota_are_kubernetes_to_judge():
+    hard = {"requests.cpu/vmi": "1"}
+    other = a_manifest("v1", "ResourceQuota", "a/other", spec={"hard": hard})
+    inventory = await read_inventory(await a_cluster(other), counting=plan_counting())
+    [report] = quota_reports(inventory, NOW_S, name="other")
+
+    assert (list(report.seen.quota.hard), report.uncounted) == (list(hard), ())
 
 
 def test_it_is_said_what_would_count_a_name():

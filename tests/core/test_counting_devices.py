@@ -1,6 +1,7 @@
 """What quotas charge for devices: requests in every form, allocations, and forged annotations."""
 
 import json
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -153,6 +154,21 @@ def test_an_annotation_that_takes_long_to_read_counts_as_none():
         assert charged(half, **{ALLOCATED: text}) == {"gpu/koordinator": "500m"}
     most = json.dumps({"gpu": [{}] * DEVICES_MAX})
     assert charged(half, **{ALLOCATED: most}) == {"gpu/koordinator": str(DEVICES_MAX)}
+
+
+def test_an_annotation_that_is_too_long_is_not_remembered():
+    """A tenant could fill the memory of the controller with pods that are gone."""
+    counter = a_counter()
+    length, pods = 16 * TEXT_LENGTH_MAX, 20
+    tracemalloc.start()
+    try:
+        for number in range(pods):
+            a_row("cpu=1", counter=counter, **{ALLOCATED: f"{number:{length}}"})
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert kept < 2 * length
 
 
 def test_the_reason_tells_where_the_amount_was_found():

@@ -26,7 +26,11 @@ from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.quota.counting import NotReady
 from bursar.core.quota.usage import native_usage
 from bursar.wire.model.pod_row import PodRowDecoder
-from bursar.wire.peerpods.facts import RECORD_LENGTH_MAX, derive_peer_pod
+from bursar.wire.peerpods.facts import (
+    RECORD_LENGTH_MAX,
+    SHARED_AMOUNTS_MAX,
+    derive_peer_pod,
+)
 from support.builders.peer_pods import (
     KATA,
     PEER_PODS,
@@ -512,6 +516,20 @@ def test_an_in_place_resize_counts_where_the_containers_keep_their_resources():
     raw["status"] = {"containerStatuses": [{"name": "c0", "resources": {"requests": {"cpu": "8"}}}]}
 
     assert charged(raw)["requests.cpu"] == "8"
+
+
+def test_facts_of_many_resources_are_not_kept_for_other_pods():
+    """They would stay after the pod, and a tenant can invent any number of them."""
+    few, many = (
+        a_peer_pod(main(" ".join(f"example.com/r{number}=1" for number in range(count))))
+        for count in (SHARED_AMOUNTS_MAX, SHARED_AMOUNTS_MAX + 1)
+    )
+    counter = a_counter()
+
+    for raw, is_shared in ((few, True), (many, False)):
+        first, second = (row_of(raw, counter).facts[0] for _ in range(2))
+        assert first == second
+        assert (first is second) == is_shared
 
 
 def test_equal_facts_share_memory_but_keep_their_own_formats():

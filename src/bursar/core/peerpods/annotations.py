@@ -30,7 +30,7 @@ SIZE_ANNOTATIONS: Final = (
     GPUS_ANNOTATION,
 )
 
-_WHOLE: Final = re.compile(r"[+-]?0*[0-9]{1,19}")
+_DIGITS: Final = re.compile(r"[0-9]{0,19}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,11 +147,13 @@ def _combined(own: str, wanted: int, rule: OwnSizes) -> tuple[str, str]:
 
 def whole_number(text: str) -> int | None:
     """A size as the adaptor reads it; None for a text that the adaptor reads as zero."""
-    if not _WHOLE.fullmatch(text):
+    digits = text[1:] if text.startswith(("+", "-")) else text
+    # Leading zeros are cut first. A pattern for them would try each length of a long text, and `int`
+    # refuses more than 4300 digits, even if most of them are leading zeros.
+    significant = digits.lstrip("0")
+    if not digits or not _DIGITS.fullmatch(significant):
         return None
-    sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text.removeprefix("+"))
-    # `int` refuses a text of more than 4300 digits, even if most of them are leading zeros.
-    count = int(sign + (digits.lstrip("0") or "0"))
+    count = int(significant or "0") * (-1 if text.startswith("-") else 1)
     return count if INT64_MIN <= count <= INT64_MAX else None
 
 

@@ -48,7 +48,7 @@ def derive_devices(sources: Sequence[Source]) -> DeriveDevices:
         except ValueError:
             return None
         held = meta.annotations or {}
-        return allocated(tuple([held.get(source.annotation) or "" for source in sources]))
+        return allocated(tuple([_short(held.get(source.annotation)) for source in sources]))
 
     @lru_cache(maxsize=REMEMBERED_MAX)
     def allocated(texts: tuple[str, ...]) -> DeviceFacts | None:
@@ -56,6 +56,11 @@ def derive_devices(sources: Sequence[Source]) -> DeriveDevices:
         return device_facts([each for each in found if each is not None], by_name)
 
     return derive
+
+
+def _short(text: str | None) -> str:
+    """The text, or nothing if it is missing or too long to be read and remembered."""
+    return text if text is not None and len(text) <= TEXT_LENGTH_MAX else ""
 
 
 def _claims(text: str, source: Source) -> Claims | None:

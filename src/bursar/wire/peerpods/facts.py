@@ -38,6 +38,9 @@ from bursar.wire.structs.fields import printable
 
 FACTS_MAX: Final = 4096
 """Facts of different content that pods share. Pods of one workload have the same."""
+SHARED_AMOUNTS_MAX: Final = 128
+"""Most amounts in facts that are shared. Facts that are shared stay in memory after their pods, and a
+tenant can invent names of resources."""
 
 RECORD_LENGTH_MAX: Final = 1 << 14
 """Longest record that is read; enough for a hundred containers. A tenant causes this work with
@@ -69,7 +72,8 @@ def derive_peer_pod(runtime_classes: Collection[str]) -> DerivePeerPod:
         if len(pod.annotations.get(RECORD_ANNOTATION, "")) > RECORD_LENGTH_MAX:
             return UnreadablePeerPod(_TOO_LONG)
         facts = _facts(pod)
-        return _shared(facts, _formats(facts))
+        formats = _formats(facts)
+        return _shared(facts, formats) if len(formats) <= SHARED_AMOUNTS_MAX else facts
 
     return derive
 
