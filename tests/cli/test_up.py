@@ -101,6 +101,46 @@ def test_a_catalogue_beside_manifests_is_left_out_and_said_so():
     assert [pod["name"] for pod in json.loads(ran.out)["waiting"]] == ["shop"]
 
 
+NOTEBOOKS = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: lab, labels: {application-aware-quota/enable-gating: ""}}
+---
+apiVersion: aaq.kubevirt.io/v1alpha1
+kind: ApplicationAwareResourceQuota
+metadata: {name: seats, namespace: lab}
+spec: {hard: {instances/notebook: "1"}}
+---
+apiVersion: bursar.io/v1alpha1
+kind: CountingPolicy
+metadata: {name: notebooks}
+spec: {match: "true", charges: {instances/notebook: "1"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: first, namespace: lab}
+spec: {containers: [{name: c, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: second, namespace: lab}
+spec: {containers: [{name: c, image: i}]}
+"""
+
+
+def test_policies_in_the_files_count_as_they_do_in_a_cluster():
+    state = grown_state(
+        lambda state: (state["pods"]["gated"], state["pods"]["waiting"]) == (1, 1),
+        *("-f", "-", "--counting-policies"),
+        stdin=NOTEBOOKS.encode(),
+    )
+
+    [quota] = state["quotas"]
+    assert quota["used"] == {"instances/notebook": "1"}
+    [gated] = [pod["reason"] for pod in state["waiting"] if pod["state"] == "gated"]
+    assert gated.endswith("counted as policy: notebooks: instances/notebook 1")
+
+
 def test_it_starts_with_what_the_files_hold():
     state = grown_state(lambda state: state["pods"]["running"], "-f", "-", stdin=NODE.encode())
 

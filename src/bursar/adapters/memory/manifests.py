@@ -12,7 +12,7 @@ from bursar.adapters.memory.kinds import CRDS, NAMESPACES, Kind, Kinds, custom_k
 from bursar.adapters.memory.objects.patches import JsonObject, copied
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import Json
-from bursar.wire.peerpods.catalogue import API_VERSION
+from bursar.wire.peerpods.catalogue import API_VERSION, KIND
 from bursar.wire.structs.fields import quoted
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -22,7 +22,9 @@ _FIRST: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "Runt
 
 def is_for_no_cluster(document: Json) -> bool:
     """Whether a document is read by Bursar itself and not stored, such as an InstanceCatalogue."""
-    return isinstance(document, Mapping) and document.get("apiVersion") == API_VERSION
+    return isinstance(document, Mapping) and (
+        (document.get("apiVersion"), document.get("kind")) == (API_VERSION, KIND)
+    )
 
 
 class UnknownKindError(Exception):
