@@ -130,7 +130,11 @@ async def test_a_pod_that_waits_is_told_how_it_is_counted(scene):
 
         assert await scene.released() == ["p0"]
         term = controller.term
-        view = view_of(term.books, term.sources.books.explain)
+        sources = term.sources.books
+        view = view_of(term.books, sources.explain, sources.counter)
+        assert [line.uncounted for line in view.quotas] == [()]
+        # Natively, nothing charges seats.
+        assert [line.uncounted for line in view_of(term.books).quotas] == [(SEATS,)]
         assert view.reasons[PodKey("team", "p1")].endswith("counted as plans: plan gold: 3 seats")
     assert [each[1:4] for each in await events(scene)] == [
         (

@@ -1,5 +1,6 @@
 """`bursar up` as a user meets it: the embedded cluster, and a real one only when named."""
 
+import io
 import json
 import os
 import pty
@@ -12,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from bursar.app.quota.read_model import QuotaLine
+from bursar.app.reports.overview import Overview
+from bursar.cli.processes.overview_view import drawn
+from bursar.core.quota.quota import QuotaKey, QuotaKind
 from support.processes.command_line import COMMAND, run_bursar
 from support.until import PATIENCE_SECONDS, until_sync
 
@@ -139,6 +145,30 @@ def test_policies_in_the_files_count_as_they_do_in_a_cluster():
     assert quota["used"] == {"instances/notebook": "1"}
     [gated] = [pod["reason"] for pod in state["waiting"] if pod["state"] == "gated"]
     assert gated.endswith("counted as policy: notebooks: instances/notebook 1")
+    assert quota["notCounted"] == []
+
+
+def test_a_quota_says_which_of_its_names_no_counter_charges():
+    """Without the option the policy counts no pod."""
+    state = grown_state(lambda state: state["quotas"], "-f", "-", stdin=NOTEBOOKS.encode())
+
+    [quota] = state["quotas"]
+    assert [each["resource"] for each in quota["notCounted"]] == ["instances/notebook"]
+
+
+def test_the_view_for_terminals_tells_it_as_well():
+    line = QuotaLine(
+        key=QuotaKey(QuotaKind.NAMESPACED, "lab", "seats"),
+        hard={},
+        used={},
+        summary="instances/notebook: 0/1",
+        uncounted=("instances/notebook",),
+    )
+    console = Console(file=io.StringIO(), width=120)
+    console.print(drawn(Overview(nodes=(), counts={}, waiting=(), quotas=(line,)), "lab"))
+
+    shown = console.file.getvalue()
+    assert "lab/seats   instances/notebook: 0/1; not counted: instances/notebook" in shown
 
 
 def test_it_starts_with_what_the_files_hold():

@@ -71,7 +71,10 @@ class Shown:
 
     def view(self) -> BooksView:
         term = None if self.controller is None else self.controller.term
-        return NO_BOOKS if term is None else view_of(term.books, term.sources.books.explain)
+        if term is None:
+            return NO_BOOKS
+        sources = term.sources.books
+        return view_of(term.books, sources.explain, sources.counter)
 
 
 def run_up(settings: UpSettings, show: Show) -> Overview:

@@ -41,6 +41,8 @@ class QuotaLine:
     hard: ResourceList
     used: ResourceList
     summary: str
+    uncounted: tuple[str, ...] = ()
+    """Names that the quota lists and that no counter charges, sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +57,11 @@ class BooksView:
 NO_BOOKS: Final = BooksView()
 
 
-def view_of(books: Books, explain: Explain | None = None) -> BooksView:
-    """The books now. `explain` says how pods are counted; None if natively."""
+def view_of(
+    books: Books, explain: Explain | None = None, counter: Counter | None = None
+) -> BooksView:
+    """The books now. `explain` and `counter` say how pods are counted; None if natively."""
+    may_charge = (counter or NativeCounter()).may_charge
     covered = sorted(books.coverage.quotas(), key=lambda each: each.quota.key)
     statements = ((each.quota.key, statement_of(each)) for each in covered)
     return BooksView(
@@ -66,6 +71,7 @@ def view_of(books: Books, explain: Explain | None = None) -> BooksView:
                 hard=statement.total.hard,
                 used=statement.total.used,
                 summary=statement.summary,
+                uncounted=uncounted_names(statement.total.hard, may_charge),
             )
             for key, statement in statements
         ),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from bursar.app.counting.uncounted import what_would_count
 from bursar.app.quota.read_model import QuotaLine
 from bursar.app.reports.overview import Load, NodeLine, Overview, PodState, WaitingLine
 from bursar.cli.output.formats import printable
@@ -63,6 +64,9 @@ def _quota(line: QuotaLine) -> Document:
         "name": line.key.name,
         "hard": {name: str(amount) for name, amount in line.hard.items()},
         "used": {name: str(amount) for name, amount in line.used.items()},
+        "notCounted": [
+            {"resource": name, "message": what_would_count(name)} for name in line.uncounted
+        ],
     }
 
 
@@ -127,10 +131,14 @@ def _node_table(nodes: Sequence[NodeLine]) -> "Table":
 
 def _quota_table(quotas: Sequence[QuotaLine]) -> "Table":
     rows = [
-        [f"{line.key.namespace}/{line.key.name}".lstrip("/"), line.summary]
+        [f"{line.key.namespace}/{line.key.name}".lstrip("/"), _used(line)]
         for line in quotas[:QUOTAS_SHOWN_MAX]
     ]
     return _table(["QUOTA", "USED/HARD"], rows + _rest(len(quotas), QUOTAS_SHOWN_MAX))
+
+
+def _used(line: QuotaLine) -> str:
+    return line.summary + "".join(f"; not counted: {name}" for name in line.uncounted)
 
 
 def _waiting_table(waiting: Sequence[WaitingLine]) -> "Table":

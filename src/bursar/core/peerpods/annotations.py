@@ -148,8 +148,8 @@ def _combined(own: str, wanted: int, rule: OwnSizes) -> tuple[str, str]:
 def whole_number(text: str) -> int | None:
     """A size as the adaptor reads it; None for a text that the adaptor reads as zero."""
     digits = text[1:] if text.startswith(("+", "-")) else text
-    # Leading zeros are cut first. A pattern for them would try each length of a long text, and `int`
-    # refuses more than 4300 digits, even if most of them are leading zeros.
+    # Leading zeros are cut first. A pattern for them would try each length of a long text, and
+    # `int` refuses more than 4300 digits, even if most of them are leading zeros.
     significant = digits.lstrip("0")
     if not digits or not _DIGITS.fullmatch(significant):
         return None

@@ -39,7 +39,7 @@ from bursar.wire.structs.fields import printable
 FACTS_MAX: Final = 4096
 """Facts of different content that pods share. Pods of one workload have the same."""
 SHARED_AMOUNTS_MAX: Final = 128
-"""Most amounts in facts that are shared. Facts that are shared stay in memory after their pods, and a
+"""Most amounts in facts that are shared. Shared facts stay in memory after their pods, and a
 tenant can invent names of resources."""
 
 RECORD_LENGTH_MAX: Final = 1 << 14
