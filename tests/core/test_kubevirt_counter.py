@@ -7,6 +7,7 @@ from bursar.core.counting.kind_state import KindState
 from bursar.core.kubevirt.usage import VmiMode
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NotReady
+from bursar.core.quota.quota import GATE
 from support.builders.pods import listed
 from support.builders.quota_books import NOW_S, a_key, a_namespace, a_quota
 from support.builders.vms import a_kubevirt, a_launcher, a_migration, a_vmi
@@ -91,6 +92,14 @@ def test_the_launcher_of_a_vm_that_was_replaced_under_its_name_waits(scene):
     assert scene.waits_for("old") == f"VirtualMachineInstance db {found}"
 
 
+def test_a_pod_of_an_earlier_vm_of_that_name_does_not_take_the_place_of_the_source(scene):
+    late = a_launcher("late", node="n1", created=2)
+    new = a_launcher("next", uid="another", node="n1", created=1)
+    scene.see(a_vmi(node="n1", uid="another"), new, late)
+
+    assert scene.reason("next") == "VM db: 4 vCPUs, 8Gi"
+
+
 def test_a_vm_that_is_gone_leaves_its_launcher_waiting(scene):
     assert scene.lose(a_vmi()) == ["old"]
 
@@ -122,6 +131,15 @@ def test_changes_of_other_vms_concern_nobody_else(scene):
     assert scene.see(SOURCE) == []
 
 
+def test_the_pod_of_an_earlier_migration_is_counted_again_when_that_migration_goes(scene):
+    scene.see(a_migration(), a_migration("later", created=2), TARGET)
+    assert scene.count("new") is None
+
+    assert scene.lose(a_migration()) == ["new", "old"]
+    assert "migration" in scene.waits_for("new").lower()
+    assert scene.see(a_migration()) == ["new", "old"]
+
+
 def test_pods_without_a_role_are_not_counted_again():
     """Else each of a thousand forged pods would make every change a thousand times as dear."""
     scene = VmScene(VmiMode.POD_USAGE)
@@ -142,6 +160,22 @@ def test_a_target_is_counted_again_when_its_source_changes():
     assert scene.see(a_launcher("old", "cpu=100m memory=9Gi", node="n1")) == ["new"]
     assert scene.cost("new")["cpu"] == "300m"
     assert scene.reason("new") == "VM db, migration target: cpu 300m more than the source"
+
+
+def test_a_target_is_counted_again_when_only_the_container_of_its_source_changes():
+    """A large init container hides the change of the container from what the pod requests."""
+    scene = VmScene(VmiMode.GUEST_EFFECTIVE)
+    init = {"name": "init", "image": "i", "resources": {"requests": listed("cpu=8 memory=9Gi")}}
+
+    def source(requests):
+        pod = a_launcher("old", requests, node="n1")
+        pod["spec"]["initContainers"] = [init]
+        return pod
+
+    scene.see(a_vmi(node="n1"), a_migration(), source("cpu=400m memory=9Gi"), TARGET)
+
+    assert scene.see(source("cpu=100m memory=9Gi")) == ["new"]
+    assert scene.cost("new")["cpu"] == "300m"
 
 
 def test_a_pod_that_changes_its_owner_leaves_the_first_vm(scene):
@@ -172,6 +206,18 @@ def test_settings_of_kubevirt_matter_in_one_mode_only(mode):
         ["old"] if matters else []
     )
     assert scene.lose(a_kubevirt("b")) == (["old"] if matters else [])
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")], ids=str)
+def test_of_several_kubevirt_objects_the_first_by_name_counts(names):
+    """The order in which a watch shows them must not change a charge."""
+    scene = VmScene(VmiMode.GUEST_EFFECTIVE)
+    scene.see(a_vmi(node="n1"), SOURCE)
+    ratios = {"a": "1", "b": "2"}
+    for each in names:
+        scene.see(a_kubevirt(each, additionalGuestMemoryOverheadRatio=ratios[each]))
+
+    assert scene.reason("old") == "VM db: container compute without 292Mi of memory overhead"
 
 
 # ------------------------------------------------------------------ growth and names
@@ -232,6 +278,27 @@ def test_a_forged_leftover_pays_for_what_it_has_more_than_the_vm():
     assert scene.cost("forged") == {"cpu": "95600m", "requests.cpu": "95600m"}
     left = "left over from a migration: cpu 95600m more than the source"
     assert scene.reason("forged") == f"VM db, {left}"
+
+
+GATED = {"schedulingGates": [{"name": GATE}]}
+
+
+def gated(pod):
+    return {**pod, "spec": {**pod["spec"], **GATED}}
+
+
+@pytest.mark.parametrize("phase", ["", "Failed"], ids=["target", "leftover"])
+def test_a_vm_whose_pod_is_gated_pays_for_no_other_pod(phase):
+    """Else a VM that fits no quota would make a pod of its size free of charge."""
+    scene = VmScene(VmiMode.POD_USAGE)
+    large = a_launcher("large", "cpu=96", created=2)
+    forged = a_launcher("forged", "cpu=96", migration="move", created=1)
+    scene.see(a_vmi(), a_migration(phase=phase), gated(large), forged)
+    assert scene.waits_for("forged") == "pod large, which is to run the VM, is still gated"
+
+    assert scene.see(large) == ["forged"]
+
+    assert scene.cost("forged").get("cpu", "0") == "0"
 
 
 @pytest.mark.parametrize(

@@ -51,11 +51,16 @@ class _Member(NamedTuple):
     row: PodRow
     launcher: Launcher
     vmi_uid: str
+    compute: PodDemand
 
     @property
-    def decisive(self) -> tuple[Launcher, str, PodDemand]:
+    def decisive(self) -> tuple[Launcher, str, PodDemand, PodDemand, bool]:
         """What decides about roles and about the cost of other pods."""
-        return self.launcher, self.vmi_uid, self.row.demand
+        return self.launcher, self.vmi_uid, self.row.demand, self.compute, self.is_gated
+
+    @property
+    def is_gated(self) -> bool:
+        return bool(self.row.profile.gates)
 
 
 class _Vm:
@@ -261,12 +266,15 @@ class VmCounter:
         if self._mode is VmiMode.GUEST_EFFECTIVE and self._kubevirt_state is KindState.SYNCING:
             return Pending("the KubeVirt object is not listed yet")
         source = member if role is Role.SOURCE else vm.members[vm.roles.source]
+        # A gated source is not charged, so nothing may be deducted for it from another pod.
+        if role is not Role.SOURCE and source.is_gated:
+            return Pending(f"pod {source.row.name}, which is to run the VM, is still gated")
         usage = launcher_usage(
             self._mode,
             role,
             vmi,
-            _use(member.row),
-            source=_use(source.row),
+            _use(member),
+            source=_use(source),
             settings=self._settings,
         )
         return Counted(usage, reason_of(self._mode, role, vmi, usage, self._settings))
@@ -300,7 +308,7 @@ def _member(row: PodRow) -> _Member | None:
         labels.get(MIGRATION_UID_LABEL, ""),
         facts.migration_name,
     )
-    return _Member(row, launcher, facts.vmi_uid)
+    return _Member(row, launcher, facts.vmi_uid, facts.compute)
 
 
 def _vm_key(row: PodRow) -> VmKey:
@@ -327,8 +335,6 @@ def _once(*groups: Iterable[PodRow]) -> list[PodRow]:
     return list({each.name: each for each in chain(*groups)}.values())
 
 
-def _use(row: PodRow) -> PodUse:
-    facts = fact_of(row, LauncherFacts)
-    assert facts is not None, "only members are counted"
-    compute = native_usage(facts.compute, is_counted=True)
-    return PodUse(native_usage(row.demand, is_counted=True), compute)
+def _use(member: _Member) -> PodUse:
+    compute = native_usage(member.compute, is_counted=True)
+    return PodUse(native_usage(member.row.demand, is_counted=True), compute)
