@@ -84,24 +84,45 @@ def test_a_vm_migrates_under_a_quota_of_one_vm(mode, resource, one):
     live()
 
 
-@in_virtual_time
-async def test_a_target_that_grew_waits_until_the_growth_fits():
-    async with a_story(VmiMode.DEDICATED, "cpu/vmi", "5") as story:
-        await story.start_vm()
-        current = {"currentCPUTopology": {"cores": 4}, "memory": {"guestRequested": "8Gi"}}
-        await story.set_status(VMIS, "db", **current)
-        await story.change_guest("db", cpu={"cores": 6})
-        await story.create_migration("move", "db")
-        await story.create_launcher("new", "db", move="move")
-        await settle()
-        assert await story.is_gated("new")
-        assert story.shown[-1] == "4"
+SMALL = {"currentCPUTopology": {"cores": 4}, "memory": {"guestRequested": "8Gi"}}
+LARGE = {"currentCPUTopology": {"cores": 6}, "memory": {"guestRequested": "8Gi"}}
 
-        limit = Patch(kind=PatchKind.MERGE, body={"spec": {"hard": {"cpu/vmi": "6"}}})
-        await story.cluster.patch(APPLICATION_QUOTAS, Key(TEAM, "q"), limit)
 
-        await story.wait_released("new")
-        await story.wait_used("6")
+@pytest.mark.parametrize(
+    ("mode", "resource", "before", "after"),
+    [
+        (VmiMode.DEDICATED, "cpu/vmi", "4", "6"),
+        (VmiMode.VIRTUAL, "requests.cpu", "4", "6"),
+        (VmiMode.POD_USAGE, "requests.cpu", "400m", "600m"),
+        (VmiMode.GUEST_EFFECTIVE, "requests.cpu", "400m", "600m"),
+    ],
+    ids=str,
+)
+def test_9_1_10_a_vm_that_grows_waits_until_the_growth_fits(mode, resource, before, after):
+    """KubeVirt lets a VM grow by a migration to a larger pod. AAQ lets it pass in two modes."""
+
+    @in_virtual_time
+    async def grow():
+        async with a_story(mode, resource, before) as story:
+            await story.start_vm()
+            await story.set_status(VMIS, "db", **SMALL)
+            await story.change_guest("db", cpu={"cores": 6})
+            await story.begin_migration("cpu=600m memory=9Gi")
+            await settle()
+            assert await story.is_gated("new")
+            assert set(story.shown) == {"0", before}
+
+            limit = Patch(kind=PatchKind.MERGE, body={"spec": {"hard": {resource: after}}})
+            await story.cluster.patch(APPLICATION_QUOTAS, Key(TEAM, "q"), limit)
+            await story.wait_released("new")
+            await story.wait_used(after)
+            await story.set_status(VMIS, "db", **LARGE)
+            await story.finish_migration()
+
+            shown = story.shown[story.shown.index(after) :]
+            assert set(shown) == {after}, "a migration that ends neither frees nor doubles"
+
+    grow()
 
 
 @in_virtual_time

@@ -79,6 +79,16 @@ def test_a_migration_that_failed_does_not_hide_an_earlier_one():
     assert roles([OLD, NEW], migrations=[MOVE, failed])["new"] is Role.TARGET
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_migrations_of_the_same_second_the_last_by_name_counts(order):
+    later = a_move(name="move-2", uid="m-2")
+
+    found = roles(
+        [OLD, NEW, Launcher("newer", 3, "c", "m-2", "move-2")], migrations=[MOVE, later][::order]
+    )
+    assert found == {"old": Role.SOURCE, "new": None, "newer": Role.TARGET}
+
+
 @pytest.mark.parametrize(
     ("launchers", "expected"),
     [

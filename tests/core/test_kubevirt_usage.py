@@ -87,6 +87,15 @@ def test_later_statements_about_the_guest_win(guest, expected):
     assert used(VmiMode.VIRTUAL, Role.SOURCE, a_vmi(guest)) == expected
 
 
+@pytest.mark.parametrize(
+    ("mode", "name"), [(VmiMode.VIRTUAL, "cpu"), (VmiMode.DEDICATED, "cpu/vmi")]
+)
+def test_12_7a_vcpus_are_printed_in_powers_of_two(mode, name):
+    guest = Guest(cpu=CpuTopology(cores=1024, sockets=2))
+
+    assert used(mode, Role.SOURCE, a_vmi(guest))[name] == "2Ki"
+
+
 SMALL = Guest(memory=Quantity.parse("2Gi"), cpu=CpuTopology(cores=1))
 LARGE = Guest(memory=Quantity.parse("5Gi"), cpu=EIGHT)
 
@@ -198,6 +207,14 @@ def test_guaranteed_qos_adds_to_the_overhead(requests, limits, is_guaranteed):
 )
 def test_a_ratio_of_the_kubevirt_object_scales_the_overhead(ratio, added):
     assert memory_overhead(Guest(), KubeVirtSettings(overhead_ratio=ratio)) == BASE + added
+
+
+def test_the_ratio_is_a_float64_as_in_kubevirt():
+    """Exactly, 306185 kB x 0.2 would be 61237 kB; in float64 it is a little less."""
+    guest = Guest(cpu=CpuTopology(cores=4))
+
+    scaled = memory_overhead(guest, KubeVirtSettings(overhead_ratio="1.2"))
+    assert scaled - memory_overhead(guest, KubeVirtSettings()) == 61_236_000
 
 
 def test_each_network_plugin_of_the_vm_adds_its_memory_once():

@@ -147,10 +147,18 @@ class MigrationStory:
 
     async def migrate(self) -> None:
         """The VM moves from the pod `old` to `new` on node n2, and `old` ends."""
-        await self.create_migration("move", "db")
-        await self.create_launcher("new", "db", move="move")
+        await self.begin_migration()
         await self.wait_released("new")
         await self.settle()
+        await self.finish_migration()
+
+    async def begin_migration(self, requests: str = "cpu=400m memory=9Gi") -> None:
+        """KubeVirt creates the pod `new`, the target of a migration."""
+        await self.create_migration("move", "db")
+        await self.create_launcher("new", "db", requests, move="move")
+
+    async def finish_migration(self) -> None:
+        """The VM moves to the pod `new`, which is released, and `old` ends."""
         await self.bind("new", "n2")
         pods = {"sourcePod": "old", "targetPod": "new"}
         await self.set_status(VMIS, "db", migrationState=pods)
