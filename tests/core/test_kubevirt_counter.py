@@ -85,6 +85,12 @@ def test_a_target_waits_for_its_migration(scene):
     assert scene.waits_for("new") == unknown
 
 
+def test_a_migration_that_succeeded_counts_until_the_vm_has_its_new_node(scene):
+    scene.see(a_migration(phase="Succeeded"), TARGET)
+
+    assert scene.reason("new") == "VM db, migration target: 0 more than the source"
+
+
 def test_the_launcher_of_a_vm_that_was_replaced_under_its_name_waits(scene):
     scene.see(a_vmi(node="n1", uid="another"))
 
@@ -301,13 +307,18 @@ def test_a_vm_whose_pod_is_gated_pays_for_no_other_pod(phase):
     assert scene.cost("forged").get("cpu", "0") == "0"
 
 
+ABSURD_CPU = {"cores": 2**32 - 1, "sockets": 2**32 - 1, "threads": 2**32 - 1}
+
+
 @pytest.mark.parametrize(
-    "absurd", [{"cores": 2**32 - 1}, {"guest_memory": "9Ei"}, {"guest_memory": "-1Gi"}], ids=str
+    "absurd",
+    [{"cpu": ABSURD_CPU}, {"memory": {"guest": "-1Gi"}}],
+    ids=["too many vCPUs", "negative memory"],
 )
 def test_absurd_amounts_of_a_vm_hold_its_pod_and_charge_nobody(absurd):
     scene = VmScene(VmiMode.DEDICATED)
-    vmi = a_vmi(node="n1", **absurd)
-    vmi["spec"]["domain"]["cpu"] |= {"sockets": 2**32 - 1, "threads": 2**32 - 1}
+    vmi = a_vmi(node="n1")
+    vmi["spec"]["domain"] |= absurd
     scene.see(vmi, SOURCE)
 
     answer = Counters([scene.counter]).count(scene.rows["old"])

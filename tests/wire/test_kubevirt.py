@@ -176,6 +176,7 @@ def test_a_launcher_names_its_vm_its_migration_and_the_compute_container():
         ],
         "initContainers": [{"name": "init", "resources": {"requests": {"cpu": "9"}}}],
         "overhead": {"cpu": "1"},
+        "resources": {"requests": {"cpu": "7"}},
     }
 
     facts = derive_launcher_facts(encoded(pod))
@@ -198,9 +199,18 @@ def owned_by(**owner):
     return pod
 
 
+def owned_second() -> dict:
+    """Another object is the first owner, and a VM the second."""
+    pod = a_launcher("p")
+    first = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u"}
+    pod["metadata"]["ownerReferences"].insert(0, first)
+    return pod
+
+
 @pytest.mark.parametrize(
     "pod",
     [
+        owned_second(),
         owned_by(kind="VirtualMachine"),
         owned_by(apiVersion="example.com/v1"),
         owned_by(apiVersion=None),
@@ -213,7 +223,14 @@ def owned_by(**owner):
         {"metadata": {"labels": {"kubevirt.io": "virt-launcher"}}},
     ],
     ids=[
-        *("another kind", "another group", "no group", "control characters", "a long name"),
+        *(
+            "the second owner",
+            "another kind",
+            "another group",
+            "no group",
+            "control characters",
+            "a long name",
+        ),
         *("no uid", "a long uid", "only mentioned", "unreadable", "no owner"),
     ],
 )
