@@ -89,6 +89,12 @@ async def test_policies_are_followed_and_report_in_their_status():
         (ready,) = status["conditions"]
         assert (ready["status"], ready["reason"]) == ("True", "Enforce")
 
+        counter.lose_pod(PodKey("ml", "nb-0"))
+        await clock.sleep(2 * REPORT_SECONDS)
+        status = await running.status("p")
+        assert (status["matchedPods"], status["charges"], status["namespaces"]) == (0, {}, [])
+        counter.see_pod(row)
+
         await cluster.create(COUNTING_POLICIES, a_policy("bad", match="object."))
         await clock.sleep(2 * REPORT_SECONDS)
         (ready,) = (await running.status("bad"))["conditions"]

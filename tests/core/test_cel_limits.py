@@ -8,7 +8,7 @@ from bursar.core.cel.functions.patterns import PATTERN_MAX
 from bursar.core.cel.parser import DEPTH_MAX, TEXT_MAX
 from bursar.core.cel.times import utc_only
 from bursar.core.cel.types import CelType
-from bursar.core.cel.values import Double, equal
+from bursar.core.cel.values import Double, Timestamp, equal
 from bursar.core.counting.policy import BUDGET, VARIABLES
 from support.cel.recorded import LANGUAGE, compiled
 
@@ -103,11 +103,68 @@ def test_long_line_is_shown_around_the_error():
         "object.l.all(a, object.s.matches('(a+)+b') == false)",
         "object.l.all(a, object.s.findAll('a').size() > 0)",
         "object.l.all(a, !isQuantity(object.s))",
+        # Texts and maps that are compared again and again.
+        "object.l.all(a, object.s.startsWith(object.s))",
+        "object.l.all(a, object.s.endsWith(object.s))",
+        "object.l.all(a, object.s <= object.s)",
+        "object.l.all(a, object.s >= object.s)",
+        "object.l.all(a, [object.s, object.s].isSorted())",
+        "object.l.all(a, [object.s, object.s].max() != '')",
+        "object.l.all(a, object.blank.trim() == '')",
+        "object.l.all(a, object.m != object.n)",
+        # Time zones that have to be looked for.
+        "object.l.all(a, !(now.getHours(string(a)) == 99))",
     ],
 )
 def test_expensive_expression_ends_at_its_budget(text):
+    numbers = list(range(1000))
+    given = {
+        "l": numbers,
+        "s": "a" * 100_000,
+        "blank": " " * 100_000,
+        "m": dict.fromkeys(map(str, numbers), 0),
+        "n": dict.fromkeys(map(str, range(1, 1001)), 0),
+    }
     with pytest.raises(CostError):
-        evaluated(text, {"l": list(range(1000)), "s": "a" * 100_000})
+        compiled(text).code(Frame({"object": given, "now": Timestamp(0)}, BUDGET))
+
+
+@pytest.mark.parametrize(
+    "pattern", [".{0,1000}c", "(.{0,30}){30}c", "(a|b|ab){300}c", "(?i)[a-z]{1,999}!"]
+)
+def test_repetition_in_a_pattern_costs_as_many_steps_as_it_is_long(pattern):
+    text = f"object.s.matches('{pattern}')"
+    assert evaluated(text, {"s": "a" * 63}) is False
+    with pytest.raises(CostError):
+        evaluated(text, {"s": "ab" * 15_000})
+
+
+def test_every_match_of_a_long_text_costs_the_rest_of_it():
+    with pytest.raises(CostError):
+        evaluated("object.s.findAll('a[^b]*b|a').size()", {"s": "a" * 50_000})
+
+
+def test_patterns_of_a_pod_cost_their_compilation():
+    patterns = [f"a{{{each}}}" for each in range(100)]
+    with pytest.raises(CostError):
+        evaluated("object.l.all(a, 'a'.matches(a) || true)", {"l": patterns})
+    for text in ("'ab'.find(object.p) == 'a'", "'ab'.findAll(object.p, 1) == ['a']"):
+        assert evaluated(text, {"p": "a"}) is True
+
+
+def test_literal_pattern_takes_only_texts():
+    with pytest.raises(EvalError, match="no such overload"):
+        evaluated("object.n.matches('a')", {"n": 1})
+    assert evaluated("matches(object.s, 'a')", {"s": "a"}) is True
+    assert evaluated("object.s.findAll('a', 1)", {"s": "aa"}) == ["a"]
+
+
+def test_value_that_variables_nest_deeply_is_refused():
+    first = compiled("[[1]]")
+    text = "[" * (DEPTH_MAX - 2) + "variables.first" + "]" * (DEPTH_MAX - 2)
+    nested = LANGUAGE.compile(text, VARIABLES, {"variables.first": first})
+    with pytest.raises(CompileError, match=TOO_DEEP):
+        LANGUAGE.compile("[variables.nested]", VARIABLES, {"variables.nested": nested})
 
 
 def test_budget_cannot_be_recovered_from():

@@ -33,6 +33,8 @@ class Re2Pattern:
             shown = reason.decode() if isinstance(reason, bytes) else str(reason)
             raise ValueError(shown) from None
 
+        self.size: Final[int] = self._pattern.programsize
+
     def find(self, text: str) -> str | None:
         match = self._pattern.search(text)
         return None if match is None else str(match.group(0))

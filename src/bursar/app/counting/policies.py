@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from bursar.app.cluster.kinds import NAMESPACES
+from bursar.app.cluster.patches import check, put
 from bursar.app.cluster.ports import Clock, ClusterError, Json, Key, Patch, PatchKind, Writer
 from bursar.app.counting.feeds import CountingPart, WatchedKind
 from bursar.app.counting.kinds import COUNTING_POLICIES
@@ -117,8 +118,9 @@ class PolicyStatuses:
         status = wanted_status(report, self._clock.now(), before if uid == text.uid else {})
         if uid == text.uid and status == before:
             return
-        body: Json = {"metadata": {"uid": text.uid}, "status": status}
-        patch = Patch(kind=PatchKind.MERGE, body=body)
+        # The status is replaced whole: a merge would keep charges that are none any more.
+        operations = [check("/metadata/uid", text.uid), put("/status", status)]
+        patch = Patch(kind=PatchKind.JSON, body=operations)
         try:
             await self._writer.patch(
                 COUNTING_POLICIES, Key("", text.name), patch, subresource="status"

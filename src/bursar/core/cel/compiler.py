@@ -8,7 +8,7 @@ from bursar.core.cel import calls, loops, members, syntax
 from bursar.core.cel.code import Code, Frame, Typed, constant, truth
 from bursar.core.cel.errors import CompileError, EvalError
 from bursar.core.cel.functions.overload import Functions
-from bursar.core.cel.functions.patterns import PATTERN_FUNCTIONS, Patterns
+from bursar.core.cel.functions.patterns import PATTERN_FUNCTIONS, Pattern, Patterns, functions_of
 from bursar.core.cel.syntax import Macro, Node
 from bursar.core.cel.types import (
     BOOL,
@@ -171,7 +171,10 @@ class Compiler:
         found = calls.call(name, overloads, args)
         if found is None:
             raise self._error(node, calls.mismatch(name, args, is_method=is_method))
-        self._check_pattern(node, name)
+        pattern = self._pattern(node, name)
+        if pattern is not None:
+            # The text stands first, then the pattern, as a method or as a function.
+            found = calls.call(name, functions_of(pattern)[name], (args[0], *args[2:])) or found
         return self._folded(node, name, found)
 
     @staticmethod
@@ -180,15 +183,17 @@ class Compiler:
             return target.name
         return None
 
-    def _check_pattern(self, node: syntax.Call, name: str) -> None:
+    def _pattern(self, node: syntax.Call, name: str) -> Pattern | None:
+        """The regular expression of a call if it is a literal, compiled."""
         if name not in PATTERN_FUNCTIONS:
-            return
+            return None
         at = node.args[0 if node.target is not None else 1]
-        if isinstance(at, syntax.Literal) and isinstance(at.value, str):
-            try:
-                self._environment.patterns.compiled(at.value)
-            except EvalError as error:
-                raise self._error(at, str(error)) from None
+        if not (isinstance(at, syntax.Literal) and isinstance(at.value, str)):
+            return None
+        try:
+            return self._environment.patterns.compiled(at.value)
+        except EvalError as error:
+            raise self._error(at, str(error)) from None
 
     def _folded(self, node: syntax.Call, name: str, found: Typed) -> Typed:
         if name not in _FOLDED or not all(isinstance(each, syntax.Literal) for each in node.args):

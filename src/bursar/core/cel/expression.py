@@ -13,9 +13,9 @@ from bursar.core.cel.functions.operators import OPERATORS
 from bursar.core.cel.functions.overload import merged
 from bursar.core.cel.functions.patterns import PatternEngine, Patterns
 from bursar.core.cel.functions.texts import TEXTS
-from bursar.core.cel.parser import parse
+from bursar.core.cel.parser import DEPTH_MAX, parse
 from bursar.core.cel.times import ZoneOffset
-from bursar.core.cel.types import CelType
+from bursar.core.cel.types import CelType, depth
 
 __all__ = ["CompileError", "CostError", "EvalError", "Expression", "Frame", "Language"]
 
@@ -54,6 +54,9 @@ class Language:
         )
         compiler = Compiler(text, environment)
         found = compiler.compile(parse(text), {})
+        if depth(found.type) > DEPTH_MAX:
+            message = f"the value is nested too deeply; at most {DEPTH_MAX} levels are accepted"
+            raise CompileError(text, 0, message)
         used = set(compiler.variables)
         for name in compiler.variables & known.keys():
             used |= known[name].variables

@@ -29,6 +29,15 @@ A: Final = CelType("A", is_variable=True)
 B: Final = CelType("B", is_variable=True)
 
 
+def depth(kind: CelType) -> int:
+    """How deep type parameters are nested, as 2 for `list(list(int))`."""
+    found, layer = 0, kind.params
+    while layer:
+        found += 1
+        layer = tuple(inner for each in layer for inner in each.params)
+    return found
+
+
 def list_of(element: CelType) -> CelType:
     return CelType("list", (element,))
 

@@ -83,10 +83,10 @@ def equal(meter: Meter, one: object, other: object) -> bool:
         meter.spend(2 + 2 * len(one))
         return all(equal(meter, left, right) for left, right in zip(one, other, strict=True))
     if isinstance(one, dict) and isinstance(other, dict):
-        if one.keys() != other.keys():
+        if len(one) != len(other):
             return False
         meter.spend(2 + 3 * len(one))
-        return all(equal(meter, one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(equal(meter, one[key], other[key]) for key in one)
     if isinstance(one, Maybe) and isinstance(other, Maybe):
         if one.is_present != other.is_present:
             return False

@@ -23,6 +23,8 @@ from bursar.core.cel.values import Timestamp, int64
 from bursar.core.model.quantity import Quantity, QuantityError
 
 _INT: Final = re.compile(r"[+-]?[0-9]{1,25}", re.ASCII)
+ZONE_STEPS: Final = 1_000
+"""Cost of a time zone. An unknown name is looked for in several folders."""
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
@@ -150,9 +152,11 @@ def _in_utc(name: str) -> Impl:
 
 
 def _in_zone(name: str, zones: ZoneOffset) -> Impl:
-    return lambda _, time, zone: calendar_field(
-        name, time, offset_s(zone, time.nanos // NANOS, zones)
-    )
+    def by(meter: Meter, time: Timestamp, zone: str) -> int:
+        meter.spend(ZONE_STEPS)
+        return calendar_field(name, time, offset_s(zone, time.nanos // NANOS, zones))
+
+    return by
 
 
 def _of_duration(name: str) -> Impl:

@@ -43,6 +43,8 @@ def _sortables(meter: Meter, name: str, values: list[object]) -> Iterator[Sortab
     for each in values:
         if type(each) is not type(values[0]) or not isinstance(each, Sortable):
             raise EvalError(f"no such overload: {name}() takes a list of one ordered type")
+        if isinstance(each, str):
+            meter.spend_text(len(each))
         yield each
 
 

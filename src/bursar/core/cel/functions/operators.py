@@ -68,9 +68,17 @@ def _is_in_map(_: Meter, key: object, values: dict[object, object]) -> bool:
     return type_of(key) in (STRING, INT) and key in values
 
 
-def _ordered(by: Impl) -> tuple[Overload, ...]:
-    kinds = (INT, STRING, BOOL, TIMESTAMP, DURATION)
-    return tuple(function(kind, kind, gives=BOOL, by=by) for kind in kinds)
+def _ordered(by: Callable[..., bool]) -> tuple[Overload, ...]:  # type: ignore[explicit-any] # by overload
+    def of_texts(meter: Meter, one: str, other: str) -> bool:
+        meter.spend_text(min(len(one), len(other)))
+        return by(one, other)
+
+    def of_others(_: Meter, one: object, other: object) -> bool:
+        return by(one, other)
+
+    kinds = (INT, BOOL, TIMESTAMP, DURATION)
+    others = (function(kind, kind, gives=BOOL, by=of_others) for kind in kinds)
+    return (function(STRING, STRING, gives=BOOL, by=of_texts), *others)
 
 
 def _size(_: Meter, value: str | list[object] | dict[object, object]) -> int:
@@ -141,10 +149,10 @@ OPERATORS: Final[Functions] = {
     "!_": (function(BOOL, gives=BOOL, by=lambda _, value: not value),),
     "==": (function(A, A, gives=BOOL, by=equal),),
     "!=": (function(A, A, gives=BOOL, by=_differ),),
-    "<": _ordered(lambda _, one, other: one < other),
-    "<=": _ordered(lambda _, one, other: one <= other),
-    ">": _ordered(lambda _, one, other: one > other),
-    ">=": _ordered(lambda _, one, other: one >= other),
+    "<": _ordered(operator.lt),
+    "<=": _ordered(operator.le),
+    ">": _ordered(operator.gt),
+    ">=": _ordered(operator.ge),
     "in": (
         function(A, list_of(A), gives=BOOL, by=_is_in_list),
         function(A, map_of(A, B), gives=BOOL, by=_is_in_map),

@@ -14,7 +14,15 @@ MATCH_STEPS: Final = 100
 """Cost of one match of `findAll`."""
 
 
+COMPILE_STEPS: Final = 10_000
+"""Cost of a pattern that is computed: it is compiled while the pod is counted."""
+
+
 class Pattern(Protocol):
+    @property
+    def size(self) -> int:
+        """Instructions of the compiled pattern. Each may be tried at every character."""
+
     def find(self, text: str) -> str | None:
         """The first match."""
 
@@ -45,22 +53,19 @@ class Patterns:
         except ValueError as error:
             raise EvalError(f"invalid regular expression: {error}") from None
 
-    def _for(self, meter: Meter, text: str, pattern: str) -> Pattern:
-        meter.spend(1 + len(pattern) + (len(text) * len(pattern) >> 7))
+    def _for(self, meter: Meter, pattern: str) -> Pattern:
+        """A pattern that is not written in the expression, but computed, maybe from the pod."""
+        meter.spend(COMPILE_STEPS)
         return self.compiled(pattern)
 
     def _matches(self, meter: Meter, text: str, pattern: str) -> bool:
-        return self._for(meter, text, pattern).find(text) is not None
+        return _find(meter, self._for(meter, pattern), text) is not None
 
     def _find(self, meter: Meter, text: str, pattern: str) -> str:
-        return self._for(meter, text, pattern).find(text) or ""
+        return _find(meter, self._for(meter, pattern), text) or ""
 
     def _find_all(self, meter: Meter, text: str, pattern: str, limit: int = -1) -> list[str]:
-        affordable = meter.left // MATCH_STEPS + 1
-        most = affordable if limit < 0 else min(limit, affordable)
-        found = self._for(meter, text, pattern).find_all(text, most)
-        meter.spend(MATCH_STEPS * len(found))
-        return list(found)
+        return _find_all(meter, self._for(meter, pattern), text, limit)
 
     @property
     def functions(self) -> Functions:
@@ -75,6 +80,43 @@ class Patterns:
                 method(STRING, STRING, INT, gives=list_of(STRING), by=self._find_all),
             ),
         }
+
+
+def _find(meter: Meter, pattern: Pattern, text: str) -> str | None:
+    meter.spend(1 + (len(text) * pattern.size >> 3))
+    return pattern.find(text)
+
+
+def _find_all(meter: Meter, pattern: Pattern, text: str, limit: int = -1) -> list[str]:
+    meter.spend(1 + (len(text) * pattern.size >> 3))
+    # For each match the rest of the text may be read.
+    steps = MATCH_STEPS + (len(text) >> 8)
+    affordable = meter.left // steps + 1
+    found = pattern.find_all(text, affordable if limit < 0 else min(limit, affordable))
+    meter.spend(steps * len(found))
+    return list(found)
+
+
+def functions_of(pattern: Pattern) -> Functions:
+    """The functions with a pattern that is known when the expression is compiled."""
+
+    def matches(meter: Meter, text: str) -> bool:
+        return _find(meter, pattern, text) is not None
+
+    def find(meter: Meter, text: str) -> str:
+        return _find(meter, pattern, text) or ""
+
+    def find_all(meter: Meter, text: str, limit: int = -1) -> list[str]:
+        return _find_all(meter, pattern, text, limit)
+
+    return {
+        "matches": (function(STRING, gives=BOOL, by=matches),),
+        "find": (function(STRING, gives=STRING, by=find),),
+        "findAll": (
+            function(STRING, gives=list_of(STRING), by=find_all),
+            function(STRING, INT, gives=list_of(STRING), by=find_all),
+        ),
+    }
 
 
 PATTERN_FUNCTIONS: Final = frozenset({"matches", "find", "findAll"})

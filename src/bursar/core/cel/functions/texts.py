@@ -97,16 +97,30 @@ def _contains(meter: Meter, text: str, part: str) -> bool:
     return part in text
 
 
+def _starts_with(meter: Meter, text: str, part: str) -> bool:
+    meter.spend_text(len(part))
+    return text.startswith(part)
+
+
+def _ends_with(meter: Meter, text: str, part: str) -> bool:
+    meter.spend_text(len(part))
+    return text.endswith(part)
+
+
+def _trim(meter: Meter, text: str) -> str:
+    # Each space is looked up among all kinds of space.
+    meter.spend(1 + (len(text) >> 1))
+    return text.strip(_SPACE)
+
+
 def _either(one: Overload, other: Overload) -> tuple[Overload, Overload]:
     return one, other
 
 
 TEXTS: Final[Functions] = {
     "contains": (method(STRING, STRING, gives=BOOL, by=_contains),),
-    "startsWith": (
-        method(STRING, STRING, gives=BOOL, by=lambda _, text, part: text.startswith(part)),
-    ),
-    "endsWith": (method(STRING, STRING, gives=BOOL, by=lambda _, text, part: text.endswith(part)),),
+    "startsWith": (method(STRING, STRING, gives=BOOL, by=_starts_with),),
+    "endsWith": (method(STRING, STRING, gives=BOOL, by=_ends_with),),
     "charAt": (method(STRING, INT, gives=STRING, by=_char_at),),
     "indexOf": _either(
         method(STRING, STRING, gives=INT, by=_index_of),
@@ -132,7 +146,7 @@ TEXTS: Final[Functions] = {
         method(list_of(STRING), gives=STRING, by=_join),
         method(list_of(STRING), STRING, gives=STRING, by=_join),
     ),
-    "trim": (method(STRING, gives=STRING, by=lambda _, text: text.strip(_SPACE)),),
+    "trim": (method(STRING, gives=STRING, by=_trim),),
     "lowerAscii": (method(STRING, gives=STRING, by=_lower),),
     "upperAscii": (method(STRING, gives=STRING, by=_upper),),
 }
