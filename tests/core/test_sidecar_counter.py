@@ -303,6 +303,13 @@ def test_native_counting_is_a_choice_and_is_made_only_after_a_failure():
     counter.is_settled = True
     assert counter.count(web) is None
     assert counter.count_left_out() == 1
+    counter.see_pod(row("a/other", "other"))
+    counter.see_pod(row("a/done", "done", phase="Succeeded"))
+    assert counter.left_out() == {"a": "0 of 2 sidecars are connected"}
+    counter.excess = 1
+    assert counter.left_out() == {}, "then all pods wait"
+    counter.excess = 0
+    counter.lose_pod(PodKey("a", "other"))
 
     one = counter.connect("one.sock")
     assert isinstance(counter.count(web), Pending)
@@ -317,8 +324,10 @@ def test_native_counting_is_a_choice_and_is_made_only_after_a_failure():
     assert counter.count(web) == Counted(TWO, "answer of one.sock")
     assert counter.count_left_out() == 1
 
+    assert counter.left_out() == {"a": "two.sock: garbage"}
+
     assert answer(counter, two, None, RETRY_MS)
-    assert counter.count_left_out() == 0
+    assert (counter.count_left_out(), counter.left_out()) == (0, {})
 
 
 # ------------------------------------------------------------------ after a change of leader

@@ -21,4 +21,5 @@ def open_sidecars(settings: SidecarSettings, clock: Clock) -> CountingPart:
     limits = CallLimits(evaluate_s=settings.timeout_s)
     sockets = SocketFolder(settings.folder, trust=settings.trust, limits=limits)
     feed = SidecarFeed(counter, sockets, clock, sends_namespace=sees_namespace)
-    return CountingPart(counter=counter, feeds=(feed,))
+    left_out = counter.left_out if counter.falls_back else None
+    return CountingPart(counter=counter, feeds=(feed,), left_out=left_out)

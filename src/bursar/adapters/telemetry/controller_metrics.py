@@ -27,7 +27,11 @@ from bursar.core.counting.policies import PolicyCounter
 def controller_metrics(controller: Controller, limiter: Limited) -> bytes:
     """Metrics in Prometheus's text format."""
     term = controller.term
-    recorders = (controller.recorder, controller.capacity_recorder)
+    recorders = (
+        controller.recorder,
+        controller.capacity_recorder,
+        controller.counting_recorder,
+    )
     view = ControllerView(
         is_leader=controller.election.is_leader,
         informers=() if term is None else term.sources.informers(),

@@ -17,7 +17,7 @@ from bursar.app.controller.sources import TermSources
 from bursar.app.controller.term import Term, TermContext
 from bursar.app.log import Log
 from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER
-from bursar.app.quota.events import record_uncounted, record_wait
+from bursar.app.quota.events import CountingReason, record_left_out, record_uncounted, record_wait
 from bursar.app.quota.resize import ResizeService
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import PATIENCE_SECONDS
@@ -79,6 +79,9 @@ class Controller:
         self.capacity_recorder = EventRecorder(
             cluster, clock, reasons=CapacityReason, component=CONTROLLER, instance=settings.identity
         )
+        self.counting_recorder = EventRecorder(
+            cluster, clock, reasons=CountingReason, component=CONTROLLER, instance=settings.identity
+        )
         self._term_context = TermContext(
             writer=cluster,
             clock=clock,
@@ -88,6 +91,7 @@ class Controller:
             patience_s=settings.patience_s,
             record_wait=partial(record_wait, self.recorder),
             record_uncounted=partial(record_uncounted, self.recorder),
+            record_left_out=partial(record_left_out, self.counting_recorder),
             record_capacity=partial(record_event, self.capacity_recorder),
             on_synced=self.on_synced,
         )
@@ -119,6 +123,7 @@ class Controller:
             # Events are written by tasks of their own, so that they never delay a term's end.
             tasks.create_task(self.recorder.run())
             tasks.create_task(self.capacity_recorder.run())
+            tasks.create_task(self.counting_recorder.run())
             await self.election.run(self._lead)
 
     async def _lead(self) -> None:

@@ -17,7 +17,7 @@ from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import Clock, Key, Writer
 from bursar.app.cluster.reconcile import ReconcileContext
-from bursar.app.cluster.time_limit import within
+from bursar.app.cluster.time_limit import wait_at_most, within
 from bursar.app.controller.sources import TermSources
 from bursar.app.log import Log
 from bursar.app.quota.applied import AppliedWriter
@@ -38,6 +38,8 @@ TERMINATING: Final = "Terminating"
 """The phase of a namespace that is being deleted."""
 NAMES_SECONDS: Final = 1.0
 """Shortest time between two checks which names the counters charge."""
+LEFT_OUT_SECONDS: Final = 10.0
+"""Longest time between two checks whether pods are counted without a sidecar."""
 SYNC_REPORT_SECONDS: Final = 10.0
 """How often a term reports which informers are not synced yet."""
 
@@ -57,6 +59,8 @@ class TermContext:
     """Called with the pod that waits and, if it is not counted natively, how it is counted."""
     record_uncounted: Callable[[Quota, str], None]
     """Called with a quota and a description of the names that no counter charges."""
+    record_left_out: Callable[[Quota, str], None]
+    """Called with a quota and the reason why pods under it are counted without a sidecar."""
     record_capacity: Callable[[CapacityEvent], None]
     on_synced: Callable[[], None]
     """Called once, when the caches and the books hold everything."""
@@ -95,6 +99,8 @@ class Term:
             find=self._find_quota,
             may_charge=counter.may_charge,
             record_uncounted=context.record_uncounted,
+            left_out=sources.books.left_out or dict,
+            record_left_out=context.record_left_out,
         )
         self._is_recounted = asyncio.Event()
         """A counter may charge other names than before."""
@@ -145,7 +151,7 @@ class Term:
                 tasks.create_task(follow(quotas, self._on_quota_change, self._on_quota_delete))
             for worker in (self.statuses.reconciler, self.managed.reconciler, self.drift):
                 tasks.create_task(worker.run())
-            tasks.create_task(self._follow_names())
+            tasks.create_task(self._follow_counters())
             if sources.applied_quotas is not None:
                 copies = self.applied
                 tasks.create_task(
@@ -172,13 +178,16 @@ class Term:
         self.loop.recount(pods)
         self._is_recounted.set()
 
-    async def _follow_names(self) -> None:
-        """Update the status of quotas whose names a counter charges now, or no longer."""
+    async def _follow_counters(self) -> None:
+        """Update the status of quotas whose pods are counted in another way than before."""
+        clock = self._context.clock
+        # A pod that comes or goes while a sidecar is left out has no other pod counted again.
+        pause_s = None if self.sources.books.left_out is None else LEFT_OUT_SECONDS
         while True:
-            await self._is_recounted.wait()
-            await self._context.clock.sleep(NAMES_SECONDS)
+            await wait_at_most(clock, pause_s, self._is_recounted)
+            await clock.sleep(NAMES_SECONDS)
             self._is_recounted.clear()
-            self._on_usage_changed(self.statuses.recheck_names())
+            self._on_usage_changed(self.statuses.recheck())
 
     def _record_wait(self, wait: Wait) -> None:
         explain = self.sources.books.explain

@@ -6,10 +6,10 @@ objects, `KindState.SYNCING`, the counter holds the pods concerned.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
 from bursar.app.cluster.informer.informer import Informer
@@ -30,6 +30,9 @@ from bursar.core.quota.ledger import PodKey
 LOG: Final = Log("counting")
 PROBE_SECONDS: Final = 10.0
 """How often it is checked whether a kind was installed or removed."""
+
+LeftOut: TypeAlias = Callable[[], Mapping[str, str]]
+"""By namespace: why pods of it are counted without an answer that their counter needs."""
 
 T = TypeVar("T")
 
@@ -118,6 +121,8 @@ class CountingPart:
     kinds: tuple[CountedKind, ...] = ()
     feeds: tuple[CounterFeed, ...] = ()
     """What keeps the counter informed beside the objects of `kinds`."""
+    left_out: LeftOut | None = None
+    """Set if the counter may count pods without an answer that it needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +132,8 @@ class Counting:
     counter: Counter
     kinds: tuple[CountedKind, ...] = ()
     feeds: tuple[CounterFeed, ...] = ()
+    left_out: LeftOut | None = None
+    """Set if pods may be counted without an answer that their counter needs."""
     explain: Explain = field(default_factory=lambda: Counters().explain)
     """Which counter charges a pod what, and why."""
 
@@ -141,6 +148,7 @@ class Counting:
             explain=counters.explain,
             kinds=tuple(kind for part in parts for kind in part.kinds),
             feeds=tuple(feed for part in parts for feed in part.feeds),
+            left_out=next((part.left_out for part in parts if part.left_out), None),
         )
 
 

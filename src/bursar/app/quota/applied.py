@@ -19,6 +19,7 @@ from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS
 from bursar.app.quota.status import FindQuota
 from bursar.app.quota.status_document import (
     JsonObject,
+    QuotaProblems,
     conditions_in,
     is_owned,
     owned_metadata,
@@ -115,7 +116,7 @@ class AppliedWriter:
         now = self.context.clock.now()
         conditions = wanted_conditions(
             statement,
-            uncounted=uncounted_text(uncounted_names(covered.quota.hard, self.may_charge)),
+            QuotaProblems(uncounted_text(uncounted_names(covered.quota.hard, self.may_charge))),
             before=conditions_in(stored),
             now=now,
         )

@@ -4,6 +4,7 @@ One event per object, counted while the reason stays the same.
 """
 
 from collections.abc import Iterable
+from enum import Enum
 from typing import Final
 
 from bursar.app.cluster.events.document import EventType, ObjectReference
@@ -17,6 +18,13 @@ from bursar.core.quota.releases import Wait
 
 ACTION: Final = "HoldBack"
 QUOTA_ACTION: Final = "Enforce"
+
+
+class CountingReason(Enum):
+    """The reason of an event about how the pods of a quota are counted."""
+
+    WITHOUT_SIDECAR = "CountedWithoutSidecar"
+    """A sidecar failed, and the settings allow to count without it."""
 
 
 def wait_cost(explain: Explain, wait: Wait | WaitingPod) -> str:
@@ -53,17 +61,32 @@ def record_wait(recorder: EventRecorder[Reason], wait: Wait, cost: str = "") -> 
 
 def record_uncounted(recorder: EventRecorder[Reason], quota: Quota, message: str) -> None:
     """Record on a quota that no counter charges some of its names."""
-    resource = QUOTAS[quota.key.kind]
     recorder.record(
-        ObjectReference(
-            api_version=resource.api_version,
-            kind=resource.kind,
-            namespace=quota.key.namespace,
-            name=quota.key.name,
-            uid=quota.uid,
-        ),
+        _reference(quota),
         Reason.NOT_COUNTED,
         message,
         action=QUOTA_ACTION,
         type=EventType.WARNING,
+    )
+
+
+def record_left_out(recorder: EventRecorder[CountingReason], quota: Quota, message: str) -> None:
+    """Record on a quota that pods under it are counted without a sidecar that failed."""
+    recorder.record(
+        _reference(quota),
+        CountingReason.WITHOUT_SIDECAR,
+        message,
+        action=QUOTA_ACTION,
+        type=EventType.WARNING,
+    )
+
+
+def _reference(quota: Quota) -> ObjectReference:
+    resource = QUOTAS[quota.key.kind]
+    return ObjectReference(
+        api_version=resource.api_version,
+        kind=resource.kind,
+        namespace=quota.key.namespace,
+        name=quota.key.name,
+        uid=quota.uid,
     )

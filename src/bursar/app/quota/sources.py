@@ -11,7 +11,7 @@ from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import Cluster, RunningInformer, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_pod_rows
 from bursar.app.cluster.ports import Clock
-from bursar.app.counting.feeds import CounterFeed, Counting, ObjectFeed
+from bursar.app.counting.feeds import CounterFeed, Counting, LeftOut, ObjectFeed
 from bursar.app.counting.provenance import Explain
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, QUOTAS
 from bursar.core.model.namespace import NamespaceObject
@@ -39,6 +39,8 @@ class QuotaSources:
     """Which counter charges a pod what, and why; None if all pods are counted natively."""
     feeds: tuple[CounterFeed, ...] = ()
     """What keeps the counter informed. A term runs them."""
+    left_out: LeftOut | None = None
+    """Why pods are counted without an answer that their counter needs; None if they never are."""
     awaited_feeds: tuple[ObjectFeed, ...] = ()
     """Those of `feeds` whose objects decide what running pods cost."""
 
@@ -68,6 +70,7 @@ def quota_sources(
         counter=counter,
         explain=None if isinstance(counter, NativeCounter) else counting.explain,
         feeds=(*kind_feeds, *counting.feeds),
+        left_out=counting.left_out,
         awaited_feeds=kind_feeds,
     )
 

@@ -6,7 +6,7 @@ The wanted and the stored status are built the same way, so that they can be com
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from bursar.app.cluster.patches import put
 from bursar.app.cluster.ports import Json
@@ -25,6 +25,17 @@ EXCEEDED: Final = "Exceeded"
 JsonObject: TypeAlias = Mapping[str, Json]
 
 
+class QuotaProblems(NamedTuple):
+    """What is wrong with a quota, for its condition Ready. An empty text is no problem."""
+
+    uncounted: str = ""
+    """The names that no counter charges."""
+    left_out: str = ""
+    """Why pods under the quota are counted without a sidecar."""
+    order_problem: str = ""
+    """What is wrong with the order annotation."""
+
+
 class ConditionReason(Enum):
     """The `reason` of a condition."""
 
@@ -33,6 +44,8 @@ class ConditionReason(Enum):
     """The limits are in force, but the order annotation has an unknown value."""
     NOT_COUNTED = "NotCounted"
     """No counter charges some of the names, so their limits hold no pod."""
+    WITHOUT_SIDECAR = "CountedWithoutSidecar"
+    """The limits are in force, but pods are counted without a sidecar that failed."""
     WITHIN_LIMITS = "WithinLimits"
     LIMITS_EXCEEDED = "LimitsExceeded"
 
@@ -48,19 +61,17 @@ def wanted_status(
 
 def wanted_conditions(
     statement: Statement,
+    problems: QuotaProblems,
     *,
-    uncounted: str = "",
-    order_problem: str = "",
     generation: int = 0,
     before: Sequence[Json],
     now: datetime,
 ) -> list[Json]:
     """Our conditions as of now, and the conditions that others wrote.
 
-    `uncounted` describes the names that no counter charges; empty if there are none.
     A condition whose status has not changed keeps its lastTransitionTime.
     """
-    ours = {READY: _ready(uncounted, order_problem), EXCEEDED: _exceeded(statement)}
+    ours = {READY: _ready(problems), EXCEEDED: _exceeded(statement)}
     held = {str(each["type"]): each for each in before if isinstance(each, Mapping)}
     written: list[Json] = []
     for kind, condition in ours.items():
@@ -78,14 +89,17 @@ def wanted_conditions(
     return written + [each for kind, each in held.items() if kind not in ours]
 
 
-def _ready(uncounted: str, order_problem: str) -> dict[str, str]:
+def _ready(problems: QuotaProblems) -> dict[str, str]:
+    uncounted, left_out, order_problem = problems
     status, reason, message = "True", ConditionReason.LIMITS_IN_FORCE, "the limits are in force"
     if order_problem:
-        reason, message = ConditionReason.ORDER_UNKNOWN, f"{message}; {order_problem}"
+        reason = ConditionReason.ORDER_UNKNOWN
+    if left_out:
+        reason = ConditionReason.WITHOUT_SIDECAR
     if uncounted:
         status, reason = "False", ConditionReason.NOT_COUNTED
         message = f"not in force, because nothing counts them: {uncounted}"
-        message += f"; {order_problem}" if order_problem else ""
+    message = "; ".join(each for each in (message, left_out, order_problem) if each)
     return {"status": status, "reason": reason.value, "message": message}
 
 

@@ -310,14 +310,24 @@ class SidecarCounter:
 
     def count_left_out(self) -> int:
         """Pods that are counted without a sidecar that failed."""
-        if not self._rules.falls_back:
-            return 0
-        return sum(
-            self._may_leave_out(missing, question)
-            for question in self._stored()
-            if question.is_open
-            and (missing := [each for each in self.slots if not self._is_answered(each, question)])
-        )
+        return sum(1 for _ in self._left_out())
+
+    def left_out(self) -> dict[str, str]:
+        """By namespace: why pods of it are counted without a sidecar. One reason for each."""
+        found: dict[str, str] = {}
+        for question, missing in self._left_out():
+            if question.row.namespace not in found:
+                found[question.row.namespace] = self._reason(missing, question)
+        return found
+
+    def _left_out(self) -> Iterator[tuple[Question, list[Slot]]]:
+        if not self._rules.falls_back or self.excess:
+            return
+        for question in self._stored():
+            if question.is_open:
+                missing = [each for each in self.slots if not self._is_answered(each, question)]
+                if missing and self._may_leave_out(missing, question):
+                    yield question, missing
 
     def _stored(self) -> Iterator[Question]:
         for space in self._namespaces.values():
