@@ -64,6 +64,12 @@ def test_problem_is_shown_with_its_place():
         (("-f", str(EXAMPLES / "frontend.yaml")), "", "no CountingPolicy"),
         (("-f", "-"), "{", "stdin"),
         (("-f", "-"), POLICY.replace('"%s"', "[1]"), "charges"),
+        (("-f", "-"), POLICY.replace("{match", "{Mode: Shadow, match"), "field: spec.Mode"),
+        (
+            ("-f", "-"),
+            POLICY.replace("{match", "{variables: [{name: a, expr: b}], match"),
+            "field: spec.variables[0].expr",
+        ),
         (("-f", "-", "--at", "noon"), POLICY % "1", "--at"),
     ],
 )

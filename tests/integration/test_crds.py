@@ -18,6 +18,7 @@ from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.kinds import NAMESPACES
 from bursar.app.cluster.observe_kinds import observe_namespaces
 from bursar.app.cluster.ports import InvalidError, Key, NotFoundError, Patch, PatchKind
+from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.app.quota.kinds import (
     AAQS,
     APPLICATION_QUOTAS,
@@ -29,7 +30,7 @@ from bursar.app.quota.sources import observe_quotas
 from bursar.core.quota.quota import Order, QuotaKind
 from support.cluster.access import a_client, access_of
 from support.cluster.scripted_cluster import seeded
-from support.processes.kubectl import kubectl
+from support.processes.kubectl import kubectl, try_kubectl
 from support.until import PATIENCE_SECONDS
 
 EXAMPLES = ROOT / "examples" / "quota"
@@ -359,3 +360,38 @@ def test_every_example_of_a_quota_can_be_described():
     assert [read.order_problem for read in manifests.quotas if read.order_problem] == []
     assert {read.quota.order for read in manifests.quotas} == set(Order)
     assert len(manifests.namespaces) == 3
+
+
+# ------------------------------------------------------------------ counting policies
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"match": "true"}, "give either charges or ignore"),
+        ({"match": "true", "charges": {}}, "give either charges or ignore"),
+        ({"match": "true", "charges": {"x": "1"}, "ignore": True}, "give either charges or ignore"),
+        ({"match": "true", "ignore": True, "keepNative": True}, "cannot keep"),
+        ({"match": "", "ignore": True}, "spec.match"),
+        ({"match": "a" * 4097, "ignore": True}, "spec.match"),
+        ({"match": "true", "ignore": True, "mode": "shadow"}, "spec.mode"),
+    ],
+)
+def test_the_server_itself_refuses_a_policy_that_cannot_mean_anything(plane, spec, words):
+    body = json.dumps(an_object(COUNTING_POLICIES, "odd", spec=spec))
+    ran = try_kubectl(plane, "create", "--dry-run=server", "-f", "-", stdin=body)
+    assert ran.code != 0
+    assert words in ran.err
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"match": "true", "charges": {"x": "1"}, "keepNative": True},
+        {"match": "true", "charges": {"x": "1"}, "ignore": False},
+        {"match": "true", "ignore": True, "mode": "Shadow"},
+    ],
+)
+def test_the_server_takes_a_policy(plane, spec):
+    body = json.dumps(an_object(COUNTING_POLICIES, "fine", spec=spec))
+    kubectl(plane, "create", "--dry-run=server", "-f", "-", stdin=body)

@@ -1,9 +1,11 @@
+import json
+
 import pytest
 
 from bursar.core.cel.values import Double
 from bursar.core.counting.policy import PolicyText
 from bursar.wire.counting.pod_body import keep_body
-from bursar.wire.counting.policy import decode_policy, policy_of, read_body
+from bursar.wire.counting.policy import decode_policy, policy_of, read_body, unknown_fields
 from bursar.wire.structs.fields import FieldError
 
 BODY = b"""{"metadata": {"name": "p", "uid": "u", "generation": 3}, "spec": {
@@ -27,6 +29,12 @@ def test_policy_is_decoded():
 def test_empty_policy_enforces_nothing():
     assert policy_of({"metadata": {"name": "p"}}) == PolicyText(name="p")
     assert policy_of({"metadata": {"name": "p"}, "spec": {"ignore": True}}).is_ignored
+
+
+def test_misspelt_fields_are_found():
+    assert unknown_fields(json.loads(BODY)["spec"]) == []
+    spec = {"Mode": "Shadow", "variables": [{"name": "a", "expr": "1"}, "odd"]}
+    assert unknown_fields(spec) == ["spec.Mode", "spec.variables[0].expr"]
 
 
 def test_policy_of_another_form_is_refused_with_its_field():

@@ -29,6 +29,7 @@ def test_a_pod_without_gates_is_as_after_its_release():
         b"[]",
         b"not JSON",
         b'{"metadata": null}',
+        b'{"metadata": {"\xff": 1}, "spec": {"\xff": 1}}',
         b'{"metadata": "text"}',
         b'{"spec": {}}',
         b'{"metadata": {"name": "web"}}',

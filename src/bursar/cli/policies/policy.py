@@ -22,7 +22,7 @@ from bursar.core.counting.policies import PolicyCounter
 from bursar.core.counting.policy import Policy, PolicyText
 from bursar.core.model.pod_row import PodRow
 from bursar.wire.counting.pod_body import keep_body
-from bursar.wire.counting.policy import decode_policy, read_body
+from bursar.wire.counting.policy import decode_policy, read_body, unknown_fields
 from bursar.wire.model.namespace import decode_namespace
 from bursar.wire.model.pod_row import PodRowDecoder
 
@@ -113,6 +113,9 @@ def _encoded(kind: str, body: dict[str, Json], origin: Origin) -> bytes:
             decode_policy(encoded)
         except ValueError as error:
             raise BadInputError(f"{origin}: {error}") from None
+        spec = body.get("spec")
+        if isinstance(spec, dict) and (unknown := unknown_fields(spec)):
+            raise BadInputError(f"{origin}: unknown field: {', '.join(map(printable, unknown))}")
     return encoded
 
 

@@ -30,7 +30,7 @@ def _without(body: bytes, parent: str, field: str) -> bytes:
     try:
         pod = _OBJECT.decode(body)
         fields = _OBJECT.decode(pod[parent])
-    except (KeyError, msgspec.DecodeError, RecursionError):
+    except (KeyError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return body
     if fields.pop(field, None) is None:
         return body

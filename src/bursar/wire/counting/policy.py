@@ -1,5 +1,6 @@
 """Decoding of CountingPolicies, and of pods for their expressions."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -36,6 +37,18 @@ class CountingPolicy(Struct):
 def decode_policy(body: bytes) -> PolicyText:
     """Decode a policy without checking it. Raises `FieldError` or another `ValueError`."""
     return to_core(decode_body(body, CountingPolicy))
+
+
+def unknown_fields(spec: Mapping[str, object]) -> list[str]:
+    """Fields of a spec that no policy has, such as misspelt ones. `kubectl` refuses them, too."""
+    known = frozenset(PolicySpec.__struct_encode_fields__)
+    found = [f"spec.{each}" for each in spec if each not in known]
+    variables = spec.get("variables")
+    inner = frozenset(Variable.__struct_encode_fields__)
+    for at, variable in enumerate(variables if isinstance(variables, list) else ()):
+        names = variable if isinstance(variable, dict) else ()
+        found += [f"spec.variables[{at}].{each}" for each in names if each not in inner]
+    return found
 
 
 def policy_of(value: Value) -> PolicyText:
