@@ -15,6 +15,7 @@ from bursar.app.counting.feeds import PROBE_SECONDS
 from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.app.counting.policies import BATCH, REPORT_SECONDS, policy_part
 from bursar.core.counting.counter import Counted
+from bursar.core.counting.counters import Counters
 from bursar.core.counting.policy import NOW_STEP_S
 from bursar.core.quota.ledger import PodKey
 from support.cel.recorded import LANGUAGE
@@ -106,6 +107,23 @@ async def test_policies_are_followed_and_report_in_their_status():
         await cluster.delete(COUNTING_POLICIES, Key("", "bad"))
         await clock.sleep(1)
         assert counter.count(row) is None
+
+
+@in_virtual_time
+async def test_shadow_policy_shows_what_pods_would_cost_beside_what_they_cost():
+    async with Running() as running:
+        counters, clock = Counters((running.part.counter,)), running.clock
+        await running.cluster.create(CRDS, DEFINITION)
+        await running.cluster.create(COUNTING_POLICIES, a_policy("try", mode="Shadow"))
+        await clock.sleep(3 * PROBE_SECONDS)
+        counters.see_pod(a_row())
+        counters.count(a_row())
+        await clock.sleep(2 * REPORT_SECONDS)
+
+        status = await running.status("try")
+        assert status["charges"] == {"instances/notebook": "1"}
+        assert status["presentCharges"]["requests.cpu"] == "500m"
+        assert status["namespaces"][0]["presentCharges"] == status["presentCharges"]
 
 
 @in_virtual_time

@@ -1,6 +1,7 @@
 import pytest
 
 from bursar.core.counting.counter import Counted, Pending
+from bursar.core.counting.counters import Counters
 from bursar.core.counting.kind_state import KindState
 from bursar.core.counting.pod_body import PodBody
 from bursar.core.counting.policies import SYNCING
@@ -9,6 +10,7 @@ from bursar.core.model.namespace import NamespaceObject
 from bursar.core.quota.ledger import PodKey
 from support.cel.recorded import LANGUAGE
 from support.counting.policies import SATURDAY, a_counter, a_policy, a_row
+from support.counting.table_counter import TableCounter
 
 GPU = "requests.nvidia.com/gpu"
 MANY_NAMES = [f"n{at}" for at in range(CHARGES_MAX + 1)]
@@ -207,6 +209,45 @@ def test_shadow_policy_charges_nothing_and_reports_what_it_would():
     counter.see_pod(a_row("a", annotations={"n": "1"}, phase="Succeeded"))
     assert counter.report()[0].namespaces.keys() == {"ml"}
     assert counter.report()[0].namespaces["ml"].pods == 2
+
+
+def test_shadow_policy_is_reported_beside_what_the_pods_cost_now():
+    shadow = a_policy("try", match="object.metadata.name != 'web'", mode="Shadow")
+    counter, others = a_counter(shadow), TableCounter()
+    counters = Counters((counter, others))
+    others.table["vm"] = "requests.cpu=4"
+
+    def count(row):
+        counters.see_pod(row)
+        counters.count(row)
+
+    def present():
+        (report,) = counter.report()
+        amounts = report.namespaces["ml"].present
+        return {name: str(each) for name, each in amounts.items() if "cpu" in name}
+
+    for name in ("web", "a", "vm"):
+        count(a_row(name))
+    assert present() == {"cpu": "500m", "requests.cpu": "4500m"}
+
+    others.table["vm"] = "requests.cpu=8"
+    counters.count(a_row("vm"))
+    assert present() == {"cpu": "500m", "requests.cpu": "8500m"}
+
+    # A resize that is asked for changes nothing before it is granted.
+    larger = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}
+    counters.count(a_row("a", spec=larger))
+    assert present() == {"cpu": "500m", "requests.cpu": "8500m"}
+    count(a_row("a", spec=larger, version="2"))
+    assert present() == {"cpu": "2", "requests.cpu": "10"}
+
+    counters.lose_pod(PodKey("ml", "a"))
+    assert present() == {"requests.cpu": "8"}
+    others.table["vm"] = Pending("not listed")
+    counters.count(a_row("vm"))
+    assert present() == {"cpu": "500m", "requests.cpu": "500m"}
+    counters.lose_pod(PodKey("ml", "vm"))
+    assert counter.report()[0].namespaces == {}
 
 
 # ------------------------------------------------------------------ what changes an answer

@@ -31,7 +31,7 @@ from bursar.core.quota.quota import Order, QuotaKind
 from support.cluster.access import a_client, access_of
 from support.cluster.scripted_cluster import seeded
 from support.processes.kubectl import kubectl, try_kubectl
-from support.until import PATIENCE_SECONDS
+from support.until import PATIENCE_SECONDS, until_sync
 
 EXAMPLES = ROOT / "examples" / "quota"
 MOMENT = "2026-01-02T12:00:00Z"
@@ -176,7 +176,14 @@ def test_the_server_takes_every_definition_as_it_stands(plane):
     ],
 )
 def test_short_names_are_known(plane, short, kind):
-    assert f"KIND:       {kind}\n" in kubectl(plane, "explain", short)
+    # A definition is Established before discovery lists its short names.
+    told = []
+
+    def is_known() -> bool:
+        told.append(try_kubectl(plane, "explain", short))
+        return f"KIND:       {kind}\n" in told[-1].out
+
+    until_sync(is_known, lambda: told[-1])
 
 
 def test_every_example_applies_and_comes_back_as_it_was_written(plane, examples):

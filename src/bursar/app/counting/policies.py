@@ -14,7 +14,7 @@ from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.app.log import Log
 from bursar.core.cel.expression import Language
 from bursar.core.counting.policies import PolicyCounter, PolicyReport
-from bursar.core.counting.policy import NOW_STEP_S
+from bursar.core.counting.policy import NOW_STEP_S, Policy, PolicyMode
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.resources import ResourceList, add
 from bursar.core.quota.counting import RecountPods
@@ -145,8 +145,9 @@ def wanted_status(
     """The whole status of a policy. `before` is the one that was written last."""
     policy = report.policy
     total: ResourceList = {}
+    present: ResourceList = {}
     for each in report.namespaces.values():
-        total = add(total, each.amounts)
+        total, present = add(total, each.amounts), add(present, each.present)
     most = sorted(report.namespaces.items(), key=lambda item: (-item[1].pods, item[0]))
     namespaces: list[Json] = [
         {
@@ -154,6 +155,7 @@ def wanted_status(
             "pods": each.pods,
             "failed": each.failed,
             "charges": _texts(each.amounts),
+            **_beside(policy, each.present),
         }
         for name, each in most[:NAMESPACES_MAX]
     ]
@@ -173,8 +175,16 @@ def wanted_status(
         "matchedPods": sum(each.pods for each in report.namespaces.values()),
         "failedPods": sum(each.failed for each in report.namespaces.values()),
         "charges": _texts(total),
+        **_beside(policy, present),
         "namespaces": namespaces,
     }
+
+
+def _beside(policy: Policy, present: ResourceList) -> dict[str, Json]:
+    """In shadow mode, what the same pods cost now, to compare it with what they would cost."""
+    if policy.mode is not PolicyMode.SHADOW:
+        return {}
+    return {"presentCharges": _texts(present)}
 
 
 def _texts(amounts: ResourceList) -> dict[str, Json]:

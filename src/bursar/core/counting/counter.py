@@ -4,10 +4,11 @@ Several pod counters may count the same pod. `Counters` adds up what they charge
 """
 
 from collections.abc import Hashable, Iterable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.resources import NOTHING, ResourceList
+from bursar.core.quota.account import Charge
 from bursar.core.quota.ledger import PodKey
 
 
@@ -63,6 +64,14 @@ class PodCounter(Protocol):
         The owner of a quota is told of a name that no counter charges. A counter that does not know
         yet, such as before its objects are listed, answers true.
         """
+
+
+@runtime_checkable
+class ChargeObserver(Protocol):
+    """A pod counter that reports what all counters together charge for a pod."""
+
+    def see_charge(self, row: PodRow, charge: Charge) -> None:
+        """The pod was counted. While a counter cannot tell its part, the charge is provisional."""
 
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import reduce
 from typing import Final, NamedTuple, TypeAlias
 
-from bursar.core.counting.counter import Counted, Pending, PodCounter
+from bursar.core.counting.counter import ChargeObserver, Counted, Pending, PodCounter
 from bursar.core.model.int64 import INT64_MAX
 from bursar.core.model.pod_row import DeriveFacts, PodRow
 from bursar.core.model.resources import NOTHING, ResourceList, add, maximum
@@ -54,6 +54,7 @@ class Counters:
         self.parts: Final = tuple(parts)
         self._native: Final = NativeCounter()
         self._charges: dict[Hashable, Charge] = {}
+        self._observers: Final = tuple(each for each in parts if isinstance(each, ChargeObserver))
 
     @property
     def derive_facts(self) -> DeriveFacts | None:
@@ -76,6 +77,14 @@ class Counters:
     # ------------------------------------------------------------------ counting
 
     def count(self, row: PodRow) -> Charge | NotReady:
+        found = self._count(row)
+        if self._observers:
+            charge = found.provisional if isinstance(found, NotReady) else found
+            for each in self._observers:
+                each.see_charge(row, charge)
+        return found
+
+    def _count(self, row: PodRow) -> Charge | NotReady:
         parts = self._parts_of(row)
         if not parts:
             return self._native.count(row)

@@ -27,6 +27,7 @@ from bursar.core.counting.policy import (
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.resources import ResourceList, add, subtract
+from bursar.core.quota.account import FORMATS, NO_CHARGE, Charge, to_quantity
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.usage import native_usage
 
@@ -59,9 +60,11 @@ class PolicyTotals(NamedTuple):
     failed: int
     """Pods for which an expression has no result."""
     amounts: ResourceList
+    present: ResourceList
+    """What the same pods cost as all counters count them now."""
 
 
-NO_TOTALS: Final = PolicyTotals(0, 0, {})
+NO_TOTALS: Final = PolicyTotals(0, 0, {}, {})
 
 
 class PolicyReport(NamedTuple):
@@ -83,6 +86,8 @@ class PolicyCounter:
         self._rows: dict[str, dict[str, PodRow]] = {}
         """By namespace and name."""
         self._answers: dict[PodKey, _Answer] = {}
+        self._present: dict[PodKey, Charge] = {}
+        """What pods with an answer cost as all counters count them now."""
         self._totals: dict[str, dict[str, PolicyTotals]] = {}
         self._state = KindState.SYNCING
         self._now_s = 0
@@ -215,6 +220,7 @@ class PolicyCounter:
 
     def _keep(self, key: PodKey, answer: _Answer | None) -> None:
         """Replace the answer for a pod, and its part of the totals."""
+        self._keep_present(key, NO_CHARGE)
         before = self._answers.pop(key, None)
         for name, part in () if before is None else before.parts:
             self._add(name, key.namespace, part, -1)
@@ -227,14 +233,38 @@ class PolicyCounter:
         totals = self._totals.setdefault(policy, {})
         held = totals.get(namespace, NO_TOTALS)
         if isinstance(part, Failed):
-            found = PolicyTotals(held.pods + sign, held.failed + sign, held.amounts)
+            found = held._replace(pods=held.pods + sign, failed=held.failed + sign)
         else:
             amounts = (add if sign > 0 else subtract)(held.amounts, part.amounts)
-            found = PolicyTotals(held.pods + sign, held.failed, amounts)
+            found = held._replace(pods=held.pods + sign, amounts=amounts)
         if found.pods:
             totals[namespace] = found
         else:
             del totals[namespace]
+
+    def see_charge(self, row: PodRow, charge: Charge) -> None:
+        key = PodKey(row.namespace, row.name)
+        answer = self._answers.get(key)
+        # A resize that is asked for is counted as well, and is not the pod as it is.
+        if answer is not None and answer.body == fact_of(row, PodBody):
+            self._keep_present(key, charge)
+
+    def _keep_present(self, key: PodKey, charge: Charge) -> None:
+        """Replace what a pod costs now in the totals of the policies that match it."""
+        before = self._present.get(key, NO_CHARGE)
+        if before is charge:
+            return
+        answer = self._answers[key]
+        for name, _ in answer.parts:
+            totals = self._totals[name]
+            held = totals[key.namespace]
+            changed = subtract(add(held.present, _amounts(charge)), _amounts(before))
+            present = {each: amount for each, amount in changed.items() if not amount.is_zero}
+            totals[key.namespace] = held._replace(present=present)
+        if charge is NO_CHARGE or not answer.parts:
+            self._present.pop(key, None)
+        else:
+            self._present[key] = charge
 
     def _evaluated(
         self, row: PodRow, namespace: NamespaceObject | None
@@ -289,6 +319,12 @@ def _combined(
         amounts = {**native, **amounts}
         reasons.append("the rest natively")
     return Counted(amounts, "; ".join(reasons))
+
+
+def _amounts(charge: Charge) -> ResourceList:
+    return {
+        name: to_quantity(nanos, FORMATS[style]) for name, (nanos, style) in charge.amounts.items()
+    }
 
 
 def _shown(amounts: ResourceList) -> str:
