@@ -31,7 +31,7 @@ def kinds(*arguments):
 def test_without_a_part_all_that_gating_without_a_webhook_needs_is_printed():
     found = kinds()
 
-    assert found == [*kinds("crds"), *kinds("rbac"), *kinds("policies")]
+    assert found == [*kinds("crds"), *kinds("rbac"), *kinds("controller"), *kinds("policies")]
     assert not any("Webhook" in kind for kind in found)
     assert set(kinds("crds")) == {"CustomResourceDefinition"}
     assert len(kinds("crds")) == 6
@@ -238,4 +238,60 @@ def test_the_controller_may_read_vms_and_change_nothing_of_them():
     assert rule["verbs"] == ["get", "list", "watch"]
     assert rule["resources"] == [
         *("virtualmachineinstances", "virtualmachineinstancemigrations", "kubevirts"),
+    ]
+
+
+def arguments_of(name, *options):
+    (deployment,) = [
+        each
+        for each in documents("controller", "webhook", *options)
+        if each["kind"] == "Deployment" and each["metadata"]["name"] == name
+    ]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return container["args"]
+
+
+def test_the_processes_are_started_as_the_other_parts_need_it():
+    options = (
+        *("capacity", "-l", "team in (a,b)", "--without-cluster-quota"),
+        *("--peerpods-namespace", "caa", "--runtime-class", "kata-a", "--runtime-class", "kata-b"),
+        *("--vm-resource", "example.com/vm", "--controller-option=--patience=5m"),
+        "--webhook-option=--log-level=debug",
+    )
+
+    assert arguments_of("aaq-controller", *options)[-7:] == [
+        "--namespace-selector=team in (a,b)",
+        "--without-cluster-quota",
+        "--keep-capacity",
+        "--peerpods-namespace=caa",
+        "--peerpod-runtime-class=kata-a",
+        "--peerpod-runtime-class=kata-b",
+        "--patience=5m",
+    ]
+    assert arguments_of("aaq-server", *options)[-4:] == [
+        "--runtime-class=kata-a",
+        "--runtime-class=kata-b",
+        "--vm-resource=example.com/vm",
+        "--log-level=debug",
+    ]
+
+
+def test_with_cert_manager_the_webhooks_ask_for_its_ca():
+    annotated = [
+        document["metadata"]["annotations"]
+        for document in documents("webhooks", "peerpods", "--cert-manager")
+        if document["kind"].endswith("WebhookConfiguration")
+    ]
+
+    assert annotated == [{"cert-manager.io/inject-ca-from": "aaq/bursar-serving"}] * 3
+    assert "--keep-certificates" not in arguments_of("aaq-controller", "--cert-manager")
+
+
+def test_the_certificates_and_monitors_are_those_of_the_namespace():
+    found = documents("certificates", "monitoring", "-n", "q")
+
+    assert {each["metadata"]["namespace"] for each in found} == {"q"}
+    assert [each["kind"] for each in found] == [
+        *("Issuer", "Certificate", "Issuer", "Certificate"),
+        *("ServiceMonitor", "ServiceMonitor", "PrometheusRule"),
     ]

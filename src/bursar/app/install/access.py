@@ -16,29 +16,59 @@ from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.app.quota.kinds import GROUP
 
 CAPACITY: Final = f"{CONTROLLER}-capacity"
+POD_SECURITY: Final = "pod-security.kubernetes.io"
 READ: Final = ("get", "list", "watch")
 WRITE: Final = ("create", "update", "patch", "delete")
 
 
-def access_documents(settings: GatingSettings) -> tuple[Document, ...]:
+def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tuple[Document, ...]:
     """The namespace, the two service accounts with their roles, and roles for tenants.
+
+    The agent mounts folders of the host, which the Pod Security Standards allow only as
+    `privileged`. All other pods satisfy `restricted`.
 
     The admission server creates ResourceQuotas only with dry-run, which RBAC cannot express.
     """
-    namespace = document("v1", "Namespace", settings.namespace, labels={GROUP: ""})
+    level = "privileged" if has_agent else "restricted"
+    labels = {GROUP: "", f"{POD_SECURITY}/enforce": level, f"{POD_SECURITY}/warn": level}
+    namespace = document("v1", "Namespace", settings.namespace, labels=labels)
     leases = "coordination.k8s.io"
     election = [
         permission(("get", "patch"), "leases", group=leases, names=(CONTROLLER,)),
         permission(("create",), "leases", group=leases),
+        # The annotation that switches the gate on.
+        permission(("patch",), "serviceaccounts", names=(CONTROLLER,)),
     ]
-    leader = [permission(("get",), "leases", group=leases, names=(CONTROLLER,))]
+    leader = [
+        permission(("get",), "leases", group=leases, names=(CONTROLLER,)),
+        permission(("list", "watch"), "serviceaccounts", names=(CONTROLLER,)),
+    ]
     trial = [permission(("create",), "resourcequotas")]
     return (
         namespace,
+        _critical_pods(settings),
         *_account(settings, CONTROLLER, _controller_rules(settings), election),
         *_account(settings, WEBHOOK, trial, leader),
         *_tenant_roles(settings),
     )
+
+
+def _critical_pods(settings: GatingSettings) -> Document:
+    """Allows pods of the system's priority classes.
+
+    Some clusters, such as GKE's, refuse them outside kube-system unless a ResourceQuota names them.
+    """
+    labels = {GROUP: ""}
+    name, namespace = "bursar-critical-pods", settings.namespace
+    found = document("v1", "ResourceQuota", name, namespace=namespace, labels=labels)
+    classes: Document = {
+        "scopeName": "PriorityClass",
+        "operator": "In",
+        "values": ["system-cluster-critical", "system-node-critical"],
+    }
+    # More than any cluster has nodes, for the agents.
+    found["spec"] = {"hard": {"pods": "100k"}, "scopeSelector": {"matchExpressions": [classes]}}
+    return found
 
 
 def _controller_rules(settings: GatingSettings) -> list[Document]:

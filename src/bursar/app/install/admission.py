@@ -34,7 +34,7 @@ from bursar.app.install.documents import (
     validation,
     webhook,
 )
-from bursar.app.names import WEBHOOK
+from bursar.app.names import CONTROLLER, GATING_ACTIVE, GATING_ANNOTATION, WEBHOOK
 from bursar.app.quota.kinds import AAQS, GROUP
 from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
 from bursar.core.quota.quota import GATE
@@ -45,6 +45,7 @@ MAY_NOT_GROW: Final = (
     "cannot be held against the quotas; replace the pod instead"
 )
 
+GATING_POLICY: Final = "gate-pods.bursar.io"
 SERVE_PATH: Final = "/serve-path"
 GATING_TIMEOUT_S: Final = 5
 """Timeout of webhooks that make no calls of their own. Clients wait for the creation of a pod."""
@@ -111,6 +112,15 @@ _NO_MIRROR: Final = {
 }
 
 
+# A leader writes the annotation when it is able to release pods (`app/controller/gate_activation`).
+_ACTIVATED: Final = {
+    "name": "controller-is-ready",
+    "expression": (
+        f"params.metadata.?annotations[?'{GATING_ANNOTATION}'].orValue('') == '{GATING_ACTIVE}'"
+    ),
+}
+
+
 def _is_bound(pod: str) -> str:
     return f"{pod}.spec.?nodeName.orValue('') != ''"
 
@@ -152,9 +162,12 @@ def _gating(settings: GatingSettings) -> Pair:
     typed = f"Object.spec.schedulingGates{{name: '{GATE}'}}"
     gate = f"Object{{spec: Object.spec{{schedulingGates: [{typed}]}}}}"
     spec: Document = {
+        # The API server caches service accounts in any case, so this parameter costs it nothing.
+        "paramKind": {"apiVersion": "v1", "kind": "ServiceAccount"},
         "matchConstraints": {"resourceRules": [_POD_CREATION]},
         "matchConditions": [
             _UNGATED,
+            _ACTIVATED,
             # Another policy denies these pods. With a gate, validation would fail before it.
             {"name": "no-node-yet", "expression": f"!({_is_bound('object')})"},
         ],
@@ -164,7 +177,14 @@ def _gating(settings: GatingSettings) -> Pair:
         # A webhook that runs later may replace the list of gates.
         "reinvocationPolicy": "IfNeeded",
     }
-    return _policy("Mutating", "gate-pods.bursar.io", spec, _in_gated_namespaces(settings))
+    account: Document = {
+        "name": CONTROLLER,
+        "namespace": settings.namespace,
+        # Without the account no user could remove the gate.
+        "parameterNotFoundAction": "Allow",
+    }
+    where = {**_in_gated_namespaces(settings), "paramRef": account}
+    return _policy("Mutating", GATING_POLICY, spec, where)
 
 
 def _protection(settings: GatingSettings) -> Pair:
@@ -248,7 +268,8 @@ def webhook_documents(
     Their match conditions exclude requests that the webhook would allow anyway: pods that have the
     gate, updates that keep it, and requests of the controller.
     """
-    client = (endpoint or Endpoint()).client_config(settings.namespace, SERVE_PATH)
+    endpoint = endpoint or Endpoint()
+    client = endpoint.client_config(settings.namespace, SERVE_PATH)
     labels = {GROUP: WEBHOOK}
     mutating = document(ADMISSION, "MutatingWebhookConfiguration", "gating-mutator", labels=labels)
     mutating["webhooks"] = [_gater(settings, client)]
@@ -256,7 +277,7 @@ def webhook_documents(
         ADMISSION, "ValidatingWebhookConfiguration", "aaq-validator", labels=labels
     )
     validating["webhooks"] = _validators(settings, client)
-    return mutating, validating
+    return endpoint.annotate(mutating), endpoint.annotate(validating)
 
 
 def _gater(settings: GatingSettings, client: Document) -> Document:

@@ -19,6 +19,7 @@ from bursar.app.install.documents import (
     document,
     granted,
     permission,
+    require_image,
     require_namespace,
 )
 
@@ -59,8 +60,7 @@ class AgentInstallation:
     """Further ones of `bursar agent`, as they are."""
 
     def __post_init__(self) -> None:
-        if not self.image or self.image != self.image.strip():
-            raise ValueError(f"{self.image!r} is not the name of an image")
+        require_image(self.image)
         require_namespace(self.namespace)
         if self.sources_config and not DNS_SUBDOMAIN.fullmatch(self.sources_config):
             raise ValueError(f"{self.sources_config!r} is not the name of a ConfigMap")

@@ -3,7 +3,7 @@
 import base64
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from bursar.app.cluster.ports import Json
@@ -31,6 +31,12 @@ def require_namespace(name: str) -> None:
     """Raises `ValueError`. In a CEL expression a name with a quote would be an injection."""
     if not DNS_LABEL.fullmatch(name):
         raise ValueError(f"{name!r} is not the name of a namespace")
+
+
+def require_image(name: str) -> None:
+    """Raises `ValueError`."""
+    if not name or name != name.strip():
+        raise ValueError(f"{name!r} is not the name of an image")
 
 
 # ------------------------------------------------------------------ access
@@ -68,6 +74,10 @@ def granted(
 # ------------------------------------------------------------------ admission
 
 
+def no_annotations() -> dict[str, str]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """The address of `bursar webhook` for the API server."""
@@ -76,6 +86,16 @@ class Endpoint:
     """CA certificates in PEM. If empty, the field is left out, for a CA injector to fill in."""
     url: str = ""
     """`https://host:port` of a server outside the cluster. If empty, the Service is used."""
+    annotations: Mapping[str, str] = field(default_factory=no_annotations)
+    """Annotations of the webhook configurations, by which a CA injector recognises them."""
+
+    def annotate(self, configuration: Document) -> Document:
+        """The configuration with the annotations. Without any it stays as it is."""
+        if self.annotations:
+            metadata = configuration["metadata"]
+            assert isinstance(metadata, dict)
+            metadata["annotations"] = dict(self.annotations)
+        return configuration
 
     def client_config(self, namespace: str, path: str) -> Document:
         bundle: Document = {}

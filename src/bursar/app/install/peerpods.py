@@ -194,7 +194,7 @@ def webhook_document(installation: PeerPodInstallation, endpoint: Endpoint) -> D
         del webhook["matchConditions"]
     labels = {**LABELS, **COMPONENT}
     manifest = document(ADMISSION, "MutatingWebhookConfiguration", CONFIGURATION, labels=labels)
-    return {**manifest, "webhooks": [webhook]}
+    return endpoint.annotate({**manifest, "webhooks": [webhook]})
 
 
 # ------------------------------------------------------------------ the policy

@@ -7,7 +7,6 @@ from typing import Final
 
 import click
 
-import bursar
 from bursar.adapters.files.manifests import read_objects_as_written
 from bursar.adapters.files.packaged import packaged
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
@@ -15,12 +14,14 @@ from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
 from bursar.app.install.access import access_documents, capacity_documents
 from bursar.app.install.admission import GatingSettings, policy_documents, webhook_documents
 from bursar.app.install.agent import AgentInstallation, agent_documents
+from bursar.app.install.cert_manager import cert_manager_documents, injection
 from bursar.app.install.documents import Document, Endpoint
 from bursar.app.install.launcher_protection import (
     KUBEVIRT_NAMESPACE,
     LauncherProtection,
     launcher_protection_documents,
 )
+from bursar.app.install.monitoring import monitoring_documents
 from bursar.app.install.peerpods import (
     OVERHEAD_CPU,
     OVERHEAD_MEMORY,
@@ -29,7 +30,15 @@ from bursar.app.install.peerpods import (
     peer_pod_documents_beside_upstream,
     peer_pod_documents_without_webhook,
 )
+from bursar.app.install.workloads import controller_documents
+from bursar.app.install.workloads import webhook_documents as webhook_workload_documents
 from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.install.workload_arguments import (
+    Chosen,
+    listed,
+    workload_options,
+    workload_settings,
+)
 from bursar.cli.options import flag, one_of, shown, together
 from bursar.core.model.quantity import Quantity, QuantityError
 from bursar.core.model.selector import LabelExpression, LabelSelector, Operator, SelectorError
@@ -40,14 +49,14 @@ from bursar.wire.documents.json_writing import json_text
 from bursar.wire.documents.yaml_writing import yaml_stream
 
 DEFINITIONS: Final = "api/crds"
-WITHOUT_WEBHOOK: Final = ("crds", "rbac", "policies")
-"""What is printed where no part is named: all that gating needs, and nothing that must answer."""
-PARTS: Final = ("crds", "rbac", "policies", "webhooks", "peerpods", "capacity", "kubevirt", "agent")
+WITHOUT_WEBHOOK: Final = ("crds", "rbac", "controller", "policies")
+"""Printed if no part is named: all that quotas need. The policies gate no pod before the controller
+is ready."""
+PARTS: Final = (
+    *("crds", "rbac", "controller", "webhook", "policies", "webhooks"),
+    *("peerpods", "capacity", "kubevirt", "agent", "certificates", "monitoring"),
+)
 CA_BYTES_MAX: Final = 1 << 20
-IMAGE: Final = f"bursar:{bursar.__version__}"
-
-_Chosen = Mapping[str, str | bool | tuple[str, ...] | None]
-"""Values of options by name, as click hands them over."""
 
 _WRITTEN_OPERATORS: Final = {
     Operator.IN: "In",
@@ -61,7 +70,6 @@ _WRITTEN_OPERATORS: Final = {
 
 
 _agent_options: Final = together(
-    shown("--image", IMAGE, "Agent: image to run."),
     one_of("--pods-from", PodsFrom.KUBELET, "Agent: where it reads the pods of its node from."),
     shown("--socket-dir", SOCKET_FOLDER, "Agent: folder on the host for its socket."),
     shown("--kubelet-dir", KUBELET_FOLDER, "Agent: kubelet's --root-dir."),
@@ -85,7 +93,7 @@ _agent_options: Final = together(
 
 
 @click.command(short_help="Print the manifests that install parts of Bursar.")
-@click.argument("parts", nargs=-1, metavar=f"[{'|'.join(PARTS)}]...", type=click.Choice(PARTS))
+@click.argument("parts", nargs=-1, metavar="[PART]...", type=click.Choice(PARTS))
 @shown("-n --namespace", "aaq", "Namespace of the installation.")
 @click.option(
     "-l",
@@ -137,6 +145,7 @@ _agent_options: Final = together(
     f"Capacity: namespace of the ConfigMap {PRESET_CONFIG}.",
 )
 @shown("--kubevirt-namespace", KUBEVIRT_NAMESPACE, "KubeVirt: namespace of its service accounts.")
+@workload_options
 @_agent_options
 @shown("-o --output", "yaml", "Output format.", type=click.Choice(["yaml", "json"]))
 def manifests(
@@ -144,35 +153,57 @@ def manifests(
     output: str,
     ca_bundle: str | None,
     url: str,
-    **chosen: str | bool | tuple[str, ...] | None,
+    **chosen: str | int | bool | tuple[str, ...] | None,
 ) -> int:
     """Print manifests for kubectl apply. Nothing is sent anywhere.
 
-    Without a part: crds, rbac and policies, which gate pods without a webhook.
-    Peer pods need the part peerpods only; capacity lets the controller keep
-    what nodes offer (bursar controller --keep-capacity); kubevirt keeps tenants
-    from forging pods of VMs; agent runs bursar agent on every node.
-    """
+    Without a part: crds, rbac, controller and policies, which make pods wait
+    for quotas without a webhook. No pod is gated before the controller is
+    ready. The processes get the options that match the other parts, so name
+    all parts in one command.
+
+    \b
+    crds          definitions of quotas and counting policies
+    rbac          namespace, service accounts and roles
+    controller    Deployment of bursar controller
+    webhook       Deployment of bursar webhook; needed by webhooks and peerpods
+    policies      gate pods without a webhook
+    webhooks      gate pods, check resizes and quotas by the webhook
+    peerpods      rewrite peer pods by the webhook
+    capacity      let the controller keep the capacity of nodes
+    kubevirt      keep tenants from forging pods of VMs
+    agent         DaemonSet of bursar agent
+    certificates  Certificates of cert-manager; needed with --cert-manager
+    monitoring    ServiceMonitors and alerts for the Prometheus operator
+    """  # noqa: D301 - click keeps the lines of a paragraph that begins with this character
     if url and not url.startswith("https://"):
         raise click.UsageError("--url must start with https://")
     settings = _settings(chosen)
-    endpoint = Endpoint(ca_bundle=_certificates(ca_bundle), url=url)
+    endpoint = Endpoint(
+        ca_bundle=_certificates(ca_bundle),
+        url=url,
+        annotations=injection(settings.namespace) if chosen["cert_manager"] else {},
+    )
+    wanted = dict.fromkeys(parts or WITHOUT_WEBHOOK)
     documents_of: Mapping[str, Callable[[], tuple[Document, ...]]] = {
         "crds": lambda: _definitions(settings),
-        "rbac": lambda: access_documents(settings),
+        "rbac": lambda: access_documents(settings, has_agent="agent" in wanted),
+        "controller": lambda: controller_documents(workload_settings(chosen, wanted)),
+        "webhook": lambda: webhook_workload_documents(workload_settings(chosen, wanted)),
         "policies": lambda: policy_documents(settings),
         "webhooks": lambda: webhook_documents(settings, endpoint),
         "peerpods": lambda: _peer_pods(chosen, endpoint),
         "capacity": lambda: capacity_documents(settings, str(chosen["peerpods_namespace"])),
         "kubevirt": lambda: _launcher_protection(chosen, settings),
         "agent": lambda: _agent(chosen),
+        "certificates": lambda: cert_manager_documents(settings.namespace),
+        "monitoring": lambda: monitoring_documents(settings.namespace),
     }
-    wanted = dict.fromkeys(parts or WITHOUT_WEBHOOK)
     _emit([document for part in wanted for document in documents_of[part]()], output)
     return OK
 
 
-def _settings(chosen: _Chosen) -> GatingSettings:
+def _settings(chosen: Chosen) -> GatingSettings:
     selector = chosen["selector"]
     try:
         return GatingSettings(
@@ -186,13 +217,13 @@ def _settings(chosen: _Chosen) -> GatingSettings:
         raise click.UsageError(str(error)) from None
 
 
-def _peer_pods(chosen: _Chosen, endpoint: Endpoint) -> tuple[Document, ...]:
+def _peer_pods(chosen: Chosen, endpoint: Endpoint) -> tuple[Document, ...]:
     try:
         installation = PeerPodInstallation(
             namespace=str(chosen["namespace"]),
-            runtime_classes=_listed(chosen["runtime_classes"]) or (RUNTIME_CLASS,),
+            runtime_classes=listed(chosen["runtime_classes"]) or (RUNTIME_CLASS,),
             vm_resource=str(chosen["vm_resource"]),
-            node_selector=_labels(_listed(chosen["node_labels"])),
+            node_selector=_labels(listed(chosen["node_labels"])),
             brings_classes=not chosen["without_runtime_class"],
             handler=str(chosen["handler"]),
             overhead_cpu=_amount(chosen, "overhead_cpu"),
@@ -210,7 +241,7 @@ def _peer_pods(chosen: _Chosen, endpoint: Endpoint) -> tuple[Document, ...]:
     return peer_pod_documents(installation, endpoint)
 
 
-def _launcher_protection(chosen: _Chosen, settings: GatingSettings) -> tuple[Document, ...]:
+def _launcher_protection(chosen: Chosen, settings: GatingSettings) -> tuple[Document, ...]:
     try:
         protection = LauncherProtection(
             gating=settings, kubevirt_namespace=str(chosen["kubevirt_namespace"])
@@ -220,7 +251,7 @@ def _launcher_protection(chosen: _Chosen, settings: GatingSettings) -> tuple[Doc
     return launcher_protection_documents(protection)
 
 
-def _amount(chosen: _Chosen, option: str) -> Quantity:
+def _amount(chosen: Chosen, option: str) -> Quantity:
     text = str(chosen[option])
     try:
         return Quantity.parse(text)
@@ -229,7 +260,7 @@ def _amount(chosen: _Chosen, option: str) -> Quantity:
         raise click.UsageError(f"{shown}: {text!r} is not an amount, such as 250m") from None
 
 
-def _agent(chosen: _Chosen) -> tuple[Document, ...]:
+def _agent(chosen: Chosen) -> tuple[Document, ...]:
     try:
         installation = AgentInstallation(
             image=str(chosen["image"]),
@@ -240,7 +271,7 @@ def _agent(chosen: _Chosen) -> tuple[Document, ...]:
             kubelet_certificate=str(chosen["kubelet_cert"]),
             sources_config=str(chosen["sources_config"]),
             is_on_host_network=bool(chosen["host_network"]),
-            options=_listed(chosen["agent_options"]),
+            options=listed(chosen["agent_options"]),
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
@@ -248,10 +279,6 @@ def _agent(chosen: _Chosen) -> tuple[Document, ...]:
 
     check_arguments(installation)
     return agent_documents(installation)
-
-
-def _listed(values: str | bool | tuple[str, ...] | None) -> tuple[str, ...]:  # noqa: FBT001 - as click has it
-    return tuple(dict.fromkeys(values)) if isinstance(values, tuple) else ()
 
 
 def _labels(texts: tuple[str, ...]) -> Mapping[str, str]:

@@ -1,0 +1,145 @@
+"""Manifests for the Prometheus operator: what is scraped, and which alerts follow from it.
+
+Each alert has a runbook in `docs/reference/alerts.md`, under the alert's name.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from bursar.app.install.documents import Document, document, require_namespace
+from bursar.app.install.workloads import COMPONENT, NAME, labels_of
+from bursar.app.names import CONTROLLER, SERVING_SECRET, WEBHOOK
+
+GROUP: Final = "monitoring.coreos.com/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """An alert of Prometheus. `description` may use its templates."""
+
+    name: str
+    expression: str
+    minutes: int
+    """How long the expression must hold."""
+    severity: str
+    summary: str
+    description: str
+
+
+ALERTS: Final = (
+    Alert(
+        name="BursarControllerDown",
+        expression=f"absent(bursar_leader{{service='{CONTROLLER}'}} == 1)",
+        minutes=5,
+        severity="critical",
+        summary="No controller of Bursar leads.",
+        description="New pods of gated namespaces wait until a controller leads again.",
+    ),
+    Alert(
+        name="BursarWebhookDown",
+        expression=f"up{{service='{WEBHOOK}'}} == 0",
+        minutes=5,
+        severity="critical",
+        summary="A replica of Bursar's webhook cannot be reached.",
+        description="If none answers, the API server refuses what the webhook should review.",
+    ),
+    Alert(
+        name="BursarReleasesStuck",
+        expression="bursar_releases_in_flight > 0 and increase(bursar_released_total[10m]) == 0",
+        minutes=10,
+        severity="critical",
+        summary="The controller removes gates without success.",
+        description="{{ $value }} releases are in flight, and none has succeeded in 10 minutes.",
+    ),
+    Alert(
+        name="BursarLedgerDrift",
+        expression="bursar_ledger_drift_accounts > 0",
+        minutes=5,
+        severity="warning",
+        summary="The ledger differs from a recount of all pods.",
+        description="{{ $value }} accounts differ. This is a defect of Bursar; please report it.",
+    ),
+    Alert(
+        name="BursarQuotaOverdrawn",
+        expression="bursar_ledger_debt > 0",
+        minutes=15,
+        severity="warning",
+        summary="A quota is overdrawn.",
+        description=(
+            "{{ $labels.kind }} {{ $labels.namespace }}/{{ $labels.quota }} is charged "
+            "{{ $value }} more of {{ $labels.resource }} than it allows."
+        ),
+    ),
+    Alert(
+        name="BursarStaleCache",
+        expression="max by (resource) (bursar_informer_staleness_seconds) > 120",
+        minutes=5,
+        severity="warning",
+        summary="A cache of the controller is stale.",
+        description="{{ $labels.resource }} have not been heard of for {{ $value }} seconds.",
+    ),
+    Alert(
+        name="BursarWritesFail",
+        expression="sum by (loop, error) (rate(bursar_reconcile_failures_total[10m])) > 0",
+        minutes=15,
+        severity="warning",
+        summary="The controller cannot write objects.",
+        description="Loop {{ $labels.loop }} fails with {{ $labels.error }}.",
+    ),
+    Alert(
+        name="BursarQuotaNotCounted",
+        expression="bursar_quotas_not_counted > 0",
+        minutes=15,
+        severity="warning",
+        summary="A quota limits a name that nothing counts.",
+        description="{{ $value }} quotas name a resource that no counter charges.",
+    ),
+)
+
+
+def monitoring_documents(namespace: str) -> tuple[Document, ...]:
+    """A ServiceMonitor for each process, and a PrometheusRule."""
+    require_namespace(namespace)
+    return (
+        _monitor(namespace, CONTROLLER, "controller"),
+        _monitor(namespace, WEBHOOK, "webhook"),
+        _rules(namespace),
+    )
+
+
+def _monitor(namespace: str, service: str, component: str) -> Document:
+    labels = labels_of(component)
+    found = document(GROUP, "ServiceMonitor", service, namespace=namespace, labels=labels)
+    authority: Document = {"secret": {"name": SERVING_SECRET, "key": "ca.crt"}}
+    found["spec"] = {
+        "selector": {"matchLabels": {NAME: "bursar", COMPONENT: component}},
+        "endpoints": [
+            {
+                "port": "https",
+                "scheme": "https",
+                "tlsConfig": {"ca": authority, "serverName": f"{service}.{namespace}.svc"},
+            }
+        ],
+    }
+    return found
+
+
+def _rules(namespace: str) -> Document:
+    labels = labels_of("alerts")
+    found = document(GROUP, "PrometheusRule", "bursar", namespace=namespace, labels=labels)
+    found["spec"] = {"groups": [{"name": "bursar", "rules": [_rule(each) for each in ALERTS]}]}
+    return found
+
+
+def _rule(alert: Alert) -> Document:
+    return {
+        "alert": alert.name,
+        "expr": alert.expression,
+        "for": f"{alert.minutes}m",
+        "labels": {"severity": alert.severity},
+        "annotations": {
+            "summary": alert.summary,
+            "description": alert.description,
+            "runbook": f"docs/reference/alerts.md#{alert.name.lower()}",
+        },
+    }

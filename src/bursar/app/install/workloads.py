@@ -1,0 +1,235 @@
+"""Manifests that run the controller and the webhook: Deployments, Services and what protects them.
+
+Every container satisfies the Pod Security Standard `restricted`: a user without rights, no
+capabilities, a root file system that cannot be written. Both processes keep nothing on disk.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bursar.app.admission.pods import DEFAULT_NAMESPACE
+from bursar.app.cluster.ports import Json
+from bursar.app.install.documents import Document, document, require_image, require_namespace
+from bursar.app.names import CONTROLLER, SERVING_SECRET, WEBHOOK
+
+NAME: Final = "app.kubernetes.io/name"
+COMPONENT: Final = "app.kubernetes.io/component"
+PART_OF: Final = "app.kubernetes.io/part-of"
+PORT: Final = 8443
+USER: Final = 65532
+"""The user `nonroot` of the image."""
+GRACE_SECONDS: Final = 30
+"""Longer than the 15 s in which the webhook finishes requests that are in flight."""
+REPLICAS: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadSettings:
+    """Settings of both Deployments. Raises `ValueError` for an invalid image or namespace."""
+
+    image: str
+    namespace: str = DEFAULT_NAMESPACE
+    replicas: int = REPLICAS
+    keeps_certificates: bool = True
+    """Whether the controller makes and renews the certificates. False: cert-manager does."""
+    controller_options: tuple[str, ...] = ()
+    """Further options of `bursar controller`."""
+    webhook_options: tuple[str, ...] = ()
+    """Further options of `bursar webhook`."""
+
+    def __post_init__(self) -> None:
+        require_image(self.image)
+        require_namespace(self.namespace)
+        if self.replicas < 1:
+            raise ValueError(f"{self.replicas} replicas are too few: at least one must run")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Workload:
+    """What differs between the two Deployments."""
+
+    name: str
+    component: str
+    arguments: Sequence[str]
+    cpu: str
+    memory: str
+    memory_limit: str
+
+
+def labels_of(component: str) -> dict[str, str]:
+    return {NAME: "bursar", COMPONENT: component, PART_OF: "bursar"}
+
+
+def controller_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
+    """The Deployment of the controller, its Service, disruption budget and network policy."""
+    kept = ("--keep-certificates",) if settings.keeps_certificates else ()
+    return _documents(
+        settings,
+        _Workload(
+            name=CONTROLLER,
+            component="controller",
+            arguments=("controller", *_common(), *kept, *settings.controller_options),
+            cpu="100m",
+            # 150,000 pods need 150 MB, and about as much again if policies or sidecars count them.
+            memory="256Mi",
+            memory_limit="1Gi",
+        ),
+    )
+
+
+def webhook_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
+    """The Deployment of the webhook, its Service, disruption budget and network policy."""
+    return _documents(
+        settings,
+        _Workload(
+            name=WEBHOOK,
+            component="webhook",
+            arguments=("webhook", *_common(), *settings.webhook_options),
+            cpu="100m",
+            memory="96Mi",
+            memory_limit="512Mi",
+        ),
+    )
+
+
+def _common() -> tuple[str, ...]:
+    return (f"--bind=0.0.0.0:{PORT}", f"--tls-secret={SERVING_SECRET}")
+
+
+def _documents(settings: WorkloadSettings, workload: _Workload) -> tuple[Document, ...]:
+    found = [_service(settings, workload), _network_policy(settings, workload)]
+    if settings.replicas > 1:
+        # With one replica, a budget would forbid to drain its node.
+        found.append(_disruption_budget(settings, workload))
+    return (*found, _deployment(settings, workload))
+
+
+def _deployment(settings: WorkloadSettings, workload: _Workload) -> Document:
+    found = _document("apps/v1", "Deployment", settings, workload)
+    found["spec"] = {
+        "replicas": settings.replicas,
+        "revisionHistoryLimit": 3,
+        "selector": {"matchLabels": _selected(workload)},
+        # A new replica is ready before an old one goes, so that no request finds none.
+        "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+        "template": {
+            "metadata": {"labels": dict(labels_of(workload.component))},
+            "spec": _pod(settings, workload),
+        },
+    }
+    return found
+
+
+def _pod(settings: WorkloadSettings, workload: _Workload) -> Document:
+    return {
+        "serviceAccountName": workload.name,
+        # Without Bursar no pod starts in gated namespaces.
+        "priorityClassName": "system-cluster-critical",
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "topologySpreadConstraints": [
+            _spread(key, workload)
+            for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+        ],
+        "containers": [_container(settings, workload)],
+    }
+
+
+def _spread(key: str, workload: _Workload) -> Document:
+    return {
+        "maxSkew": 1,
+        "topologyKey": key,
+        # A cluster of one node must be able to run both replicas.
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": _selected(workload)},
+    }
+
+
+def _container(settings: WorkloadSettings, workload: _Workload) -> Document:
+    arguments: list[Json] = list(workload.arguments)
+    return {
+        "name": workload.component,
+        "image": settings.image,
+        "args": arguments,
+        "env": [
+            {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+            # More arenas would keep freed memory of short-lived threads.
+            {"name": "MALLOC_ARENA_MAX", "value": "1"},
+        ],
+        "ports": [{"name": "https", "containerPort": PORT}],
+        # The API server may be away for long. A process that answers is alive.
+        "livenessProbe": {**_probe("/healthz"), "failureThreshold": 6},
+        "readinessProbe": {**_probe("/readyz"), "periodSeconds": 2, "failureThreshold": 2},
+        # The process listens when its certificate exists, which the first leader makes.
+        "startupProbe": {**_probe("/healthz"), "periodSeconds": 1, "failureThreshold": 300},
+        "resources": {
+            "requests": {"cpu": workload.cpu, "memory": workload.memory},
+            "limits": {"memory": workload.memory_limit},
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+
+
+def _probe(path: str) -> Document:
+    return {
+        "httpGet": {"path": path, "port": "https", "scheme": "HTTPS"},
+        "periodSeconds": 10,
+        "timeoutSeconds": 5,
+    }
+
+
+def _service(settings: WorkloadSettings, workload: _Workload) -> Document:
+    found = _document("v1", "Service", settings, workload)
+    found["spec"] = {
+        "selector": dict(_selected(workload)),
+        "ports": [{"name": "https", "port": 443, "targetPort": "https"}],
+    }
+    return found
+
+
+def _network_policy(settings: WorkloadSettings, workload: _Workload) -> Document:
+    """Only the HTTPS port can be reached.
+
+    API servers, kubelets and Prometheus come from addresses that a manifest cannot know.
+    """
+    found = _document("networking.k8s.io/v1", "NetworkPolicy", settings, workload)
+    found["spec"] = {
+        "podSelector": {"matchLabels": _selected(workload)},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"ports": [{"protocol": "TCP", "port": "https"}]}],
+    }
+    return found
+
+
+def _disruption_budget(settings: WorkloadSettings, workload: _Workload) -> Document:
+    found = _document("policy/v1", "PodDisruptionBudget", settings, workload)
+    found["spec"] = {
+        "maxUnavailable": 1,
+        "selector": {"matchLabels": _selected(workload)},
+        # A replica that is not ready protects nothing.
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+    }
+    return found
+
+
+def _selected(workload: _Workload) -> dict[str, Json]:
+    return {NAME: "bursar", COMPONENT: workload.component}
+
+
+def _document(
+    api_version: str, kind: str, settings: WorkloadSettings, workload: _Workload
+) -> Document:
+    labels = labels_of(workload.component)
+    return document(api_version, kind, workload.name, namespace=settings.namespace, labels=labels)

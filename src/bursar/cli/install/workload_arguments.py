@@ -1,0 +1,83 @@
+"""Options of `bursar manifests` about controller and webhook, and the options these start with.
+
+The processes must be started with the same settings as the policies, webhooks and rights that are
+printed with them. So their options follow from the options and parts of one command.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import click
+
+import bursar
+from bursar.app.capacity.places import PRESET_NAMESPACE
+from bursar.app.install.workloads import REPLICAS, WorkloadSettings
+from bursar.cli.options import flag, shown, together
+from bursar.core.peerpods.capacity import VM_RESOURCE
+
+IMAGE: Final = f"bursar:{bursar.__version__}"
+
+Chosen = Mapping[str, str | int | bool | tuple[str, ...] | None]
+"""Values of options by name, as click hands them over."""
+
+workload_options: Final = together(
+    shown("--image", IMAGE, "Controller, webhook, agent: image to run."),
+    shown(
+        "--replicas",
+        REPLICAS,
+        "Controller, webhook: number of replicas.",
+        type=click.IntRange(min=1),
+    ),
+    flag("--cert-manager", "Controller, webhook: cert-manager makes the certificates."),
+    click.option(
+        *("--controller-option", "controller_options"),
+        multiple=True,
+        help="Controller: a further option of bursar controller, --NAME=VALUE. Repeatable.",
+    ),
+    click.option(
+        *("--webhook-option", "webhook_options"),
+        multiple=True,
+        help="Webhook: a further option of bursar webhook, --NAME=VALUE. Repeatable.",
+    ),
+)
+
+
+def workload_settings(chosen: Chosen, parts: Collection[str]) -> WorkloadSettings:
+    """Raises `click.UsageError`."""
+    try:
+        return WorkloadSettings(
+            image=str(chosen["image"]),
+            namespace=str(chosen["namespace"]),
+            replicas=int(str(chosen["replicas"])),
+            keeps_certificates=not chosen["cert_manager"],
+            controller_options=(*_controller(chosen, parts), *listed(chosen["controller_options"])),
+            webhook_options=(*_webhook(chosen), *listed(chosen["webhook_options"])),
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _controller(chosen: Chosen, parts: Collection[str]) -> list[str]:
+    found = []
+    if isinstance(chosen["selector"], str):
+        found.append(f"--namespace-selector={chosen['selector']}")
+    if chosen["without_cluster_quota"]:
+        found.append("--without-cluster-quota")
+    if "capacity" in parts:
+        found.append("--keep-capacity")
+        if chosen["peerpods_namespace"] != PRESET_NAMESPACE:
+            found.append(f"--peerpods-namespace={chosen['peerpods_namespace']}")
+    classes = listed(chosen["runtime_classes"])
+    return [*found, *(f"--peerpod-runtime-class={name}" for name in classes)]
+
+
+def _webhook(chosen: Chosen) -> list[str]:
+    found = [f"--runtime-class={name}" for name in listed(chosen["runtime_classes"])]
+    if chosen["vm_resource"] != VM_RESOURCE:
+        found.append(f"--vm-resource={chosen['vm_resource']}")
+    return found
+
+
+def listed(values: str | int | bool | tuple[str, ...] | None) -> tuple[str, ...]:  # noqa: FBT001 - as click has it
+    """The values of a repeatable option, each once."""
+    return tuple(dict.fromkeys(values)) if isinstance(values, tuple) else ()

@@ -1,0 +1,146 @@
+"""The manifests that run the controller and the webhook."""
+
+import json
+
+import pytest
+
+from bursar.app.install.access import access_documents
+from bursar.app.install.admission import GatingSettings
+from bursar.app.install.cert_manager import cert_manager_documents
+from bursar.app.install.monitoring import ALERTS, monitoring_documents
+from bursar.app.install.workloads import (
+    WorkloadSettings,
+    controller_documents,
+    webhook_documents,
+)
+
+SETTINGS = WorkloadSettings(image="bursar:1")
+
+
+def by_kind(documents):
+    return {document["kind"]: document for document in documents}
+
+
+def pod_of(documents):
+    return by_kind(documents)["Deployment"]["spec"]["template"]["spec"]
+
+
+BOTH = pytest.mark.parametrize("documents", [controller_documents, webhook_documents])
+
+
+@BOTH
+def test_the_pods_satisfy_the_restricted_standard(documents):
+    pod = pod_of(documents(SETTINGS))
+    (container,) = pod["containers"]
+
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] == 65532
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    assert "volumes" not in pod
+
+
+@BOTH
+def test_an_update_never_leaves_fewer_replicas_than_wanted(documents):
+    found = by_kind(documents(SETTINGS))
+
+    spec = found["Deployment"]["spec"]
+    assert spec["replicas"] == 2
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert found["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
+
+
+@BOTH
+def test_one_selector_finds_the_pods_everywhere(documents):
+    found = by_kind(documents(SETTINGS))
+    deployment = found["Deployment"]["spec"]
+
+    wanted = deployment["selector"]["matchLabels"]
+    assert wanted.items() <= deployment["template"]["metadata"]["labels"].items()
+    assert found["Service"]["spec"]["selector"] == wanted
+    assert found["PodDisruptionBudget"]["spec"]["selector"] == {"matchLabels": wanted}
+    assert found["NetworkPolicy"]["spec"]["podSelector"] == {"matchLabels": wanted}
+    for spread in deployment["template"]["spec"]["topologySpreadConstraints"]:
+        assert spread["labelSelector"] == {"matchLabels": wanted}
+
+
+def test_controller_and_webhook_do_not_share_pods():
+    selectors = [
+        json.dumps(by_kind(documents(SETTINGS))["Service"]["spec"]["selector"])
+        for documents in (controller_documents, webhook_documents)
+    ]
+
+    assert len(set(selectors)) == 2
+
+
+def test_one_replica_has_no_budget_that_would_forbid_to_drain_its_node():
+    alone = WorkloadSettings(image="bursar:1", replicas=1)
+
+    assert "PodDisruptionBudget" not in by_kind(controller_documents(alone))
+
+
+def test_only_the_controller_keeps_certificates_and_not_beside_cert_manager():
+    def arguments(documents, **changes):
+        settings = WorkloadSettings(image="bursar:1", **changes)
+        return pod_of(documents(settings))["containers"][0]["args"]
+
+    assert "--keep-certificates" in arguments(controller_documents)
+    assert "--keep-certificates" not in arguments(webhook_documents)
+    assert "--keep-certificates" not in arguments(controller_documents, keeps_certificates=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"image": ""}, "'' is not the name of an image"),
+        ({"namespace": "A"}, "'A' is not the name of a namespace"),
+        ({"replicas": 0}, "0 replicas are too few"),
+    ],
+)
+def test_settings_that_no_cluster_would_run_are_refused(changes, text):
+    with pytest.raises(ValueError, match=text):
+        WorkloadSettings(**{"image": "bursar:1", **changes})
+
+
+# ------------------------------------------------------------------ the namespace
+
+
+def test_pod_security_is_restricted_unless_the_agent_mounts_folders_of_the_host():
+    def level(**changes):
+        namespace = access_documents(GatingSettings(), **changes)[0]
+        return namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+
+    assert level() == "restricted"
+    assert level(has_agent=True) == "privileged"
+
+
+def test_a_quota_of_the_namespace_allows_its_priority_classes():
+    quota = by_kind(access_documents(GatingSettings()))["ResourceQuota"]
+
+    (allowed,) = quota["spec"]["scopeSelector"]["matchExpressions"]
+    assert pod_of(controller_documents(SETTINGS))["priorityClassName"] in allowed["values"]
+
+
+# ------------------------------------------------------------------ other operators
+
+
+def test_cert_manager_signs_the_names_of_both_services():
+    serving = cert_manager_documents("q")[-1]["spec"]
+
+    assert serving["secretName"] == "bursar-tls"
+    assert {"aaq-server.q.svc", "aaq-controller.q.svc"} <= set(serving["dnsNames"])
+
+
+def test_prometheus_verifies_the_certificate():
+    controller, webhook, rules = monitoring_documents("q")
+
+    for monitor, name in ((controller, "aaq-controller"), (webhook, "aaq-server")):
+        (endpoint,) = monitor["spec"]["endpoints"]
+        assert endpoint["tlsConfig"]["serverName"] == f"{name}.q.svc"
+        assert endpoint["tlsConfig"]["ca"] == {"secret": {"name": "bursar-tls", "key": "ca.crt"}}
+    (group,) = rules["spec"]["groups"]
+    assert [rule["alert"] for rule in group["rules"]] == [alert.name for alert in ALERTS]
