@@ -1,5 +1,6 @@
 """The controller on the embedded cluster: terms, the Lease, and what a term leaves behind."""
 
+import asyncio
 import json
 
 import pytest
@@ -8,8 +9,10 @@ from bursar.adapters.memory.manifests import load_manifests
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.ports import Key, Patch, PatchKind, Resource
+from bursar.app.counting.feeds import Counting
 from bursar.app.names import ADDRESS_ANNOTATION
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
+from bursar.core.counting.counters import Counters
 from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL
 from support.builders.manifests import arq_manifest, pod_manifest
@@ -159,3 +162,41 @@ async def test_kinds_that_are_not_installed_are_named_and_can_be_left_out(scene,
     async with scene.started("partial", kinds=(QuotaKind.NAMESPACED,)):
         await scene.moment(15)
         assert await scene.released() == ["p"]
+
+
+async def test_a_replica_is_ready_if_it_or_another_leads_with_complete_books(scene):
+    async with scene.started("one") as first:
+        assert first.readiness_problem == "no controller leads yet"
+        await scene.moment(1)
+        assert first.readiness_problem == ""
+
+        async with scene.started("two") as second:
+            assert second.readiness_problem == "no controller leads yet"
+            await scene.moment(5)
+            assert second.term is None
+            assert second.readiness_problem == ""
+
+
+async def test_a_leader_without_complete_books_is_not_ready(scene):
+    stuck = asyncio.Event()
+
+    class Slow:
+        is_named_by_pods = True
+
+        def feed(self, *_):
+            return self
+
+        async def wait_known(self):
+            await stuck.wait()
+
+        async def run(self, _):
+            await stuck.wait()
+
+    counting = Counting(counter=Counters(()), kinds=(Slow(),))
+    async with scene.started(open_counting=lambda: counting) as controller:
+        await scene.moment(1)
+        assert controller.readiness_problem == "the books are not complete yet"
+
+        stuck.set()
+        await scene.moment(1)
+        assert controller.readiness_problem == ""

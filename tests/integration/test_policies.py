@@ -17,7 +17,7 @@ from controlplane import ControlPlane
 from support.builders.manifests import pod_manifest
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
-from support.quota.controller_processes import printed
+from support.quota.controller_processes import printed, switch_gate_on
 from support.until import PATIENCE_SECONDS, until_sync
 
 REMOVAL_DENIED = "Only AAQ controller has permission to remove ApplicationAwareQuotaGate gate"
@@ -119,6 +119,12 @@ def installed(control_plane: ControlPlane) -> Iterator[Installation]:
             installation.run("apply", "-f", "-", stdin=definitions)
         installation.run("apply", "-f", "-", stdin=rest)
         with a_namespace(installation, gated=True) as probe:
+            until_sync(lambda: is_refused_a_node(installation, probe), "the policies are known")
+            made = installation.create(probe, a_pod("early"))
+            assert made.code == 0, made.err
+            assert installation.gates(probe, "early") == [], "no controller could lift the gate"
+        switch_gate_on(control_plane, home)
+        with a_namespace(installation, gated=True) as probe:
             until_sync(lambda: is_active(installation, probe), "the policies became active")
         yield installation
     finally:
@@ -132,9 +138,13 @@ def installed(control_plane: ControlPlane) -> Iterator[Installation]:
 def is_active(installation: Installation, namespace: str) -> bool:
     """Each policy, by its own effect; a dry run passes through admission as well."""
     gated = installation.create(namespace, a_pod("probe"), "--dry-run=server")
-    bound = installation.create(namespace, a_pod("probe", nodeName="n"), "--dry-run=server")
     # Protection was applied before both of these, and is told apart only by an update.
-    return GATE in gated.out and MAY_NOT_NAME_A_NODE in bound.err
+    return GATE in gated.out and is_refused_a_node(installation, namespace)
+
+
+def is_refused_a_node(installation: Installation, namespace: str) -> bool:
+    bound = installation.create(namespace, a_pod("probe", nodeName="n"), "--dry-run=server")
+    return MAY_NOT_NAME_A_NODE in bound.err
 
 
 @contextmanager

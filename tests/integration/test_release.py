@@ -20,6 +20,7 @@ from support.quota.controller_processes import (
     a_pod,
     administering,
     printed,
+    switch_gate_on,
 )
 from support.until import until
 
@@ -48,7 +49,9 @@ class Protected:
 @pytest.fixture
 def protected(control_plane) -> Iterator[Protected]:
     policies = printed("policies")
-    assert try_kubectl(control_plane, "apply", "-f", "-", stdin=policies).code == 0
+    written = printed("rbac") + policies
+    assert try_kubectl(control_plane, "apply", "-f", "-", stdin=written).code == 0
+    switch_gate_on(control_plane)
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{HOME}", "system:authenticated")
     pair = control_plane.client(ACCOUNT, *groups)
     try:

@@ -19,7 +19,6 @@ from bursar.adapters.telemetry.controller_metrics import controller_metrics
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
 from bursar.app.log import Log
-from bursar.app.quota.resize import staleness_problem
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.controller import ControllerProcess
 from bursar.entry.counting import open_counting
@@ -103,13 +102,9 @@ def _freeze_heap() -> None:
 def _server(settings: ControllerProcess, process: Controller, client: KubeClient) -> HttpServer:
     reviewer = TokenReviewer(client, SYSTEM_CLOCK)
 
-    def problem() -> str:
-        term = process.term
-        return "" if term is None else staleness_problem(term.sources.informers())
-
     routes = controller_routes(
         is_leader=lambda: process.election.is_leader,
-        problem=problem,
+        problem=lambda: process.readiness_problem,
         metrics=lambda: controller_metrics(process, client.limiter),
         resizes=ResizeRoute(
             user=webhook_user(settings.namespace),

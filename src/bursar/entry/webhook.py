@@ -1,5 +1,6 @@
 """The webhook process: which parts it is made of."""
 
+import asyncio
 from contextlib import AsyncExitStack
 from random import SystemRandom
 from typing import Final
@@ -16,9 +17,11 @@ from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.adapters.telemetry.exposition import exposition
 from bursar.adapters.telemetry.webhook_families import webhook_families
+from bursar.app.admission.gate_switch import GateSwitch
 from bursar.app.admission.policies import PolicyCheck
 from bursar.app.admission.quotas import QuotaCheck
 from bursar.app.log import Log
+from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.webhook import WebhookProcess
 from bursar.entry.https import listen
 from bursar.entry.lifetime import run_process
@@ -47,16 +50,27 @@ async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
             KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom())
         )
         leader = await stack.enter_async_context(LeaderClient(client, settings.leader))
-        await listen(_server(settings, client, leader), certificate, settings.bind, log=LOG)
+        namespace = settings.installation.namespace
+        switch = GateSwitch(client, SYSTEM_CLOCK, SystemRandom(), namespace)
+        server = _server(settings, client, leader, switch)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(switch.run())
+                tasks.create_task(listen(server, certificate, settings.bind, log=LOG))
+        except* BadInputError as errors:
+            raise errors.exceptions[0] from None
 
 
-def _server(settings: WebhookProcess, client: KubeClient, leader: LeaderClient) -> HttpServer:
+def _server(
+    settings: WebhookProcess, client: KubeClient, leader: LeaderClient, switch: GateSwitch
+) -> HttpServer:
     reviewer = Reviewer(
         installation=settings.installation,
         quotas=QuotaCheck(client, clock=SYSTEM_CLOCK, random=SystemRandom()),
         reservations=leader,
         policies=PolicyCheck(open_language()),
         when_unreachable=settings.when_unreachable,
+        is_gating=lambda: switch.is_on,
     )
     counts, peers = review_counts(), PeerPodCounts()
     routes = webhook_routes(

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -136,6 +136,7 @@ def a_reviewer(
     writer: OpinionatedWriter | None = None,
     reservations: OneAnswerReservations | None = None,
     when_unreachable: WhenUnreachable = WhenUnreachable.DENY,
+    is_gating: Callable[[], bool] = lambda: True,
 ) -> Reviewer:
     source = Random(1)  # noqa: S311 - the same names in every run
     return Reviewer(
@@ -144,6 +145,7 @@ def a_reviewer(
         reservations=reservations or OneAnswerReservations(),
         policies=PolicyCheck(open_language()),
         when_unreachable=when_unreachable,
+        is_gating=is_gating,
     )
 
 

@@ -32,6 +32,7 @@ from bursar.app.cluster.ports import (
     Query,
     Resource,
 )
+from bursar.app.names import CONTROLLER, GATING_ACTIVE, GATING_ANNOTATION
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.cli.install.manifests import manifests
 from bursar.core.quota.quota import GATE
@@ -75,6 +76,13 @@ def printed(*arguments: str) -> str:
     ran = CliRunner().invoke(manifests, arguments, standalone_mode=False)
     assert ran.exception is None, ran.exception
     return ran.stdout
+
+
+def switch_gate_on(plane: ControlPlane, home: str = HOME) -> None:
+    """What a controller does when it is able to release pods."""
+    active = f"{GATING_ANNOTATION}={GATING_ACTIVE}"
+    ran = try_kubectl(plane, "annotate", "--overwrite", "sa", "-n", home, CONTROLLER, active)
+    assert ran.code == 0, ran.err
 
 
 def install(plane: ControlPlane) -> None:

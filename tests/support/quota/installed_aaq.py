@@ -150,10 +150,10 @@ def a_system(plane: ControlPlane, folder: Path, *options: str) -> Iterator[Syste
         webhook.program.start()
         webhook.program.wait_ready()
         system.run("apply", "-f", "-", stdin=written)
-        with system.namespace() as probe:
-            until_sync(lambda: is_in_force(probe) == {"gates", "rules"}, "it is in force")
         system.controller.start()
         system.controller.wait_ready()
+        with system.namespace() as probe:
+            until_sync(lambda: is_in_force(probe) == {"gates", "rules"}, "it is in force")
         yield system
     finally:
         system.run("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=written)

@@ -1,5 +1,6 @@
 """Decodes an admission review, lets the rule for its kind decide, and encodes the response."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -7,11 +8,13 @@ import msgspec
 
 from bursar.app.admission.pods import (
     NO_GROWTH,
+    NOT_YET,
     ONLY_ONE_AAQ,
     Installation,
     ResizeRequest,
     ResizeReservations,
     WhenUnreachable,
+    allow,
     judge_creation,
     judge_growth,
     judge_update,
@@ -56,6 +59,8 @@ class Reviewer:
     reservations: ResizeReservations
     policies: PolicyCheck
     when_unreachable: WhenUnreachable = WhenUnreachable.DENY
+    is_gating: Callable[[], bool] = lambda: True
+    """Whether new pods get the gate yet."""
 
     async def answer(self, body: bytes) -> tuple[bytes, AdmissionDecision]:
         """Return the response and its verdict. Raises `ReviewError`, `UnanswerableError`."""
@@ -83,6 +88,8 @@ class Reviewer:
 
     async def _judge_pod(self, review: Review) -> AdmissionDecision:
         if review.operation == CREATE:
+            if not self.is_gating():
+                return allow(NOT_YET)
             pod = decode_gated_pod(review.object)
             return judge_creation(pod.gates, pod.node_name, review.namespace, self.installation)
         if review.operation == UPDATE and review.subresource == RESIZE:

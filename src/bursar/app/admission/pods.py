@@ -61,6 +61,7 @@ ONLY_ONE_AAQ: Final = deny("only a single AAQ CR instance is allowed")
 # ------------------------------------------------------------------ the gate
 
 GATED: Final = "Pod has successfully gated"
+NOT_YET: Final = "Pods are not gated before a controller is able to release them"
 NOT_REMOVED: Final = "Pod update did not remove AAQGate"
 MAY_REMOVE: Final = "AAQ controller has permission to remove gate from pods"
 MAY_NOT_REMOVE: Final = f"Only AAQ controller has permission to remove {GATE} gate from pods"

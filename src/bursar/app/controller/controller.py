@@ -9,16 +9,17 @@ from typing import Final, Protocol
 
 from bursar.app.capacity.events import CapacityReason, record_event
 from bursar.app.cluster.election.election import Candidacy, Election
-from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.election.lease import LEASES, NOBODY
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.cluster.ports import Clock, ClusterError, Key, Patch, PatchKind, Reader, Writer
+from bursar.app.controller.gate_activation import activate_gate
 from bursar.app.controller.sources import TermSources
 from bursar.app.controller.term import Term, TermContext
 from bursar.app.log import Log
 from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER
 from bursar.app.quota.events import CountingReason, record_left_out, record_uncounted, record_wait
-from bursar.app.quota.resize import ResizeService
+from bursar.app.quota.resize import ResizeService, staleness_problem
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.refusal import Reason
@@ -108,6 +109,16 @@ class Controller:
         term = self._term
         return term.resizes if term is not None and self.election.is_leader else None
 
+    @property
+    def readiness_problem(self) -> str:
+        """Why this replica is not ready; empty if it leads with complete books, or another does."""
+        term = self._term
+        if term is not None:
+            stale = staleness_problem(term.sources.informers())
+            return stale or ("" if term.loop.is_synced else "the books are not complete yet")
+        is_another = self.election.holder not in {NOBODY, self.settings.identity}
+        return "" if is_another else "no controller leads yet"
+
     def decode_row(self, body: bytes) -> PodRow:
         """Decode a pod with the facts that the counter of the present term needs.
 
@@ -137,10 +148,15 @@ class Controller:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._publish_address())
+                tasks.create_task(self._activate_gate(term))
                 tasks.create_task(term.run())
         finally:
             self._term = None
             LOG.info("leading no longer")
+
+    async def _activate_gate(self, term: Term) -> None:
+        await term.loop.wait_synced()
+        await activate_gate(self.cluster, self.clock, self.settings.namespace)
 
     async def _publish_address(self) -> None:
         """Write this process's address on the Lease. Clients must still verify that it leads."""

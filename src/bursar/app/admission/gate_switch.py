@@ -1,0 +1,46 @@
+"""Whether the webhook gates new pods yet: from when a controller is able to release them.
+
+The controller writes `GATING_ANNOTATION` on its service account (`app/controller/gate_activation`).
+The webhook gates pods in every case but one: the service account exists and has no annotation. If
+it is not known, for example because the webhook may not read it, pods are gated.
+"""
+
+from random import Random
+from typing import Final
+
+import msgspec
+
+from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
+from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.ports import Clock, Key, Query
+from bursar.app.names import CONTROLLER, GATING_ACTIVE, GATING_ANNOTATION
+from bursar.wire.structs.metadata import PartialObjectMetadata
+
+_METADATA: Final = msgspec.json.Decoder(PartialObjectMetadata)
+
+
+class GateSwitch:
+    """Watches the controller's service account. `run` does the work."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, random: Random, namespace: str) -> None:
+        self._account = Key(namespace, CONTROLLER)
+        query = Query(namespace=namespace, field_selector=f"metadata.name={CONTROLLER}")
+        self._informer = observe(cluster, clock, random, SERVICE_ACCOUNTS, _is_active, query=query)
+
+    @property
+    def is_on(self) -> bool:
+        found = self._informer.find(self._account)
+        return found is None or found.item
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await self._informer.run()
+
+
+def _is_active(body: bytes) -> bool:
+    try:
+        metadata = _METADATA.decode(body).metadata
+    except msgspec.MsgspecError:
+        raise ValueError("not an object with metadata") from None
+    annotations = metadata.annotations if metadata is not None else None
+    return (annotations or {}).get(GATING_ANNOTATION) == GATING_ACTIVE
