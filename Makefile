@@ -6,12 +6,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
+KUBECTL ?= kubectl
+IMG ?= bursar:dev
+PARTS ?= rbac controller policies
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: help setup run test check fmt lint types imports pure coverage bench fuzz cluster protocol lock clean
+.PHONY: deploy undeploy docker-build docker-push kind-cluster
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
 
 setup: $(STAMPS)/runtime ## Make .venv with the `bursar` command in .venv/bin
 
@@ -63,6 +67,24 @@ lock: $(STAMPS)/dev ## Resolve requirements/*.in afresh into hashed requirements
 	cd requirements && for name in runtime build dev bench; do \
 	  ../$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
 	    --no-emit-index-url --upgrade --custom-compile-command "make lock" $$name.in -o $$name.txt; done
+
+deploy: $(STAMPS)/runtime ## Install on the cluster of your kubeconfig (IMG=registry/bursar:tag, PARTS="rbac ...")
+	$(BIN)/bursar manifests crds $(PARTS) --image=$(IMG) | $(KUBECTL) apply --server-side --force-conflicts -f -
+	@for each in $$($(KUBECTL) get deployments -n aaq -o name); do \
+	  $(KUBECTL) rollout status -n aaq $$each --timeout=5m; done
+
+undeploy: $(STAMPS)/runtime ## Release all waiting pods, then remove what deploy installed, except quotas
+	$(BIN)/bursar release --all --yes --stop-gating
+	$(BIN)/bursar manifests $(PARTS) | $(KUBECTL) delete --ignore-not-found -f -
+
+docker-build: ## Build the image with Docker (IMG=registry/bursar:tag)
+	docker build -t $(IMG) .
+
+docker-push: ## Push the image with Docker (IMG=registry/bursar:tag)
+	docker push $(IMG)
+
+kind-cluster: ## Create a kind cluster with the name bursar
+	kind create cluster --name bursar
 
 clean: ## Remove what the targets above made in this folder
 	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist build
