@@ -11,7 +11,7 @@ IMG ?= bursar:dev
 PARTS ?= rbac controller policies
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help setup run test check fmt lint types imports pure coverage bench fuzz cluster protocol lock clean
+.PHONY: help setup run test check fmt lint types imports pure coverage bench fuzz cluster image protocol lock clean
 .PHONY: deploy undeploy docker-build docker-push kind-cluster
 
 help: ## List the targets
@@ -58,6 +58,9 @@ fuzz: $(STAMPS)/dev ## Five minutes of hostile annotations and frames at a real 
 
 cluster: $(STAMPS)/dev ## Start a real control plane on loopback (Ctrl-C stops it)
 	$(BIN)/python tools/cluster.py
+
+image: $(STAMPS)/runtime ## An OCI image and its SBOM in dist/, without Docker or root (IMG=name:tag ARCH=arm64 OUT=folder)
+	$(BIN)/python tools/image.py $(if $(IMG),--name $(IMG)) $(if $(ARCH),--arch $(ARCH)) $(if $(OUT),--out $(OUT))
 
 protocol: $(STAMPS)/dev ## Compile the protocols of api/ afresh into src/bursar/wire
 	$(BIN)/python tools/generate_protocol.py
