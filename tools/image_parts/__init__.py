@@ -1,1 +1,1 @@
-"""The steps of `make image`: Debian's packages, wheels, bytecode, layers, the bill of materials, the archive."""
+"""The steps of `make image`, one module each."""

@@ -21,7 +21,7 @@ COMPILE: Final = ("-m", "compileall", "-q", "-q", "--invalidation-mode", "unchec
 def compiled(tree: Tree, python: str) -> Tree:
     """The bytecode of all Python files of the tree.
 
-    Another version of Python than the image's cannot make it. Then there is none, and one line says so.
+    Only the image's version of Python can make it. Another version makes none, and says so.
     """
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
     if running != python:
@@ -39,13 +39,12 @@ def compiled(tree: Tree, python: str) -> Tree:
                 path = root / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(entry.data)
-        # One fresh process, in a fixed order: marshalled constants depend on what was compiled before.
+        # One fresh process and a fixed order: marshalled constants depend on earlier files.
         subprocess.run(
             [sys.executable, "-I", *COMPILE, "-s", scratch, "-p", "/", scratch],
             env={**os.environ, "PYTHONHASHSEED": "0"},
             check=False,  # A file that does not compile has no bytecode.
         )
         return {
-            str(path.relative_to(root)): File(path.read_bytes())
-            for path in root.rglob("*.pyc")
+            str(path.relative_to(root)): File(path.read_bytes()) for path in root.rglob("*.pyc")
         }

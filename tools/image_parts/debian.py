@@ -1,4 +1,4 @@
-"""Debian's packages: found and downloaded by apt in a folder of its own, and read without dpkg's database.
+"""Debian's packages: downloaded by apt in a folder of its own, and read without installing them.
 
 apt runs with its own lists, sources and an empty status, so it needs no root, installs nothing,
 and leaves the machine's own state alone. It checks the signatures of the archive.
@@ -22,7 +22,7 @@ from email.message import Message
 from pathlib import Path
 from typing import Final
 
-from image_parts.tree import File, Folder, ImageError, Link, Tree
+from image_parts.tree import File, Folder, ImageError, Link, Tree, UnavailableError
 
 SUITE: Final = "bookworm"
 PYTHON: Final = "3.11"
@@ -64,6 +64,7 @@ KEPT: Final = (
     "etc/os-release",
     "usr/bin/python3*",
     "usr/lib/*",
+    "usr/lib64/*",
     "usr/share/ca-certificates/*.crt",
     "usr/share/common-licenses/*",
     "usr/share/doc/*/copyright",
@@ -77,6 +78,7 @@ LEFT_OUT: Final = (
     "usr/lib/python3/*",
     "usr/lib/tmpfiles.d/*",
     "usr/lib/valgrind/*",
+    "usr/share/zoneinfo/localtime",
     "usr/share/zoneinfo/posix/*",
     "usr/share/zoneinfo/right/*",
     *(
@@ -137,7 +139,7 @@ def packages(cache: Path, architecture: str) -> list[Package]:
     """Download the wanted packages and all that they depend on; sorted by name."""
     for program in ("apt-get", "dpkg-deb"):
         if shutil.which(program) is None:
-            raise ImageError(f"no {program} on PATH; build on Debian, or use the Dockerfile")
+            raise UnavailableError(f"no {program} on PATH; build on Debian, or use the Dockerfile")
     with _apt(cache / f"apt-{SUITE}-{architecture}", architecture) as apt:
         # Packages that were downloaded before are not listed, so apt looks for them elsewhere.
         nowhere = f"Dir::Cache::archives={apt.folder}/none"
@@ -153,7 +155,7 @@ def packages(cache: Path, architecture: str) -> list[Package]:
 
 def base(found: list[Package], *, users: dict[str, int]) -> tuple[Tree, int]:
     """The files of the packages as an image needs them, and the time of the newest of them."""
-    tree: Tree = {f"{name}": Link(f"usr/{name}") for name in ("bin", "lib", "sbin")}
+    tree: Tree = {name: Link(f"usr/{name}") for name in ("bin", "lib", "sbin")}
     times = [0]
     for package in found:
         files, newest = _files(package)
@@ -174,7 +176,7 @@ def base(found: list[Package], *, users: dict[str, int]) -> tuple[Tree, int]:
     tree["etc/passwd"] = File("\n".join(["root:x:0:0::/root:/sbin/nologin", *passwd, ""]).encode())
     tree["etc/group"] = File("\n".join(["root:x:0:", *group, ""]).encode())
     tree |= {f"home/{name}": Folder() for name in users}
-    tree |= {name: Folder() for name in ("dev", "proc", "root", "run", "sys")}
+    tree |= {name: Folder() for name in ("dev", "proc", "root", "run", "sys", "usr/sbin")}
     tree |= {"tmp": Folder(0o1777)}
     return tree, max(times)
 
@@ -252,7 +254,7 @@ class _Apt:
             check=False,
         )
         if done.returncode:
-            raise ImageError(f"apt-get {arguments[0]} failed:\n{done.stderr.strip()}")
+            raise UnavailableError(f"apt-get {arguments[0]} failed:\n{done.stderr.strip()}")
         return done.stdout
 
     def refresh_lists(self) -> None:
@@ -308,20 +310,20 @@ def _sources() -> str:
     release = Path("/etc/os-release").read_text()
     own = re.search(r'^VERSION_CODENAME="?([a-z]+)', release, re.MULTILINE)
     if own is None or not re.search(r'^ID="?debian"?$', release, re.MULTILINE):
-        raise ImageError("this machine is not Debian; use the Dockerfile")
+        raise UnavailableError("this machine is not Debian; use the Dockerfile")
     listed = subprocess.run(
-        ["apt-get", "indextargets", "--no-release-info"]
-        + ["--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages", "Component: main"],
+        [
+            *("apt-get", "indextargets", "--no-release-info"),
+            *("--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages", "Component: main"),
+        ],
         capture_output=True,
         text=True,
         check=True,
     )
-    mirrors = {
-        release: uri for uri, release in (line.split() for line in listed.stdout.splitlines())
-    }
+    mirrors = {suite: uri for uri, suite in (line.split() for line in listed.stdout.splitlines())}
     missing = [f"{own[1]}{suite}" for suite in SUITES if f"{own[1]}{suite}" not in mirrors]
     if missing:
-        raise ImageError(f"the machine's apt sources lack {', '.join(missing)}")
+        raise UnavailableError(f"the machine's apt sources lack {', '.join(missing)}")
     signed = f"signed-by={KEYRING} " if KEYRING.exists() else ""
     return "".join(
         f"deb [{signed}target=Packages] {mirrors[own[1] + suite]} {SUITE}{suite} main\n"

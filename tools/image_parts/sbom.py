@@ -130,7 +130,7 @@ def _identifier(kind: str, name: str) -> str:
     return f"SPDXRef-{kind}-{re.sub(r'[^A-Za-z0-9.-]', '-', name)}"
 
 
-def _relation(subject: str, kind: str, object: str) -> Document:  # noqa: A002 (SPDX's word)
+def _relation(subject: str, kind: str, object: str) -> Document:
     return {
         "spdxElementId": subject,
         "relationshipType": kind,

@@ -18,10 +18,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from image_parts.tree import File, ImageError, Tree
+from image_parts.tree import File, ImageError, Tree, UnavailableError
 
 ROOT: Final = Path(__file__).parents[2]
-LOCKED: Final = ("--no-deps", "--only-binary=:all:", "--require-hashes") + (
+LOCKED: Final = (
+    "--no-deps",
+    "--only-binary=:all:",
+    "--require-hashes",
     "--requirement=requirements/runtime.txt",
 )
 """Options of pip. The Dockerfile has the same."""
@@ -160,5 +163,5 @@ def _pip(*arguments: str, **environment: str) -> None:
         check=False,
     )
     if done.returncode:
-        raise ImageError(f"pip {arguments[0]} failed:\n{done.stderr.strip()}")
-
+        kind = UnavailableError if arguments[0] == "download" else ImageError
+        raise kind(f"pip {arguments[0]} failed:\n{done.stderr.strip()}")
