@@ -22,7 +22,7 @@ from image_parts.wheels import Wheel
 
 ROOT: Final = Path(__file__).parents[1]
 UID: Final = 65532
-"""The user that clusters expect of images without a shell; not root, and nobody's on nodes."""
+"""The user that images without a shell commonly have. Nodes have no user of this number."""
 SITE: Final = f"usr/local/lib/python{debian.PYTHON}/dist-packages"
 ENVIRONMENT: Final = (
     "PATH=/usr/local/bin:/usr/bin",
@@ -65,7 +65,7 @@ def build(architecture: str, name: str = "", *, cache: Path | None = None) -> Bu
         layers,
         _settings(version, commit.revision),
         architecture=architecture,
-        name=full_name(name or "localhost/bursar", version.replace("+", "-")),
+        name=full_name(name or "bursar", version.replace("+", "-")),
         epoch=commit.epoch,
     )
     return Built(version, architecture, layers, archive, bill)
@@ -165,7 +165,7 @@ def main() -> int:
     parser.add_argument(
         "--name",
         default="",
-        help="name and tag of the image (default: localhost/bursar and the version)",
+        help="name and tag of the image (default: bursar, and the version as its tag)",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("dist"), help="folder to write to (default: dist)"
