@@ -1,0 +1,204 @@
+"""Bursar on a real node: its image, its manifests, and a tenant who lives under its quotas."""
+
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import image as image_tool
+from bursar.core.quota.quota import GATE
+from bursar.core.quota.targeting import GATING_LABEL
+from real_node.images import BUSYBOX
+from real_node.node import RealNode
+from support.processes.command_line import Ran, run_bursar
+from support.processes.kubectl import kubectl, try_kubectl
+from support.until import until_sync
+
+Raw = dict[str, Any]
+HOME = "aaq"
+IMAGE = "localhost/bursar:installed"
+SLEEP = ["/bin/sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"]
+KEPT = frozenset({"CustomResourceDefinition"})
+"""Kinds that an uninstallation leaves, because the quotas of tenants go with them."""
+
+
+def built_image(folder: Path) -> Path:
+    """The image that `make image` builds."""
+    archive, _ = image_tool.write(
+        image_tool.build(image_tool.native_architecture(), IMAGE), folder
+    )
+    return archive
+
+
+@dataclass
+class InstalledBursar:
+    """The objects that were applied, and the cluster they are in."""
+
+    node: RealNode
+    parts: Sequence[str]
+    options: Sequence[str] = ()
+
+    @cached_property
+    def documents(self) -> list[Raw]:
+        ran = run_bursar("manifests", *self.parts, "--image", IMAGE, *self.options)
+        assert ran.code == 0, ran.err
+        return list(yaml.safe_load_all(ran.out))
+
+    @property
+    def text(self) -> str:
+        return yaml.safe_dump_all(self.documents)
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        return kubectl(self.node.plane, *arguments, stdin=stdin)
+
+    def try_kubectl(self, *arguments: str, stdin: str = "") -> Ran:
+        return try_kubectl(self.node.plane, *arguments, stdin=stdin)
+
+    def bursar(self, *arguments: str) -> Ran:
+        return run_bursar(*arguments, "--kubeconfig", str(self.node.plane.kubeconfig))
+
+    def apply(self) -> None:
+        """As a new user does it: all at once."""
+        self.kubectl("apply", "--server-side", "-f", "-", stdin=self.text)
+
+    def wait_ready(self) -> None:
+        for name in self.deployments():
+            until_sync(lambda name=name: self.is_rolled_out(name), lambda name=name: self.pods())
+
+    def deployments(self) -> list[str]:
+        return [each["metadata"]["name"] for each in self.documents if each["kind"] == "Deployment"]
+
+    def is_rolled_out(self, name: str) -> bool:
+        body = json.loads(self.kubectl("get", "deployment", "-n", HOME, name, "-o", "json"))
+        status, wanted = body.get("status", {}), body["spec"]["replicas"]
+        return (
+            status.get("observedGeneration") == body["metadata"]["generation"]
+            and status.get("updatedReplicas") == wanted
+            and status.get("replicas") == wanted
+            and status.get("readyReplicas") == wanted
+        )
+
+    def pods(self) -> str:
+        return self.kubectl("get", "pods", "-n", HOME, "-o", "wide")
+
+    def logs(self, component: str) -> str:
+        """The logs of all replicas."""
+        selector = f"app.kubernetes.io/component={component}"
+        return self.try_kubectl("logs", "-n", HOME, "-l", selector, "--tail=-1").out
+
+    def remove(self) -> None:
+        """As the how-to says: let all pods go, then delete everything but the definitions."""
+        ran = self.bursar("release", "--all", "--yes", "--stop-gating")
+        assert ran.code == 0, ran.err
+        rest = [each for each in self.documents if each["kind"] not in KEPT]
+        written = yaml.safe_dump_all(rest)
+        self.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=written)
+
+    def left_behind(self) -> list[str]:
+        """The applied objects that are still there, but for the definitions."""
+        found = []
+        for each in self.documents:
+            if each["kind"] in KEPT:
+                continue
+            meta = each["metadata"]
+            place = ["-n", meta["namespace"]] if "namespace" in meta else []
+            group, _, version = each["apiVersion"].rpartition("/")
+            kind = f"{each['kind']}.{version}.{group}" if group else each["kind"]
+            ran = self.try_kubectl("get", kind, meta["name"], *place, "-o", "name")
+            if ran.code == 0:
+                found.append(ran.out.strip())
+        return found
+
+
+@contextmanager
+def tenant(installed: InstalledBursar, **labels: str) -> Iterator["Tenant"]:
+    """A namespace whose pods are gated."""
+    name = f"shop-{uuid.uuid4().hex[:6]}"
+    body = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {GATING_LABEL: "", **labels}},
+    }
+    installed.kubectl("create", "-f", "-", stdin=json.dumps(body))
+    account = ("get", "serviceaccount", "default", "-n", name)
+    until_sync(lambda: installed.try_kubectl(*account).code == 0, "the namespace has its account")
+    try:
+        yield Tenant(installed, name)
+    finally:
+        installed.try_kubectl("delete", "namespace", name, "--wait=false")
+
+
+@dataclass
+class Tenant:
+    installed: InstalledBursar
+    name: str
+
+    def quota(self, **hard: str) -> None:
+        body = {
+            "apiVersion": "aaq.kubevirt.io/v1alpha1",
+            "kind": "ApplicationAwareResourceQuota",
+            "metadata": {"name": "limits", "namespace": self.name},
+            "spec": {"hard": {name.replace("_", "."): amount for name, amount in hard.items()}},
+        }
+        self.installed.kubectl("create", "-f", "-", stdin=json.dumps(body))
+
+    def deploy(self, name: str, replicas: int, cpu: str) -> None:
+        """A Deployment of real containers on the real node."""
+        labels = {"app": name}
+        container = {
+            "name": "main",
+            "image": BUSYBOX,
+            "command": SLEEP,
+            "resources": {"requests": {"cpu": cpu}},
+        }
+        body = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "namespace": self.name},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+            },
+        }
+        self.installed.kubectl("create", "-f", "-", stdin=json.dumps(body))
+
+    def create_pod(self, pod: Raw) -> Raw:
+        stored = self.installed.kubectl(
+            "create", "-n", self.name, "-f", "-", "-o", "json", stdin=json.dumps(pod)
+        )
+        made: Raw = json.loads(stored)
+        return made
+
+    def pods(self) -> list[Raw]:
+        listed = json.loads(self.installed.kubectl("get", "pods", "-n", self.name, "-o", "json"))
+        items: list[Raw] = listed["items"]
+        return items
+
+    def gated(self) -> list[str]:
+        return [each["metadata"]["name"] for each in self.pods() if is_gated(each)]
+
+    def running(self) -> list[str]:
+        return [each["metadata"]["name"] for each in self.pods() if is_ready(each)]
+
+    def until(self, *, running: int, gated: int) -> None:
+        def is_so() -> bool:
+            return (len(self.running()), len(self.gated())) == (running, gated)
+
+        until_sync(is_so, lambda: (running, gated, self.running(), self.gated()))
+
+
+def is_gated(pod: Raw) -> bool:
+    return GATE in [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
+
+
+def is_ready(pod: Raw) -> bool:
+    conditions = pod["status"].get("conditions", [])
+    return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+
