@@ -1,0 +1,1 @@
+"""X.509 certificates and private keys, on the library `cryptography`."""

@@ -1,0 +1,37 @@
+"""The webhook configurations whose `caBundle` Bursar writes, and their informers."""
+
+from random import Random
+from typing import Final
+
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Identity, Sighting
+from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.patches import fenced_patch, put
+from bursar.app.cluster.ports import Clock, Patch, Query, Resource
+from bursar.core.certificates.webhooks import WebhookClient
+from bursar.wire.certificates import decode_webhooks, encode_bytes
+
+CONFIGURATIONS: Final = (
+    (MUTATING_WEBHOOKS, "gating-mutator"),
+    (VALIDATING_WEBHOOKS, "aaq-validator"),
+    (MUTATING_WEBHOOKS, "peer-pods-webhook-mutating-webhook-configuration"),
+)
+"""The configurations that `bursar manifests` prints, by resource and name."""
+
+Webhooks = tuple[WebhookClient, ...]
+
+
+def observe_configuration(
+    cluster: Cluster, clock: Clock, random: Random, resource: Resource, name: str
+) -> Informer[Sighting[Webhooks]]:
+    """Watch one configuration. A ClusterRole that names it suffices."""
+    query = Query(field_selector=f"metadata.name={name}")
+    return observe(cluster, clock, random, resource, decode_webhooks, query=query)
+
+
+def bundle_patch(identity: Identity, indexes: tuple[int, ...], bundle: bytes) -> Patch:
+    """Write the `caBundle` of some webhooks, and nothing else, if nothing changed meanwhile."""
+    text = encode_bytes(bundle)
+    operations = (put(f"/webhooks/{index}/clientConfig/caBundle", text) for index in indexes)
+    return fenced_patch(identity, operations, is_exact=True)

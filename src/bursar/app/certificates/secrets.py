@@ -1,0 +1,64 @@
+"""The Secrets that hold certificates: their names, their keys, and their informers."""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Final
+
+from bursar.app.certificates.ports import KeyPair
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.kinds import SECRETS
+from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.ports import Clock, Json, Key, Query
+from bursar.wire.certificates import decode_secret, encode_data
+
+TLS_SECRET: Final = "bursar-tls"  # noqa: S105 - the name of a Secret
+"""The Secret of the serving pair: type `kubernetes.io/tls`, with `ca.crt`."""
+CA_SECRET: Final = "bursar-ca"  # noqa: S105 - the name of a Secret
+"""The Secret of the CA that signs the serving pair."""
+
+CERTIFICATE: Final = "tls.crt"
+KEY: Final = "tls.key"
+AUTHORITIES: Final = "ca.crt"
+"""In the Secret of the pair: all CAs to trust. In the Secret of the CA: the CA that signs."""
+CA_KEY: Final = "ca.key"
+RETIRED: Final = "retired.crt"
+"""CAs that sign no more and are still trusted."""
+
+LABELS: Final = {"app.kubernetes.io/managed-by": "bursar"}
+
+SecretData = Mapping[str, bytes]
+
+
+def observe_secret(
+    cluster: Cluster, clock: Clock, random: Random, key: Key
+) -> Informer[Sighting[SecretData]]:
+    """Watch one Secret. A Role that names it suffices, because the query names it too."""
+    query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
+    return observe(cluster, clock, random, SECRETS, decode_secret, query=query)
+
+
+def serving_pair_in(data: SecretData) -> KeyPair:
+    return KeyPair(certificate=data.get(CERTIFICATE, b""), key=data.get(KEY, b""))
+
+
+def signer_in(data: SecretData) -> KeyPair:
+    return KeyPair(certificate=data.get(AUTHORITIES, b""), key=data.get(CA_KEY, b""))
+
+
+def pair_data(pair: KeyPair, bundle: bytes) -> SecretData:
+    return {CERTIFICATE: pair.certificate, KEY: pair.key, AUTHORITIES: bundle}
+
+
+def authority_data(signer: KeyPair, retired: bytes) -> SecretData:
+    return {AUTHORITIES: signer.certificate, CA_KEY: signer.key, RETIRED: retired}
+
+
+def new_secret(name: str, sort: str, data: SecretData) -> Json:
+    return {
+        "apiVersion": SECRETS.api_version,
+        "kind": SECRETS.kind,
+        "metadata": {"name": name, "labels": dict(LABELS)},
+        "type": sort,
+        "data": dict(encode_data(data)),
+    }

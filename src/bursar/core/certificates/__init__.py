@@ -1,0 +1,1 @@
+"""When the certificates that Bursar keeps for itself are made, renewed and trusted."""
