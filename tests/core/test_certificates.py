@@ -54,6 +54,7 @@ BOTH = Authority(signer=NEW, retired=(OLD,))
     [
         (timedelta(milliseconds=999), DAY, "a second or longer"),
         (DAY, 3 * DAY - timedelta(seconds=1), "at least 3 times as long"),
+        (DAY, 3651 * DAY, "more than 3650 days"),
     ],
 )
 def test_lifetimes_have_to_fit(lifetime, ca_lifetime, problem):

@@ -2,8 +2,9 @@
 
 import asyncio
 import gc
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from random import SystemRandom
+from random import Random, SystemRandom
 from typing import Final
 
 from bursar.adapters.clock import SYSTEM_CLOCK
@@ -14,15 +15,16 @@ from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.kube.transport import Limits
 from bursar.adapters.serving.server import HttpServer
-from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.adapters.telemetry.controller_metrics import controller_metrics
+from bursar.app.certificates.keeper import CertificateKeeper, KeeperSettings, OpenKeeper
+from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
 from bursar.app.log import Log
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.controller import ControllerProcess
 from bursar.entry.counting import open_counting
-from bursar.entry.https import listen
+from bursar.entry.https import Certificate, listen, open_certificate, served
 from bursar.entry.lifetime import run_process
 from bursar.entry.process import cluster_access, process_identity
 
@@ -77,14 +79,17 @@ async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
                 counting=open_counting(settings.counting, client),
                 places=settings.places,
             ),
+            open_keeper=_keeper_opener(settings.certificates, client, random),
             on_synced=_freeze_heap,
         )
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(process.run())
-                if settings.tls_folder:
-                    certificate = ServingCertificate(settings.tls_folder, clock=SYSTEM_CLOCK)
-                    server = _server(settings, process, client)
+                if settings.tls_source.is_given:
+                    certificate = open_certificate(
+                        settings.tls_source, settings.namespace, client, random
+                    )
+                    server = _server(settings, process, client, certificate)
                     tasks.create_task(listen(server, certificate, settings.bind, log=LOG))
         except* BadInputError as errors:
             raise errors.exceptions[0] from None
@@ -99,13 +104,37 @@ def _freeze_heap() -> None:
     gc.freeze()
 
 
-def _server(settings: ControllerProcess, process: Controller, client: KubeClient) -> HttpServer:
+def _keeper_opener(
+    settings: KeeperSettings | None, client: KubeClient, random: Random
+) -> OpenKeeper | None:
+    if settings is None:
+        return None
+
+    def open_keeper(is_leader: Callable[[], bool]) -> CertificateKeeper:
+        # A replica that never leads need not load the library.
+        from bursar.adapters.x509.certificates import Certificates  # noqa: PLC0415
+
+        return CertificateKeeper(
+            cluster=client,
+            context=ReconcileContext(
+                writer=client, clock=SYSTEM_CLOCK, random=random, may_write=is_leader
+            ),
+            settings=settings,
+            x509=Certificates(),
+        )
+
+    return open_keeper
+
+
+def _server(
+    settings: ControllerProcess, process: Controller, client: KubeClient, certificate: Certificate
+) -> HttpServer:
     reviewer = TokenReviewer(client, SYSTEM_CLOCK)
 
     routes = controller_routes(
         is_leader=lambda: process.election.is_leader,
         problem=lambda: process.readiness_problem,
-        metrics=lambda: controller_metrics(process, client.limiter),
+        metrics=lambda: controller_metrics(process, client.limiter, served(certificate)),
         resizes=ResizeRoute(
             user=webhook_user(settings.namespace),
             find_username=reviewer.find_username,

@@ -1,18 +1,69 @@
 """Serving with a certificate, as the webhook and the controller do."""
 
+import asyncio
+import ssl
+from random import Random
+from typing import Protocol
+
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.serving.newest_context import NewestContext
+from bursar.adapters.serving.secret_certificate import SecretCertificate
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.serving_certificate import ServingCertificate
+from bursar.adapters.serving.tls_profile import DEFAULT_PROFILE, TlsProfile
+from bursar.adapters.telemetry.certificate_families import ServedCertificate
+from bursar.app.certificates.secrets import observe_secret
+from bursar.app.cluster.observe import Cluster
+from bursar.app.cluster.ports import Key
+from bursar.app.cluster.time_limit import end
 from bursar.app.log import Log
+from bursar.cli.processes.process_options import TlsSource
 from bursar.entry.process import start_server
 
 
+class Certificate(Protocol):
+    """A certificate that may change while it is served."""
+
+    @property
+    def newest(self) -> NewestContext: ...
+
+    async def wait_for_context(self) -> ssl.SSLContext: ...
+
+    async def watch(self) -> None: ...
+
+
+def open_certificate(
+    source: TlsSource,
+    namespace: str,
+    cluster: Cluster,
+    random: Random,
+    profile: TlsProfile = DEFAULT_PROFILE,
+) -> ServingCertificate | SecretCertificate:
+    """The certificate of a folder, or of a Secret in the namespace of this installation."""
+    if not source.secret:
+        return ServingCertificate(source.folder, clock=SYSTEM_CLOCK, profile=profile)
+    key = Key(namespace, source.secret)
+    informer = observe_secret(cluster, SYSTEM_CLOCK, random, key)
+    return SecretCertificate(informer, profile=profile)
+
+
+def served(certificate: Certificate) -> ServedCertificate:
+    """What metrics say of a certificate."""
+    newest = certificate.newest
+    return ServedCertificate(not_after=newest.not_after, loads=newest.loads, invalid=newest.invalid)
+
+
 async def listen(
-    server: HttpServer, certificate: ServingCertificate, address: tuple[str, int], *, log: Log
+    server: HttpServer, certificate: Certificate, address: tuple[str, int], *, log: Log
 ) -> None:
     """Serve until cancelled, then finish the requests in flight. Raises `BadInputError`."""
-    context = await certificate.wait_for_context()
-    log.info("listening", address=await start_server(server, address, context))
+    watching = asyncio.create_task(certificate.watch())
     try:
-        await certificate.watch()
+        context = await certificate.wait_for_context()
+        log.info("listening", address=await start_server(server, address, context))
+        try:
+            await watching
+        finally:
+            await server.stop()
     finally:
-        await server.stop()
+        await end(watching)

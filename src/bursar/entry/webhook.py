@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from itertools import chain
 from random import SystemRandom
 from typing import Final
 
@@ -13,8 +14,9 @@ from bursar.adapters.cel.language import open_language
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
+from bursar.adapters.serving.secret_certificate import SecretCertificate
 from bursar.adapters.serving.server import HttpServer
-from bursar.adapters.serving.serving_certificate import ServingCertificate
+from bursar.adapters.telemetry.certificate_families import served_families
 from bursar.adapters.telemetry.exposition import exposition
 from bursar.adapters.telemetry.webhook_families import webhook_families
 from bursar.app.admission.gate_switch import GateSwitch
@@ -23,7 +25,7 @@ from bursar.app.admission.quotas import QuotaCheck
 from bursar.app.log import Log
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.webhook import WebhookProcess
-from bursar.entry.https import listen
+from bursar.entry.https import Certificate, listen, open_certificate, served
 from bursar.entry.lifetime import run_process
 from bursar.entry.process import cluster_access
 
@@ -44,15 +46,26 @@ def run_webhook(settings: WebhookProcess) -> None:
 
 
 async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
-    certificate = ServingCertificate(settings.tls_folder, clock=SYSTEM_CLOCK, profile=settings.tls)
+    random = SystemRandom()
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(
-            KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom())
+        client = await stack.enter_async_context(KubeClient(access, clock=SYSTEM_CLOCK, rng=random))
+        certificate = open_certificate(
+            settings.tls_source,
+            settings.installation.namespace,
+            client,
+            random,
+            profile=settings.tls,
         )
-        leader = await stack.enter_async_context(LeaderClient(client, settings.leader))
-        namespace = settings.installation.namespace
-        switch = GateSwitch(client, SYSTEM_CLOCK, SystemRandom(), namespace)
-        server = _server(settings, client, leader, switch)
+
+        def authorities() -> str:
+            assert isinstance(certificate, SecretCertificate)
+            return certificate.authorities
+
+        leader = await stack.enter_async_context(
+            LeaderClient(client, settings.leader, authorities if settings.trusts_secret else None)
+        )
+        switch = GateSwitch(client, SYSTEM_CLOCK, random, settings.installation.namespace)
+        server = _server(settings, client, leader, certificate, switch)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(switch.run())
@@ -62,7 +75,11 @@ async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
 
 
 def _server(
-    settings: WebhookProcess, client: KubeClient, leader: LeaderClient, switch: GateSwitch
+    settings: WebhookProcess,
+    client: KubeClient,
+    leader: LeaderClient,
+    certificate: Certificate,
+    switch: GateSwitch,
 ) -> HttpServer:
     reviewer = Reviewer(
         installation=settings.installation,
@@ -76,7 +93,12 @@ def _server(
     routes = webhook_routes(
         reviewer.answer,
         counts=counts,
-        metrics=lambda: exposition(webhook_families(counts, peers.ends, peers.overwritten)),
+        metrics=lambda: exposition(
+            chain(
+                webhook_families(counts, peers.ends, peers.overwritten),
+                served_families(served(certificate), SYSTEM_CLOCK.now()),
+            )
+        ),
         body_bytes_max=settings.body_bytes_max,
     )
     every = {**routes, **peer_pod_routes(settings.peer_pods, peers)}

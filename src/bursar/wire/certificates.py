@@ -70,7 +70,7 @@ def _client(raw: _ClientConfig) -> WebhookClient:
 
 def _host(url: str) -> str:
     found = _URL.fullmatch(url)
-    return "" if found is None else found[1] or found[2]
+    return "" if found is None else (found[1] or found[2]).lower()
 
 
 def _decoded(text: str | None) -> bytes:

@@ -7,6 +7,7 @@ and the leader reserves once per id.
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -39,7 +40,8 @@ class LeaderClientSettings:
     token_file: str
     """The service account token. It is read for each request: the kubelet renews it every hour."""
     authority_file: str
-    """CA certificates (PEM) that sign the leader's certificate."""
+    """CA certificates (PEM) that sign the leader's certificate. Not used if the client gets
+    `find_authorities`."""
     server_name: str = ""
     """Name that the leader's certificate must have. Default: the host of its address."""
 
@@ -81,11 +83,23 @@ class _Leader:
 
 
 class LeaderClient:
-    """A `ReservationDesk`. Use it as a context manager."""
+    """A `ReservationDesk`. Use it as a context manager.
 
-    def __init__(self, reader: Reader, settings: LeaderClientSettings) -> None:
+    `find_authorities` returns the CA certificates (PEM) that sign the leader's certificate, as
+    they are now; without it they are read from `authority_file`.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        settings: LeaderClientSettings,
+        find_authorities: Callable[[], str] | None = None,
+    ) -> None:
         self._reader = reader
         self._settings = settings
+        self._find_authorities = find_authorities
+        self._trusted = ""
+        """What `find_authorities` returned when the leader was last looked up."""
         self._leader: _Leader | None = None
         self._http = HttpClient(connect_seconds=REQUEST_SECONDS)
 
@@ -109,6 +123,8 @@ class LeaderClient:
         return Unreachable(cause)
 
     async def _ask(self, request: ResizeRequest) -> Reply:
+        if self._find_authorities is not None and self._find_authorities() != self._trusted:
+            self._leader = None
         if self._leader is None:
             self._leader = await self._find_leader()
         try:
@@ -174,8 +190,12 @@ class LeaderClient:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            context.load_verify_locations(self._settings.authority_file)
-        except OSError:
+            if self._find_authorities is None:
+                context.load_verify_locations(self._settings.authority_file)
+            else:
+                self._trusted = self._find_authorities()
+                context.load_verify_locations(cadata=self._trusted)
+        except (OSError, ValueError):
             raise _LeaderError(f"the authority for {CONTROLLER} cannot be read") from None
         return context
 

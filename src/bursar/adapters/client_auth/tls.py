@@ -5,10 +5,8 @@ in use alone. The HTTP client keeps connections apart by context, so new request
 with the new certificate, and requests in flight finish on the old connections.
 """
 
-import os
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn, TypeAlias
 
@@ -19,6 +17,7 @@ from bursar.adapters.client_auth.small_file import (
     fingerprint,
     read_small,
 )
+from bursar.adapters.memory_file import in_memory
 from bursar.app.cluster.ports import Clock, UnauthorizedError
 
 RELOAD_SECONDS: Final = 10
@@ -199,7 +198,7 @@ def _load(context: ssl.SSLContext, given: ClientCertificate) -> None:
     if _KEY_MARK not in given.key:
         raise ConfigError(given.key_place, "no PEM private key in it")
     try:
-        with _in_memory(given.certificate) as certificate, _in_memory(given.key) as key:
+        with in_memory(given.certificate) as certificate, in_memory(given.key) as key:
             context.load_cert_chain(certificate, key, password=_refuse_password)
     except _EncryptedKeyError:
         raise ConfigError(given.key_place, "the key is encrypted; use one that is not") from None
@@ -215,15 +214,3 @@ class _EncryptedKeyError(Exception):
 
 def _refuse_password() -> NoReturn:
     raise _EncryptedKeyError
-
-
-@contextmanager
-def _in_memory(data: bytes) -> Iterator[str]:
-    """A path to these bytes, for `load_cert_chain`. They are never written to a disk."""
-    descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
-    try:
-        with open(descriptor, "wb", closefd=False) as file:
-            file.write(data)
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)

@@ -1,9 +1,11 @@
 """All metrics of a controller, gathered for each scrape."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import chain
 
 from bursar.adapters.telemetry.capacity_families import CapacityView, capacity_families
+from bursar.adapters.telemetry.certificate_families import ServedCertificate, served_families
 from bursar.adapters.telemetry.controller_families import (
     ControllerView,
     Limited,
@@ -11,11 +13,13 @@ from bursar.adapters.telemetry.controller_families import (
     controller_families,
 )
 from bursar.adapters.telemetry.exposition import Family, exposition
+from bursar.adapters.telemetry.keeper_families import keeper_families
 from bursar.adapters.telemetry.policy_families import policy_families
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
 from bursar.adapters.telemetry.sidecar_families import sidecar_families
 from bursar.app.capacity.controller import CapacityController
+from bursar.app.certificates.keeper import CertificateKeeper
 from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.reconcile import ReconcileCounters
 from bursar.app.controller.controller import Controller
@@ -24,9 +28,11 @@ from bursar.core.counting.counters import Counters
 from bursar.core.counting.policies import PolicyCounter
 
 
-def controller_metrics(controller: Controller, limiter: Limited) -> bytes:
-    """Metrics in Prometheus's text format."""
-    term = controller.term
+def controller_metrics(
+    controller: Controller, limiter: Limited, served: ServedCertificate | None = None
+) -> bytes:
+    """Metrics in Prometheus's text format. `served` is the certificate of this process."""
+    term, keeper, now = controller.term, controller.certificates, controller.clock.now()
     recorders = (
         controller.recorder,
         controller.capacity_recorder,
@@ -34,19 +40,30 @@ def controller_metrics(controller: Controller, limiter: Limited) -> bytes:
     )
     view = ControllerView(
         is_leader=controller.election.is_leader,
-        informers=() if term is None else term.sources.informers(),
+        informers=(
+            *(() if term is None else term.sources.informers()),
+            *(() if keeper is None else keeper.informers()),
+        ),
         limiter=limiter,
         dropped_events={why: sum(each.dropped.get(why, 0) for each in recorders) for why in Drop},
         waiting_events=sum(each.waiting for each in recorders),
         term=None if term is None else _term_view(term),
     )
-    loops = () if term is None else reconcile_families(_loops(term))
+    loops = () if term is None else reconcile_families(_loops(term, keeper))
     kept = () if term is None or term.capacity is None else _capacity(term.capacity)
     sidecars = () if term is None else sidecar_families(term.sources.books.feeds)
     policies = () if term is None else _policies(term)
     counting = chain(sidecars, policies)
-    families = chain(controller_families(view), loops, kept, counting, process_families())
-    return exposition(families)
+    certificates = chain(
+        () if served is None else served_families(served, now),
+        () if keeper is None else _kept_certificates(keeper, now),
+    )
+    families = chain(controller_families(view), loops, kept, counting, certificates)
+    return exposition(chain(families, process_families()))
+
+
+def _kept_certificates(keeper: CertificateKeeper, now: datetime) -> Iterator[Family]:
+    return keeper_families(keeper.counters, keeper.not_after, now)
 
 
 def _policies(term: Term) -> Iterator[Family]:
@@ -56,7 +73,7 @@ def _policies(term: Term) -> Iterator[Family]:
             yield from policy_families(part.report())
 
 
-def _loops(term: Term) -> dict[str, ReconcileCounters]:
+def _loops(term: Term, keeper: CertificateKeeper | None) -> dict[str, ReconcileCounters]:
     loops = {
         "status": term.statuses.reconciler.counters,
         "managed": term.managed.reconciler.counters,
@@ -64,6 +81,8 @@ def _loops(term: Term) -> dict[str, ReconcileCounters]:
     }
     if term.capacity is not None:
         loops["capacity"] = term.capacity.reconciler.reconciler.counters
+    if keeper is not None:
+        loops["certificates"] = keeper.reconciler.counters
     return loops
 
 

@@ -8,6 +8,7 @@ from random import Random
 from typing import Final, Protocol
 
 from bursar.app.capacity.events import CapacityReason, record_event
+from bursar.app.certificates.keeper import CertificateKeeper, OpenKeeper
 from bursar.app.cluster.election.election import Candidacy, Election
 from bursar.app.cluster.election.lease import LEASES, NOBODY
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
@@ -59,6 +60,8 @@ class Controller:
     settings: ControllerSettings
     open_sources: Callable[[], TermSources]
     """Makes the informers of a term, and chooses how pods are counted."""
+    open_keeper: OpenKeeper | None = None
+    """Makes the keeper of certificates for a term. None: certificates are left alone."""
     on_synced: Callable[[], None] = _do_nothing
     """Called in each term when its caches and the books hold everything."""
 
@@ -97,6 +100,12 @@ class Controller:
             on_synced=self.on_synced,
         )
         self._term: Term | None = None
+        self._keeper: CertificateKeeper | None = None
+
+    @property
+    def certificates(self) -> CertificateKeeper | None:
+        """The keeper of certificates; None while this process keeps none."""
+        return self._keeper
 
     @property
     def term(self) -> Term | None:
@@ -150,8 +159,11 @@ class Controller:
                 tasks.create_task(self._publish_address())
                 tasks.create_task(self._activate_gate(term))
                 tasks.create_task(term.run())
+                if self.open_keeper is not None:
+                    self._keeper = self.open_keeper(lambda: self.election.is_leader)
+                    tasks.create_task(self._keeper.run())
         finally:
-            self._term = None
+            self._term = self._keeper = None
             LOG.info("leading no longer")
 
     async def _activate_gate(self, term: Term) -> None:

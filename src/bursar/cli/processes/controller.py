@@ -6,23 +6,31 @@ from typing import Any
 import click
 
 from bursar.app.capacity.sources import CapacityPlaces
+from bursar.app.certificates.keeper import KeeperSettings
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.counting.settings import CountingSettings
 from bursar.app.quota.sources import EVERY_KIND
 from bursar.cli.capacity.options import places_from, preset_options, selector_from
 from bursar.cli.exit_codes import OK
 from bursar.cli.options import duration, flag, shown
+from bursar.cli.processes.certificate_options import (
+    DEPENDENT,
+    certificate_options,
+    keeper_from,
+)
 from bursar.cli.processes.counting_options import counting_from, counting_options
 from bursar.cli.processes.installation import own_namespace
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
     ClusterChoice,
+    TlsSource,
     advertised_url,
     given_options,
     host_and_port,
     namespace_option,
     process_cluster_options,
     serving_options,
+    tls_source,
 )
 from bursar.cli.processes.processes import Processes
 from bursar.core.quota.books import PATIENCE_SECONDS
@@ -38,8 +46,10 @@ class ControllerProcess:
     namespace: str
     """Namespace of this installation."""
     bind: tuple[str, int]
-    tls_folder: str
-    """Folder with tls.crt and tls.key. Empty: do not listen."""
+    tls_source: TlsSource
+    """Where tls.crt and tls.key are. Neither given: do not listen."""
+    certificates: KeeperSettings | None
+    """The certificates that the leader keeps. None: it leaves them alone."""
     address: str
     """URL that is published on the Lease. Empty: other processes cannot ask this one."""
     targeting: Targeting
@@ -58,6 +68,7 @@ class ControllerProcess:
 @serving_options(
     "Folder with tls.crt and tls.key; reloaded when they change. Empty: do not listen."
 )
+@certificate_options
 @click.option(
     "--advertise",
     metavar="URL",
@@ -105,6 +116,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
     *,
     bind: str,
     tls_folder: str,
+    tls_secret: str,
     advertise: str | None,
     namespace: str | None,
     kubeconfig: str | None,
@@ -127,15 +139,16 @@ def controller(  # noqa: PLR0913 - one parameter for each option
     of quotas.
     """
     home = namespace or own_namespace()
-    address = host_and_port(bind)
+    address, source = host_and_port(bind), tls_source(tls_folder, tls_secret)
     places = places_from(home, preset_namespace=peerpods_namespace, preset_nodes=peerpods_nodes)
     processes.controller(
         ControllerProcess(
             cluster=ClusterChoice(kubeconfig, context),
             namespace=home,
             bind=address,
-            tls_folder=tls_folder,
-            address=advertised_url(advertise, address[1]) if tls_folder else "",
+            tls_source=source,
+            certificates=keeper_from(others, home, source),
+            address=advertised_url(advertise, address[1]) if source.is_given else "",
             targeting=Targeting(
                 own_namespace=home,
                 selector=selector_from(namespace_selector, "--namespace-selector"),
@@ -146,7 +159,11 @@ def controller(  # noqa: PLR0913 - one parameter for each option
             timing=_timing(lease_duration, renew_deadline, retry_period),
             patience_s=int(patience),
             log=log_from(others),
-            ignored=_ignored(has_tls=bool(tls_folder), keeps_capacity=keep_capacity),
+            ignored=_ignored(
+                has_tls=source.is_given,
+                keeps_capacity=keep_capacity,
+                keeps_certificates=others["keep_certificates"],
+            ),
         )
     )
     return OK
@@ -161,7 +178,8 @@ def _timing(lease: float, deadline: float, retry: float) -> Timing:
         raise click.UsageError(str(error)) from None
 
 
-def _ignored(*, has_tls: bool, keeps_capacity: bool) -> tuple[str, ...]:
+def _ignored(*, has_tls: bool, keeps_capacity: bool, keeps_certificates: bool) -> tuple[str, ...]:
     without_tls = () if has_tls else ("bind", "advertise")
     without_capacity = () if keeps_capacity else ("peerpods_namespace", "peerpods_nodes")
-    return given_options(*without_tls, *without_capacity)
+    without_certificates = () if keeps_certificates else DEPENDENT
+    return given_options(*without_tls, *without_capacity, *without_certificates)

@@ -35,12 +35,41 @@ namespace_option: Final = click.option(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSource:
+    """Where the serving certificate comes from: a Secret, or a folder. Both may be empty."""
+
+    secret: str = ""
+    """Name of a Secret of type kubernetes.io/tls in the namespace of this installation."""
+    folder: str = ""
+
+    @property
+    def is_given(self) -> bool:
+        return bool(self.secret or self.folder)
+
+
 def serving_options(tls_help: str) -> options.Option:
-    """`--bind` and `--tls-dir`; the command receives `bind` and `tls_folder`."""
+    """`--bind`, `--tls-dir`, `--tls-secret`; as `bind`, `tls_folder` and `tls_secret`."""
     return options.together(
         options.shown("--bind", BIND, "Address and port to listen on."),
         options.shown("--tls-dir tls_folder", TLS_FOLDER, tls_help, type=click.Path()),
+        click.option(
+            "--tls-secret",
+            metavar="NAME",
+            default="",
+            help="Secret with tls.crt, tls.key and ca.crt, instead of --tls-dir; watched at "
+            "the API server and used as soon as it changes.",
+        ),
     )
+
+
+def tls_source(folder: str, secret: str) -> TlsSource:
+    """The value of `--tls-dir` or `--tls-secret`. Raises `click.UsageError` for both."""
+    if not secret:
+        return TlsSource(folder=folder)
+    if folder and given_options("tls_folder"):
+        raise click.UsageError("--tls-dir and --tls-secret exclude each other")
+    return TlsSource(secret=secret)
 
 
 def host_and_port(bind: str) -> tuple[str, int]:

@@ -25,10 +25,12 @@ from bursar.cli.processes.installation import SERVICE_ACCOUNT_FOLDER, own_namesp
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
     ClusterChoice,
+    TlsSource,
     host_and_port,
     namespace_option,
     process_cluster_options,
     serving_options,
+    tls_source,
 )
 from bursar.cli.processes.processes import Processes
 from bursar.core.peerpods.capacity import VM_RESOURCE
@@ -46,11 +48,13 @@ class WebhookProcess:
 
     cluster: ClusterChoice
     bind: tuple[str, int]
-    tls_folder: str
+    tls_source: TlsSource
     installation: Installation
     when_unreachable: WhenUnreachable
     body_bytes_max: int
     leader: LeaderClientSettings
+    trusts_secret: bool
+    """The leader's certificate is signed by the CAs of the Secret of `tls_source`."""
     peer_pods: PeerPodSettings
     tls: TlsProfile
     log: LogSettings
@@ -73,7 +77,8 @@ class WebhookProcess:
 )
 @path(
     "--leader-ca",
-    "CA certificates that sign the controller's certificate. Default: ca.crt in --tls-dir.",
+    "CA certificates that sign the controller's certificate. Default: ca.crt in --tls-dir, or of "
+    "--tls-secret.",
 )
 @path("--token-file", "Token shown to the controller. Default: the service account's token.")
 @one_of(
@@ -103,6 +108,7 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
     *,
     bind: str,
     tls_folder: str,
+    tls_secret: str,
     namespace: str | None,
     kubeconfig: str | None,
     context: str,
@@ -122,7 +128,7 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
     settings = WebhookProcess(
         cluster=ClusterChoice(kubeconfig, context),
         bind=host_and_port(bind),
-        tls_folder=tls_folder,
+        tls_source=tls_source(tls_folder, tls_secret),
         installation=home,
         when_unreachable=WhenUnreachable(when_unreachable),
         body_bytes_max=body_bytes_max,
@@ -132,6 +138,7 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
             authority_file=leader_ca or str(Path(tls_folder, "ca.crt")),
             server_name=f"{CONTROLLER}.{home.namespace}.svc",
         ),
+        trusts_secret=bool(tls_secret and not leader_ca),
         peer_pods=peer_pod_settings(chosen),
         tls=_tls_profile(),
         log=log_from(chosen),

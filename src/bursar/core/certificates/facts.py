@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 DAY: Final = timedelta(days=1)
+LIFETIME_MAX: Final = 3650 * DAY
 BACKDATE: Final = timedelta(minutes=5)
 """How long before its making a certificate is valid already, for clients whose clock is late."""
 SETTLE_MAX: Final = timedelta(minutes=1)
@@ -32,6 +33,8 @@ class CertificateSettings:
     def __post_init__(self) -> None:
         if self.lifetime < timedelta(seconds=1):
             raise ValueError("a certificate must live for a second or longer")
+        if self.ca_lifetime > LIFETIME_MAX:
+            raise ValueError(f"a CA must not live for more than {LIFETIME_MAX.days} days")
         if self.ca_lifetime < RENEW_PART * self.lifetime:
             raise ValueError(
                 f"a CA must live at least {RENEW_PART} times as long as the certificates it signs"

@@ -1,0 +1,37 @@
+"""Metrics of the certificates that the leader keeps."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from bursar.adapters.telemetry.certificate_families import seconds_until
+from bursar.adapters.telemetry.exposition import Family, Sample, table
+from bursar.app.certificates.keeper import KeeperCounters
+
+
+def keeper_families(
+    counters: KeeperCounters, not_after: Mapping[str, datetime], now: datetime
+) -> Iterator[Family]:
+    """The certificates that the leader keeps."""
+    made = (("ca", counters.authorities), ("serving", counters.pairs))
+    return table(
+        "bursar_kept_",
+        certificate_expires_seconds=(
+            "Seconds until a certificate that the leader keeps expires; negative afterwards.",
+            (
+                Sample(seconds_until(end, now), {"certificate": name})
+                for name, end in sorted(not_after.items())
+            ),
+        ),
+        certificates_made_total=(
+            "Certificates that the leader has made, by reason.",
+            (
+                Sample(count, {"certificate": name, "reason": reason.value})
+                for name, counts in made
+                for reason, count in counts.items()
+            ),
+        ),
+        ca_bundles_written_total=(
+            "Webhook configurations whose caBundle the leader has written.",
+            counters.bundles,
+        ),
+    )

@@ -1,0 +1,65 @@
+"""Options of a controller that keeps the certificates of its installation."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from ipaddress import ip_address
+from typing import Any, Final
+
+import click
+
+from bursar.app.certificates.keeper import KeeperSettings, serving_names
+from bursar.app.install.documents import DNS_SUBDOMAIN
+from bursar.cli.options import duration, flag, together
+from bursar.cli.processes.process_options import TlsSource
+from bursar.core.certificates.facts import CertificateSettings
+
+LIFETIME: Final = "720h"
+CA_LIFETIME: Final = "8760h"
+
+certificate_options: Final = together(
+    flag(
+        "--keep-certificates",
+        "Make and renew a CA and the certificate of --tls-secret, and write the CA into the "
+        "webhook configurations.",
+    ),
+    duration("--certificate-lifetime", LIFETIME, "Life of the certificates that are kept."),
+    duration("--ca-lifetime", CA_LIFETIME, "Life of the CA that is kept."),
+    click.option(
+        "--certificate-name",
+        multiple=True,
+        metavar="NAME",
+        help="Further DNS name or IP address in the certificate, for a webhook that is reached "
+        "by URL. Repeatable.",
+    ),
+)
+DEPENDENT: Final = ("certificate_lifetime", "ca_lifetime", "certificate_name")
+"""Parameters without effect unless certificates are kept."""
+
+
+def keeper_from(
+    chosen: Mapping[str, Any], namespace: str, source: TlsSource
+) -> KeeperSettings | None:
+    """None if certificates are not kept. Raises `click.UsageError`."""
+    if not chosen["keep_certificates"]:
+        return None
+    if not source.secret:
+        raise click.UsageError("--keep-certificates needs --tls-secret")
+    try:
+        certificates = CertificateSettings(
+            names=(*serving_names(namespace), *map(_name, chosen["certificate_name"])),
+            lifetime=timedelta(seconds=chosen["certificate_lifetime"]),
+            ca_lifetime=timedelta(seconds=chosen["ca_lifetime"]),
+        )
+    except (ValueError, OverflowError) as error:
+        raise click.UsageError(f"--certificate-lifetime, --ca-lifetime: {error}") from None
+    return KeeperSettings(namespace=namespace, certificates=certificates, tls_secret=source.secret)
+
+
+def _name(text: str) -> str:
+    """A DNS name or an IP address as a certificate states it. Raises `click.UsageError`."""
+    with suppress(ValueError):
+        return str(ip_address(text))
+    if not DNS_SUBDOMAIN.fullmatch(text.lower()):
+        raise click.UsageError(f"--certificate-name: {text!r} is no DNS name or IP address")
+    return text.lower()
