@@ -1,0 +1,40 @@
+"""RBAC for certificates: what processes need to serve a Secret's, and the leader to keep it.
+
+The functions return rules, which other manifests make Roles of. A Role that names objects permits
+their list and watch too, because Bursar's requests name the object in their field selector.
+"""
+
+from bursar.app.certificates.configurations import CONFIGURATIONS
+from bursar.app.certificates.secrets import CA_SECRET, TLS_SECRET
+from bursar.app.install.documents import Document, permission
+
+READ = ("get", "list", "watch")
+
+
+def serving_rules(tls_secret: str = TLS_SECRET) -> list[Document]:
+    """In Bursar's namespace, for every process with `--tls-secret`: read that Secret."""
+    return [permission(READ, "secrets", names=(tls_secret,))]
+
+
+def keeping_rules(tls_secret: str = TLS_SECRET) -> list[Document]:
+    """In Bursar's namespace, for a controller with `--keep-certificates`: keep both Secrets.
+
+    RBAC cannot restrict the creation of Secrets by name.
+    """
+    return [
+        permission((*READ, "patch"), "secrets", names=(CA_SECRET, tls_secret)),
+        permission(("create",), "secrets"),
+    ]
+
+
+def bundle_rules() -> list[Document]:
+    """In the whole cluster, for a controller with `--keep-certificates`: write `caBundle`s."""
+    return [
+        permission(
+            (*READ, "patch"),
+            resource.plural,
+            group=resource.group,
+            names=[name for each, name in CONFIGURATIONS if each == resource],
+        )
+        for resource in dict.fromkeys(resource for resource, _ in CONFIGURATIONS)
+    ]

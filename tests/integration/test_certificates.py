@@ -1,0 +1,218 @@
+"""Own certificates on a real API server: made, rotated under load, and healed; no request fails."""
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+
+import pytest
+
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.x509.certificates import Certificates
+from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, SECRETS
+from bursar.app.cluster.ports import Key, Patch, PatchKind
+from controlplane import ControlPlane
+from support.processes.certified import (
+    CA,
+    GATER,
+    TLS,
+    Installation,
+    Load,
+    Observer,
+    installed,
+    loaded,
+)
+from support.processes.kubectl import kubectl
+from support.quota.controller_processes import HOME, Administrator, administering, printed
+from support.until import until
+
+PATIENCE_LONG = 400
+"""A CA is renewed every 40 s, and machines may be busy."""
+
+
+@pytest.fixture(scope="module")
+def control_plane(quota_cluster) -> ControlPlane:
+    return quota_cluster
+
+
+@pytest.fixture(scope="module")
+def installation(control_plane, tmp_path_factory) -> Iterator[Installation]:
+    with installed(control_plane, tmp_path_factory.mktemp("certified")) as found:
+        yield found
+
+
+@pytest.fixture
+async def people(control_plane) -> AsyncIterator[Administrator]:
+    async with administering(control_plane) as found:
+        yield found
+
+
+async def a_load(installation: Installation, people: Administrator, **more: bool) -> Load:
+    """A load on an installation that has begun to work."""
+    observer = Observer(people.client)
+    servers = [*installation.webhooks, *installation.leaders]
+    load = Load(await people.namespace("load"), observer, servers, **more)
+
+    async def works() -> bool:
+        try:
+            for server in servers:
+                async with server.connected(await observer.bundle()) as peer:
+                    await peer.ask("GET", "/healthz")
+            return await load.ask_leader() != 503
+        except (OSError, ValueError):
+            return False
+
+    await until(works, installation.logs)
+    return load
+
+
+async def test_pair_and_ca_rotate_under_load_without_a_failed_request(installation, people):
+    load = await a_load(installation, people)
+    async with loaded(load, installation.plane):
+
+        def has_rotated() -> bool:
+            return len(load.signers) >= 3 and len(load.pairs) >= 6
+
+        await until(
+            has_rotated,
+            lambda: f"{len(load.signers)} CAs, {len(load.pairs)} pairs\n{installation.logs()}",
+            PATIENCE_LONG,
+        )
+
+    assert load.failures == [], installation.logs()
+    assert min(load.admitted, load.handshakes, load.resizes) > 0
+
+
+@pytest.mark.parametrize("key", [TLS, CA], ids=["pair", "ca"])
+async def test_a_deleted_secret_heals_without_a_failed_request(installation, people, key):
+    load = await a_load(installation, people)
+    async with loaded(load, installation.plane):
+        before = (await people.read(SECRETS, key))["metadata"]["uid"]
+        await people.client.delete(SECRETS, key)
+
+        async def is_healed() -> bool:
+            signers, pairs = set(load.signers), set(load.pairs)
+            found = await load.observer.secret(key)
+            return bool(found) and len(signers) + len(pairs) > 2
+
+        await until(is_healed, installation.logs)
+        after = (await people.read(SECRETS, key))["metadata"]["uid"]
+
+    assert after != before
+    assert load.failures == [], installation.logs()
+
+
+@pytest.mark.parametrize("kind", ["garbage", "stolen"])
+async def test_a_spoiled_pair_is_not_served_and_is_replaced(installation, people, kind):
+    load = await a_load(installation, people)
+    x509, now = Certificates(), SYSTEM_CLOCK.now()
+    spoiled = {"tls_crt": b"garbage", "tls_key": b"garbage"}
+    if kind == "stolen":
+        foreign = x509.make_authority(now, now + timedelta(days=1))
+        pair = x509.make_pair(foreign, [f"aaq-server.{HOME}.svc"], now, now + timedelta(hours=1))
+        spoiled = {"tls_crt": pair.certificate, "tls_key": pair.key}
+    async with loaded(load, installation.plane):
+        await load.observer.write(TLS, **spoiled)
+
+        async def is_replaced() -> bool:
+            found = (await load.observer.secret(TLS))["tls.crt"]
+            return found not in (b"", spoiled["tls_crt"])
+
+        await until(is_replaced, installation.logs)
+        seen = load.handshakes
+        await until(lambda: load.handshakes > seen + 8, installation.logs)
+
+    assert load.failures == [], installation.logs()
+    for server in installation.webhooks:
+        assert "the certificate cannot be used" in server.program.log_end(400)
+
+
+async def test_a_bundle_that_an_apply_removed_comes_back(installation, people):
+    load = await a_load(installation, people)
+    hooks = printed("webhooks", f"--url=https://127.0.0.1:{installation.webhooks[0].port}")
+    kubectl(installation.plane, "replace", "-f", "-", stdin=hooks)
+
+    async def is_back() -> bool:
+        return await load.observer.bundle() == (await load.observer.secret(TLS))["ca.crt"]
+
+    await until(is_back, installation.logs)
+
+
+async def test_a_url_that_leads_elsewhere_keeps_its_bundle(installation, people):
+    load = await a_load(installation, people)
+    stored = await people.read(MUTATING_WEBHOOKS, GATER)
+    other = {
+        **stored["webhooks"][0],
+        "name": "other.bursar-test.io",
+        "clientConfig": {"url": "https://elsewhere.invalid/x"},
+        "failurePolicy": "Ignore",
+        "objectSelector": {"matchLabels": {"bursar-test": "nobody"}},
+    }
+    added = Patch(kind=PatchKind.JSON, body=[{"op": "add", "path": "/webhooks/-", "value": other}])
+    await people.client.patch(MUTATING_WEBHOOKS, GATER, added)
+    before = await load.observer.bundle()
+
+    async def is_renewed() -> bool:
+        return await load.observer.bundle() != before
+
+    await until(is_renewed, installation.logs, PATIENCE_LONG)
+    hooks = (await people.read(MUTATING_WEBHOOKS, GATER))["webhooks"]
+    removed = Patch(kind=PatchKind.JSON, body=[{"op": "remove", "path": "/webhooks/1"}])
+    await people.client.patch(MUTATING_WEBHOOKS, GATER, removed)
+
+    assert hooks[1]["clientConfig"] == {"url": "https://elsewhere.invalid/x"}
+
+
+async def test_a_leader_that_was_paused_does_not_fight_its_successor(installation, people):
+    load = await a_load(installation, people, asks_leader=False)
+    load.servers = installation.webhooks
+    holder = await people.holder()
+    paused = next(
+        each.replicas[0] for each in installation.controllers if each.leader(holder) is not None
+    )
+    async with loaded(load, installation.plane):
+        paused.pause()
+        try:
+
+            async def is_succeeded() -> bool:
+                found = await people.holder()
+                return bool(found) and found != holder
+
+            await until(is_succeeded, installation.logs)
+        finally:
+            paused.resume()
+        seen = len(load.pairs)
+        await until(lambda: len(load.pairs) > seen, installation.logs, PATIENCE_LONG)
+
+    assert load.failures == [], installation.logs()
+
+
+async def test_without_an_api_server_the_last_pair_stays_in_use(installation, people):
+    load = await a_load(installation, people)
+    bundle = await load.observer.bundle()
+    installation.plane.apiserver.pause()
+    try:
+        for server in installation.webhooks:
+            async with server.connected(bundle) as peer:
+                assert (await peer.ask("GET", "/healthz")).code == 200
+    finally:
+        installation.plane.apiserver.resume()
+
+
+async def test_metrics_tell_until_when_certificates_are_valid(installation, people):
+    load = await a_load(installation, people)
+    texts = []
+    for server in load.servers:
+        async with server.connected(await load.observer.bundle()) as peer:
+            texts.append((await peer.ask("GET", "/metrics")).text)
+
+    assert all("bursar_serving_certificate_expires_seconds " in text for text in texts)
+    [leading] = [text for text in texts if "bursar_leader 1" in text]
+    for part in ("ca", "serving"):
+        assert f'bursar_kept_certificate_expires_seconds{{certificate="{part}"}}' in leading
+        assert f'bursar_kept_certificates_made_total{{certificate="{part}"' in leading
+
+
+def test_private_keys_are_not_logged(installation):
+    text = installation.logs()
+
+    assert "PRIVATE" not in text
+    assert Key(HOME, "x") != TLS
