@@ -31,9 +31,6 @@ TLS, CA = Key(HOME, "bursar-tls"), Key(HOME, "bursar-ca")
 GATER = Key("", "gating-mutator")
 LIFETIMES = ("--certificate-lifetime=20s", "--ca-lifetime=60s")
 """A pair every 13 s, a CA every 40 s; clients have 2 s to learn of a new CA."""
-GROWTH = json.dumps(
-    a_review("Pod", "UPDATE", a_pod(cpu="2"), a_pod(cpu="1"), subResource="resize")
-).encode()
 UNREACHABLE = 503
 ONCE = Limits(attempts_max=1)
 
@@ -153,6 +150,20 @@ def _roles() -> list[str]:
 # ------------------------------------------------------------------ what the cluster holds
 
 
+def _a_resize(namespace: str) -> bytes:
+    """A review of a pod that grows, in a dry run."""
+    metadata = {
+        "name": "web",
+        "namespace": namespace,
+        "uid": "pod-uid",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "resourceVersion": "1",
+    }
+    new, old = (a_pod(cpu=cpu, metadata=metadata) for cpu in ("2", "1"))
+    about = {"subResource": "resize", "namespace": namespace, "dryRun": True}
+    return json.dumps(a_review("Pod", "UPDATE", new, old, **about)).encode()
+
+
 class Observer:
     """Reads certificates as any client of the API does."""
 
@@ -228,18 +239,18 @@ class Load:
     async def grow(self) -> None:
         """Resizes: the webhook asks the leader, whose certificate it must trust."""
         while self.asks_leader:
-            code = await self.ask_leader()
-            if code == UNREACHABLE:
-                self.failures.append("resize: the leader could not be asked")
+            if problem := await self.leader_problem():
+                self.failures.append(f"resize: {problem}")
             self.resizes += 1
             await asyncio.sleep(POLL_SECONDS)
 
-    async def ask_leader(self) -> int:
+    async def leader_problem(self) -> str:
+        """Why the webhook cannot ask the leader about a resize; empty if it can."""
         async with self.servers[0].connected(await self.observer.bundle()) as peer:
-            answered = await peer.ask("POST", "/validate", GROWTH, Content_Type="application/json")
-        response = json.loads(answered.body)["response"]
-        code: int = response.get("status", {}).get("code", 200)
-        return code
+            body = _a_resize(self.namespace)
+            answered = await peer.ask("POST", "/validate", body, Content_Type="application/json")
+        status = json.loads(answered.body)["response"].get("status", {})
+        return str(status) if status.get("code") == UNREACHABLE else ""
 
 
 @contextlib.asynccontextmanager

@@ -5,6 +5,7 @@ imports this module.
 """
 
 import ipaddress
+import warnings
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime
@@ -15,6 +16,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from bursar.app.certificates.ports import KeyPair
@@ -27,7 +29,9 @@ PEM_BYTES_MAX: Final = 2**18
 
 _UNREADABLE: Final = (
     *(ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm),
+    CryptographyDeprecationWarning,
     *(x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType),
+    x509.InvalidVersion,
 )
 """What the library raises for certificates and keys that others have made."""
 _NO_USAGE: Final = dict.fromkeys(
@@ -114,10 +118,11 @@ def _certificates(pem: bytes) -> list[x509.Certificate]:
     """All certificates of a file; none if one of them cannot be read."""
     if len(pem) > PEM_BYTES_MAX:
         return []
-    try:
+    # The library only warns of a negative serial number, on standard error.
+    with warnings.catch_warnings(), suppress(*_UNREADABLE):
+        warnings.simplefilter("error", CryptographyDeprecationWarning)
         return x509.load_pem_x509_certificates(pem)
-    except _UNREADABLE:
-        return []
+    return []
 
 
 def _certificate_of(pair: KeyPair) -> x509.Certificate | None:
