@@ -18,6 +18,7 @@ from bursar.adapters.serving.message import Request, Response
 from bursar.app.admission.pods import Denied, Granted, Reply, ResizeRequest, Unreachable
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.ports import Key, Patch, PatchKind
+from certificates import Authority
 from program import free_port
 from support.builders.reviews import RunningServer, posting, running
 from support.cluster.access import NAMESPACES
@@ -233,6 +234,31 @@ async def test_without_an_authority_no_certificate_is_trusted(world):
         reply = await asked(made.client(authority_file=str(made.folder / "missing")))
 
     assert reply == Unreachable("the authority for aaq-controller cannot be read")
+
+
+async def test_authorities_that_change_are_used_for_the_next_request(world, tmp_path):
+    """A new CA is published before the leader's certificate is signed by it."""
+    other = tmp_path / "other"
+    other.mkdir()
+    strange = Authority(other).certificate.read_text()
+    leader = Leader({"allowed": True})
+    async with world(leader) as made:
+        ours = (made.folder / "ca.crt").read_text()
+        trusted = ours
+        settings = LeaderClientSettings(
+            namespace="aaq", token_file=str(made.token), authority_file=""
+        )
+        async with LeaderClient(made.cluster, settings, lambda: trusted) as client:
+            assert await client.reserve_resize(REQUEST) == Granted()
+
+            trusted = strange
+            assert isinstance(await client.reserve_resize(REQUEST), Unreachable)
+
+            trusted = strange + ours
+            assert await client.reserve_resize(REQUEST) == Granted()
+
+            trusted = ""
+            assert isinstance(await client.reserve_resize(REQUEST), Unreachable)
 
 
 async def test_a_request_can_be_cancelled(world):

@@ -213,6 +213,15 @@ def test_every_counter_of_an_informer_is_shown():
     assert shown['bursar_informer_events_total{resource="pods"}'] == "7"
 
 
+def test_informers_of_one_resource_are_one_series():
+    """Prometheus refuses two samples of the same labels."""
+    shown = samples(controller_families(a_view(informers=(Followed(1.5), Followed(0.5)))))
+
+    assert shown['bursar_informer_staleness_seconds{resource="pods"}'] == "1.5"
+    assert shown['bursar_informer_objects{resource="pods"}'] == "84"
+    assert shown['bursar_informer_events_total{resource="pods"}'] == "14"
+
+
 def test_an_informer_that_never_listed_is_infinitely_stale():
     shown = samples(controller_families(a_view(informers=(Followed(float("inf")),))))
 

@@ -4,7 +4,7 @@ Each function turns the counters of one part into metric families. The families 
 books exist only on the replica that leads.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
@@ -200,14 +200,25 @@ _INFORMER_HELP: Final = {
 
 
 def informer_families(informers: Sequence[RunningInformer]) -> Iterator[Family]:
-    def each(read: Callable[[RunningInformer], float]) -> Iterator[Sample]:
-        return (Sample(read(each), {"resource": str(each.resource)}) for each in informers)
+    """Several informers of one resource, each of one object, are one series: labels are unique."""
+    by_resource: dict[str, list[RunningInformer]] = {}
+    for informer in informers:
+        by_resource.setdefault(str(informer.resource), []).append(informer)
+
+    def each(
+        read: Callable[[RunningInformer], float],
+        combine: Callable[[Iterable[float]], float] = sum,
+    ) -> Iterator[Sample]:
+        return (
+            Sample(combine([read(one) for one in found]), {"resource": resource})
+            for resource, found in by_resource.items()
+        )
 
     return table(
         "bursar_informer_",
         staleness_seconds=(
             "Seconds since the cache was last known to be current; infinite before the first sync.",
-            each(attrgetter("staleness_seconds")),
+            each(attrgetter("staleness_seconds"), max),
         ),
         objects=("Objects in the cache.", each(len)),
         **{
