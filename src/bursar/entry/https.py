@@ -11,7 +11,7 @@ from bursar.adapters.serving.secret_certificate import SecretCertificate
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.serving_certificate import ServingCertificate
 from bursar.adapters.serving.tls_profile import DEFAULT_PROFILE, TlsProfile
-from bursar.adapters.telemetry.certificate_families import ServedCertificate
+from bursar.adapters.telemetry.certificates.served import ServedCertificate
 from bursar.app.certificates.secrets import observe_secret
 from bursar.app.cluster.observe import Cluster
 from bursar.app.cluster.ports import Key

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from bursar.adapters.telemetry.certificate_families import ServedCertificate, served_families
+from bursar.adapters.telemetry.certificates.kept import keeper_families
+from bursar.adapters.telemetry.certificates.served import ServedCertificate, served_families
 from bursar.adapters.telemetry.exposition import exposition
-from bursar.adapters.telemetry.keeper_families import keeper_families
 from bursar.app.certificates.keeper import KeeperCounters
 from bursar.core.certificates.decision import Reason
 

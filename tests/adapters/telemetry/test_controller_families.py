@@ -9,6 +9,8 @@ from assets import ROOT
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.limiter import Limiter
 from bursar.adapters.telemetry.capacity_families import CapacityView, capacity_families
+from bursar.adapters.telemetry.certificates.kept import keeper_families
+from bursar.adapters.telemetry.certificates.served import ServedCertificate, served_families
 from bursar.adapters.telemetry.controller_families import (
     ControllerView,
     TermView,
@@ -24,6 +26,7 @@ from bursar.adapters.telemetry.quota_families import quota_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
 from bursar.adapters.telemetry.sidecar_families import sidecar_families
 from bursar.app.capacity.usage import ExtendedUsage, usage_of
+from bursar.app.certificates.keeper import KeeperCounters
 from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.informer.informer import InformerCounters
 from bursar.app.cluster.kinds import PODS
@@ -44,6 +47,7 @@ from bursar.core.quota.releases import ReleaseOutcome
 from bursar.wire.counting.pod_body import keep_body
 from support.builders.quota_books import a_namespace, a_quota, a_row, running
 from support.counting.scripted_sidecars import ScriptedSockets
+from support.virtual_time import EPOCH
 
 METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
 
@@ -278,7 +282,13 @@ def every_family() -> list[Family]:
     view = a_view(informers=(Followed(0),), term=a_term(drift=drift))
     counter = SidecarCounter(SidecarRules(expected=1), keep_body)
     feed = SidecarFeed(counter, ScriptedSockets(), SYSTEM_CLOCK)
-    return [*controller_families(view), *sidecar_families([feed]), *process_families()]
+    served = ServedCertificate(not_after=EPOCH, loads=0, invalid=0)
+    certificates = (
+        *served_families(served, EPOCH),
+        *keeper_families(KeeperCounters(), {}, EPOCH),
+    )
+    counting = sidecar_families([feed])
+    return [*controller_families(view), *counting, *certificates, *process_families()]
 
 
 def test_names_follow_the_rules_of_prometheus():

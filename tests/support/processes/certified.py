@@ -12,6 +12,8 @@ from typing import Any
 
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.transport import Limits
+from bursar.adapters.x509.certificates import Certificates
+from bursar.app.certificates.ports import KeyPair
 from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, PODS, SECRETS
 from bursar.app.cluster.ports import ClusterError, Key, NotFoundError, Patch, PatchKind
 from bursar.app.install.certificates import bundle_rules, keeping_rules, serving_rules
@@ -177,6 +179,14 @@ class Observer:
             return {}
         return {name: base64.b64decode(text) for name, text in data.items()}
 
+    async def is_whole(self) -> bool:
+        """Whether the CA of the one Secret signed the pair of the other."""
+        ca, tls = await self.secret(CA), await self.secret(TLS)
+        pair = KeyPair(certificate=tls.get("tls.crt", b""), key=tls.get("tls.key", b""))
+        x509 = Certificates()
+        found = x509.serving_pair(pair, x509.authorities(ca.get("ca.crt", b"")))
+        return found is not None and bool(found.issuer)
+
     async def bundle(self) -> bytes:
         """What the API server trusts."""
         stored = json.loads(await self.client.get(MUTATING_WEBHOOKS, GATER))
@@ -261,7 +271,8 @@ async def loaded(load: Load, plane: ControlPlane) -> AsyncIterator[Load]:
         try:
             yield load
             for task in tasks:
-                if task.done() and load.asks_leader:
+                if task.done():
+                    # A part of the load that ended by an error has seen no failures since.
                     task.result()
         finally:
             for task in tasks:

@@ -5,7 +5,8 @@ from datetime import datetime
 from itertools import chain
 
 from bursar.adapters.telemetry.capacity_families import CapacityView, capacity_families
-from bursar.adapters.telemetry.certificate_families import ServedCertificate, served_families
+from bursar.adapters.telemetry.certificates.kept import keeper_families
+from bursar.adapters.telemetry.certificates.served import ServedCertificate, served_families
 from bursar.adapters.telemetry.controller_families import (
     ControllerView,
     Limited,
@@ -13,7 +14,6 @@ from bursar.adapters.telemetry.controller_families import (
     controller_families,
 )
 from bursar.adapters.telemetry.exposition import Family, exposition
-from bursar.adapters.telemetry.keeper_families import keeper_families
 from bursar.adapters.telemetry.policy_families import policy_families
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families

@@ -4,11 +4,13 @@ The functions return rules, which other manifests make Roles of. A Role that nam
 their list and watch too, because Bursar's requests name the object in their field selector.
 """
 
+from typing import Final
+
 from bursar.app.certificates.configurations import CONFIGURATIONS
 from bursar.app.certificates.secrets import CA_SECRET, TLS_SECRET
 from bursar.app.install.documents import Document, permission
 
-READ = ("get", "list", "watch")
+READ: Final = ("get", "list", "watch")
 
 
 def serving_rules(tls_secret: str = TLS_SECRET) -> list[Document]:

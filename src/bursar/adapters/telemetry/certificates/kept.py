@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from bursar.adapters.telemetry.certificate_families import seconds_until
+from bursar.adapters.telemetry.certificates.served import seconds_until
 from bursar.adapters.telemetry.exposition import Family, Sample, table
 from bursar.app.certificates.keeper import KeeperCounters
 
