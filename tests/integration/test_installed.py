@@ -3,8 +3,8 @@
 import json
 
 import pytest
-
 from real_node.images import BUSYBOX
+
 from support.install.installed_bursar import (
     HOME,
     InstalledBursar,
@@ -54,7 +54,8 @@ def test_processes_run_with_the_fewest_rights(installed):
     ours = [
         each
         for each in listed["items"]
-        if each["metadata"]["labels"].get("app.kubernetes.io/component") in {"controller", "webhook"}
+        if each["metadata"]["labels"].get("app.kubernetes.io/component")
+        in {"controller", "webhook"}
     ]
 
     assert len(ours) >= 4

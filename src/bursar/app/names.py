@@ -19,5 +19,3 @@ GATING_ANNOTATION: Final = "bursar.io/gating"
 """Annotation of the controller's service account: whether new pods get the scheduling gate."""
 GATING_ACTIVE: Final = "active"
 """Its value from when a controller has read the cluster for the first time."""
-SERVING_SECRET: Final = "bursar-tls"  # noqa: S105 - a name
-"""The Secret with the certificate of controller and webhook, and the CA that signed it."""

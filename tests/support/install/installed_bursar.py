@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from real_node.images import BUSYBOX
+from real_node.node import RealNode
 
 import image as image_tool
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
-from real_node.images import BUSYBOX
-from real_node.node import RealNode
 from support.processes.command_line import Ran, run_bursar
 from support.processes.kubectl import kubectl, try_kubectl
 from support.until import until_sync
@@ -30,9 +30,7 @@ KEPT = frozenset({"CustomResourceDefinition"})
 
 def built_image(folder: Path) -> Path:
     """The image that `make image` builds."""
-    archive, _ = image_tool.write(
-        image_tool.build(image_tool.native_architecture(), IMAGE), folder
-    )
+    archive, _ = image_tool.write(image_tool.build(image_tool.native_architecture(), IMAGE), folder)
     return archive
 
 
@@ -201,4 +199,3 @@ def is_gated(pod: Raw) -> bool:
 def is_ready(pod: Raw) -> bool:
     conditions = pod["status"].get("conditions", [])
     return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
-

@@ -6,17 +6,12 @@ it is not known, for example because the webhook may not read it, pods are gated
 """
 
 from random import Random
-from typing import Final
-
-import msgspec
 
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
 from bursar.app.cluster.observe import Cluster, observe
 from bursar.app.cluster.ports import Clock, Key, Query
 from bursar.app.names import CONTROLLER, GATING_ACTIVE, GATING_ANNOTATION
-from bursar.wire.structs.metadata import PartialObjectMetadata
-
-_METADATA: Final = msgspec.json.Decoder(PartialObjectMetadata)
+from bursar.wire.cluster.annotations import decode_annotation
 
 
 class GateSwitch:
@@ -38,9 +33,4 @@ class GateSwitch:
 
 
 def _is_active(body: bytes) -> bool:
-    try:
-        metadata = _METADATA.decode(body).metadata
-    except msgspec.MsgspecError:
-        raise ValueError("not an object with metadata") from None
-    annotations = metadata.annotations if metadata is not None else None
-    return (annotations or {}).get(GATING_ANNOTATION) == GATING_ACTIVE
+    return decode_annotation(body, GATING_ANNOTATION) == GATING_ACTIVE

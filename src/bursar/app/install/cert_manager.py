@@ -6,9 +6,10 @@ the processes do not know which of the two makes it.
 
 from typing import Final
 
+from bursar.app.certificates.secrets import TLS_SECRET
 from bursar.app.install.documents import Document, document, require_namespace
 from bursar.app.install.workloads import labels_of
-from bursar.app.names import CONTROLLER, SERVING_SECRET, WEBHOOK
+from bursar.app.names import CONTROLLER, WEBHOOK
 
 GROUP: Final = "cert-manager.io/v1"
 SELF_SIGNED: Final = "bursar-self-signed"
@@ -36,7 +37,7 @@ def cert_manager_documents(namespace: str) -> tuple[Document, ...]:
         SERVING,
         AUTHORITY,
         {
-            "secretName": SERVING_SECRET,
+            "secretName": TLS_SECRET,
             "duration": "720h",
             "dnsNames": [
                 f"{service}.{namespace}.{rest}"

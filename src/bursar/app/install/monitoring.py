@@ -6,9 +6,10 @@ Each alert has a runbook in `docs/reference/alerts.md`, under the alert's name.
 from dataclasses import dataclass
 from typing import Final
 
+from bursar.app.certificates.secrets import TLS_SECRET
 from bursar.app.install.documents import Document, document, require_namespace
 from bursar.app.install.workloads import COMPONENT, NAME, labels_of
-from bursar.app.names import CONTROLLER, SERVING_SECRET, WEBHOOK
+from bursar.app.names import CONTROLLER, WEBHOOK
 
 GROUP: Final = "monitoring.coreos.com/v1"
 
@@ -110,7 +111,7 @@ def monitoring_documents(namespace: str) -> tuple[Document, ...]:
 def _monitor(namespace: str, service: str, component: str) -> Document:
     labels = labels_of(component)
     found = document(GROUP, "ServiceMonitor", service, namespace=namespace, labels=labels)
-    authority: Document = {"secret": {"name": SERVING_SECRET, "key": "ca.crt"}}
+    authority: Document = {"secret": {"name": TLS_SECRET, "key": "ca.crt"}}
     found["spec"] = {
         "selector": {"matchLabels": {NAME: "bursar", COMPONENT: component}},
         "endpoints": [

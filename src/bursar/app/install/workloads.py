@@ -4,14 +4,22 @@ Every container satisfies the Pod Security Standard `restricted`: a user without
 capabilities, a root file system that cannot be written. Both processes keep nothing on disk.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
+from bursar.app.certificates.secrets import TLS_SECRET
 from bursar.app.cluster.ports import Json
-from bursar.app.install.documents import Document, document, require_image, require_namespace
-from bursar.app.names import CONTROLLER, SERVING_SECRET, WEBHOOK
+from bursar.app.install.certificates import bundle_rules, keeping_rules, serving_rules
+from bursar.app.install.documents import (
+    Document,
+    document,
+    granted,
+    require_image,
+    require_namespace,
+)
+from bursar.app.names import CONTROLLER, WEBHOOK
 
 NAME: Final = "app.kubernetes.io/name"
 COMPONENT: Final = "app.kubernetes.io/component"
@@ -64,37 +72,56 @@ def labels_of(component: str) -> dict[str, str]:
 def controller_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
     """The Deployment of the controller, its Service, disruption budget and network policy."""
     kept = ("--keep-certificates",) if settings.keeps_certificates else ()
-    return _documents(
-        settings,
-        _Workload(
-            name=CONTROLLER,
-            component="controller",
-            arguments=("controller", *_common(), *kept, *settings.controller_options),
-            cpu="100m",
-            # 150,000 pods need 150 MB, and about as much again if policies or sidecars count them.
-            memory="256Mi",
-            memory_limit="1Gi",
+    return (
+        *_certificate_access(settings, CONTROLLER, keeps=settings.keeps_certificates),
+        *_documents(
+            settings,
+            _Workload(
+                name=CONTROLLER,
+                component="controller",
+                arguments=("controller", *_common(), *kept, *settings.controller_options),
+                cpu="100m",
+                # 150,000 pods need 150 MB, and about as much again if policies or sidecars count them.
+                memory="256Mi",
+                memory_limit="1Gi",
+            ),
         ),
     )
 
 
 def webhook_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
     """The Deployment of the webhook, its Service, disruption budget and network policy."""
-    return _documents(
-        settings,
-        _Workload(
-            name=WEBHOOK,
-            component="webhook",
-            arguments=("webhook", *_common(), *settings.webhook_options),
-            cpu="100m",
-            memory="96Mi",
-            memory_limit="512Mi",
+    access = _certificate_access(settings, WEBHOOK, keeps=False)
+    return (
+        *access,
+        *_documents(
+            settings,
+            _Workload(
+                name=WEBHOOK,
+                component="webhook",
+                arguments=("webhook", *_common(), *settings.webhook_options),
+                cpu="100m",
+                memory="96Mi",
+                memory_limit="512Mi",
+            ),
         ),
     )
 
 
+def _certificate_access(
+    settings: WorkloadSettings, account: str, *, keeps: bool
+) -> Iterator[Document]:
+    """The right to read the certificate, and for the one who keeps it the right to renew it."""
+    name, home = f"{account}-certificates", settings.namespace
+    labels = labels_of("certificates")
+    at_home = [*serving_rules(), *(keeping_rules() if keeps else ())]
+    yield from granted(name, at_home, account=account, home=home, namespace=home, labels=labels)
+    if keeps:
+        yield from granted(name, bundle_rules(), account=account, home=home, labels=labels)
+
+
 def _common() -> tuple[str, ...]:
-    return (f"--bind=0.0.0.0:{PORT}", f"--tls-secret={SERVING_SECRET}")
+    return (f"--bind=0.0.0.0:{PORT}", f"--tls-secret={TLS_SECRET}")
 
 
 def _documents(settings: WorkloadSettings, workload: _Workload) -> tuple[Document, ...]:
