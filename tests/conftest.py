@@ -8,11 +8,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from controlplane import ControlPlane
+from real_node.node import RealNode, missing
 from support.cluster.control_plane import started_control_plane
+from support.cluster.real_node import started_real_node
 
 IN_CI = os.environ.get("CI") == "true"
 NODES = 3
-NEEDS_GO = {"oracle": "oracle", "control_plane": "integration"}
+NEEDS_GO = {"oracle": "oracle", "control_plane": "integration", "real_node": "integration"}
 """Fixtures whose programs are built from Go modules, and the mark of the tests that use them."""
 
 ABSENCE: list[str] = []
@@ -31,9 +33,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if any(item.get_closest_marker(mark) for mark in NEEDS_GO.values()):
             built.append(item)
     if built and shutil.which("go") is None and not IN_CI:
-        ABSENCE.append(f"{len(built)} tests left out: no Go toolchain (`go` is not on PATH)")
-        config.hook.pytest_deselected(items=built)
-        items[:] = [item for item in items if item not in built]
+        _leave_out(config, items, built, "no Go toolchain (`go` is not on PATH)")
+    on_real_node = [item for item in items if "real_node" in getattr(item, "fixturenames", ())]
+    for item in on_real_node:
+        item.add_marker(pytest.mark.xdist_group("real_node"))
+    lacking = missing() if on_real_node and not IN_CI else None
+    if lacking:
+        _leave_out(config, items, on_real_node, lacking)
+
+
+def _leave_out(
+    config: pytest.Config, items: list[pytest.Item], left_out: list[pytest.Item], reason: str
+) -> None:
+    ABSENCE.append(f"{len(left_out)} tests left out: {reason}")
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -46,3 +60,10 @@ def control_plane() -> Iterator[ControlPlane]:
     """One real control plane for the whole run. A test that hurts a part puts it right again."""
     with started_control_plane(nodes=NODES) as plane:
         yield plane
+
+
+@pytest.fixture(scope="session")
+def real_node() -> Iterator[RealNode]:
+    """One node with real containers for the whole run, on a control plane of its own."""
+    with started_real_node() as node:
+        yield node

@@ -5,6 +5,7 @@ everything that went into it, so all clones on a machine share it. A folder of
 ready binaries can be given instead, in BURSAR_ASSETS or KUBEBUILDER_ASSETS.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -39,6 +40,10 @@ class Asset:
     folder: Path = CONTROLPLANE
     sources: str = ""
     """Our own sources, as a glob below the folder, where the program is ours."""
+    tags: str = ""
+    """Go build tags, separated by commas."""
+    c_library: str = ""
+    """The packages of `PACKAGES` with a C library that is linked statically; takes a C compiler."""
 
     @property
     def version(self) -> str:
@@ -51,6 +56,8 @@ class Asset:
 
     @property
     def linker_flags(self) -> str:
+        if self.c_library:
+            return "-s -w -extldflags -static"
         if self.pinned_by != KUBERNETES or self.sources:
             return "-s -w"
         # Without these a server calls itself v0.0.0, and clients refuse to talk to it.
@@ -77,17 +84,42 @@ def _pinned(name: str, module: str, package: str) -> Asset:
     return Asset(name=name, package=package, pinned_by=module, folder=CONTROLPLANE / name)
 
 
+def _containerd(name: str) -> Asset:
+    module = "github.com/containerd/containerd/v2"
+    return Asset(
+        name=name,
+        package=f"{module}/cmd/{name}",
+        pinned_by=module,
+        folder=CONTROLPLANE / "containerd",
+        tags="no_btrfs,no_devmapper,no_zfs",
+    )
+
+
 ASSETS = {
     asset.name: asset
     for asset in (
         _ours("oracle"),
         _ours("podresources"),
         _ours("kubelet-http"),
+        _ours("pause"),
         _kubernetes("kube-apiserver"),
         _kubernetes("kube-scheduler"),
         _kubernetes("kube-controller-manager"),
         _kubernetes("kubectl"),
         _kubernetes("kubemark"),
+        _kubernetes("kubelet"),
+        _kubernetes("kube-proxy"),
+        _containerd("containerd"),
+        _containerd("containerd-shim-runc-v2"),
+        _containerd("ctr"),
+        Asset(
+            name="runc",
+            package="github.com/opencontainers/runc",
+            pinned_by="github.com/opencontainers/runc",
+            folder=CONTROLPLANE / "runc",
+            tags="seccomp,urfave_cli_no_docs,netgo,osusergo",
+            c_library="seccomp",
+        ),
         _pinned("etcd", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"),
         _pinned("kwok", "sigs.k8s.io/kwok", "sigs.k8s.io/kwok/cmd/kwok"),
         Asset(
@@ -108,6 +140,27 @@ ASSETS = {
     )
 }
 
+PACKAGES = {
+    "seccomp": ("libseccomp-dev",),
+    "node": (
+        "busybox-static",
+        "containernetworking-plugins",
+        # nft, and the libraries that a small installation may lack:
+        "nftables",
+        "libbsd0",
+        "libedit2",
+        "libgmp10",
+        "libjansson4",
+        "libmd0",
+        "libmnl0",
+        "libnftables1",
+        "libnftnl11",
+        "libtinfo6",
+        "libxtables12",
+    ),
+}
+"""Debian packages that are downloaded and unpacked, never installed."""
+
 
 def ensure(name: str) -> Path:
     """Return the program's path, building it first if this version was never built here."""
@@ -122,6 +175,26 @@ def ensure(name: str) -> Path:
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         _build(asset, go, target)
+    return target
+
+
+def ensure_packages(name: str) -> Path:
+    """Return the folder of unpacked Debian packages, downloading them first if it is not there.
+
+    They are those of the Debian release that this machine runs.
+    """
+    for program in ("apt-get", "dpkg-deb"):
+        if shutil.which(program) is None:
+            raise AssetError(f"no Debian packages here (`{program}` is not on PATH)")
+    wanted = PACKAGES[name]
+    release = Path("/etc/os-release").read_bytes()
+    fingerprint = hashlib.sha256(" ".join(wanted).encode() + release).hexdigest()[:16]
+    target = cache_folder() / f"packages-{name}-{fingerprint}"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _one_at_a_time(target.with_suffix(".lock")):
+            if not target.exists():
+                _unpack(wanted, target)
     return target
 
 
@@ -145,6 +218,8 @@ def _find_ready(asset: Asset) -> Path | None:
 
 def _fingerprint(asset: Asset, go: str) -> str:
     digest = hashlib.sha256(asset.linker_flags.encode())
+    if asset.tags:
+        digest.update(asset.tags.encode())
     digest.update(subprocess.run([go, "version"], capture_output=True, check=True).stdout)
     inputs = [asset.folder / "go.mod", asset.folder / "go.sum"]
     inputs += sorted(asset.folder.glob(asset.sources)) if asset.sources else []
@@ -158,13 +233,14 @@ def _build(asset: Asset, go: str, target: Path) -> None:
         built = Path(scratch) / asset.name
         # -v names each package as it is compiled: the only progress Go tells of.
         command = [go, "build", "-v", "-trimpath", "-ldflags", asset.linker_flags]
+        command += ["-tags", asset.tags] if asset.tags else []
         said: list[str] = []
         with (
             _progress(f"building {asset.name} {asset.version}") as tell,
             subprocess.Popen(
                 [*command, "-o", str(built), asset.package],
                 cwd=asset.folder,
-                env={**os.environ, "CGO_ENABLED": "0"},
+                env={**os.environ, **_linking(asset)},
                 stderr=subprocess.PIPE,
                 text=True,
             ) as process,
@@ -177,6 +253,49 @@ def _build(asset: Asset, go: str, target: Path) -> None:
             problems = "".join(line for line in said if not re.fullmatch(r"[\w./~-]+\n", line))
             raise AssetError(f"{asset.name} does not build:\n{problems.strip()}")
         built.replace(target)
+
+
+def _linking(asset: Asset) -> dict[str, str]:
+    """The variables that tell Go whether to link C code, and where its library is."""
+    if not asset.c_library:
+        return {"CGO_ENABLED": "0"}
+    if shutil.which("gcc") is None:
+        raise AssetError(f"no C compiler for {asset.name} (`gcc` is not on PATH)")
+    unpacked = ensure_packages(asset.c_library) / "usr"
+    [library] = (unpacked / "lib").glob("*/*.a")
+    return {
+        "CGO_ENABLED": "1",
+        "PKG_CONFIG": "true",  # which says nothing: the folders below are enough
+        "CGO_CFLAGS": f"-I{unpacked / 'include'}",
+        "CGO_LDFLAGS": f"-L{library.parent} -l{library.stem.removeprefix('lib')}",
+    }
+
+
+def _unpack(packages: tuple[str, ...], target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        print(f"downloading {', '.join(packages)} ...", file=sys.stderr, flush=True)
+        if not _download(packages, scratch):
+            print("apt-get update: a package was not found ...", file=sys.stderr, flush=True)
+            subprocess.run(["apt-get", "-q", "update"], capture_output=True, check=False)
+            if not _download(packages, scratch):
+                raise AssetError(f"apt-get cannot download {' '.join(packages)}")
+        unpacked = Path(scratch) / "unpacked"
+        for archive in sorted(Path(scratch).glob("*.deb")):
+            subprocess.run(["dpkg-deb", "-x", archive, unpacked], check=True)
+        unpacked.replace(target)
+
+
+def _download(packages: tuple[str, ...], folder: str) -> bool:
+    command = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", *packages]
+    return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
+
+
+@contextmanager
+def _one_at_a_time(lock: Path) -> Iterator[None]:
+    """Hold the lock; apt-get does not wait for another apt-get."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

@@ -41,10 +41,10 @@ class Authority:
         )
         self.certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
 
-    def server(self, name: str) -> Pair:
-        """A certificate for any server on this machine's loopback."""
+    def server(self, name: str, *reached_at: str) -> Pair:
+        """A certificate for a server on this machine's loopback, and at further addresses."""
         names = [x509.DNSName(host) for host in SERVER_NAMES]
-        addresses = [ipaddress.ip_address(text) for text in ("127.0.0.1", "10.0.0.1")]
+        addresses = [ipaddress.ip_address(text) for text in ("127.0.0.1", *reached_at)]
         san = x509.SubjectAlternativeName([*names, *(x509.IPAddress(a) for a in addresses)])
         return self._issue(name, (), ExtendedKeyUsageOID.SERVER_AUTH, san)
 

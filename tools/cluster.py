@@ -1,46 +1,74 @@
-"""`make cluster`: a real control plane on loopback until Ctrl-C, with simulated nodes."""
+"""`make cluster`: a real control plane on this machine until Ctrl-C, with simulated nodes.
+
+`make cluster NODE=real` adds a node with real containers, which takes root.
+"""
 
 import argparse
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from assets import AssetError, ensure
 from controlplane import ControlPlane
 from program import ProgramError
+from real_node import RealNodeError
+from real_node.cluster import real_cluster
+from real_node.images import BUSYBOX
+from real_node.node import missing
+
+PARTS = "etcd, kube-apiserver, kube-scheduler, kube-controller-manager, kwok"
+NODE_PARTS = "containerd, kubelet, kube-proxy"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=3, help="simulated nodes (default: 3)")
+    parser.add_argument("--node", choices=["real"], help="add a node with real containers")
     options = parser.parse_args()
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
+    lacking = missing() if options.node else None
+    if lacking:
+        _say(f"cluster: {lacking}")
+        return 1
     try:
         kubectl = ensure("kubectl")
-        plane = ControlPlane()
-        print(
-            "starting etcd, kube-apiserver, kube-scheduler, kube-controller-manager, kwok ...",
-            file=sys.stderr,
-            flush=True,
-        )
-        plane.start(nodes=options.nodes)
-    except (AssetError, ProgramError) as error:
-        print(f"cluster: {error}", file=sys.stderr)
+        with _real(options.nodes) if options.node else _simulated(options.nodes) as plane:
+            print(plane.kubeconfig, flush=True)
+            _say(f"\n  export KUBECONFIG={plane.kubeconfig}\n  {kubectl} get nodes\n")
+            _say("Ctrl-C stops it.")
+            ended.wait()
+            _say("stopping ...")
+    except (AssetError, ProgramError, RealNodeError) as error:
+        _say(f"cluster: {error}")
         return 1
-    print(plane.kubeconfig, flush=True)
-    print(
-        f"\n  export KUBECONFIG={plane.kubeconfig}\n  {kubectl} get nodes\n\nCtrl-C stops it.",
-        file=sys.stderr,
-        flush=True,
-    )
-    try:
-        ended.wait()
-    finally:
-        print("stopping ...", file=sys.stderr)
-        plane.stop()
     return 0
+
+
+@contextmanager
+def _simulated(nodes: int) -> Iterator[ControlPlane]:
+    plane = ControlPlane()
+    _say(f"starting {PARTS} ...")
+    plane.start(nodes=nodes)
+    try:
+        yield plane
+    finally:
+        plane.stop()
+
+
+@contextmanager
+def _real(nodes: int) -> Iterator[ControlPlane]:
+    _say(f"starting {PARTS}, {NODE_PARTS} ...")
+    with real_cluster(nodes=nodes) as node:
+        _say(f"the node with real containers is {node.name}; it has the image {BUSYBOX}")
+        yield node.plane
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,12 @@
 It is what the tests run against and what `make cluster` starts. RBAC is on, client
 certificates identify users, service accounts have tokens, admission plugins are the
 default ones. Everything lives in one folder and in processes that die with us.
+
+A node with real containers can be added: see `real_node/cluster.py`.
 """
 
 import http.client
+import ipaddress
 import json
 import shutil
 import ssl
@@ -18,13 +21,20 @@ from program import Program, free_port
 
 LOOPBACK = "127.0.0.1"
 SERVICE_RANGE = "10.0.0.0/24"
+SIMULATED = ("kwok.x-k8s.io/node", "fake")
+"""The annotation of nodes that kwok keeps alive, and whose pods it pretends to run."""
 NODE_CAPACITY = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "512Gi", "pods": "110"}
 
 
 class ControlPlane:
-    """Build it, `start()` it, use `kubeconfig`, `stop()` it. The parts can be hurt one by one."""
+    """Build it, `start()` it, use `kubeconfig`, `stop()` it. The parts can be hurt one by one.
 
-    def __init__(self) -> None:
+    The API server listens on `address`, which must exist on this machine. For real nodes that is
+    an address that they reach, and they are what `service_range` is routed to.
+    """
+
+    def __init__(self, *, address: str = LOOPBACK, service_range: str = SERVICE_RANGE) -> None:
+        self.address, self._service_range = address, service_range
         self.folder = Path(tempfile.mkdtemp(prefix="bursar-cluster-"))
         pki = self.folder / "pki"
         pki.mkdir()
@@ -49,7 +59,7 @@ class ControlPlane:
 
     @property
     def url(self) -> str:
-        return f"https://{LOOPBACK}:{self.api_port}"
+        return f"https://{self.address}:{self.api_port}"
 
     def start(self, *, nodes: int = 0, parts: list[Program] | None = None) -> None:
         """Start the parts in order, wait for each, and register simulated nodes."""
@@ -76,7 +86,7 @@ class ControlPlane:
             "kind": "Node",
             "metadata": {
                 "name": name,
-                "annotations": {"kwok.x-k8s.io/node": "fake"},
+                "annotations": dict([SIMULATED]),
                 "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
             },
             "status": {"capacity": NODE_CAPACITY, "allocatable": NODE_CAPACITY},
@@ -88,7 +98,7 @@ class ControlPlane:
         context = ssl.create_default_context(cafile=str(self._authority.certificate))
         context.load_cert_chain(self._admin.certificate, self._admin.key)
         connection = http.client.HTTPSConnection(
-            LOOPBACK, self.api_port, context=context, timeout=60
+            self.address, self.api_port, context=context, timeout=60
         )
         try:
             payload = None if body is None else json.dumps(body)
@@ -101,6 +111,15 @@ class ControlPlane:
     def client(self, user: str, *groups: str) -> Pair:
         """A client certificate for another user."""
         return self._authority.client(user, *groups)
+
+    def server_certificate(self, name: str, *addresses: str) -> Pair:
+        """A serving certificate that clients of this control plane trust."""
+        return self._authority.server(name, *addresses)
+
+    @property
+    def authority_certificate(self) -> Path:
+        """The CA certificate (PEM) of everything in this control plane."""
+        return self._authority.certificate
 
     def write_kubeconfig(self, name: str, pair: Pair) -> Path:
         """A kubeconfig for the user of a client certificate."""
@@ -154,10 +173,12 @@ class ControlPlane:
         return self._program("etcd", arguments, _Probe(self.etcd_port, "/health", secure=False))
 
     def _apiserver(self, pki: Path) -> Program:
-        serving = self._authority.server("kube-apiserver")
+        first_service = str(ipaddress.ip_network(self._service_range)[1])
+        serving = self._authority.server("kube-apiserver", self.address, first_service)
+        at_kubelets = self._authority.client("kube-apiserver-kubelet-client", "system:masters")
         arguments = [
             f"--etcd-servers=http://{LOOPBACK}:{self.etcd_port}",
-            f"--bind-address={LOOPBACK}",
+            f"--bind-address={self.address}",
             f"--secure-port={self.api_port}",
             f"--tls-cert-file={serving.certificate}",
             f"--tls-private-key-file={serving.key}",
@@ -166,11 +187,17 @@ class ControlPlane:
             f"--service-account-key-file={self._tokens_key}",
             f"--service-account-signing-key-file={self._tokens_key}",
             "--service-account-issuer=https://kubernetes.default.svc",
-            "--authorization-mode=RBAC",
-            f"--service-cluster-ip-range={SERVICE_RANGE}",
+            "--authorization-mode=Node,RBAC",
+            f"--kubelet-client-certificate={at_kubelets.certificate}",
+            f"--kubelet-client-key={at_kubelets.key}",
+            f"--kubelet-certificate-authority={self._authority.certificate}",
+            "--kubelet-preferred-address-types=InternalIP",
+            f"--service-cluster-ip-range={self._service_range}",
             "--allow-privileged=true",
         ]
-        probe = _Probe(self.api_port, "/readyz", client=self._admin)
+        if self.address != LOOPBACK:  # which no other machine's Service could lead to
+            arguments.append(f"--advertise-address={self.address}")
+        probe = _Probe(self.api_port, "/readyz", client=self._admin, address=self.address)
         return self._program("kube-apiserver", arguments, probe)
 
     def _component(self, name: str, arguments: list[str]) -> Program:
@@ -190,7 +217,8 @@ class ControlPlane:
         port = free_port()
         arguments = [
             f"--kubeconfig={self.kubeconfig}",
-            "--manage-all-nodes=true",
+            "--manage-all-nodes=false",
+            f"--manage-nodes-with-annotation-selector={'='.join(SIMULATED)}",
             f"--node-ip={LOOPBACK}",
             f"--server-address={LOOPBACK}:{port}",
             f"--config={CONTROLPLANE / 'kwok' / 'stages.yaml'}",
@@ -202,9 +230,16 @@ class _Probe:
     """Asks a health endpoint; true when it answers 200."""
 
     def __init__(
-        self, port: int, path: str, *, secure: bool = True, client: Pair | None = None
+        self,
+        port: int,
+        path: str,
+        *,
+        secure: bool = True,
+        client: Pair | None = None,
+        address: str = LOOPBACK,
     ) -> None:
         self._port, self._path, self._secure, self._client = port, path, secure, client
+        self._address = address
 
     def __call__(self) -> bool:
         connection = self._connection()
@@ -219,8 +254,8 @@ class _Probe:
     def _connection(self) -> http.client.HTTPConnection:
         if not self._secure:
             return http.client.HTTPConnection(LOOPBACK, self._port, timeout=10)
-        # Only loopback, and only the question whether something is up.
+        # Only this machine, and only the question whether something is up.
         context = ssl._create_unverified_context()  # noqa: S323, SLF001
         if self._client is not None:
             context.load_cert_chain(self._client.certificate, self._client.key)
-        return http.client.HTTPSConnection(LOOPBACK, self._port, context=context, timeout=10)
+        return http.client.HTTPSConnection(self._address, self._port, context=context, timeout=10)

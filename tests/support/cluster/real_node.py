@@ -1,0 +1,143 @@
+"""A node with real containers for the length of a test run, and pods on it."""
+
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from assets import AssetError
+from controlplane import ControlPlane
+from program import ProgramError
+from real_node import RealNodeError
+from real_node.cluster import real_cluster
+from real_node.images import BUSYBOX
+from real_node.node import RealNode, missing
+from support.builders.manifests import Raw, namespace_manifest, pod_manifest
+from support.until import until_sync
+
+TURN_POLL_SECONDS = 0.5
+
+
+@contextmanager
+def started_real_node() -> Iterator[RealNode]:
+    """A node and a control plane of its own. Workers of one pytest-xdist run take turns."""
+    lacking = missing()
+    if lacking:
+        pytest.fail(f"no real node: {lacking}", pytrace=False)
+    with _one_per_run():
+        cluster = real_cluster()
+        try:
+            node = cluster.__enter__()
+        except (AssetError, ProgramError, RealNodeError) as error:
+            pytest.fail(f"no real node: {error}", pytrace=False)
+        try:
+            yield node
+        finally:
+            cluster.__exit__(None, None, None)
+
+
+class RealPods:
+    """Pods of one namespace, all on one real node."""
+
+    def __init__(self, node: RealNode, namespace: str) -> None:
+        self.node, self.plane, self.namespace = node, node.plane, namespace
+
+    def create(self, name: str, script: str, **fields: Any) -> Raw:
+        """A pod with one busybox container that runs a script; returns what was stored.
+
+        `fields` are those of `pod_manifest`; `container_fields` are added to the container.
+        """
+        added = fields.pop("container_fields", {})
+        pod = pod_manifest(f"{self.namespace}/{name}", node=self.node.name, **fields)
+        [container] = pod["spec"]["containers"]
+        command = ["/bin/sh", "-c", f"trap 'exit 0' TERM; {script}"]
+        container |= {"image": BUSYBOX, "command": command, **added}
+        pod["spec"].setdefault("restartPolicy", "Never")
+        return self.write("pods", pod)
+
+    def write(self, plural: str, body: Raw) -> Raw:
+        status, answer = self.plane.request("POST", self._path(plural), body)
+        assert status == 201, answer
+        stored: Raw = json.loads(answer)
+        return stored
+
+    def read(self, name: str) -> Raw:
+        status, answer = self.plane.request("GET", self._path(f"pods/{name}"))
+        assert status == 200, answer
+        pod: Raw = json.loads(answer)
+        return pod
+
+    def until_ready(self, name: str) -> Raw:
+        """Wait for the condition Ready, and return the pod."""
+
+        def ready_pod() -> Raw | None:
+            pod = self.read(name)
+            conditions = pod["status"].get("conditions", [])
+            is_ready = any((c["type"], c["status"]) == ("Ready", "True") for c in conditions)
+            return pod if is_ready else None
+
+        pod: Raw = until_sync(ready_pod, lambda: f"{name} is ready: {self.read(name)['status']}")
+        return pod
+
+    def until_failed(self, name: str) -> Raw:
+        """Wait for the phase Failed, and return the pod."""
+
+        def failed_pod() -> Raw | None:
+            pod = self.read(name)
+            return pod if pod["status"]["phase"] == "Failed" else None
+
+        pod: Raw = until_sync(failed_pod, lambda: f"{name} failed: {self.read(name)['status']}")
+        return pod
+
+    def _path(self, rest: str) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/{rest}"
+
+
+@contextmanager
+def real_pods(node: RealNode) -> Iterator[RealPods]:
+    """A new namespace on the node's control plane. Its pods are removed at the end, at once."""
+    namespace = f"real-{uuid.uuid4().hex[:8]}"
+    plane = node.plane
+    plane.request("POST", "/api/v1/namespaces", namespace_manifest(namespace))
+    path = f"/api/v1/namespaces/{namespace}"
+    # Pods are refused until there is one.
+    until_sync(
+        lambda: plane.request("GET", f"{path}/serviceaccounts/default")[0] == 200,
+        "the namespace has its service account",
+    )
+    try:
+        yield RealPods(node, namespace)
+    finally:
+        plane.request("DELETE", f"{path}/pods", {"gracePeriodSeconds": 0})
+        _remove_namespace(plane, path)
+
+
+def _remove_namespace(plane: ControlPlane, path: str) -> None:
+    plane.request("DELETE", path)
+
+
+@contextmanager
+def _one_per_run() -> Iterator[None]:
+    """Hold a socket without a file, named after the run: the kernel frees it with this process."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run is None:
+        yield
+        return
+    with socket.socket(socket.AF_UNIX) as held:
+        while not _is_bound(held, f"\0bursar-real-node-of-{run}"):
+            time.sleep(TURN_POLL_SECONDS)
+        yield
+
+
+def _is_bound(held: socket.socket, name: str) -> bool:
+    try:
+        held.bind(name)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,23 @@
+"""A control plane and a real node together, started and ended as one."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from controlplane import ControlPlane
+from real_node.network import NodeNetwork
+from real_node.node import RealNode
+
+
+@contextmanager
+def real_cluster(*, nodes: int = 0) -> Iterator[RealNode]:
+    """Start a control plane with a real node and so many simulated ones; `plane` is on the node."""
+    with ExitStack() as ends:
+        network = NodeNetwork.claim()
+        ends.callback(network.release)
+        plane = ControlPlane(address=network.host_address, service_range=network.service_range)
+        ends.callback(plane.stop)
+        node = RealNode(plane, network)
+        plane.start(nodes=nodes)
+        ends.callback(node.stop)
+        node.start()
+        yield node
