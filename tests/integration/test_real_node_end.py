@@ -25,9 +25,8 @@ NODE_ONLY = ("/var/lib/kubelet", "/run/containerd", "/run/netns", "/run/sysctl-"
 NETWORK_SYSCTLS = ("net/ipv4/ip_forward", "net/netfilter/nf_conntrack_max")
 AS_NOBODY = """
 import os, sys
-from pathlib import Path
-os.seteuid(65534)
 from cluster import main
+os.seteuid(65534)
 sys.exit(main())
 """
 

@@ -15,7 +15,12 @@ from pathlib import Path
 
 COVERED = ("/run", "/var/lib", "/var/log")
 """Folders that are empty and in memory inside the node."""
-READ_ONLY = ("/proc/sys/kernel", "/proc/sys/vm", "/proc/sys/fs")
+READ_ONLY = (
+    "/proc/sys/kernel",
+    "/proc/sys/vm",
+    "/proc/sys/fs",
+    "/sys/fs/cgroup/cgroup.subtree_control",  # of cgroup v2: runc would enable all controllers
+)
 SYSCTLS = {
     "vm/overcommit_memory": "1",
     "vm/panic_on_oom": "0",
@@ -100,7 +105,7 @@ def _mount_all(folder: Path, binds: dict[str, str]) -> None:
         _mount("--bind", outside, inside)
     for path in ("/run/tmp", "/run/lock", "/var/log/pods"):
         Path(path).mkdir()
-    for path in READ_ONLY:
+    for path in filter(os.path.exists, READ_ONLY):
         _mount("--bind", path, path)
         _mount("-o", "remount,bind,ro", path)
     for number, (name, value) in enumerate(SYSCTLS.items()):

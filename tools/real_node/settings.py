@@ -111,6 +111,7 @@ def kubelet_config(
         "makeIPTablesUtilChains": False,
         "oomScoreAdj": 0,
         "imageGCHighThresholdPercent": 100,
+        "volumeStatsAggPeriod": "5s",  # or an emptyDir may be too large for a minute
         "evictionHard": dict.fromkeys((*pressure, "imagefs.inodesFree"), NEVER),
     }
 

@@ -56,7 +56,7 @@ class RealPods:
         added = fields.pop("container_fields", {})
         pod = pod_manifest(f"{self.namespace}/{name}", node=self.node.name, **fields)
         [container] = pod["spec"]["containers"]
-        command = ["/bin/sh", "-c", f"trap 'exit 0' TERM; {script}"]
+        command = ["/bin/sh", "-c", f"trap 'exit 143' TERM; {script}"]
         container |= {"image": BUSYBOX, "command": command, **added}
         pod["spec"].setdefault("restartPolicy", "Never")
         return self.write("pods", pod)
