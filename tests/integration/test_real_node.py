@@ -1,8 +1,8 @@
 """The node with real containers: what runs on it, and what its kernel says about it."""
 
+import asyncio
 import http.client
 import json
-import socket
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -137,7 +137,7 @@ def test_a_pod_reaches_the_api_server_through_its_service(pods):
     )
 
 
-def test_kubelets_sockets_are_reached_from_outside_and_from_pods(pods):
+async def test_kubelets_sockets_are_reached_from_outside_and_from_pods(pods, client):
     volume = {"name": "kubelet", "hostPath": {"path": "/var/lib/kubelet", "type": "Directory"}}
     mounts = [{"name": "kubelet", "mountPath": "/var/lib/kubelet"}]
     check = "cd /var/lib/kubelet && test -S pod-resources/kubelet.sock -a -d device-plugins"
@@ -148,10 +148,10 @@ def test_kubelets_sockets_are_reached_from_outside_and_from_pods(pods):
         container_fields={"volumeMounts": mounts},
     )
 
-    pods.until_ready("agent")
+    await asyncio.to_thread(pods.until_ready, "agent")
     assert (pods.node.kubelet_folder / "device-plugins" / "kubelet.sock").is_socket()
-    with closing(socket.socket(socket.AF_UNIX)) as line:
-        line.connect(str(pods.node.kubelet_folder / "pod-resources" / "kubelet.sock"))
+    answer = await client.list(pods.node.kubelet_folder / "pod-resources" / "kubelet.sock")
+    assert answer.containers[f"{pods.namespace}/agent"] == ["c"]
 
 
 def terminations(pod: Raw) -> list[tuple[str, int]]:

@@ -1,6 +1,7 @@
 """`make cluster NODE=real`: what this machine shows of the node, and that all of it goes."""
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,10 +24,13 @@ CLUSTER = [sys.executable, str(ROOT / "tools" / "cluster.py"), "--node", "real",
 NODE_ONLY = ("/var/lib/kubelet", "/run/containerd", "/run/netns", "/run/sysctl-")
 """Where a real node mounts things, which is never seen from outside."""
 NETWORK_SYSCTLS = ("net/ipv4/ip_forward", "net/netfilter/nf_conntrack_max")
+NO_TESTS = 5
+"""The exit code of pytest if all tests are left out."""
 AS_NOBODY = """
 import os, sys
 from cluster import main
-os.seteuid(65534)
+if os.geteuid() == 0:
+    os.seteuid(65534)
 sys.exit(main())
 """
 
@@ -57,7 +61,7 @@ def test_make_cluster_with_a_real_node_leaves_nothing_behind(tmp_path):
 
 
 @pytest.mark.usefixtures("real_node")
-def test_the_mounts_of_the_node_are_not_seen_from_outside():
+def test_mounts_of_the_node_are_not_seen_outside():
     mounts = Path("/proc/self/mountinfo").read_text()
 
     assert not [path for path in NODE_ONLY if path in mounts]
@@ -100,6 +104,34 @@ def test_without_root_make_cluster_says_so_in_one_line():
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "cluster: a real node takes root\n"
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("in_ci", "code", "told"),
+    [
+        ("", NO_TESTS, "1 tests left out: a real node takes "),
+        ("true", 1, "no real node: a real node takes "),
+    ],
+)
+def test_where_there_can_be_no_node_its_tests_are_left_out_and_fail_in_ci(
+    tmp_path, in_ci, code, told
+):
+    go = shutil.which("go")
+    assert go is not None
+    (tmp_path / "go").symlink_to(go)
+    one = f"{__file__}::{test_mounts_of_the_node_are_not_seen_outside.__name__}"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", one],
+        cwd=ROOT,
+        env={"PATH": str(tmp_path), "HOME": str(tmp_path), "CI": in_ci},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == code, done.stdout
+    assert [line for line in done.stdout.splitlines() if line.startswith(told)]
 
 
 def network_number(kubeconfig: Path) -> int:

@@ -12,6 +12,7 @@ import select
 import shutil
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -49,6 +50,10 @@ def missing() -> str | None:
         return "a real node takes namespaces, and `unshare` may not make them here"
     if any(cache_folder().resolve().is_relative_to(covered) for covered in COVERED):
         return f"a real node covers {', '.join(COVERED)}: set BURSAR_CACHE to another folder"
+    asked = ["stat", "-f", "-c", "%T", tempfile.gettempdir()]
+    kind = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    if kind == "overlayfs":
+        return "a real node takes a disk that is no overlay: set TMPDIR to a folder on another one"
     return cgroups.missing()
 
 
@@ -66,7 +71,7 @@ class RealNode:
         self.kubelet_folder = self.folder / "kubelet"
         self.cgroup = cgroups.NodeCgroup(f"bursar-node-{network.number}")
         packages = ensure_packages("node")
-        self._busybox = packages / "bin" / "busybox"
+        [self._busybox] = packages.glob("**/bin/busybox")  # releases differ in the folder
         self._programs = {name: ensure(name) for name in PROGRAMS}
         self._pause = ensure("pause")
         self._places = settings.NodePlaces(
@@ -88,6 +93,10 @@ class RealNode:
             self._init.wait_ready()
             self.import_image(write_pause_image(self.folder / "pause.tar", self._pause))
             self.import_image(write_busybox_image(self.folder / "busybox.tar", self._busybox))
+        except ProgramError as error:
+            logs = [f"{name}:\n{self.log_end(name)}" for name in ("containerd", "kubelet")]
+            self.stop()
+            raise RealNodeError("\n".join([str(error), *logs])) from error
         except BaseException:
             self.stop()
             raise
@@ -100,13 +109,15 @@ class RealNode:
         self.cgroup.remove()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def import_image(self, archive: Path) -> list[str]:
-        """Give the images of an OCI archive to the node; returns what ctr says about them.
+    def import_image(self, archive: Path) -> None:
+        """Give the images of an OCI archive to the node.
 
-        Pods name them as the archive does, with `imagePullPolicy: IfNotPresent` or `Never`.
+        Pods name them as the archive does, with `imagePullPolicy: IfNotPresent` or `Never`, which
+        they need if the tag is `latest`.
         """
-        done = self._ctr("images", "import", "--local=false", str(archive))
-        return done.stdout.splitlines()
+        socket = ["--address", str(self._places.containerd_socket), "--namespace", "k8s.io"]
+        command = [str(self._programs["ctr"]), *socket, "images", "import", str(archive)]
+        _checked(command, {})
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the node's mounts and network, as a program of the node would."""
@@ -121,10 +132,6 @@ class RealNode:
         return "\n".join(text.splitlines()[-lines:])
 
     # -------------------------------------------------------------- inside
-
-    def _ctr(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        socket = ["--address", str(self._places.containerd_socket), "--namespace", "k8s.io"]
-        return _checked([str(self._programs["ctr"]), *socket, *arguments], {})
 
     def _init_program(self) -> Program:
         command = ["unshare", *NAMESPACES, "--kill-child=SIGKILL", sys.executable, "-I"]
@@ -200,7 +207,10 @@ class RealNode:
         unshare = self._init.pid
         if unshare is None:
             return None
-        children = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()
+        try:
+            children = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()
+        except OSError:  # it has just ended
+            return None
         return int(children[0]) if children else None
 
     def _is_ready(self) -> bool:

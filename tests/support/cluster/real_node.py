@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +20,8 @@ from real_node.node import RealNode, missing
 from support.builders.manifests import Raw, namespace_manifest, pod_manifest
 from support.until import until_sync
 
-TURN_POLL_SECONDS = 0.5
+TURN_SECONDS = 3600
+"""How long a worker waits for another one to run all its tests on the node."""
 
 
 @contextmanager
@@ -130,8 +130,8 @@ def _one_per_run() -> Iterator[None]:
         yield
         return
     with socket.socket(socket.AF_UNIX) as held:
-        while not _is_bound(held, f"\0bursar-real-node-of-{run}"):
-            time.sleep(TURN_POLL_SECONDS)
+        name = f"\0bursar-real-node-of-{run}"
+        until_sync(lambda: _is_bound(held, name), "no other worker has a node", TURN_SECONDS)
         yield
 
 
