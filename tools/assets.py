@@ -274,20 +274,23 @@ def _linking(asset: Asset) -> dict[str, str]:
 def _unpack(packages: tuple[str, ...], target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         print(f"downloading {', '.join(packages)} ...", file=sys.stderr, flush=True)
-        if not _download(packages, scratch):
-            print("apt-get update: a package was not found ...", file=sys.stderr, flush=True)
+        if _download(packages, scratch):
+            print("a package was not found: apt-get update ...", file=sys.stderr, flush=True)
             subprocess.run(["apt-get", "-q", "update"], capture_output=True, check=False)
-            if not _download(packages, scratch):
-                raise AssetError(f"apt-get cannot download {' '.join(packages)}")
+            problem = _download(packages, scratch)
+            if problem:
+                raise AssetError(f"apt-get cannot download {', '.join(packages)}: {problem}")
         unpacked = Path(scratch) / "unpacked"
         for archive in sorted(Path(scratch).glob("*.deb")):
             subprocess.run(["dpkg-deb", "-x", archive, unpacked], check=True)
         unpacked.replace(target)
 
 
-def _download(packages: tuple[str, ...], folder: str) -> bool:
+def _download(packages: tuple[str, ...], folder: str) -> str:
+    """Download packages into the folder; returns what went wrong, or nothing."""
     command = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", *packages]
-    return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return " ".join(done.stderr.split()) or "failed" if done.returncode else ""
 
 
 @contextmanager

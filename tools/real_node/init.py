@@ -38,7 +38,7 @@ def main() -> None:
     settings = json.loads(Path(sys.argv[1]).read_text())
     folder = Path(settings["folder"])
     _mount_all(folder, settings["binds"])
-    subprocess.run(["hostname", settings["node"]], check=True)
+    socket.sethostname(settings["node"])
     while not (folder / "network-is-connected").exists():
         time.sleep(POLL_SECONDS)
     # Only inside: these belong to the network namespace.

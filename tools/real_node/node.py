@@ -31,7 +31,8 @@ from real_node.network import NodeNetwork
 INIT = Path(__file__).with_name("init.py")
 NAME = "real-0"
 PROGRAMS = ("kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "runc", "ctr")
-COMMANDS = ("unshare", "nsenter", "mount", "hostname", "ip")
+COMMANDS = ("unshare", "nsenter", "mount", "ip", "apt-get", "dpkg-deb", "gcc")
+"""The last three are for programs that are not built from Go alone."""
 NAMESPACES = ("--mount", "--net", "--pid", "--ipc", "--uts", "--fork", "--mount-proc")
 PROXY_HEALTH_PORT = 10256
 
