@@ -108,8 +108,12 @@ def _hold(number: int) -> socket.socket | None:
 
 
 def _remove_link(name: str) -> None:
-    if name in (known for _, known in socket.if_nameindex()):
+    """Remove a link if there is one. The kernel also removes it, some time after the node ended."""
+    try:
         _ip("link", "delete", name)
+    except RealNodeError:
+        if name in (known for _, known in socket.if_nameindex()):
+            raise
 
 
 def _ip(*arguments: str, inside: Sequence[str] = ()) -> str:
