@@ -1,10 +1,10 @@
-"""Bursar as a user installs it: the image on a real node, the manifests, and all of it gone again."""
+"""Bursar as a user installs it: the image on a real node, manifests, and the removal."""
 
 import json
 
 import pytest
-from real_node.images import BUSYBOX
 
+from real_node.images import BUSYBOX
 from support.install.installed_bursar import (
     HOME,
     InstalledBursar,
@@ -14,6 +14,7 @@ from support.install.installed_bursar import (
 )
 from support.until import until_sync
 
+COMPONENT = "app.kubernetes.io/component"
 PARTS = ("crds", "rbac", "controller", "webhook", "policies", "peerpods", "capacity", "agent")
 
 
@@ -25,7 +26,7 @@ def image(real_node, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def installed(real_node, image):
+def installed(real_node, image):  # noqa: ARG001 - the node must have the image
     found = InstalledBursar(real_node, PARTS)
     found.apply()
     try:
@@ -54,8 +55,7 @@ def test_processes_run_with_the_fewest_rights(installed):
     ours = [
         each
         for each in listed["items"]
-        if each["metadata"]["labels"].get("app.kubernetes.io/component")
-        in {"controller", "webhook"}
+        if each["metadata"]["labels"].get(COMPONENT) in {"controller", "webhook"}
     ]
 
     assert len(ours) >= 4

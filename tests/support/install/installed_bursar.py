@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from real_node.images import BUSYBOX
-from real_node.node import RealNode
 
 import image as image_tool
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
+from real_node.images import BUSYBOX
+from real_node.node import RealNode
 from support.processes.command_line import Ran, run_bursar
 from support.processes.kubectl import kubectl, try_kubectl
 from support.until import until_sync
@@ -67,7 +67,7 @@ class InstalledBursar:
 
     def wait_ready(self) -> None:
         for name in self.deployments():
-            until_sync(lambda name=name: self.is_rolled_out(name), lambda name=name: self.pods())
+            until_sync(lambda name=name: self.is_rolled_out(name), self.pods)
 
     def deployments(self) -> list[str]:
         return [each["metadata"]["name"] for each in self.documents if each["kind"] == "Deployment"]

@@ -81,7 +81,7 @@ def controller_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
                 component="controller",
                 arguments=("controller", *_common(), *kept, *settings.controller_options),
                 cpu="100m",
-                # 150,000 pods need 150 MB, and about as much again if policies or sidecars count them.
+                # 150,000 pods need 150 MB, and twice as much if policies or sidecars count them.
                 memory="256Mi",
                 memory_limit="1Gi",
             ),
