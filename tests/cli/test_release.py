@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.listing import PAGE_SIZE
@@ -20,12 +21,19 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.quota.force_release import (
     ATTEMPTS_MAX,
+    GATING_OBJECTS,
+    PROTECTION_OBJECTS,
+    ROUNDS_MAX,
     ForcedReleases,
     force_release,
     gated_pods,
+    release_all,
+    stop_gating,
 )
+from bursar.cli.live_cluster import kubectls_cluster
 from bursar.core.quota.quota import GATE
 from bursar.wire.model.pod_row import PodRowDecoder
+from certificates import Authority
 from support.builders.manifests import pod_manifest
 from support.processes.command_line import run_bursar
 from support.virtual_time import MachineClock, in_virtual_time
@@ -39,6 +47,8 @@ FOREIGN = "example.com/licence"
         ((), "name pods, or give --all"),
         (("--all", "-n", "a", "p"), "name pods, or give --all"),
         (("p",), "pods are named within a namespace: give -n"),
+        (("--all", "-n", "a", "--stop-gating"), "--stop-gating is for all pods: give --all"),
+        (("p", "-n", "a", "--stop-gating"), "--stop-gating is for all pods: give --all"),
     ],
 )
 def test_what_is_to_go_has_to_be_said_in_one_way(arguments, complaint):
@@ -55,22 +65,50 @@ def test_a_cluster_that_is_not_known_is_said_in_one_line(tmp_path):
     assert len(ran.err.splitlines()) == 1
 
 
+def test_in_a_pod_without_a_kubeconfig_its_service_account_is_used(tmp_path):
+    authority = Authority(tmp_path)
+    (tmp_path / "ca.crt").write_bytes(authority.certificate.read_bytes())
+    (tmp_path / "token").write_text("secret")
+    (tmp_path / "namespace").write_text("home")
+    pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+
+    access = kubectls_cluster(None, "", pod, account_folder=str(tmp_path))
+
+    assert (access.server, access.namespace) == ("https://10.0.0.1:443", "home")
+
+
+@pytest.mark.parametrize("environment", [{}, {"KUBECONFIG": "none"}])
+def test_a_kubeconfig_that_is_named_or_nothing_at_all_is_never_the_pod(environment, tmp_path):
+    in_pod = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
+    named = ("--kubeconfig", str(tmp_path / "none"))
+    ran = run_bursar("release", "--all", *named, **in_pod, **environment)
+
+    assert ran.code == 2
+    assert "none" in ran.err
+
+
 # ------------------------------------------------------------------ pods that change meanwhile
 
 
 class Meddler:
     """The embedded cluster, with somebody who is there first."""
 
-    def __init__(self, cluster: MemoryCluster) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster: MemoryCluster, clock: MachineClock) -> None:
+        self.cluster, self.clock = cluster, clock
         self.before_write: Callable[[Key], Awaitable[None]] | None = None
         self.writes = 0
+        self.forbidden: set[Resource] = set()
 
     async def patch(self, resource: Resource, key: Key, patch: Patch) -> bytes:
         self.writes += 1
         if self.before_write is not None:
             await self.before_write(key)
         return await self.cluster.patch(resource, key, patch)
+
+    async def delete(self, resource: Resource, key: Key) -> None:
+        if resource in self.forbidden:
+            raise ForbiddenError(f"{resource} cannot be deleted", 403)
+        await self.cluster.delete(resource, key)
 
     async def label(self, key: Key, value: str) -> None:
         body = {"metadata": {"labels": {"touched": value}}}
@@ -96,11 +134,12 @@ def with_pods(*names: str):
 
     @asynccontextmanager
     async def meddler() -> AsyncIterator[Meddler]:
-        cluster = MemoryCluster(MachineClock(), source=Random(1))  # noqa: S311 - a seed
+        clock = MachineClock()
+        cluster = MemoryCluster(clock, source=Random(1))  # noqa: S311 - a seed
         await cluster.create(NAMESPACES, {"metadata": {"name": "a"}})
         for name in names:
             await cluster.create(PODS, pod_manifest(name, GATE), namespace="a")
-        yield Meddler(cluster)
+        yield Meddler(cluster, clock)
 
     return in_virtual_time(on=meddler)
 
@@ -189,3 +228,88 @@ async def test_one_that_may_not_go_does_not_keep_the_others(meddler):
 
     assert done.released == [Key("a", "q")]
     assert [str(error) for error in done.failed.values()] == ["somebody says no"]
+
+
+# ------------------------------------------------------------------ before an uninstallation
+
+
+async def with_gating(meddler: Meddler) -> list[Resource]:
+    """The objects that gate pods and those that protect gates; returns the latter's kinds."""
+    for resource, key in (*GATING_OBJECTS, *PROTECTION_OBJECTS):
+        meddler.cluster.objects.kinds.add(Kind(resource=resource))
+        await meddler.cluster.create(resource, {"metadata": {"name": key.name}})
+    return [resource for resource, _ in PROTECTION_OBJECTS]
+
+
+@with_pods()
+async def test_gating_stops_and_then_its_protection(meddler):
+    await with_gating(meddler)
+
+    assert await stop_gating(meddler) == [
+        "MutatingAdmissionPolicyBinding gate-pods.bursar.io",
+        "MutatingWebhookConfiguration gating-mutator",
+        "ValidatingAdmissionPolicyBinding protect-gate.bursar.io",
+        "ValidatingWebhookConfiguration aaq-validator",
+    ]
+    assert await stop_gating(meddler) == []
+
+
+@with_pods()
+async def test_protection_that_may_not_be_deleted_stays(meddler):
+    meddler.forbidden.update(await with_gating(meddler))
+
+    assert len(await stop_gating(meddler)) == len(GATING_OBJECTS)
+    for resource, key in PROTECTION_OBJECTS:
+        assert await meddler.cluster.get(resource, key)
+
+
+@with_pods()
+async def test_gating_that_may_not_be_stopped_is_an_error(meddler):
+    await with_gating(meddler)
+    meddler.forbidden.add(GATING_OBJECTS[0][0])
+
+    with pytest.raises(ForbiddenError, match="cannot be deleted"):
+        await stop_gating(meddler)
+
+
+async def release_in_rounds(meddler: Meddler) -> ForcedReleases:
+    clock, decode = meddler.clock, PodRowDecoder().decode
+    return await release_all(meddler.cluster, meddler, clock, decode=decode)
+
+
+@with_pods("p")
+async def test_a_pod_that_is_gated_after_the_first_round_goes_as_well(meddler):
+    """API servers learn with a delay that the policy is gone."""
+
+    async def create_another(key: Key) -> None:
+        if meddler.writes == 1:
+            await meddler.cluster.create(PODS, pod_manifest("late", GATE), namespace="a")
+
+    meddler.before_write = create_another
+    done = await release_in_rounds(meddler)
+
+    assert sorted(done.released) == [Key("a", "late"), Key("a", "p")]
+
+
+@with_pods("p")
+async def test_a_pod_that_is_protected_for_a_while_longer_is_tried_again(meddler):
+    async def refuse_twice(_: Key) -> None:
+        if meddler.writes <= 2:
+            raise ForbiddenError("protected", 403)
+
+    meddler.before_write = refuse_twice
+    done = await release_in_rounds(meddler)
+
+    assert (done.released, done.failed) == ([Key("a", "p")], {})
+
+
+@with_pods("p")
+async def test_a_pod_that_stays_protected_is_named_in_the_end(meddler):
+    async def refuse(_: Key) -> None:
+        raise ForbiddenError("protected", 403)
+
+    meddler.before_write = refuse
+    done = await release_in_rounds(meddler)
+
+    assert list(done.failed) == [Key("a", "p")]
+    assert meddler.writes == ROUNDS_MAX

@@ -1,8 +1,11 @@
-"""The cluster that a verb reads: the one kubectl would use."""
+"""The cluster that a verb reads: the one kubectl would use.
+
+In a pod without a kubeconfig this is the cluster of the pod, as its service account.
+"""
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import SystemRandom
@@ -24,7 +27,7 @@ class LiveCluster(Reader, Writer, Protocol):
 
 
 cluster_options: Final = options.cluster(
-    "Kubeconfig of the cluster. Default: $KUBECONFIG, else ~/.kube/config."
+    "Kubeconfig of the cluster. Default: $KUBECONFIG, else ~/.kube/config, else the pod's account."
 )
 
 
@@ -44,13 +47,41 @@ def _kubectls_kubeconfigs() -> Sequence[str]:
     return listed or [str(Path.home() / ".kube" / "config")]
 
 
+def kubectls_cluster(
+    kubeconfig: str | None,
+    context: str,
+    environment: Mapping[str, str],
+    *,
+    account_folder: str | None = None,
+) -> "ClusterAccess":
+    """The access that kubectl would use. Raises `BadInputError`.
+
+    If nothing is named and there is no kubeconfig, a process in a pod uses the pod's service
+    account, whose files are in `account_folder`.
+    """
+    from bursar.adapters.kube.access import (  # noqa: PLC0415 - imports TLS
+        SERVICE_ACCOUNT_FOLDER,
+        load_in_cluster,
+    )
+
+    is_named = kubeconfig is not None or context or environment.get("KUBECONFIG")
+    if (
+        is_named
+        or not environment.get("KUBERNETES_SERVICE_HOST")
+        or any(Path(path).exists() for path in _kubectls_kubeconfigs())
+    ):
+        return named_cluster(kubeconfig, context)
+    folder = account_folder or SERVICE_ACCOUNT_FOLDER
+    return load_in_cluster(environment, clock=SYSTEM_CLOCK, folder=folder)
+
+
 @asynccontextmanager
 async def live_cluster(kubeconfig: str | None, context: str) -> AsyncIterator[LiveCluster]:
-    """Connect to the cluster. Raises `BadInputError` if the kubeconfig cannot be used."""
+    """Connect to the cluster. Raises `BadInputError` if it is not known how."""
     # Imported here, since a verb that reads files should not pay for an HTTP client.
     from bursar.adapters.kube.client import KubeClient  # noqa: PLC0415
 
-    access = named_cluster(kubeconfig, context)
+    access = kubectls_cluster(kubeconfig, context, os.environ)
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom()) as client:
         yield client
 

@@ -34,7 +34,16 @@ from bursar.app.install.documents import (
     validation,
     webhook,
 )
-from bursar.app.names import CONTROLLER, GATING_ACTIVE, GATING_ANNOTATION, WEBHOOK
+from bursar.app.names import (
+    CONTROLLER,
+    GATING_ACTIVE,
+    GATING_ANNOTATION,
+    GATING_POLICY,
+    GATING_WEBHOOKS,
+    PROTECTION_POLICY,
+    PROTECTION_WEBHOOKS,
+    WEBHOOK,
+)
 from bursar.app.quota.kinds import AAQS, GROUP
 from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
 from bursar.core.quota.quota import GATE
@@ -45,7 +54,6 @@ MAY_NOT_GROW: Final = (
     "cannot be held against the quotas; replace the pod instead"
 )
 
-GATING_POLICY: Final = "gate-pods.bursar.io"
 SERVE_PATH: Final = "/serve-path"
 GATING_TIMEOUT_S: Final = 5
 """Timeout of webhooks that make no calls of their own. Clients wait for the creation of a pod."""
@@ -195,7 +203,7 @@ def _protection(settings: GatingSettings) -> Pair:
             validation(f"request.userInfo.username == '{settings.controller_user}'", MAY_NOT_REMOVE)
         ],
     }
-    return _policy("Validating", "protect-gate.bursar.io", spec, _in_gated_namespaces(settings))
+    return _policy("Validating", PROTECTION_POLICY, spec, _in_gated_namespaces(settings))
 
 
 def _bound_pods(settings: GatingSettings) -> Pair:
@@ -271,10 +279,10 @@ def webhook_documents(
     endpoint = endpoint or Endpoint()
     client = endpoint.client_config(settings.namespace, SERVE_PATH)
     labels = {GROUP: WEBHOOK}
-    mutating = document(ADMISSION, "MutatingWebhookConfiguration", "gating-mutator", labels=labels)
+    mutating = document(ADMISSION, "MutatingWebhookConfiguration", GATING_WEBHOOKS, labels=labels)
     mutating["webhooks"] = [_gater(settings, client)]
     validating = document(
-        ADMISSION, "ValidatingWebhookConfiguration", "aaq-validator", labels=labels
+        ADMISSION, "ValidatingWebhookConfiguration", PROTECTION_WEBHOOKS, labels=labels
     )
     validating["webhooks"] = _validators(settings, client)
     return endpoint.annotate(mutating), endpoint.annotate(validating)

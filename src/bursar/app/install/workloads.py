@@ -32,6 +32,19 @@ GRACE_SECONDS: Final = 30
 REPLICAS: Final = 2
 
 
+RESTRICTED_POD: Final[Document] = {
+    "runAsNonRoot": True,
+    "runAsUser": USER,
+    "runAsGroup": USER,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+RESTRICTED_CONTAINER: Final[Document] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadSettings:
     """Settings of both Deployments. Raises `ValueError` for an invalid image or namespace."""
@@ -155,12 +168,7 @@ def _pod(settings: WorkloadSettings, workload: _Workload) -> Document:
         "priorityClassName": "system-cluster-critical",
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "enableServiceLinks": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": dict(RESTRICTED_POD),
         "topologySpreadConstraints": [
             _spread(key, workload)
             for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
@@ -200,11 +208,7 @@ def _container(settings: WorkloadSettings, workload: _Workload) -> Document:
             "requests": {"cpu": workload.cpu, "memory": workload.memory},
             "limits": {"memory": workload.memory_limit},
         },
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
+        "securityContext": dict(RESTRICTED_CONTAINER),
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 

@@ -2,6 +2,10 @@
 
 Other scheduling gates stay. Each patch is fenced by uid and resourceVersion. If a pod changes
 meanwhile, it is read again and the patch is retried.
+
+Before an uninstallation, gating must stop first: `stop_gating` deletes the objects that gate pods,
+and `release_all` releases pods until no more appear. API servers learn of the deletion with a
+delay, so pods may still be gated, and gates still be protected, for some seconds after it.
 """
 
 import asyncio
@@ -14,19 +18,48 @@ from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.observe_kinds import identify_pod
 from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import (
+    Clock,
     ClusterError,
     ConflictError,
+    ForbiddenError,
     Key,
     NotFoundError,
     Query,
     Reader,
+    Resource,
     Writer,
+)
+from bursar.app.names import (
+    GATING_POLICY,
+    GATING_WEBHOOKS,
+    PROTECTION_POLICY,
+    PROTECTION_WEBHOOKS,
 )
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.quota import GATE
 
 IN_FLIGHT_MAX: Final = 32
 ATTEMPTS_MAX: Final = 5
+ROUNDS_MAX: Final = 10
+SETTLE_SECONDS: Final = 1.0
+"""Time between two rounds of `release_all`."""
+
+
+def _admission(kind: str) -> Resource:
+    plural = f"{kind.lower()}s"
+    return Resource("admissionregistration.k8s.io", "v1", plural, kind, is_namespaced=False)
+
+
+GATING_OBJECTS: Final = (
+    (_admission("MutatingAdmissionPolicyBinding"), Key("", GATING_POLICY)),
+    (_admission("MutatingWebhookConfiguration"), Key("", GATING_WEBHOOKS)),
+)
+"""The objects without which no pod gets the gate."""
+PROTECTION_OBJECTS: Final = (
+    (_admission("ValidatingAdmissionPolicyBinding"), Key("", PROTECTION_POLICY)),
+    (_admission("ValidatingWebhookConfiguration"), Key("", PROTECTION_WEBHOOKS)),
+)
+"""The objects that deny the removal of a gate to everyone except the controller."""
 
 Decode = Callable[[bytes], PodRow]
 
@@ -71,6 +104,59 @@ async def force_release(
         for row in rows:
             tasks.create_task(release(row))
     return outcome
+
+
+async def stop_gating(writer: Writer) -> list[str]:
+    """Delete the objects that gate pods and those that protect gates; return their names.
+
+    An object that does not exist is no failure. Objects that protect gates stay if the user may
+    not delete them: the controller's account may not, and does not need to. Raises `ClusterError`
+    if an object that gates pods cannot be deleted.
+    """
+    deleted = []
+    for resource, key in GATING_OBJECTS:
+        if await _delete(writer, resource, key):
+            deleted.append(f"{resource.kind} {key}")
+    for resource, key in PROTECTION_OBJECTS:
+        try:
+            if await _delete(writer, resource, key):
+                deleted.append(f"{resource.kind} {key}")
+        except ForbiddenError:
+            continue
+    return deleted
+
+
+async def _delete(writer: Writer, resource: Resource, key: Key) -> bool:
+    try:
+        await writer.delete(resource, key)
+    except NotFoundError:
+        return False
+    return True
+
+
+async def release_all(
+    reader: Reader, writer: Writer, clock: Clock, *, decode: Decode
+) -> ForcedReleases:
+    """Release all pods after `stop_gating`, in rounds.
+
+    The last round finds no gated pod, and at least two rounds come before it. Pods that could not
+    be released are tried again in the next round, up to `ROUNDS_MAX` rounds.
+    """
+    outcome = ForcedReleases()
+    for number in range(ROUNDS_MAX):
+        if number:
+            await clock.sleep(SETTLE_SECONDS)
+        rows = await gated_pods(reader, decode, "")
+        done = await force_release(reader, writer, rows, decode=decode, progress=_nothing)
+        outcome.released += done.released
+        outcome.failed = done.failed
+        if not rows and number >= 2:
+            break
+    return outcome
+
+
+def _nothing() -> None:
+    """No progress is shown: the number of pods is not known in advance."""
 
 
 async def _release(reader: Reader, writer: Writer, row: PodRow, decode: Decode) -> bool:

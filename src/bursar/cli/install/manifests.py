@@ -30,6 +30,7 @@ from bursar.app.install.peerpods import (
     peer_pod_documents_beside_upstream,
     peer_pod_documents_without_webhook,
 )
+from bursar.app.install.removal import removal_documents
 from bursar.app.install.workloads import controller_documents
 from bursar.app.install.workloads import webhook_documents as webhook_workload_documents
 from bursar.cli.exit_codes import OK, BadInputError
@@ -54,7 +55,7 @@ WITHOUT_WEBHOOK: Final = ("crds", "rbac", "controller", "policies")
 is ready."""
 PARTS: Final = (
     *("crds", "rbac", "controller", "webhook", "policies", "webhooks"),
-    *("peerpods", "capacity", "kubevirt", "agent", "certificates", "monitoring"),
+    *("peerpods", "capacity", "kubevirt", "agent", "certificates", "monitoring", "removal"),
 )
 CA_BYTES_MAX: Final = 1 << 20
 
@@ -175,6 +176,7 @@ def manifests(
     agent         DaemonSet of bursar agent
     certificates  Certificates of cert-manager; needed with --cert-manager
     monitoring    ServiceMonitors and alerts for the Prometheus operator
+    removal       Job that stops gating and releases pods, before you delete the rest
     """  # noqa: D301 - click keeps the lines of a paragraph that begins with this character
     if url and not url.startswith("https://"):
         raise click.UsageError("--url must start with https://")
@@ -198,6 +200,7 @@ def manifests(
         "agent": lambda: _agent(chosen),
         "certificates": lambda: cert_manager_documents(settings.namespace),
         "monitoring": lambda: monitoring_documents(settings.namespace),
+        "removal": lambda: removal_documents(workload_settings(chosen, wanted)),
     }
     _emit([document for part in wanted for document in documents_of[part]()], output)
     return OK

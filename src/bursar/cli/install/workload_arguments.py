@@ -14,6 +14,7 @@ from bursar.app.capacity.places import PRESET_NAMESPACE
 from bursar.app.install.workloads import REPLICAS, WorkloadSettings
 from bursar.cli.options import flag, shown, together
 from bursar.core.peerpods.capacity import VM_RESOURCE
+from bursar.core.peerpods.settings import RUNTIME_CLASS
 
 IMAGE: Final = f"bursar:{bursar.__version__}"
 
@@ -67,15 +68,20 @@ def _controller(chosen: Chosen, parts: Collection[str]) -> list[str]:
         found.append("--keep-capacity")
         if chosen["peerpods_namespace"] != PRESET_NAMESPACE:
             found.append(f"--peerpods-namespace={chosen['peerpods_namespace']}")
-    classes = listed(chosen["runtime_classes"])
-    return [*found, *(f"--peerpod-runtime-class={name}" for name in classes)]
+    return [*found, *(f"--peerpod-runtime-class={name}" for name in _classes(chosen))]
 
 
 def _webhook(chosen: Chosen) -> list[str]:
-    found = [f"--runtime-class={name}" for name in listed(chosen["runtime_classes"])]
+    found = [f"--runtime-class={name}" for name in _classes(chosen)]
     if chosen["vm_resource"] != VM_RESOURCE:
         found.append(f"--vm-resource={chosen['vm_resource']}")
     return found
+
+
+def _classes(chosen: Chosen) -> tuple[str, ...]:
+    """The runtime classes, unless they are what the processes take by default."""
+    classes = listed(chosen["runtime_classes"])
+    return () if classes == (RUNTIME_CLASS,) else classes
 
 
 def listed(values: str | int | bool | tuple[str, ...] | None) -> tuple[str, ...]:  # noqa: FBT001 - as click has it

@@ -4,7 +4,14 @@ import sys
 
 import click
 
-from bursar.app.quota.force_release import ForcedReleases, force_release, gated_pods
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.app.quota.force_release import (
+    ForcedReleases,
+    force_release,
+    gated_pods,
+    release_all,
+    stop_gating,
+)
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.output.formats import Output, emit_document, output_option
@@ -18,6 +25,12 @@ from bursar.wire.model.pod_row import PodRowDecoder
     "-n", "--namespace", help="Namespace of the pods. Default with --all: all namespaces."
 )
 @click.option("--all", "is_all", is_flag=True, help="All pods that have the gate.")
+@click.option(
+    "--stop-gating",
+    "is_last",
+    is_flag=True,
+    help="With --all: first delete the objects that gate new pods.",
+)
 @click.option("--yes", "is_sure", is_flag=True, help="Do not ask for confirmation.")
 @cluster_options
 @output_option
@@ -26,6 +39,7 @@ def release(  # noqa: PLR0913 - one parameter for each option
     names: tuple[str, ...],
     namespace: str | None,
     is_all: bool,
+    is_last: bool,
     is_sure: bool,
     kubeconfig: str | None,
     context: str,
@@ -33,14 +47,19 @@ def release(  # noqa: PLR0913 - one parameter for each option
 ) -> int:
     """Take the gate of application-aware quotas off pods, whatever the quotas say.
 
-    Other scheduling gates stay. `bursar release --all` is for the end: when
-    Bursar is to be uninstalled, it leaves no pod behind. While the gate is
-    protected, only the controller's service account may do this.
+    Other scheduling gates stay. While the gate is protected, only the
+    controller's service account may do this. Before you uninstall Bursar, run
+    `bursar release --all --stop-gating`: it stops the gate and its protection,
+    and leaves no pod behind.
     """
     if is_all == bool(names):
         raise click.UsageError("name pods, or give --all")
     if names and not namespace:
         raise click.UsageError("pods are named within a namespace: give -n")
+    if is_last and (namespace or not is_all):
+        raise click.UsageError("--stop-gating is for all pods: give --all, without -n")
+    if is_last:
+        return _say(answer_of(_stop(kubeconfig, context, is_sure=is_sure)), [], output)
     work = _release(
         frozenset(names), namespace or "", kubeconfig, context, is_sure=is_sure or not is_all
     )
@@ -67,12 +86,22 @@ async def _release(
     return done, missing
 
 
-def _ask(rows: list[PodRow]) -> None:
+async def _stop(kubeconfig: str | None, context: str, *, is_sure: bool) -> ForcedReleases:
+    decode = PodRowDecoder().decode
+    async with live_cluster(kubeconfig, context) as cluster:
+        if not is_sure:
+            _ask(await gated_pods(cluster, decode, ""), "Stop gating, and let go of")
+        for name in await stop_gating(cluster):
+            click.echo(f"deleted {name}", err=True)
+        return await release_all(cluster, cluster, SYSTEM_CLOCK, decode=decode)
+
+
+def _ask(rows: list[PodRow], question: str = "Let go of") -> None:
     places = len({row.namespace for row in rows})
     what = f"{_number(len(rows), 'pod')} in {_number(places, 'namespace')}"
     if not sys.stdin.isatty():
         raise BadInputError(f"{what} would go; give --yes")
-    click.confirm(f"Let go of {what}?", abort=True, err=True)
+    click.confirm(f"{question} {what}?", abort=True, err=True)
 
 
 def _number(count: int, noun: str) -> str:

@@ -1,0 +1,75 @@
+"""Manifests of a Job that stops gating and releases all pods, before Bursar is removed.
+
+Without it, pods that wait at the moment of an uninstallation would wait for ever. The Job runs as
+the controller's service account, because the policies that protect gates let only this account
+remove them. The Job's role adds what the account may not do otherwise: to delete the objects that
+gate pods.
+"""
+
+from typing import Final
+
+from bursar.app.install.documents import Document, document, granted, permission
+from bursar.app.install.workloads import (
+    RESTRICTED_CONTAINER,
+    RESTRICTED_POD,
+    WorkloadSettings,
+    labels_of,
+)
+from bursar.app.names import CONTROLLER, GATING_POLICY, GATING_WEBHOOKS
+
+REMOVAL: Final = "bursar-removal"
+"""The Job, and the ClusterRole and binding that it needs."""
+ARGUMENTS: Final = ("release", "--all", "--stop-gating", "--yes")
+SECONDS_MAX: Final = 240
+"""Less than the five minutes for which `helm uninstall` waits."""
+ADMISSION: Final = "admissionregistration.k8s.io"
+
+
+def removal_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
+    """The ClusterRole, its binding to the controller's service account, and the Job."""
+    labels = labels_of("removal")
+    home = settings.namespace
+    rules = [
+        permission(
+            ("delete",),
+            "mutatingadmissionpolicybindings",
+            group=ADMISSION,
+            names=(GATING_POLICY,),
+        ),
+        permission(
+            ("delete",),
+            "mutatingwebhookconfigurations",
+            group=ADMISSION,
+            names=(GATING_WEBHOOKS,),
+        ),
+    ]
+    access = granted(REMOVAL, rules, account=CONTROLLER, home=home, labels=labels)
+    job = document("batch/v1", "Job", REMOVAL, namespace=home, labels=labels)
+    job["spec"] = {
+        "backoffLimit": 3,
+        "activeDeadlineSeconds": SECONDS_MAX,
+        "template": {"metadata": {"labels": dict(labels)}, "spec": _pod(settings)},
+    }
+    return (*access, job)
+
+
+def _pod(settings: WorkloadSettings) -> Document:
+    container: Document = {
+        "name": "release",
+        "image": settings.image,
+        "args": list(ARGUMENTS),
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "96Mi"},
+            "limits": {"memory": "512Mi"},
+        },
+        "securityContext": dict(RESTRICTED_CONTAINER),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    return {
+        "serviceAccountName": CONTROLLER,
+        "priorityClassName": "system-cluster-critical",
+        "restartPolicy": "Never",
+        "enableServiceLinks": False,
+        "securityContext": dict(RESTRICTED_POD),
+        "containers": [container],
+    }
