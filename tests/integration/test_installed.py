@@ -27,7 +27,7 @@ def image(real_node, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(real_node, image):  # noqa: ARG001 - the node must have the image
-    found = InstalledBursar(real_node, PARTS)
+    found = InstalledBursar(real_node, PARTS, ("--peerpods-namespace", HOME))
     found.apply()
     try:
         found.wait_ready()
@@ -44,10 +44,10 @@ def test_pods_wait_for_their_quota_and_run_as_real_containers(installed):
         shop.until(running=2, gated=1)
 
         queue = json.loads(installed.bursar("queue", "-o", "json").out)
-        assert [each["name"] for each in queue["items"]] == shop.gated()
+        assert [each["name"] for each in queue] == shop.gated()
 
         installed.kubectl("delete", "pod", "-n", shop.name, shop.running()[0], "--now")
-        shop.until(running=2, gated=2 - 1)
+        shop.until(running=2, gated=1)
 
 
 def test_processes_run_with_the_fewest_rights(installed):

@@ -1,7 +1,10 @@
 """Streamed responses: server-sent events reach the client one by one, and end with it."""
 
 import asyncio
+import gc
 import logging
+import socket
+import struct
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -149,3 +152,29 @@ async def test_an_http_1_0_client_gets_a_stream_without_chunks_over_plain_http()
         assert "transfer-encoding" not in answer.headers
         assert (answer.body, answer.is_last) == (b"data: 1\n\ndata: 2\n\n", True)
     await server.stop()
+
+
+async def test_a_client_that_resets_the_connection_just_before_its_end_raises_nothing(caplog):
+    """A probe of kubelet that times out does this."""
+    with socket.socket() as client:
+
+        async def pieces() -> AsyncGenerator[bytes, None]:
+            yield b"data: 1\n\n"
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+
+        async def events(_: Request) -> Response:
+            return Response(pieces(), content_type=EVENT_STREAM)
+
+        server = HttpServer({("GET", "/events"): Route(events)}, clock=SYSTEM_CLOCK)
+        client.connect(("127.0.0.1", await server.start("127.0.0.1", 0)))
+        client.sendall(b"GET /events HTTP/1.0\r\n\r\n")
+        failures = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: failures.append(context))
+
+        await until(lambda: client.fileno() < 0, "the client has reset the connection")
+        await server.stop()
+        gc.collect()
+        await asyncio.sleep(0)
+        assert (failures, caplog.messages) == ([], [])

@@ -325,8 +325,13 @@ class Connection(asyncio.BufferedProtocol):
         self._expect(limits.discard_seconds if is_sent else limits.send_seconds)
         if self._is_eof:
             transport.close()
-        else:
+            return
+        try:
             transport.write_eof()
+        except OSError:
+            # The client has reset the connection, and the loop has not noticed it yet.
+            self.abort()
+        else:
             self._pause_or_resume_reading()
 
     def _write(self, data: bytes) -> None:
