@@ -11,7 +11,7 @@ IMG ?= bursar:dev
 PARTS ?= rbac controller policies
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help setup run test check fmt lint types imports pure coverage bench fuzz cluster image protocol lock clean
+.PHONY: help setup run test check fmt lint types imports pure coverage bench fuzz cluster image protocol chart lock clean
 .PHONY: deploy undeploy docker-build docker-push kind-cluster
 
 help: ## List the targets
@@ -64,6 +64,9 @@ image: $(STAMPS)/runtime ## An OCI image and its SBOM in dist/, without Docker o
 
 protocol: $(STAMPS)/dev ## Compile the protocols of api/ afresh into src/bursar/wire
 	$(BIN)/python tools/generate_protocol.py
+
+chart: $(STAMPS)/dev ## Write the Helm chart and the kustomize base afresh from what `bursar manifests` prints
+	$(BIN)/python tools/generate_chart.py
 
 lock: $(STAMPS)/dev ## Resolve requirements/*.in afresh into hashed requirements/*.txt
 	$(PIP) install uv

@@ -1,0 +1,73 @@
+{{- /* The image of all processes. */ -}}
+{{- define "bursar.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- /* Not empty if a part needs the webhook. */ -}}
+{{- define "bursar.hasWebhook" -}}
+{{- if or (and .Values.quota.enabled (eq .Values.quota.gate "webhooks")) (and .Values.peerPods.enabled (eq .Values.peerPods.mode "webhook")) -}}
+true
+{{- end }}
+{{- end }}
+
+{{- /* Not empty if a part needs the controller, which also makes the certificate of the webhook. */ -}}
+{{- define "bursar.hasController" -}}
+{{- if or .Values.quota.enabled .Values.capacity.enabled (and (include "bursar.hasWebhook" .) (not .Values.certManager.enabled)) -}}
+true
+{{- end }}
+{{- end }}
+
+{{- /* The requirements of quota.namespaceSelector as a JSON array, sorted by key. Labels become expressions. */ -}}
+{{- define "bursar.requirements" -}}
+{{- $selector := .Values.quota.namespaceSelector -}}
+{{- if kindIs "invalid" $selector -}}
+{{- $selector = dict "matchExpressions" (list (dict "key" "application-aware-quota/enable-gating" "operator" "Exists")) -}}
+{{- end -}}
+{{- $found := list -}}
+{{- range $key, $value := $selector.matchLabels -}}
+{{- $found = append $found (dict "key" $key "operator" "In" "values" (list $value) | toJson) -}}
+{{- end -}}
+{{- range $selector.matchExpressions -}}
+{{- $requirement := dict "key" .key "operator" .operator -}}
+{{- with .values -}}
+{{- $requirement = set $requirement "values" (. | uniq | sortAlpha) -}}
+{{- end -}}
+{{- $found = append $found (toJson $requirement) -}}
+{{- end -}}
+[{{ $found | sortAlpha | join "," }}]
+{{- end }}
+
+{{- /* quota.namespaceSelector as kubectl takes it, for the controller's option. */ -}}
+{{- define "bursar.selectorText" -}}
+{{- $texts := list -}}
+{{- range include "bursar.requirements" . | fromJsonArray -}}
+{{- if eq .operator "In" -}}
+{{- $texts = append $texts (printf "%s in (%s)" .key (join "," .values)) -}}
+{{- else if eq .operator "NotIn" -}}
+{{- $texts = append $texts (printf "%s notin (%s)" .key (join "," .values)) -}}
+{{- else if eq .operator "Exists" -}}
+{{- $texts = append $texts .key -}}
+{{- else -}}
+{{- $texts = append $texts (printf "!%s" .key) -}}
+{{- end -}}
+{{- end -}}
+{{- join "," $texts -}}
+{{- end }}
+
+{{- /* An expression that selects all namespaces except that of the release and kube-system. */ -}}
+{{- define "bursar.otherNamespaces" -}}
+- key: kubernetes.io/metadata.name
+  operator: NotIn
+  values:
+  {{- range list "kube-system" .Release.Namespace | uniq | sortAlpha }}
+  - {{ . | quote }}
+  {{- end }}
+{{- end }}
+
+{{- /* Expressions that select the namespaces whose pods are gated. */ -}}
+{{- define "bursar.gatedNamespaces" -}}
+{{- range include "bursar.requirements" . | fromJsonArray }}
+- {{- toYaml . | nindent 2 }}
+{{- end }}
+{{ include "bursar.otherNamespaces" . }}
+{{- end }}

@@ -1,0 +1,1 @@
+"""Writes the Helm chart and the kustomize base from what `bursar manifests` prints."""
