@@ -281,7 +281,7 @@ async def release_in_rounds(meddler: Meddler) -> ForcedReleases:
 async def test_a_pod_that_is_gated_after_the_first_round_goes_as_well(meddler):
     """API servers learn with a delay that the policy is gone."""
 
-    async def create_another(key: Key) -> None:
+    async def create_another(_: Key) -> None:
         if meddler.writes == 1:
             await meddler.cluster.create(PODS, pod_manifest("late", GATE), namespace="a")
 

@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
+from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import ClusterError, Key, Patch, PatchKind
+from bursar.app.quota.force_release import release_all, stop_gating
+from bursar.cli.live_cluster import kubectls_cluster
 from bursar.core.quota.quota import GATE
+from bursar.wire.model.pod_row import PodRowDecoder
 from controlplane import ControlPlane
+from support.cluster.access import a_client
 from support.processes.command_line import Ran, run_bursar
 from support.processes.kubectl import try_kubectl
 from support.quota.controller_processes import (
@@ -74,13 +80,16 @@ async def until_protected(people: Administrator, namespace: str) -> None:
     """API servers learn of a policy after a moment; a dry run shows that they have."""
 
     async def is_protected() -> bool:
-        pod = a_pod("probe")
-        del pod["spec"]["schedulingGates"]
-        made = await people.client.create(PODS, pod, namespace=namespace, is_dry_run=True)
-        is_gated = "schedulingGates" in json.loads(made)["spec"]
-        return is_gated and await is_refused(people, namespace)
+        return await is_gated(people, namespace) and await is_refused(people, namespace)
 
     await until(is_protected, "the policies are in force")
+
+
+async def is_gated(people: Administrator, namespace: str) -> bool:
+    pod = a_pod("probe")
+    del pod["spec"]["schedulingGates"]
+    made = await people.client.create(PODS, pod, namespace=namespace, is_dry_run=True)
+    return "schedulingGates" in json.loads(made)["spec"]
 
 
 async def is_refused(people: Administrator, namespace: str) -> bool:
@@ -162,3 +171,68 @@ async def test_9_1_18_once_the_policies_are_gone_an_administrator_lets_go(protec
 
         assert (ran.code, ran.out) == (0, "2 pods let go\n")
         assert await people.gates(Key(namespace, "web")) == []
+
+
+# ------------------------------------------------------------------ before an uninstallation
+
+
+async def test_an_administrator_stops_gating_and_its_protection_with_one_command(protected):
+    async with administering(protected.plane) as people:
+        namespace = await waiting_pods(people, "web")
+        ran = protected.release("--all", "--stop-gating", "--yes")
+
+        assert ran.code == 0, ran.err
+        assert "deleted MutatingAdmissionPolicyBinding gate-pods.bursar.io\n" in ran.err
+        assert "deleted ValidatingAdmissionPolicyBinding protect-gate.bursar.io\n" in ran.err
+        assert await people.gates(Key(namespace, "web")) == []
+        assert await people.gates(Key(namespace, "two-gates")) == [FOREIGN]
+
+        async def is_open() -> bool:
+            return not await is_gated(people, namespace)
+
+        await until(is_open, "new pods are no longer gated")
+
+
+async def test_without_the_role_of_the_removal_the_controllers_account_cannot_stop_gating(
+    protected,
+):
+    async with administering(protected.plane) as people:
+        namespace = await waiting_pods(people, "web")
+        ran = protected.release("--all", "--stop-gating", "--yes", kubeconfig=protected.controller)
+
+        assert ran.code == 2
+        assert "mutatingadmissionpolicybindings" in ran.err
+        assert await people.gates(Key(namespace, "web")) == [GATE]
+
+
+async def test_the_job_of_the_removal_does_it_as_the_controllers_account(protected, tmp_path):
+    """As in its pod: no kubeconfig, but a token, and the role that comes with the Job."""
+    *access, job = yaml.safe_load_all(printed("removal"))
+    written = yaml.safe_dump_all(access)
+    assert try_kubectl(protected.plane, "apply", "-f", "-", stdin=written).code == 0
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["release", "--all", "--stop-gating", "--yes"]
+    account = job["spec"]["template"]["spec"]["serviceAccountName"]
+    token = try_kubectl(protected.plane, "create", "token", "-n", HOME, account)
+    (tmp_path / "token").write_text(token.out)
+    authority = protected.plane.folder / "pki" / "ca.crt"
+    (tmp_path / "ca.crt").write_bytes(authority.read_bytes())
+    in_pod = {
+        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+        "KUBERNETES_SERVICE_PORT": str(protected.plane.api_port),
+    }
+    try:
+        async with administering(protected.plane) as people:
+            namespace = await waiting_pods(people, "web")
+            reached = kubectls_cluster(None, "", in_pod, account_folder=str(tmp_path))
+            async with a_client(reached) as client:
+                deleted = await stop_gating(client)
+                decode = PodRowDecoder().decode
+                done = await release_all(client, client, SYSTEM_CLOCK, decode=decode)
+
+            assert deleted == ["MutatingAdmissionPolicyBinding gate-pods.bursar.io"]
+            assert done.failed == {}
+            assert Key(namespace, "web") in done.released
+            assert await people.gates(Key(namespace, "two-gates")) == [FOREIGN]
+    finally:
+        try_kubectl(protected.plane, "delete", "-f", "-", stdin=written)

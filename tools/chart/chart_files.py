@@ -21,21 +21,22 @@ GENERATED: Final = (
 
 README: Final = """# bursar
 
-Installs [Bursar](../../README.md): application-aware quotas, peer pods, the capacity of nodes and the agents of nodes.
-[Install with Helm](../../docs/how-to/install-with-helm.md) says how to use it. `make chart` writes this file and the templates from what
-`bursar manifests` prints.
+Installs [Bursar](../../README.md): application-aware quotas, peer pods, the capacity of nodes and
+the agents of nodes. [Install with Helm](../../docs/how-to/install-with-helm.md) says how to use it.
+`make chart` writes this file and the templates from what `bursar manifests` prints.
 
 ## Values
 
 {table}"""
 REFERENCE: Final = """# Values of the Helm chart
 
-The chart is in `charts/bursar`; [install with Helm](../how-to/install-with-helm.md) says how to use it. Values that are not in this table are
-an error. `make chart` writes this page.
+The chart is in `charts/bursar`; [install with Helm](../how-to/install-with-helm.md) says how to use
+it. Values that are not in this table are an error. `make chart` writes this page.
 
 {table}
-`bursar manifests` has no options for what a chart or an overlay of kustomize can do as well: `resources`, `nodeSelector`, `tolerations`, `affinity`,
-`pullPolicy` and `pullSecrets`. The log level is a further option there: `--controller-option=--log-level=debug`.
+`bursar manifests` has no options for what Helm and kustomize can do as well: `resources`,
+`nodeSelector`, `tolerations`, `affinity`, `pullPolicy` and `pullSecrets`. The log level is a
+further option there: `--controller-option=--log-level=debug`.
 """
 
 
@@ -74,8 +75,10 @@ def semantic_version(version: str) -> str:
     >>> semantic_version("0.1.0.dev0"), semantic_version("1.2.0rc1"), semantic_version("1.2.0")
     ('0.1.0-dev.0', '1.2.0-rc.1', '1.2.0')
     """
-    release, word, number = re.fullmatch(r"([\d.]+?)\.?([a-z]*)(\d*)", version).groups()  # type: ignore[union-attr]
-    return f"{release}-{word}.{number}" if word else f"{release}{number}"
+    found = re.fullmatch(r"(\d+\.\d+\.\d+)(?:\.?([a-z]+)(\d+))?", version)
+    assert found is not None, version
+    release, word, number = found.groups()
+    return f"{release}-{word}.{number}" if word else release
 
 
 def present(root: Path = ROOT) -> dict[str, str]:

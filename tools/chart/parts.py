@@ -27,11 +27,11 @@ _CLASSES: Final = flag(
     f'ne (join "," $.Values.peerPods.runtimeClasses) "{RUNTIME_CLASS}"',
     f"--runtime-class={sentinels.CLASS}",
 )
+_PEER_PODS_HOME: Final = "$.Values.capacity.peerPodsNamespace"
 _CAPACITY: Final = Switch(
     (
         (
-            "and $.Values.capacity.enabled "
-            f'(ne $.Values.capacity.peerPodsNamespace "{PRESET_NAMESPACE}")',
+            f'and $.Values.capacity.enabled (ne {_PEER_PODS_HOME} "{PRESET_NAMESPACE}")',
             ("capacity", f"--peerpods-namespace={sentinels.PRESET}"),
         ),
         ("$.Values.capacity.enabled", ("capacity",)),
@@ -52,11 +52,14 @@ class Template:
     condition: str
     options: tuple[str, ...] = ()
     switches: tuple[Switch, ...] = ()
+    check: str = ""
+    """Named template that fails for values that the schema cannot refuse."""
 
     def text(self) -> str:
         nodes = merged(self.switches, self._variant)
-        lines = [HEADER, f"{{{{- if {self.condition} }}}}", *text_lines(nodes), "{{- end }}"]
-        return "\n".join(lines) + "\n"
+        check = [f'{{{{- include "{self.check}" $ }}}}'] if self.check else []
+        start = [HEADER, f"{{{{- if {self.condition} }}}}", *check]
+        return "\n".join([*start, *text_lines(nodes), "{{- end }}"]) + "\n"
 
     def _variant(self, chosen: tuple[str, ...]) -> tuple[Node, ...]:
         beside = [each for each in chosen if not each.startswith("-")]
@@ -77,7 +80,7 @@ def _bodies(manifests: list[Manifest]) -> Iterator[Body]:
             # Helm creates the namespace of a release, or finds it.
             continue
         if kind in _PODS:
-            manifest = sentinels.with_pod_settings(manifest, _pod_values(manifest))
+            sentinels.add_pod_settings(manifest, _pod_values(manifest))
         if kind in _HOOKS and manifest["metadata"]["name"] == "bursar-removal":
             manifest["metadata"]["annotations"] = _hook(_HOOKS[kind])
         written = yaml_text(sentinels.with_blocks(manifest)).splitlines()
@@ -188,7 +191,7 @@ TEMPLATES: Final = (
             Switch(
                 (
                     (
-                        "eq $.Values.capacity.peerPodsNamespace $.Release.Namespace",
+                        f"eq {_PEER_PODS_HOME} $.Release.Namespace",
                         (f"--peerpods-namespace={sentinels.NAMESPACE}",),
                     ),
                     ("", (f"--peerpods-namespace={sentinels.PRESET}",)),
@@ -225,6 +228,7 @@ TEMPLATES: Final = (
             flag("$.Values.agent.hostNetwork", "--host-network"),
             _log_level("agent"),
         ),
+        check="bursar.checkAgent",
     ),
     Template(
         "certificates",

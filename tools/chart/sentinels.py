@@ -97,8 +97,8 @@ def with_blocks(value: object) -> object:
     return value
 
 
-def with_pod_settings(manifest: Manifest, values: str) -> Manifest:
-    """The manifest with what the chart alone can set on its pods, from these values."""
+def add_pod_settings(manifest: Manifest, values: str) -> None:
+    """Add to a manifest what only the chart can set on its pods, from these values."""
     pod = manifest["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     container["imagePullPolicy"] = f"{OPTIONAL}image.pullPolicy"
@@ -107,7 +107,6 @@ def with_pod_settings(manifest: Manifest, values: str) -> Manifest:
     pod["imagePullSecrets"] = f"{OPTIONAL}image.pullSecrets"
     for key in ("nodeSelector", "tolerations", "affinity"):
         pod[key] = f"{OPTIONAL}{values}.{key}"
-    return manifest
 
 
 def template_lines(line: str) -> list[str]:

@@ -83,7 +83,7 @@ class Group:
     values: tuple[Value, ...]
 
 
-def _container(kind: str, name: str) -> dict[str, Any]:
+def _pod(kind: str, name: str) -> dict[str, Any]:
     parts = ("controller", "webhook", "agent")
     (found,) = [
         each
@@ -95,7 +95,7 @@ def _container(kind: str, name: str) -> dict[str, Any]:
 
 
 def _pod_values(group: str, kind: str, name: str) -> tuple[Value, ...]:
-    pod = _container(kind, name)
+    pod = _pod(kind, name)
     tolerations = pod.get("tolerations", [])
     return (
         Value(
@@ -110,7 +110,9 @@ def _pod_values(group: str, kind: str, name: str) -> tuple[Value, ...]:
             OBJECT,
             "Requests and limits of the container.",
         ),
-        Value(f"{group}.nodeSelector", {}, OBJECT, "Labels of the nodes on which the pods may run."),
+        Value(
+            f"{group}.nodeSelector", {}, OBJECT, "Labels of the nodes on which the pods may run."
+        ),
         Value(f"{group}.tolerations", tolerations, OBJECTS, "Tolerations of the pods."),
         Value(f"{group}.affinity", {}, OBJECT, "Affinity of the pods."),
     )
@@ -243,8 +245,8 @@ GROUPS: Final = (
                 "peerPods.mode",
                 "webhook",
                 one_of("webhook", "policy", "upstream"),
-                "`webhook`: Bursar's webhook rewrites peer pods. `policy`: an admission policy only "
-                "adds the VM resource. `upstream`: the webhook of cloud-api-adaptor rewrites them, "
+                "`webhook`: the webhook of Bursar rewrites peer pods. `policy`: a policy only adds "
+                "the VM resource. `upstream`: the webhook of cloud-api-adaptor rewrites them, "
                 "and Bursar only protects the sizes.",
             ),
             Value(

@@ -71,3 +71,12 @@ true
 {{- end }}
 {{ include "bursar.otherNamespaces" . }}
 {{- end }}
+
+{{- /* Refuses a folder in which kubelet has a socket of the name that the agent's has. */ -}}
+{{- define "bursar.checkAgent" -}}
+{{- range list "pod-resources" "device-plugins" -}}
+{{- if eq $.Values.agent.socketDir (printf "%s/%s" $.Values.agent.kubeletDir .) -}}
+{{- fail (printf "agent.socketDir: %s is a folder of kubelet, whose socket the agent would replace" $.Values.agent.socketDir) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
