@@ -8,6 +8,7 @@ from bursar.app.install.access import access_documents
 from bursar.app.install.admission import GatingSettings
 from bursar.app.install.cert_manager import cert_manager_documents
 from bursar.app.install.monitoring import ALERTS, monitoring_documents
+from bursar.app.install.removal import removal_documents
 from bursar.app.install.workloads import (
     WorkloadSettings,
     controller_documents,
@@ -25,12 +26,23 @@ def pod_of(documents):
     return by_kind(documents)["Deployment"]["spec"]["template"]["spec"]
 
 
+def job_pod(settings):
+    return by_kind(removal_documents(settings))["Job"]["spec"]["template"]["spec"]
+
+
 BOTH = pytest.mark.parametrize("documents", [controller_documents, webhook_documents])
 
 
-@BOTH
-def test_the_pods_satisfy_the_restricted_standard(documents):
-    pod = pod_of(documents(SETTINGS))
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pod_of(controller_documents(SETTINGS)),
+        pod_of(webhook_documents(SETTINGS)),
+        job_pod(SETTINGS),
+    ],
+    ids=["controller", "webhook", "removal"],
+)
+def test_the_pods_satisfy_the_restricted_standard(pod):
     (container,) = pod["containers"]
 
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -91,6 +103,24 @@ def test_only_the_controller_keeps_certificates_and_not_beside_cert_manager():
     assert "--keep-certificates" in arguments(controller_documents)
     assert "--keep-certificates" not in arguments(webhook_documents)
     assert "--keep-certificates" not in arguments(controller_documents, keeps_certificates=False)
+
+
+def test_the_removal_may_delete_what_gates_pods_and_nothing_else():
+    """It runs as the controller, because the policies let only that account remove gates."""
+    found = by_kind(removal_documents(SETTINGS))
+    permitted = [
+        (rule["resources"], rule["resourceNames"], rule["verbs"])
+        for rule in found["ClusterRole"]["rules"]
+    ]
+
+    assert permitted == [
+        (["mutatingadmissionpolicybindings"], ["gate-pods.bursar.io"], ["delete"]),
+        (["mutatingwebhookconfigurations"], ["gating-mutator"], ["delete"]),
+    ]
+    assert job_pod(SETTINGS)["serviceAccountName"] == "aaq-controller"
+    assert found["ClusterRoleBinding"]["subjects"] == [
+        {"kind": "ServiceAccount", "namespace": "aaq", "name": "aaq-controller"}
+    ]
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,13 @@ def test_peer_pods_are_a_part_of_their_own():
     assert "['kata-gpu']" in json.dumps(webhook["webhooks"][0]["matchConditions"])
 
 
+def test_naming_the_default_class_changes_nothing():
+    parts = ("controller", "webhook", "peerpods")
+
+    assert documents(*parts, "--runtime-class", "kata-remote") == documents(*parts)
+    assert documents(*parts, "--runtime-class", "kata-gpu") != documents(*parts)
+
+
 def test_the_class_of_peer_pods_is_as_said_or_left_out():
     said = ("--handler=kata", "--overhead-cpu=100m", "--overhead-memory=64Mi")
     runtime_class, *rest = documents("peerpods", *said)
