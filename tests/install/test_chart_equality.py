@@ -10,6 +10,8 @@ Left out of the comparison:
 
 import pytest
 
+from bursar.core.model.selector import Operator
+from bursar.core.model.selector_text import parse_selector
 from chart.kustomize import BASE, OVERLAYS
 from support.chart.helm import kustomized, objects_of, rendered
 from support.chart.matching import matching_arguments
@@ -18,6 +20,12 @@ from support.quota.controller_processes import printed
 pytestmark = pytest.mark.integration
 
 ON = {"enabled": True}
+WRITTEN = {
+    Operator.IN: "In",
+    Operator.NOT_IN: "NotIn",
+    Operator.EXISTS: "Exists",
+    Operator.DOES_NOT_EXIST: "DoesNotExist",
+}
 TEAMS = {
     "matchLabels": {"team": "a", "1": "yes"},
     "matchExpressions": [
@@ -144,22 +152,30 @@ def without_definitions(objects):
     }
 
 
-@pytest.mark.parametrize("values", [{}, {"quota": {"gate": "webhooks"}}])
-def test_controller_and_gate_select_the_same_namespaces(values):
+@pytest.mark.parametrize("gate", ["policies", "webhooks"])
+def test_controller_and_gate_select_the_same_namespaces(gate):
     """The option of the controller is a text, the gate has an object; both come from one value."""
-    chosen = {**values, "quota": {**values.get("quota", {}), "namespaceSelector": TEAMS}}
-    objects = objects_of(rendered(chosen, "q")).values()
-    (deployment,) = [
-        each
-        for each in objects
-        if each["kind"] == "Deployment" and each["metadata"]["name"] == "aaq-controller"
-    ]
-    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    values = {"quota": {"gate": gate, "namespaceSelector": TEAMS}}
+    found = {
+        (each["kind"], each["metadata"]["name"]): each
+        for each in objects_of(rendered(values, "q")).values()
+    }
+    pod = found["Deployment", "aaq-controller"]["spec"]["template"]["spec"]
+    prefix = "--namespace-selector="
+    (text,) = [each for each in pod["containers"][0]["args"] if each.startswith(prefix)]
+    if gate == "policies":
+        binding = found["MutatingAdmissionPolicyBinding", "gate-pods.bursar.io"]
+        selector = binding["spec"]["matchResources"]["namespaceSelector"]
+    else:
+        configuration = found["MutatingWebhookConfiguration", "gating-mutator"]
+        selector = configuration["webhooks"][0]["namespaceSelector"]
 
-    assert (
-        "--namespace-selector=1 in (yes),example.com/env notin (dev),!exempt,gated,team in (a),"
-        "tier in (batch,web)"
-    ) in arguments
+    *chosen, others = selector["matchExpressions"]
+    assert others["values"] == ["kube-system", "q"]
+    assert [(each["key"], each["operator"], tuple(each.get("values", ()))) for each in chosen] == [
+        (each.key, WRITTEN[each.operator], each.values)
+        for each in parse_selector(text.removeprefix(prefix)).requirements
+    ]
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda overlay: overlay.name)

@@ -1,5 +1,6 @@
 """The chart on a real cluster: installed, upgraded and uninstalled by the real helm."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +14,14 @@ from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane
 from support.chart.helm import CHART, objects_of, try_helm
 from support.cluster.control_plane import started_control_plane
-from support.processes.command_line import Ran
+from support.processes.command_line import Ran, run_bursar
 from support.processes.kubectl import kubectl, try_kubectl
 from support.quota.controller_processes import Administrator, a_pod, administering, switch_gate_on
 from support.until import until
 
 HOME = "aaq"
 RELEASE = "bursar"
+NODE = "node-0"
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +87,20 @@ async def test_a_release_is_installed_upgraded_and_uninstalled(control_plane):
         assert kubectl(plane, "get", "deploy", "-n", HOME, "aaq-controller", "-o", replicas) == "3"
         assert await gates()
 
-        objects = installed(plane)
-        assert len(objects) > 20
-        ran = helm(plane, "uninstall", RELEASE, "--wait")
-        assert "uninstalled" in ran.out
+        waiting = Key(team, "web")
+        await people.pod(waiting)
+        assert len(installed(plane)) > 20
+        async with asyncio.TaskGroup() as tasks:
+            kubectl(plane, "cordon", NODE)
+            uninstalling = tasks.create_task(
+                asyncio.to_thread(helm, plane, "uninstall", RELEASE, "--wait")
+            )
+            try:
+                await run_removal(plane)
+            finally:
+                kubectl(plane, "uncordon", NODE)
+        assert "uninstalled" in uninstalling.result().out
+        assert await people.gates(waiting) == []
 
         async def is_open() -> bool:
             return not await is_gated(people, team)
@@ -98,6 +110,32 @@ async def test_a_release_is_installed_upgraded_and_uninstalled(control_plane):
         assert not [name for name in left.split() if "aaq" in name or "bursar" in name]
         # Helm never deletes definitions, so quotas survive.
         assert await people.read(APPLICATION_QUOTAS, quota)
+
+
+async def run_removal(plane: ControlPlane) -> None:
+    """Run the command of the Job as its service account, while helm waits for the Job.
+
+    The node of this cluster runs no processes. It takes no pods until the command has ended.
+    """
+    job = {}
+
+    async def is_there() -> bool:
+        nonlocal job
+        ran = try_kubectl(plane, "get", "job", "-n", HOME, "bursar-removal", "-o", "json")
+        job = json.loads(ran.out) if ran.code == 0 else {}
+        return bool(job)
+
+    await until(is_there, "helm creates the Job of the removal")
+    pod = job["spec"]["template"]["spec"]
+    token = kubectl(plane, "create", "token", "-n", HOME, pod["serviceAccountName"])
+    config = json.loads(plane.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token.strip()}
+    path = plane.folder / "removal.kubeconfig"
+    path.write_text(json.dumps(config))
+    arguments = (*pod["containers"][0]["args"], "--kubeconfig", str(path))
+    ran = await asyncio.to_thread(run_bursar, *arguments)
+    assert ran.code == 0, ran.err
+    assert ran.out == "1 pod let go\n"
 
 
 async def until_served(plane: ControlPlane) -> None:
@@ -118,5 +156,5 @@ def test_with_everything_on_an_api_server_accepts_all_but_the_kinds_of_others(co
     )
     assert any("DaemonSet" in name for name in installed(control_plane))
 
-    # The webhooks of pods must not be asked for pods of the hook: nobody serves them here.
+    # No webhook is served here, so helm could not make the pod of the Job if one reviewed it.
     helm(control_plane, "uninstall", RELEASE, "--wait")
