@@ -1,8 +1,8 @@
-"""`make test`: four parts of the tests side by side, each with its slowest tests at the end.
+"""`make test`: five parts of the tests side by side, each with its slowest tests at the end.
 
-Two parts compute, and are measured for coverage. The other two mostly wait for a real control
-plane, each for one of its own. The first part is shown as it runs; each of the others is
-printed when it has ended.
+Two parts compute, and are measured for coverage. The others mostly wait for a real control
+plane, each for one of its own; one of them has a real node. The first part is shown as it runs;
+each of the others is printed when it has ended.
 """
 
 import signal
@@ -17,8 +17,18 @@ PYTEST = ["-m", "pytest", "-q", "--durations=20", "--durations-min=1"]
 COVERAGE = ["-m", "coverage", "run", "--parallel-mode"]
 PURE = ["tests/core", "tests/wire", "tests/oracle", "tests/architecture"]
 """About half of the computing."""
-PATIENT = ["tests/contracts", "tests/integration/test_quota_crashes.py"]
-"""The tests that wait longest: for faults to pass, for Leases to expire."""
+INTEGRATION = "tests/integration"
+PATIENT = [
+    "tests/contracts",
+    f"{INTEGRATION}/test_quota_crashes.py",
+    f"{INTEGRATION}/test_certificates.py",
+]
+"""The tests that wait longest: for faults to pass, for Leases and certificates to expire."""
+INSTALLED = [
+    f"{INTEGRATION}/{name}"
+    for name in ("test_real_node*.py", "test_image.py", "test_chart.py", "test_installed*.py")
+]
+"""The tests of the real node and of what is installed on it. A run has one such node."""
 HEARTBEAT_SECONDS = 60
 NO_TESTS = 5
 """The exit code of pytest if there is no Go toolchain to build a control plane with."""
@@ -31,10 +41,14 @@ def main() -> int:
         signal.signal(number, lambda *_: _end(processes))
     with tempfile.TemporaryDirectory(prefix="bursar-tests-") as folder:
         logs = Path(folder)
+        installed = [str(path) for each in INSTALLED for path in sorted(Path().glob(each))]
         parts = [
             _Part(logs / "computing", *COVERAGE, *PYTEST, "-m", "not integration", *_all_but(PURE)),
             _Part(logs / "patient", *PYTEST, "-m", "integration", *PATIENT),
-            _Part(logs / "cluster", *PYTEST, "-m", "integration", *_all_but(PATIENT)),
+            _Part(logs / "installed", *PYTEST, "-m", "integration", *installed),
+            _Part(
+                *(logs / "cluster", *PYTEST, "-m", "integration"), *_all_but(PATIENT + installed)
+            ),
         ]
         pure = subprocess.Popen([sys.executable, *COVERAGE, *PYTEST, *PURE], start_new_session=True)
         processes += [pure, *(part.process for part in parts)]

@@ -62,8 +62,13 @@ class InstalledBursar:
         return run_bursar(*arguments, "--kubeconfig", str(self.node.plane.kubeconfig))
 
     def apply(self) -> None:
-        """As a new user does it: all at once."""
+        """As a new user does it: all at once. An installation before it must be gone."""
+        until_sync(self._is_home_free, lambda: self.try_kubectl("get", "ns", HOME, "-o", "json"))
         self.kubectl("apply", "--server-side", "-f", "-", stdin=self.text)
+
+    def _is_home_free(self) -> bool:
+        ran = self.try_kubectl("get", "namespace", HOME, "-o", "jsonpath={.status.phase}")
+        return ran.out != "Terminating"
 
     def wait_ready(self) -> None:
         for name in self.deployments():
