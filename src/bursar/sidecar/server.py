@@ -48,7 +48,7 @@ Count: TypeAlias = Callable[[Pod], Amounts | None] | Callable[[Pod, Sequence[Pod
 """Amounts by resource name, as whole numbers or in the notation of Kubernetes ("500m", "2Gi").
 
 None means that the pod is not one that this sidecar counts. The second parameter, if the function
-has one, receives all pods of the namespace.
+has one without a default, receives all pods of the namespace.
 """
 
 
@@ -102,8 +102,22 @@ def _free_path(folder: Path) -> Path:
     raise FileExistsError(f"{folder}: no free name for a socket was found")
 
 
+def _takes_existing(count: Count) -> bool:
+    """Whether the function wants the pods of the namespace.
+
+    >>> _takes_existing(lambda pod, existing: {"pods": len(existing)})
+    True
+    >>> _takes_existing(lambda pod, rate=2: {"pods": rate})
+    False
+    """
+    parameters = inspect.signature(count).parameters.values()
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    wanted = [each for each in parameters if each.kind in positional and each.default is each.empty]
+    return len(wanted) > 1
+
+
 def _service(count: Count) -> grpc.GenericRpcHandler:
-    takes_existing = len(inspect.signature(count).parameters) > 1
+    takes_existing = _takes_existing(count)
 
     def evaluate(request: pb.PodUsageRequest, _: object) -> pb.PodUsageResponse:
         # Both messages are always set: AAQ's controller crashes if one is absent.
