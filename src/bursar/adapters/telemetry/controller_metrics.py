@@ -78,6 +78,7 @@ def _loops(term: Term, keeper: CertificateKeeper | None) -> dict[str, ReconcileC
         "status": term.statuses.reconciler.counters,
         "managed": term.managed.reconciler.counters,
         "applied": term.applied.reconciler.counters,
+        "gate": term.gate.reconciler.counters,
     }
     if term.capacity is not None:
         loops["capacity"] = term.capacity.reconciler.reconciler.counters

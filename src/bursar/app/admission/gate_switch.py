@@ -7,6 +7,8 @@ it is not known, for example because the webhook may not read it, pods are gated
 
 from random import Random
 
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
 from bursar.app.cluster.observe import Cluster, observe
 from bursar.app.cluster.ports import Clock, Key, Query
@@ -14,13 +16,20 @@ from bursar.app.names import CONTROLLER, GATING_ACTIVE, GATING_ANNOTATION
 from bursar.wire.cluster.annotations import decode_annotation
 
 
+def observe_gate(
+    cluster: Cluster, clock: Clock, random: Random, namespace: str
+) -> Informer[Sighting[bool]]:
+    """Watch the controller's service account: whether it has the annotation."""
+    query = Query(namespace=namespace, field_selector=f"metadata.name={CONTROLLER}")
+    return observe(cluster, clock, random, SERVICE_ACCOUNTS, _is_active, query=query)
+
+
 class GateSwitch:
     """Watches the controller's service account. `run` does the work."""
 
     def __init__(self, cluster: Cluster, clock: Clock, random: Random, namespace: str) -> None:
         self._account = Key(namespace, CONTROLLER)
-        query = Query(namespace=namespace, field_selector=f"metadata.name={CONTROLLER}")
-        self._informer = observe(cluster, clock, random, SERVICE_ACCOUNTS, _is_active, query=query)
+        self._informer = observe_gate(cluster, clock, random, namespace)
 
     @property
     def is_on(self) -> bool:

@@ -14,7 +14,6 @@ from bursar.app.cluster.election.lease import LEASES, NOBODY
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.cluster.ports import Clock, ClusterError, Key, Patch, PatchKind, Reader, Writer
-from bursar.app.controller.gate_activation import activate_gate
 from bursar.app.controller.sources import TermSources
 from bursar.app.controller.term import Term, TermContext
 from bursar.app.log import Log
@@ -157,7 +156,6 @@ class Controller:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._publish_address())
-                tasks.create_task(self._activate_gate(term))
                 tasks.create_task(term.run())
                 if self.open_keeper is not None:
                     self._keeper = self.open_keeper(lambda: self.election.is_leader)
@@ -165,10 +163,6 @@ class Controller:
         finally:
             self._term = self._keeper = None
             LOG.info("leading no longer")
-
-    async def _activate_gate(self, term: Term) -> None:
-        await term.loop.wait_synced()
-        await activate_gate(self.cluster, self.clock, self.settings.namespace)
 
     async def _publish_address(self) -> None:
         """Write this process's address on the Lease. Clients must still verify that it leads."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from bursar.app.admission.gate_switch import observe_gate
 from bursar.app.capacity.sources import CapacityPlaces, CapacitySources, capacity_sources
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
@@ -27,6 +28,8 @@ class TermSources:
     native_quotas: Informer[Sighting[QuotaObject]]
     applied_quotas: Informer[Sighting[AppliedQuota]] | None
     """None if the kinds of cluster-wide quotas are not installed."""
+    gate: Informer[Sighting[bool]]
+    """Whether new pods are gated. Nothing waits for it: the service account may not be readable."""
     capacity: CapacitySources | None = None
     """None if the controller does not set the capacity of nodes."""
 
@@ -62,6 +65,7 @@ def term_sources(  # noqa: PLR0913 - the informers depend on all of them
         applied_quotas=observe_applied_quotas(cluster, clock, random)
         if has_cluster_quotas
         else None,
+        gate=observe_gate(cluster, clock, random, targeting.own_namespace),
         capacity=None
         if places is None
         else capacity_sources(cluster, clock, random, places=places, pods=books.pods),

@@ -18,6 +18,7 @@ from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import Clock, Key, Writer
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.cluster.time_limit import wait_at_most, within
+from bursar.app.controller.gate_activation import GateActivation
 from bursar.app.controller.sources import TermSources
 from bursar.app.log import Log
 from bursar.app.quota.applied import AppliedWriter
@@ -116,6 +117,7 @@ class Term:
             is_terminating=self._is_terminating,
             may_charge=counter.may_charge,
         )
+        self.gate: Final = GateActivation(sources.gate, reconciling)
         self.capacity: Final = (
             None
             if sources.capacity is None
@@ -160,6 +162,7 @@ class Term:
                 tasks.create_task(copies.reconciler.run())
             await self.loop.wait_synced()
             LOG.info("caches synced; deciding", pods=len(sources.books.pods))
+            tasks.create_task(self.gate.run())
             self._context.on_synced()
 
     async def _wait_synced(self) -> None:

@@ -37,7 +37,7 @@ def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tu
         permission(("get", "patch"), "leases", group=leases, names=(CONTROLLER,)),
         permission(("create",), "leases", group=leases),
         # The annotation that switches the gate on.
-        permission(("patch",), "serviceaccounts", names=(CONTROLLER,)),
+        permission(("list", "watch", "patch"), "serviceaccounts", names=(CONTROLLER,)),
     ]
     leader = [
         permission(("get",), "leases", group=leases, names=(CONTROLLER,)),
