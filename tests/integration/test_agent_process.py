@@ -57,6 +57,7 @@ async def test_every_method_of_both_versions_shows_what_koordinator_gave(client,
 
 async def test_what_it_did_is_in_its_metrics(client, tmp_path):
     bad = annotated_pod("bad", '{"gpu":[null]}', asks={GPU: "1"})
+    requests = 'bursar_pod_resources_requests_total{{version="v1",method="{}",code="{}"}}'
     async with kubelet_server(Pod("trainer"), Pod("bad")) as kubelet:
         with (
             pods_port(gpu_pod("trainer", "GPU-0"), bad) as port,
@@ -64,10 +65,13 @@ async def test_what_it_did_is_in_its_metrics(client, tmp_path):
         ):
             await client.list(agent.socket)
             await client.get(agent.socket, "default", "nobody")
-            found = await asyncio.to_thread(agent.metrics)
+            # A call is counted when it has ended, which may be after the client has its answer.
+            found = await until_blocking(
+                lambda: requests.format("Get", "UNKNOWN") in (got := agent.metrics()) and got,
+                "the call of Get is counted",
+            )
             log = agent.log()
 
-    requests = 'bursar_pod_resources_requests_total{{version="v1",method="{}",code="{}"}}'
     assert found[requests.format("List", "OK")] == 1
     assert found[requests.format("Get", "UNKNOWN")] == 1
     assert found['bursar_kubelet_calls_total{version="v1",method="List",code="OK"}'] == 1
