@@ -231,7 +231,7 @@ def test_capacity_is_granted_apart_and_only_as_far_as_it_goes(preset):
         for rule in document.get("rules", ())
     }
     assert rules["", "nodes/status"]["verbs"] == ["patch"]
-    assert rules["", "nodes"]["verbs"] == ["get", "list", "watch"]
+    assert rules["", "nodes"]["verbs"] == ["list", "watch"]
     named = {place: rule["resourceNames"] for (place, _), rule in rules.items() if place}
     assert named == (
         {"aaq": ["bursar-capacity", "peer-pods-cm"]}

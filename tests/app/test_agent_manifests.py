@@ -52,7 +52,7 @@ def test_the_account_comes_before_what_refers_to_it():
 def test_weakness_21_kubelet_is_asked_for_its_pods_and_never_with_a_right_to_enter_containers():
     assert granted() == {
         ("", "nodes/pods"): ["get"],
-        ("scheduling.koordinator.sh", "devices"): ["get", "list", "watch"],
+        ("scheduling.koordinator.sh", "devices"): ["list", "watch"],
         ("events.k8s.io", "events"): ["create", "patch"],
     }
 

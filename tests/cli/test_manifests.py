@@ -242,7 +242,7 @@ def test_the_controller_may_read_vms_and_change_nothing_of_them():
         if rule["apiGroups"] == ["kubevirt.io"]
     ]
 
-    assert rule["verbs"] == ["get", "list", "watch"]
+    assert rule["verbs"] == ["list", "watch"]
     assert rule["resources"] == [
         *("virtualmachineinstances", "virtualmachineinstancemigrations", "kubevirts"),
     ]

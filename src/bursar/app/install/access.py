@@ -18,6 +18,10 @@ from bursar.app.quota.kinds import GROUP
 CAPACITY: Final = f"{CONTROLLER}-capacity"
 POD_SECURITY: Final = "pod-security.kubernetes.io"
 READ: Final = ("get", "list", "watch")
+OBSERVE: Final = ("list", "watch")
+"""What an informer needs: it never reads a single object."""
+KEEP: Final = ("create", "patch", "delete")
+"""What a reconciler needs for objects of its own: it never replaces an object as a whole."""
 WRITE: Final = ("create", "update", "patch", "delete")
 
 
@@ -41,7 +45,7 @@ def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tu
     ]
     leader = [
         permission(("get",), "leases", group=leases, names=(CONTROLLER,)),
-        permission(("list", "watch"), "serviceaccounts", names=(CONTROLLER,)),
+        permission(OBSERVE, "serviceaccounts", names=(CONTROLLER,)),
     ]
     trial = [permission(("create",), "resourcequotas")]
     return (
@@ -73,25 +77,25 @@ def _critical_pods(settings: GatingSettings) -> Document:
 
 def _controller_rules(settings: GatingSettings) -> list[Document]:
     rules = [
-        permission((*READ, "patch"), "pods"),
-        permission(("list", "watch"), "namespaces"),
-        permission(("list", "watch", "create", "patch", "delete"), "resourcequotas"),
-        permission(("list", "watch"), "applicationawareresourcequotas", group=GROUP),
+        permission((*OBSERVE, "patch"), "pods"),
+        permission(OBSERVE, "namespaces"),
+        permission((*OBSERVE, *KEEP), "resourcequotas"),
+        permission(OBSERVE, "applicationawareresourcequotas", group=GROUP),
         permission(("patch",), "applicationawareresourcequotas/status", group=GROUP),
         permission(("create", "patch"), "events", group="events.k8s.io"),
         permission(("create",), "tokenreviews", group="authentication.k8s.io"),
         # Without KubeVirt these kinds do not exist, and the rule permits nothing.
-        permission(READ, VMIS.plural, MIGRATIONS.plural, KUBEVIRTS.plural, group=VMIS.group),
-        permission(("list", "watch"), COUNTING_POLICIES.plural, group=COUNTING_POLICIES.group),
+        permission(OBSERVE, VMIS.plural, MIGRATIONS.plural, KUBEVIRTS.plural, group=VMIS.group),
+        permission(OBSERVE, COUNTING_POLICIES.plural, group=COUNTING_POLICIES.group),
         permission(("patch",), f"{COUNTING_POLICIES.plural}/status", group=COUNTING_POLICIES.group),
     ]
     if settings.allow_cluster_quota:
         cluster = "applicationawareclusterresourcequotas"
         rules += [
-            permission(("list", "watch"), cluster, group=GROUP),
+            permission(OBSERVE, cluster, group=GROUP),
             permission(("patch",), f"{cluster}/status", group=GROUP),
             permission(
-                (*READ, *WRITE), "applicationawareappliedclusterresourcequotas", group=GROUP
+                (*OBSERVE, *KEEP), "applicationawareappliedclusterresourcequotas", group=GROUP
             ),
         ]
     return rules
@@ -140,17 +144,17 @@ def _granted(
 def capacity_documents(settings: GatingSettings, preset_namespace: str) -> tuple[Document, ...]:
     """The additional permissions of a controller that manages the capacity of nodes."""
     everywhere = [
-        permission(READ, "nodes"),
+        permission(OBSERVE, "nodes"),
         # Capacity and its annotation are written in one patch of the status.
         permission(("patch",), "nodes/status"),
     ]
     places = {settings.namespace: CAPACITY_CONFIG, preset_namespace: PRESET_CONFIG}
     if settings.namespace == preset_namespace:
-        both = [permission(READ, "configmaps", names=(CAPACITY_CONFIG, PRESET_CONFIG))]
+        both = [permission(OBSERVE, "configmaps", names=(CAPACITY_CONFIG, PRESET_CONFIG))]
         grants = [(settings.namespace, both)]
     else:
         grants = [
-            (place, [permission(READ, "configmaps", names=(n,))]) for place, n in places.items()
+            (place, [permission(OBSERVE, "configmaps", names=(n,))]) for place, n in places.items()
         ]
     return (
         *_granted(settings, CAPACITY, "", everywhere),

@@ -106,7 +106,7 @@ def _rules(pods_from: PodsFrom) -> Sequence[Document]:
     }
     return (
         *asking[pods_from],
-        permission(("get", "list", "watch"), "devices", group="scheduling.koordinator.sh"),
+        permission(("list", "watch"), "devices", group="scheduling.koordinator.sh"),
         permission(("create", "patch"), "events", group="events.k8s.io"),
     )
 

@@ -10,21 +10,24 @@ from bursar.app.certificates.configurations import CONFIGURATIONS
 from bursar.app.certificates.secrets import CA_SECRET, TLS_SECRET
 from bursar.app.install.documents import Document, permission
 
-READ: Final = ("get", "list", "watch")
+OBSERVE: Final = ("list", "watch")
+"""What an informer needs: it never reads a single object."""
 
 
 def serving_rules(tls_secret: str = TLS_SECRET) -> list[Document]:
     """In Bursar's namespace, for every process with `--tls-secret`: read that Secret."""
-    return [permission(READ, "secrets", names=(tls_secret,))]
+    return [permission(OBSERVE, "secrets", names=(tls_secret,))]
 
 
 def keeping_rules(tls_secret: str = TLS_SECRET) -> list[Document]:
     """In Bursar's namespace, for a controller with `--keep-certificates`: keep both Secrets.
 
+    They include `serving_rules`.
+
     RBAC cannot restrict the creation of Secrets by name.
     """
     return [
-        permission((*READ, "patch"), "secrets", names=(CA_SECRET, tls_secret)),
+        permission((*OBSERVE, "patch"), "secrets", names=(CA_SECRET, tls_secret)),
         permission(("create",), "secrets"),
     ]
 
@@ -33,7 +36,7 @@ def bundle_rules() -> list[Document]:
     """In the whole cluster, for a controller with `--keep-certificates`: write `caBundle`s."""
     return [
         permission(
-            (*READ, "patch"),
+            (*OBSERVE, "patch"),
             resource.plural,
             group=resource.group,
             names=[name for each, name in CONFIGURATIONS if each == resource],

@@ -3,7 +3,7 @@
 Without it, pods that wait at the moment of an uninstallation would wait for ever. The Job runs as
 the controller's service account, because the policies that protect gates let only this account
 remove them. The Job's role adds what the account may not do otherwise: to delete the objects that
-gate pods.
+gate pods, and to read a pod again that changed before its gate was removed.
 """
 
 from typing import Final
@@ -42,6 +42,7 @@ def removal_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
             group=ADMISSION,
             names=(GATING_WEBHOOKS,),
         ),
+        permission(("get",), "pods"),
     ]
     access = granted(REMOVAL, rules, account=CONTROLLER, home=home, labels=labels)
     job = document("batch/v1", "Job", REMOVAL, namespace=home, labels=labels)

@@ -127,7 +127,7 @@ def _certificate_access(
     """The right to read the certificate, and for the one who keeps it the right to renew it."""
     name, home = f"{account}-certificates", settings.namespace
     labels = labels_of("certificates")
-    at_home = [*serving_rules(), *(keeping_rules() if keeps else ())]
+    at_home = keeping_rules() if keeps else serving_rules()
     yield from granted(name, at_home, account=account, home=home, namespace=home, labels=labels)
     if keeps:
         yield from granted(name, bundle_rules(), account=account, home=home, labels=labels)
