@@ -13,6 +13,7 @@ import json
 import shutil
 import ssl
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from assets import CONTROLPLANE, ensure
@@ -30,12 +31,21 @@ class ControlPlane:
     """Build it, `start()` it, use `kubeconfig`, `stop()` it. The parts can be hurt one by one.
 
     The API server listens on `address`, which must exist on this machine. For real nodes that is
-    an address that they reach, and they are what `service_range` is routed to.
+    an address that they reach, and they are what `service_range` is routed to. With an
+    `audit_policy`, the spec of an audit.k8s.io/v1 Policy, the API server writes `audit_log`.
     """
 
-    def __init__(self, *, address: str = LOOPBACK, service_range: str = SERVICE_RANGE) -> None:
+    def __init__(
+        self,
+        *,
+        address: str = LOOPBACK,
+        service_range: str = SERVICE_RANGE,
+        audit_policy: Mapping[str, object] | None = None,
+    ) -> None:
         self.address, self._service_range = address, service_range
+        self._audit_policy = audit_policy
         self.folder = Path(tempfile.mkdtemp(prefix="bursar-cluster-"))
+        self.audit_log = self.folder / "audit.log"
         pki = self.folder / "pki"
         pki.mkdir()
         self._authority = Authority(pki)
@@ -197,8 +207,15 @@ class ControlPlane:
         ]
         if self.address != LOOPBACK:  # which no other machine's Service could lead to
             arguments.append(f"--advertise-address={self.address}")
+        if self._audit_policy is not None:
+            arguments += self._audit_arguments(self._audit_policy)
         probe = _Probe(self.api_port, "/readyz", client=self._admin, address=self.address)
         return self._program("kube-apiserver", arguments, probe)
+
+    def _audit_arguments(self, policy: Mapping[str, object]) -> list[str]:
+        path = self.folder / "audit-policy.json"
+        path.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", **policy}))
+        return [f"--audit-policy-file={path}", f"--audit-log-path={self.audit_log}"]
 
     def _component(self, name: str, arguments: list[str]) -> Program:
         """Scheduler and controller manager, each as the user its own RBAC rules are made for."""

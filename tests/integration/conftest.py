@@ -1,12 +1,15 @@
 """Fixtures that several integration tests share; a module may have its own of the same name."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
 from controlplane import ControlPlane
+from real_node.node import RealNode
 from support.devices.kubelet_server import KubeletServer, kubelet_server
 from support.devices.socket_clients import PodResourcesClient, podresources_client
+from support.install.installed_bursar import built_image
 from support.quota.controller_processes import own_cluster
 from support.quota.installed_aaq import Place, System, a_system
 
@@ -18,6 +21,14 @@ def quota_cluster() -> Iterator[ControlPlane]:
     It has Bursar's kinds and roles. Whoever installs more removes it again.
     """
     yield from own_cluster()
+
+
+@pytest.fixture(scope="session")
+def image(real_node: RealNode, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Bursar's image, which the real node has."""
+    archive = built_image(tmp_path_factory.mktemp("image"))
+    real_node.import_image(archive)
+    return archive
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from real_node.images import BUSYBOX
 from support.install.installed_bursar import (
     HOME,
     InstalledBursar,
-    built_image,
     is_gated,
     tenant,
 )
@@ -16,13 +15,6 @@ from support.until import until_sync
 
 COMPONENT = "app.kubernetes.io/component"
 PARTS = ("crds", "rbac", "controller", "webhook", "policies", "peerpods", "capacity", "agent")
-
-
-@pytest.fixture(scope="module")
-def image(real_node, tmp_path_factory):
-    archive = built_image(tmp_path_factory.mktemp("image"))
-    real_node.import_image(archive)
-    return archive
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """A control plane and a real node together, started and ended as one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from controlplane import ControlPlane
@@ -9,12 +9,18 @@ from real_node.node import RealNode
 
 
 @contextmanager
-def real_cluster(*, nodes: int = 0) -> Iterator[RealNode]:
+def real_cluster(
+    *, nodes: int = 0, audit_policy: Mapping[str, object] | None = None
+) -> Iterator[RealNode]:
     """Start a control plane with a real node and so many simulated ones; `plane` is on the node."""
     with ExitStack() as ends:
         network = NodeNetwork.claim()
         ends.callback(network.release)
-        plane = ControlPlane(address=network.host_address, service_range=network.service_range)
+        plane = ControlPlane(
+            address=network.host_address,
+            service_range=network.service_range,
+            audit_policy=audit_policy,
+        )
         ends.callback(plane.stop)
         node = RealNode(plane, network)
         plane.start(nodes=nodes)

@@ -18,6 +18,7 @@ from real_node.cluster import real_cluster
 from real_node.images import BUSYBOX
 from real_node.node import RealNode, missing
 from support.builders.manifests import Raw, namespace_manifest, pod_manifest
+from support.cluster.audit import AUDIT_POLICY
 from support.until import until_sync
 
 TURN_SECONDS = 3600
@@ -31,7 +32,7 @@ def started_real_node() -> Iterator[RealNode]:
     if lacking:
         pytest.fail(f"no real node: {lacking}", pytrace=False)
     with _one_per_run():
-        cluster = real_cluster()
+        cluster = real_cluster(audit_policy=AUDIT_POLICY)
         try:
             node = cluster.__enter__()
         except (AssetError, ProgramError, RealNodeError) as error:
