@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from bursar.adapters.memory.kinds import SECRETS
-from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, SERVICE_ACCOUNTS, VALIDATING_WEBHOOKS
 from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.core.certificates.decision import Reason
 from support.cluster.kept_certificates import (
@@ -46,6 +46,23 @@ async def test_a_ca_and_a_pair_are_made(scene):
     assert keeper.counters.authorities == {Reason.MISSING: 1}
     assert keeper.counters.pairs == {Reason.MISSING: 1}
     assert keeper.not_after == {"ca": signer.not_after, "serving": pair.not_after}
+
+
+@on_scene
+async def test_both_secrets_go_with_the_account_of_the_controller(scene):
+    account = {"metadata": {"name": "aaq-controller"}}
+    await scene.cluster.create(SERVICE_ACCOUNTS, account, namespace=HOME)
+    await started(scene)
+    # One that is made again has the owner too.
+    await scene.cluster.delete(SECRETS, TLS)
+    await scene.pass_time(seconds=10)
+    assert await scene.secret(TLS)
+    await scene.stop()
+
+    await scene.cluster.delete(SERVICE_ACCOUNTS, Key(HOME, "aaq-controller"))
+    await scene.pass_time(seconds=10)
+
+    assert await scene.secret(CA) == await scene.secret(TLS) == {}
 
 
 @on_scene

@@ -8,7 +8,8 @@ import pytest
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.ports import Key, Patch, PatchKind, Resource
+from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
+from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, Resource
 from bursar.app.counting.feeds import Counting
 from bursar.app.names import ADDRESS_ANNOTATION
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
@@ -58,6 +59,21 @@ async def test_the_first_leader_starts_at_once_and_says_where_it_is(scene, caplo
     assert controller.term is None
     assert controller.resize_service is None
     assert await holder(scene.cluster) == ""
+
+
+async def test_the_lease_goes_with_the_account_of_the_controller(scene):
+    account = {"metadata": {"name": "aaq-controller"}}
+    await scene.cluster.create(SERVICE_ACCOUNTS, account, namespace=LEASE.namespace)
+    async with scene.started():
+        await scene.moment(1)
+        lease = json.loads(await scene.cluster.get(LEASES, LEASE))
+        (owner,) = lease["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == ("ServiceAccount", "aaq-controller")
+
+    await scene.cluster.delete(SERVICE_ACCOUNTS, LEASE)
+    await scene.moment(1)
+    with pytest.raises(NotFoundError):
+        await scene.cluster.get(LEASES, LEASE)
 
 
 async def test_a_successor_waits_out_what_its_predecessor_may_have_sent(scene):

@@ -37,6 +37,7 @@ from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Identity, Sighting
 from bursar.app.cluster.kinds import SECRETS
 from bursar.app.cluster.observe import Cluster, RunningInformer, follow
+from bursar.app.cluster.ownership import owner_references
 from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Key, Resource
 from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
@@ -339,7 +340,9 @@ class CertificateKeeper:
         namespace = self.settings.namespace
         writer = self.context.writer
         if seen is None:
-            await writer.create(resource, new_secret(name, sort, data), namespace=namespace)
+            owners = await owner_references(self.cluster, namespace)
+            body = new_secret(name, sort, data, owners)
+            await writer.create(resource, body, namespace=namespace)
             return
         identity: Identity = seen.identity
         content = put("/data", dict(encode_data(data)))

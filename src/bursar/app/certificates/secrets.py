@@ -1,6 +1,6 @@
 """The Secrets that hold certificates: their names, their keys, and their informers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -54,11 +54,14 @@ def authority_data(signer: KeyPair, retired: bytes) -> SecretData:
     return {AUTHORITIES: signer.certificate, CA_KEY: signer.key, RETIRED: retired}
 
 
-def new_secret(name: str, sort: str, data: SecretData) -> Json:
+def new_secret(name: str, sort: str, data: SecretData, owners: Sequence[Json] = ()) -> Json:
+    metadata: dict[str, Json] = {"name": name, "labels": dict(LABELS)}
+    if owners:
+        metadata["ownerReferences"] = list(owners)
     return {
         "apiVersion": SECRETS.api_version,
         "kind": SECRETS.kind,
-        "metadata": {"name": name, "labels": dict(LABELS)},
+        "metadata": metadata,
         "type": sort,
         "data": dict(encode_data(data)),
     }

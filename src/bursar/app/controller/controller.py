@@ -13,7 +13,17 @@ from bursar.app.cluster.election.election import Candidacy, Election
 from bursar.app.cluster.election.lease import LEASES, NOBODY
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.cluster.events.recorder import EventRecorder
-from bursar.app.cluster.ports import Clock, ClusterError, Key, Patch, PatchKind, Reader, Writer
+from bursar.app.cluster.ownership import owner_references
+from bursar.app.cluster.ports import (
+    Clock,
+    ClusterError,
+    Json,
+    Key,
+    Patch,
+    PatchKind,
+    Reader,
+    Writer,
+)
 from bursar.app.controller.sources import TermSources
 from bursar.app.controller.term import Term, TermContext
 from bursar.app.log import Log
@@ -165,11 +175,19 @@ class Controller:
             LOG.info("leading no longer")
 
     async def _publish_address(self) -> None:
-        """Write this process's address on the Lease. Clients must still verify that it leads."""
-        annotations = {ADDRESS_ANNOTATION: self.settings.address or None}
-        patch = Patch(kind=PatchKind.MERGE, body={"metadata": {"annotations": annotations}})
+        """Write this process's address on the Lease. Clients must still verify that it leads.
+
+        The same patch makes the Lease go when Bursar is uninstalled.
+        """
+        metadata: dict[str, Json] = {
+            "annotations": {ADDRESS_ANNOTATION: self.settings.address or None}
+        }
         while self.election.is_leader:
             try:
+                owners = await owner_references(self.cluster, self.settings.namespace)
+                if owners:
+                    metadata["ownerReferences"] = list(owners)
+                patch = Patch(kind=PatchKind.MERGE, body={"metadata": metadata})
                 await self.cluster.patch(LEASES, self._lease, patch)
             except ClusterError:
                 await self.clock.sleep(self.settings.timing.retry_seconds)

@@ -40,8 +40,8 @@ def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tu
     election = [
         permission(("get", "patch"), "leases", group=leases, names=(CONTROLLER,)),
         permission(("create",), "leases", group=leases),
-        # The annotation that switches the gate on.
-        permission(("list", "watch", "patch"), "serviceaccounts", names=(CONTROLLER,)),
+        # The annotation that switches the gate on; its uid, for the owner of Lease and Secrets.
+        permission((*READ, "patch"), "serviceaccounts", names=(CONTROLLER,)),
     ]
     leader = [
         permission(("get",), "leases", group=leases, names=(CONTROLLER,)),
