@@ -11,7 +11,7 @@ IMG ?= bursar:dev
 PARTS ?= rbac controller policies
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help setup run test check fmt lint types imports pure coverage bench fuzz cluster image protocol chart lock clean
+.PHONY: help setup run test check fmt lint types imports pure coverage bench fuzz cluster image load protocol chart lock clean
 .PHONY: deploy undeploy docker-build docker-push kind-cluster
 
 help: ## List the targets
@@ -56,11 +56,14 @@ bench: $(STAMPS)/dev ## Ratios measured in one run
 fuzz: $(STAMPS)/dev ## Five minutes of hostile annotations and frames at a real agent (FOR=5m SEED=1)
 	$(BIN)/python tools/fuzz_agent.py --for $(or $(FOR),5m) --seed $(or $(SEED),1)
 
-cluster: $(STAMPS)/dev ## Start a real control plane on this machine (Ctrl-C stops it); NODE=real adds a node with real containers
+cluster: $(STAMPS)/dev ## Start a real control plane on this machine (Ctrl-C stops it); NODE=real: with real containers
 	$(BIN)/python tools/cluster.py $(if $(NODE),--node $(NODE))
 
 image: $(STAMPS)/runtime ## An OCI image and its SBOM in dist/, without Docker or root (IMG=name:tag ARCH=arm64 OUT=folder)
 	$(BIN)/python tools/image.py $(if $(IMG),--name $(IMG)) $(if $(ARCH),--arch $(ARCH)) $(if $(OUT),--out $(OUT))
+
+load: image ## Build the image, and give it to the node of `make cluster NODE=real` (KUBECONFIG as printed there)
+	$(BIN)/python tools/load.py $(if $(OUT),--out $(OUT))
 
 protocol: $(STAMPS)/dev ## Compile the protocols of api/ afresh into src/bursar/wire
 	$(BIN)/python tools/generate_protocol.py
@@ -76,7 +79,7 @@ lock: $(STAMPS)/dev ## Resolve requirements/*.in afresh into hashed requirements
 
 deploy: $(STAMPS)/runtime ## Install on the cluster of your kubeconfig (IMG=registry/bursar:tag, PARTS="rbac ...")
 	$(BIN)/bursar manifests crds $(PARTS) --image=$(IMG) | $(KUBECTL) apply --server-side --force-conflicts -f -
-	@for each in $$($(KUBECTL) get deployments -n aaq -o name); do \
+	@for each in $$($(KUBECTL) get deployments,daemonsets -n aaq -o name); do \
 	  $(KUBECTL) rollout status -n aaq $$each --timeout=5m; done
 
 undeploy: $(STAMPS)/runtime ## Release all waiting pods, then remove what deploy installed, except quotas

@@ -1,6 +1,6 @@
 """`make cluster`: a real control plane on this machine until Ctrl-C, with simulated nodes.
 
-`make cluster NODE=real` adds a node with real containers, which takes root.
+`make cluster NODE=real` has a node with real containers instead, which takes root.
 """
 
 import argparse
@@ -20,13 +20,19 @@ from real_node.node import missing
 
 PARTS = "etcd, kube-apiserver, kube-scheduler, kube-controller-manager, kwok"
 NODE_PARTS = "containerd, kubelet, kube-proxy"
+NODES = {None: 3, "real": 0}
+"""Simulated nodes, by the kind of the other node. Pods only seem to run on them, so that beside a
+real node a Deployment could look ready without any process."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, default=3, help="simulated nodes (default: 3)")
+    parser.add_argument(
+        "--nodes", type=int, help="simulated nodes (default: 3, beside a real one none)"
+    )
     parser.add_argument("--node", choices=["real"], help="add a node with real containers")
     options = parser.parse_args()
+    nodes = options.nodes if options.nodes is not None else NODES[options.node]
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
@@ -36,9 +42,10 @@ def main() -> int:
         return 1
     try:
         kubectl = ensure("kubectl")
-        with _real(options.nodes) if options.node else _simulated(options.nodes) as plane:
+        with _real(nodes) if options.node else _simulated(nodes) as plane:
             print(plane.kubeconfig, flush=True)
-            _say(f"\n  export KUBECONFIG={plane.kubeconfig}\n  {kubectl} get nodes\n")
+            _say(f"\n  export KUBECONFIG={plane.kubeconfig} KUBECTL={kubectl}")
+            _say("  $KUBECTL get nodes\n")
             _say("Ctrl-C stops it.")
             ended.wait()
             _say("stopping ...")

@@ -30,6 +30,8 @@ from real_node.network import NodeNetwork
 
 INIT = Path(__file__).with_name("init.py")
 NAME = "real-0"
+CONTAINERD_SOCKET = "containerd.sock"
+"""Its path below the node's folder, which is in that of the control plane."""
 PROGRAMS = ("kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "runc", "ctr")
 COMMANDS = ("unshare", "nsenter", "mount", "ip", "apt-get", "dpkg-deb", "gcc")
 """The last three are for programs that are not built from Go alone."""
@@ -78,7 +80,7 @@ class RealNode:
         self._places = settings.NodePlaces(
             bin_folder=self.folder / "bin",
             cni_programs=packages / "usr" / "lib" / "cni",
-            containerd_socket=self.folder / "containerd.sock",
+            containerd_socket=self.folder / CONTAINERD_SOCKET,
             folder=self.folder,
         )
         self._packages = packages
@@ -116,15 +118,18 @@ class RealNode:
         Pods name them as the archive does, with `imagePullPolicy: IfNotPresent` or `Never`, which
         they need if the tag is `latest`.
         """
-        socket = ["--address", str(self._places.containerd_socket), "--namespace", "k8s.io"]
-        command = [str(self._programs["ctr"]), *socket, "images", "import", str(archive)]
-        _checked(command, {})
+        import_archive(self._places.containerd_socket, archive)
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the node's mounts and network, as a program of the node would."""
         inside = ["nsenter", f"--target={self._init.pid}", "--mount", "--net", "--uts", "--ipc"]
         path = f"{self._places.bin_folder}:{os.environ['PATH']}"
         return _checked([*inside, *command], {"PATH": path})
+
+    @property
+    def root(self) -> Path:
+        """The node's root folder, seen from outside. Links in it lead to this machine's files."""
+        return Path(f"/proc/{self._first_process()}/root")
 
     def log_end(self, program: str, lines: int = 20) -> str:
         """The end of the log of `containerd`, `kubelet` or `kube-proxy`."""
@@ -229,6 +234,12 @@ class RealNode:
                 return True
         except (urllib.error.URLError, OSError):
             return False
+
+
+def import_archive(containerd_socket: Path, archive: Path) -> None:
+    """Give the images of an OCI archive to a containerd that serves a kubelet."""
+    socket = ["--address", str(containerd_socket), "--namespace", "k8s.io"]
+    _checked([str(ensure("ctr")), *socket, "images", "import", str(archive)], {})
 
 
 def _network_of(pid: int) -> Path | None:
