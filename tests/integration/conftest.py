@@ -25,7 +25,7 @@ def quota_cluster() -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="session")
 def image(real_node: RealNode, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Bursar's image, which the real node has."""
+    """The image that `make image` builds, as an archive. The real node has it."""
     archive = built_image(tmp_path_factory.mktemp("image"))
     real_node.import_image(archive)
     return archive
