@@ -4,6 +4,9 @@ Without it, pods that wait at the moment of an uninstallation would wait for eve
 the controller's service account, because the policies that protect gates let only this account
 remove them. The Job's role adds what the account may not do otherwise: to delete the objects that
 gate pods, and to read a pod again that changed before its gate was removed.
+
+The Lease and the Secrets of certificates are not its business: the leader, which still runs, would
+make them again. They go with the controller's service account, which is their owner.
 """
 
 from typing import Final
