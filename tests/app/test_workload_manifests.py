@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bursar.adapters.serving.limits import ServerLimits
 from bursar.app.install.access import access_documents
 from bursar.app.install.admission import GatingSettings
 from bursar.app.install.cert_manager import cert_manager_documents
@@ -64,6 +65,18 @@ def test_an_update_never_leaves_fewer_replicas_than_wanted(documents):
     assert spec["replicas"] == 2
     assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     assert found["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
+
+
+def test_the_webhook_accepts_connections_until_no_api_server_makes_any():
+    pod = pod_of(webhook_documents(SETTINGS))
+    (container,) = pod["containers"]
+    (delay,) = [each for each in container["args"] if each.startswith("--shutdown-delay=")]
+    seconds = int(delay.removeprefix("--shutdown-delay=").removesuffix("s"))
+    limits = ServerLimits()
+
+    assert seconds > 0
+    finishing = limits.linger_seconds + limits.finish_seconds
+    assert seconds + finishing < pod["terminationGracePeriodSeconds"]
 
 
 @BOTH

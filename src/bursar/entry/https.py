@@ -54,9 +54,17 @@ def served(certificate: Certificate) -> ServedCertificate:
 
 
 async def listen(
-    server: HttpServer, certificate: Certificate, address: tuple[str, int], *, log: Log
+    server: HttpServer,
+    certificate: Certificate,
+    address: tuple[str, int],
+    *,
+    log: Log,
+    delay_seconds: float = 0,
 ) -> None:
-    """Serve until cancelled, then finish the requests in flight. Raises `BadInputError`."""
+    """Serve until cancelled and for the delay, then finish the requests in flight.
+
+    Raises `BadInputError`.
+    """
     watching = asyncio.create_task(certificate.watch())
     try:
         context = await certificate.wait_for_context()
@@ -64,6 +72,6 @@ async def listen(
         try:
             await watching
         finally:
-            await server.stop()
+            await server.stop(delay_seconds=delay_seconds)
     finally:
         await end(watching)

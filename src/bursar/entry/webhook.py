@@ -69,7 +69,15 @@ async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(switch.run())
-                tasks.create_task(listen(server, certificate, settings.bind, log=LOG))
+                tasks.create_task(
+                    listen(
+                        server,
+                        certificate,
+                        settings.bind,
+                        log=LOG,
+                        delay_seconds=settings.shutdown_delay_s,
+                    )
+                )
         except* BadInputError as errors:
             raise errors.exceptions[0] from None
 

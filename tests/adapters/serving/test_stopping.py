@@ -80,6 +80,24 @@ async def test_a_stopping_server_is_not_ready_and_closes_its_connections(tmp_pat
         await stopping
 
 
+async def test_with_a_delay_connections_are_accepted_for_so_long(tmp_path):
+    clock = VirtualClock()
+    routes = {("GET", "/review"): Route(fixed(Response(b"OK")))}
+    async with running(tmp_path, routes, clock=clock) as server:
+        stopping = asyncio.create_task(server.server.stop(delay_seconds=10))
+        await clock.advance(9)
+
+        peer = await server.connect()
+        answer = await peer.ask("GET", "/review")
+        assert (answer.code, answer.text, answer.is_last) == (200, "OK", True)
+
+        await clock.advance(1)
+        with pytest.raises(OSError, match="Connect"):
+            await server.connect()
+        await clock.advance(1)
+        await stopping
+
+
 async def test_idle_connections_are_closed_and_not_waited_for(tmp_path):
     clock = VirtualClock()
     routes = {("GET", "/readyz"): Route(fixed(Response(b"OK")))}

@@ -52,6 +52,8 @@ class ServerState:
     limits: ServerLimits
     clock: Clock
     is_stopping: bool = False
+    """Each response is the last on its connection, and the server is not ready."""
+    is_accepting: bool = True
     connections: dict["Connection", None] = field(default_factory=dict)
     """Open connections, the oldest first."""
     by_address: Counter[str] = field(default_factory=Counter)
@@ -65,7 +67,9 @@ class ServerState:
     def admit(self, connection: "Connection") -> bool:
         """Count a new connection, if the bounds allow it."""
         address = connection.address
-        if self.is_stopping or self.by_address[address] >= self.limits.connections_per_address_max:
+        if not self.is_accepting:
+            return False
+        if self.by_address[address] >= self.limits.connections_per_address_max:
             return False
         if len(self.connections) >= self.limits.connections_max and not self._make_room():
             return False

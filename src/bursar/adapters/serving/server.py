@@ -46,8 +46,12 @@ class HttpServer:
         listening: int = listener.sockets[0].getsockname()[1]
         return listening
 
-    async def stop(self) -> None:
+    async def stop(self, *, delay_seconds: float = 0) -> None:
         """Accept no more connections, answer the requests in progress, then close.
+
+        With a delay the server accepts connections for so long, as clients of a Service do not
+        know at once that this endpoint is gone. It is not ready, and each response says that it is
+        the last on its connection, so that clients leave.
 
         A client that has begun to send a request cannot know that the server is about to
         close the connection. So open connections take requests for a moment longer, and each
@@ -55,6 +59,9 @@ class HttpServer:
         """
         state = self._state
         state.is_stopping = True
+        if delay_seconds:
+            await state.clock.sleep(delay_seconds)
+        state.is_accepting = False
         for listener in self._listeners:
             listener.close()
         if state.connections:

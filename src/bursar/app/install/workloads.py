@@ -27,8 +27,14 @@ PART_OF: Final = "app.kubernetes.io/part-of"
 PORT: Final = 8443
 USER: Final = 65532
 """The user `nonroot` of the image."""
+SHUTDOWN_DELAY_SECONDS: Final = 10
+"""How long a webhook that ends accepts connections.
+
+The API server learns through kube-proxy or its peers that a pod is no longer an endpoint. Until
+then it connects to the pod, and refuses the creation of a pod if that fails.
+"""
 GRACE_SECONDS: Final = 30
-"""Longer than the 15 s in which the webhook finishes requests that are in flight."""
+"""Longer than the delay and the 16 s in which the webhook finishes requests in flight."""
 REPLICAS: Final = 2
 
 
@@ -112,7 +118,12 @@ def webhook_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
             _Workload(
                 name=WEBHOOK,
                 component="webhook",
-                arguments=("webhook", *_common(), *settings.webhook_options),
+                arguments=(
+                    "webhook",
+                    *_common(),
+                    f"--shutdown-delay={SHUTDOWN_DELAY_SECONDS}s",
+                    *settings.webhook_options,
+                ),
                 cpu="100m",
                 memory="96Mi",
                 memory_limit="512Mi",

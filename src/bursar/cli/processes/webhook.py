@@ -14,7 +14,7 @@ from bursar.adapters.serving.tls_profile import TlsProfile, tls_profile
 from bursar.app.admission.pods import Installation, WhenUnreachable
 from bursar.app.names import CONTROLLER
 from bursar.cli.exit_codes import OK, BadInputError
-from bursar.cli.options import one_of, path, shown
+from bursar.cli.options import duration, one_of, path, shown
 from bursar.cli.peerpods.options import (
     catalogue_options,
     settings_from,
@@ -57,6 +57,8 @@ class WebhookProcess:
     """The leader's certificate is signed by the CAs of the Secret of `tls_source`."""
     peer_pods: PeerPodSettings
     tls: TlsProfile
+    shutdown_delay_s: float
+    """How long the process accepts connections after SIGTERM."""
     log: LogSettings
 
 
@@ -74,6 +76,11 @@ class WebhookProcess:
     BODY_BYTES_MAX,
     "Maximum size of an admission review, in bytes.",
     type=click.IntRange(min=1024),
+)
+@duration(
+    "--shutdown-delay",
+    "0s",
+    "How long to accept connections after SIGTERM, until no API server makes new ones.",
 )
 @path(
     "--leader-ca",
@@ -114,6 +121,7 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
     context: str,
     when_unreachable: str,
     body_bytes_max: int,
+    shutdown_delay: float,
     leader_ca: str | None,
     token_file: str | None,
     **chosen: object,
@@ -141,6 +149,7 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
         trusts_secret=bool(tls_secret and not leader_ca),
         peer_pods=peer_pod_settings(chosen),
         tls=_tls_profile(),
+        shutdown_delay_s=shutdown_delay,
         log=log_from(chosen),
     )
     processes.webhook(settings)
