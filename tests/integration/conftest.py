@@ -9,7 +9,7 @@ from controlplane import ControlPlane
 from real_node.node import RealNode
 from support.devices.kubelet_server import KubeletServer, kubelet_server
 from support.devices.socket_clients import PodResourcesClient, podresources_client
-from support.install.installed_bursar import built_image
+from support.install.installed_bursar import InstalledBursar, built_image
 from support.quota.controller_processes import own_cluster
 from support.quota.installed_aaq import Place, System, a_system
 
@@ -29,6 +29,20 @@ def image(real_node: RealNode, tmp_path_factory: pytest.TempPathFactory) -> Path
     archive = built_image(tmp_path_factory.mktemp("image"))
     real_node.import_image(archive)
     return archive
+
+
+@pytest.fixture(scope="module")
+def behind_webhook(real_node, image) -> Iterator[InstalledBursar]:  # noqa: ARG001 - it runs there
+    """Bursar on the real node, where the webhook gates pods."""
+    parts = ("crds", "rbac", "controller", "webhook", "webhooks")
+    installed = InstalledBursar(real_node, parts)
+    installed.apply()
+    try:
+        installed.wait_ready()
+        installed.wait_gating()
+        yield installed
+    finally:
+        installed.remove()
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,12 @@ from typing import Any
 import yaml
 
 import image as image_tool
+from bursar.app.names import CONTROLLER, GATING_ACTIVE, GATING_ANNOTATION, WEBHOOK
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from real_node.images import BUSYBOX
 from real_node.node import RealNode
+from support.builders.manifests import arq_manifest, namespace_manifest, pod_manifest
 from support.processes.command_line import Ran, run_bursar
 from support.processes.kubectl import kubectl, try_kubectl
 from support.until import until_sync
@@ -74,6 +76,19 @@ class InstalledBursar:
         for name in self.deployments():
             until_sync(lambda name=name: self.is_rolled_out(name), self.pods)
 
+    def wait_gating(self) -> None:
+        """Wait until the controller can release pods and the API server trusts the webhook."""
+        account = ("get", "serviceaccount", "-n", HOME, CONTROLLER, "-o", "yaml")
+        quota = json.dumps(arq_manifest(f"{HOME}/trial", {"pods": "1"}))
+
+        def is_gating() -> bool:
+            tried = self.try_kubectl("create", "--dry-run=server", "-f", "-", stdin=quota)
+            return tried.code == 0 and f"{GATING_ANNOTATION}: {GATING_ACTIVE}" in self.kubectl(
+                *account
+            )
+
+        until_sync(is_gating, self.pods)
+
     def deployments(self) -> list[str]:
         return [each["metadata"]["name"] for each in self.documents if each["kind"] == "Deployment"]
 
@@ -89,6 +104,23 @@ class InstalledBursar:
 
     def pods(self) -> str:
         return self.kubectl("get", "pods", "-n", HOME, "-o", "wide")
+
+    def pods_of(self, name: str) -> dict[str, Raw]:
+        """The pods of a Deployment by name, those included that are terminating."""
+        component = {CONTROLLER: "controller", WEBHOOK: "webhook"}[name]
+        selector = f"app.kubernetes.io/component={component}"
+        listed = json.loads(self.kubectl("get", "pods", "-n", HOME, "-l", selector, "-o", "json"))
+        return {each["metadata"]["name"]: each for each in listed["items"]}
+
+    def scale(self, name: str, replicas: int) -> None:
+        """Scale a Deployment, and wait until it has so many pods, all of them ready."""
+        self.kubectl("scale", "deployment", "-n", HOME, name, f"--replicas={replicas}")
+
+        def is_scaled() -> bool:
+            pods = self.pods_of(name).values()
+            return len(pods) == replicas and all(is_ready(each) for each in pods)
+
+        until_sync(is_scaled, self.pods)
 
     def logs(self, component: str) -> str:
         """The logs of all replicas."""
@@ -120,14 +152,13 @@ class InstalledBursar:
 
 
 @contextmanager
-def tenant(installed: InstalledBursar, **labels: str) -> Iterator["Tenant"]:
-    """A namespace whose pods are gated."""
+def tenant(
+    installed: InstalledBursar, *, is_gated: bool = True, **labels: str
+) -> Iterator["Tenant"]:
+    """A namespace, whose pods are gated unless `is_gated` is false."""
     name = f"shop-{uuid.uuid4().hex[:6]}"
-    body = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": {GATING_LABEL: "", **labels}},
-    }
+    gated = {GATING_LABEL: ""} if is_gated else {}
+    body = namespace_manifest(name, **gated, **labels)
     installed.kubectl("create", "-f", "-", stdin=json.dumps(body))
     account = ("get", "serviceaccount", "default", "-n", name)
     until_sync(lambda: installed.try_kubectl(*account).code == 0, "the namespace has its account")
@@ -178,6 +209,32 @@ class Tenant:
         )
         made: Raw = json.loads(stored)
         return made
+
+    def try_pod(self, name: str, **fields: Any) -> Ran:
+        """Ask for a pod; the fields are those of `pod_manifest`."""
+        pod = json.dumps(pod_manifest(f"{self.name}/{name}", **fields))
+        return self.installed.try_kubectl("create", "-f", "-", stdin=pod)
+
+    def run_pod(self, name: str, cpu: str, **spec: Any) -> None:
+        """Create a pod of a real container."""
+        made = pod_manifest(f"{self.name}/{name}", requests=f"cpu={cpu}", **spec)
+        [container] = made["spec"]["containers"]
+        container |= {"image": BUSYBOX, "command": SLEEP}
+        self.create_pod(made)
+
+    def try_resize(self, name: str, cpu: str) -> Ran:
+        path = "/spec/containers/0/resources/requests/cpu"
+        patch = json.dumps([{"op": "replace", "path": path, "value": cpu}])
+        return self.installed.try_kubectl(
+            *("patch", "pod", "-n", self.name, name, "--subresource=resize"),
+            *("--type=json", "-p", patch),
+        )
+
+    def used(self) -> dict[str, str]:
+        """What the status of the quota says is used."""
+        found = self.installed.kubectl("get", "arq", "-n", self.name, "limits", "-o", "json")
+        used: dict[str, str] = json.loads(found).get("status", {}).get("used", {})
+        return used
 
     def pods(self) -> list[Raw]:
         listed = json.loads(self.installed.kubectl("get", "pods", "-n", self.name, "-o", "json"))

@@ -1,0 +1,53 @@
+"""New settings are rolled out while pods are created: no creation is refused, no pod is lost."""
+
+import asyncio
+
+import pytest
+
+from bursar.app.names import CONTROLLER, WEBHOOK
+from support.install.installed_bursar import InstalledBursar, tenant
+from support.install.pod_load import assert_none_lost, pod_load
+from support.until import until_blocking, until_sync
+
+OTHER_SETTINGS = (
+    *("--replicas", "3"),
+    *("--controller-option", "--log-level=debug"),
+    *("--webhook-option", "--log-level=debug"),
+)
+ROLLOUT_SECONDS = 300
+"""All replicas are replaced one after the other, and the node is under load."""
+SOME = 50
+"""Pods that are created before the upgrade, and again after it."""
+
+
+@pytest.fixture
+def shop(behind_webhook):
+    with tenant(behind_webhook) as shop:
+        shop.quota(pods="100000", requests_cpu="100")
+        yield shop
+
+
+async def test_pods_are_created_and_released_while_all_replicas_are_replaced(behind_webhook, shop):
+    upgraded = InstalledBursar(behind_webhook.node, behind_webhook.parts, OTHER_SETTINGS)
+    shop.run_pod("grows", cpu="10m")
+    before = replicas(behind_webhook)
+
+    async with pod_load(shop) as load:
+        await load.until_more(SOME)
+        await asyncio.to_thread(upgraded.apply)
+        await until_blocking(lambda: is_replaced(upgraded, before), upgraded.pods, ROLLOUT_SECONDS)
+        await load.until_more(SOME)
+
+    assert_none_lost(load)
+    # Until a leader has read the cluster, a resize is refused with the words "try again".
+    until_sync(lambda: shop.try_resize("grows", "20m").code == 0, lambda: upgraded.logs("webhook"))
+
+
+def replicas(installed: InstalledBursar) -> set[str]:
+    return {*installed.pods_of(CONTROLLER), *installed.pods_of(WEBHOOK)}
+
+
+def is_replaced(installed: InstalledBursar, before: set[str]) -> bool:
+    """Whether all replicas have the new settings and the former ones are gone."""
+    is_rolled_out = all(installed.is_rolled_out(name) for name in installed.deployments())
+    return is_rolled_out and not before & replicas(installed)
