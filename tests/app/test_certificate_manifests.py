@@ -7,7 +7,7 @@ from bursar.app.install.certificates import bundle_rules, keeping_rules, serving
 from bursar.app.install.documents import Endpoint
 from bursar.app.install.peerpods import PeerPodInstallation, webhook_document
 
-READ = ["get", "list", "watch"]
+OBSERVE = ["list", "watch"]
 
 
 def test_the_configurations_are_those_of_the_manifests():
@@ -21,7 +21,7 @@ def test_the_configurations_are_those_of_the_manifests():
 
 
 def test_a_server_may_only_read_its_secret():
-    rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": READ}
+    rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": OBSERVE}
 
     assert serving_rules() == [{**rule, "resourceNames": ["bursar-tls"]}]
     assert serving_rules("mine") == [{**rule, "resourceNames": ["mine"]}]
@@ -31,7 +31,7 @@ def test_the_keeper_may_change_two_secrets_and_create_any():
     secrets = {"apiGroups": [""], "resources": ["secrets"]}
 
     assert keeping_rules("mine") == [
-        {**secrets, "verbs": [*READ, "patch"], "resourceNames": ["bursar-ca", "mine"]},
+        {**secrets, "verbs": [*OBSERVE, "patch"], "resourceNames": ["bursar-ca", "mine"]},
         {**secrets, "verbs": ["create"]},
     ]
 
@@ -44,7 +44,7 @@ def test_the_keeper_may_patch_only_the_named_configurations():
         {
             "apiGroups": [group],
             "resources": [resource.plural],
-            "verbs": [*READ, "patch"],
+            "verbs": [*OBSERVE, "patch"],
             "resourceNames": names,
         }
         for resource, names in (
