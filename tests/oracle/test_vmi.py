@@ -187,7 +187,9 @@ def check(vmi_oracle: Oracle, case: dict[str, Any], answer: dict[str, Any]) -> s
 
 
 @pytest.mark.oracle
-def test_aaqs_calculator_and_ours_agree(vmi_oracle: Oracle, for_all: Callable[..., None]) -> None:
+def test_aaqs_calculator_and_ours_agree(
+    vmi_oracle: Oracle, for_all: Callable[..., None], request: pytest.FixtureRequest
+) -> None:
     met: set[str] = set()
 
     def compare(asked: list[dict[str, Any]]) -> None:
@@ -198,7 +200,10 @@ def test_aaqs_calculator_and_ours_agree(vmi_oracle: Oracle, for_all: Callable[..
     for_all(st.lists(cases(), min_size=4, max_size=8), compare, examples=150)
 
     expected = {"AAQ panics", "not recognised", "free in AAQ", *map(str, Role)}
-    assert met == expected
+    assert met <= expected
+    # A fresh seed may happen to meet no case of a kind. The fixed one is known to meet all.
+    if request.node.callspec.params["for_all"] == "fixed":
+        assert met == expected
 
 
 # ------------------------------------------------------------------ differences on purpose
