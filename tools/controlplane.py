@@ -103,7 +103,9 @@ class ControlPlane:
         }
         self.request("POST", "/api/v1/nodes", node)
 
-    def request(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
+    def request(
+        self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes]:
         """One call as administrator, with nothing of ours in between."""
         context = ssl.create_default_context(cafile=str(self._authority.certificate))
         context.load_cert_chain(self._admin.certificate, self._admin.key)
@@ -112,7 +114,8 @@ class ControlPlane:
         )
         try:
             payload = None if body is None else json.dumps(body)
-            connection.request(method, path, payload, {"Content-Type": "application/json"})
+            sent = {"Content-Type": "application/json", **(headers or {})}
+            connection.request(method, path, payload, sent)
             response = connection.getresponse()
             return response.status, response.read()
         finally:
