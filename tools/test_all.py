@@ -22,8 +22,11 @@ PATIENT = [
     "tests/contracts",
     f"{INTEGRATION}/test_quota_crashes.py",
     f"{INTEGRATION}/test_certificates.py",
+    f"{INTEGRATION}/test_describe_quota.py",
+    f"{INTEGRATION}/test_kubevirt.py",
 ]
-"""The tests that wait longest: for faults to pass, for Leases and certificates to expire."""
+"""The tests that wait longest: for faults to pass, for Leases and certificates to expire, for
+controllers of Kubernetes."""
 INSTALLED = [
     f"{INTEGRATION}/{name}"
     for name in ("test_real_node*.py", "test_image.py", "test_chart.py", "test_installed*.py")
