@@ -82,14 +82,15 @@ def test_while_the_webhook_is_down_gated_namespaces_get_no_pod_and_others_do(ins
 
 
 @pytest.mark.parametrize("name", [CONTROLLER, WEBHOOK])
-async def test_one_replica_is_killed_and_nothing_is_refused(installed, shop, name):
+async def test_one_replica_is_evicted_and_nothing_is_refused(installed, shop, name):
+    """As when a node is drained: the replica has its grace period."""
     shop.quota(pods="100000")
     before = installed.pods_of(name)
     [killed] = [pod for pod in before if name == WEBHOOK or leads(before[pod])][:1]
 
     async with pod_load(shop) as load:
         await load.until_more(SOME)
-        await asyncio.to_thread(installed.kubectl, "delete", "pod", "-n", HOME, killed, "--now")
+        await asyncio.to_thread(installed.kubectl, "delete", "pod", "-n", HOME, killed)
         await until_blocking(lambda: installed.is_rolled_out(name), installed.pods)
         await load.until_more(SOME)
 
@@ -137,7 +138,7 @@ def test_the_pods_of_a_lost_node_count_until_they_are_deleted(installed, shop):
         installed.kubectl("delete", "pod", "-n", shop.name, "patient", "hasty", "--wait=false")
         until_sync(lambda: shop.gated() == ["second"], shop.gated)
         assert {each["metadata"]["name"] for each in shop.pods()} >= {"patient", "hasty"}
-        assert shop.used() == {"requests.cpu": "20m"}
+        until_sync(lambda: shop.used() == {"requests.cpu": "20m"}, shop.used)
 
         installed.kubectl("delete", "pod", "-n", shop.name, "patient", "--force")
         until_sync(lambda: shop.gated() == [], shop.gated)
