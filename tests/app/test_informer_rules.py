@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from bursar.app.cluster.informer.cache import TooManyObjectsError
-from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
+from bursar.app.cluster.informer.changes import Deleted, Upserted
 from bursar.app.cluster.ports import (
     BusyError,
     ExpiredError,
@@ -143,7 +143,15 @@ async def test_deletions_during_an_outage_are_found_and_marked_as_inferred(sessi
     session.cluster.compact()
     await session.pass_time(60)
 
-    assert session.auditor.story == ["+one", "+two", "synced", "-one?", "+three", "synced"]
+    assert session.auditor.story == [
+        "+one",
+        "+two",
+        "synced",
+        "relisted",
+        "-one?",
+        "+three",
+        "synced",
+    ]
     assert session.informer.counters.expired == 1
 
 
@@ -177,7 +185,7 @@ async def test_an_object_recreated_under_its_name_is_a_deletion_and_an_addition(
         session.cluster.compact()
     await session.pass_time(60)
 
-    changes = [c for c in session.auditor.changes if not isinstance(c, Synced)]
+    changes = [c for c in session.auditor.changes if isinstance(c, (Upserted, Deleted))]
     assert [type(change) for change in changes] == [Upserted, Deleted, Upserted]
     assert [c.is_inferred for c in changes if isinstance(c, Deleted)] == [is_outage]
     assert changes[2].old is None
@@ -189,7 +197,7 @@ async def test_a_relist_that_finds_nothing_new_tells_nothing_but_synced(session)
     session.cluster.cut(ExpiredError("gone"))
     await session.pass_time()
 
-    assert session.auditor.story == ["+one", "+two", "synced", "synced"]
+    assert session.auditor.story == ["+one", "+two", "synced", "relisted", "synced"]
 
 
 @in_virtual_time(on=informer_of("a/one", "a/two", relist_s=900))
@@ -202,7 +210,26 @@ async def test_a_lost_event_is_healed_by_the_periodic_list(session):
     session.cluster.weather = CALM
     await session.pass_time(1000)
 
-    assert session.auditor.story == ["+one", "+two", "synced", "-one?", "synced"]
+    assert session.auditor.story == ["+one", "+two", "synced", "relisted", "-one?", "synced"]
+
+
+@in_virtual_time(on=informer_of("a/one", "b/two"))
+async def test_a_server_that_was_restored_from_a_backup_is_listed_at_once(session):
+    """Its watch from a moment that it has not reached would say nothing, or something else."""
+    await session.pass_time()
+    backup = session.cluster.backup()
+    session.cluster.delete("a/one")
+    session.cluster.write("b/two", 5)
+    session.cluster.write("b/three")
+    await session.pass_time()
+
+    session.cluster.cut(UnavailableError("the connection broke"))
+    session.cluster.restore(backup)
+    session.auditor.allow_resurrection()
+    await session.pass_time(30)
+
+    assert set(session.informer.snapshot()) == set(session.cluster.objects)
+    assert session.informer.snapshot()[Key("b", "two")].value == 0
 
 
 @in_virtual_time(on=informer_of("a/one", deadline_s=300))

@@ -1,8 +1,14 @@
-"""The quota loop: a release is not forgotten while the process may not write."""
+"""The quota loop: what it decides when it is interrupted, or learns of much at once."""
 
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import Key
 from bursar.core.quota.books import RETRY_SECONDS
-from support.quota.quota_loop import a_quota_loop
+from support.quota.quota_loop import HOME, PENDING_MAX, a_quota_loop
+from support.until import until
 from support.virtual_time import in_virtual_time
+
+FAST = 1000
+"""So much faster than usual does the scene's time pass."""
 
 
 @in_virtual_time(on=a_quota_loop)
@@ -17,3 +23,26 @@ async def test_a_release_during_an_interruption_of_leadership_is_retried(scene):
     await scene.rest(RETRY_SECONDS + 1)
 
     assert (scene.books.pending_release_count, scene.loop.counters.released) == (0, 1)
+
+
+async def test_nothing_is_decided_in_the_middle_of_a_list():
+    """A list shows first which pods are gone, and then which others use their room."""
+    number = 8 * PENDING_MAX
+    # In virtual time the loop would decide only when there is nothing else to do.
+    async with a_quota_loop(rate=FAST) as scene:
+        await scene.set_quota("q", pods=str(number))
+        for each in range(number):
+            await scene.create_running_pod(f"old-{each}")
+        await scene.create_pod("waiting", "1")
+        await until(lambda: len(scene.waits) == 1)
+
+        scene.cluster.cut_watches(is_fault=True)
+        for each in range(number):
+            await scene.cluster.delete(PODS, Key(HOME, f"old-{each}"), grace_seconds=0)
+            await scene.create_running_pod(f"new-{each}")
+        scene.cluster.compact()
+        await until(lambda: "new-0" in dict(scene.books.ledger.pods_of(HOME)))
+        await until(lambda: scene.books.ledger.pod_count == number)
+
+        assert scene.sources.pods.counters.relists == 1
+        assert (scene.loop.counters.released, scene.books.pending_release_count) == (0, 0)

@@ -5,7 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from bursar.app.cluster.informer.changes import Change, Changes, Deleted, Synced, Upserted
+from bursar.app.cluster.informer.changes import (
+    Change,
+    Changes,
+    Deleted,
+    Relisted,
+    Synced,
+    Upserted,
+)
 from bursar.app.cluster.informer.informer import Informer, InformerRules
 from bursar.app.cluster.ports import Key
 from support.cluster.scripted_cluster import (
@@ -43,9 +50,14 @@ class Auditor:
             assert self.books.pop(change.last.key, None) == change.last, "deleted what was not told"
             self.deleted.add(change.last.uid)
 
+    def allow_resurrection(self) -> None:
+        """The cluster was restored from a backup: what was told before may be told again."""
+        self.told.clear()
+        self.deleted.clear()
+
     @property
     def story(self) -> list[str]:
-        """The changes in short: `+name`, `~name`, `-name` (`?` if inferred), `synced`."""
+        """The changes in short: `+name`, `~name`, `-name` (`?` if inferred), and the lists."""
         return [_short(change) for change in self.changes]
 
 
@@ -57,6 +69,8 @@ def _short(change: Change[Thing]) -> str:
             return f"~{new.key.name}"
         case Deleted(last=last, is_inferred=is_inferred):
             return f"-{last.key.name}{'?' if is_inferred else ''}"
+        case Relisted():
+            return "relisted"
         case Synced():
             return "synced"
 

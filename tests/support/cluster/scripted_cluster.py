@@ -124,6 +124,14 @@ class Weather:
 CALM = Weather()
 
 
+class Backup(NamedTuple):
+    """A state of the cluster, with its past."""
+
+    revision: int
+    objects: dict[Key, Stored]
+    log: list[tuple[EventKind, Stored]]
+
+
 @dataclass
 class ScriptedCluster:
     """A `Reader` and `Watcher`. `faults` are raised by the next calls of that name, in turn."""
@@ -181,6 +189,13 @@ class ScriptedCluster:
     def compact(self) -> None:
         """Forget the past: nothing before now can be watched or paged any more."""
         self.compacted = self.revision
+
+    def backup(self) -> "Backup":
+        return Backup(self.revision, dict(self.objects), list(self.log))
+
+    def restore(self, backup: "Backup") -> None:
+        """Be as then, and know nothing of what happened since."""
+        self.revision, self.objects, self.log = backup
 
     def cut(self, error: ClusterError | None = None) -> None:
         """End all watches, plainly or with an error."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.informer.informer import InformerRules
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.cluster.time_limit import end
@@ -28,6 +29,8 @@ from support.virtual_time import MachineClock
 HOME = "team-a"
 BACKOFF_SECONDS = 5
 """Long enough for everything to have been noticed and done."""
+PENDING_MAX = 16
+"""Changes of pods that may be on their way to the books."""
 
 
 class QuotaLoopScene:
@@ -43,6 +46,7 @@ class QuotaLoopScene:
         self.sources = quota_sources(
             self.cluster, self.clock, random, targeting, counting=Counting(counter=self.counter)
         )
+        self.sources.pods.rules = InformerRules(pending_max=PENDING_MAX)
         self.informers = (self.sources.pods, self.sources.namespaces, *self.sources.quotas)
         self.lifter = GateLifter(
             self.cluster,
@@ -85,9 +89,18 @@ class QuotaLoopScene:
         await self.cluster.patch(APPLICATION_QUOTAS, Key(HOME, name), patch)
 
     async def create_pod(self, name: str, cpu: str, **annotations: str) -> bytes:
+        return await self._create(name, cpu, annotations, {"schedulingGates": [{"name": GATE}]})
+
+    async def create_running_pod(self, name: str) -> bytes:
+        """A pod that nothing holds back."""
+        return await self._create(name, "1", {}, {})
+
+    async def _create(
+        self, name: str, cpu: str, annotations: dict[str, str], spec: dict[str, Any]
+    ) -> bytes:
         container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-        spec: dict[str, Any] = {"containers": [container], "schedulingGates": [{"name": GATE}]}
         metadata = {"name": name, "annotations": annotations}
+        spec = {"containers": [container], **spec}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         return await self.cluster.create(PODS, pod, namespace=HOME)
 

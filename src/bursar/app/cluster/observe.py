@@ -8,7 +8,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol, TypeVar
 
-from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
+from bursar.app.cluster.informer.changes import Deleted, Relisted, Synced, Upserted
 from bursar.app.cluster.informer.informer import Informer, InformerCounters
 from bursar.app.cluster.informer.store import Identity, Sighting
 from bursar.app.cluster.ports import (
@@ -55,20 +55,22 @@ async def follow(
     on_change: Callable[[T], None],
     on_delete: Callable[[T], None],
     on_synced: Callable[[], None] = lambda: None,
+    on_relisted: Callable[[], None] = lambda: None,
 ) -> None:
     """Call back for everything that an informer holds and for every change, until cancelled.
 
-    `on_synced` is called once, when everything that existed has been passed to `on_change`.
+    `on_synced` is called when everything that existed has been passed on: first after the start,
+    then after each `on_relisted`, between which the caller has a mixture of two states.
     """
-    is_synced = False
     async for change in informer.changes():
         match change:
             case Upserted():
                 on_change(change.new)
             case Deleted():
                 on_delete(change.last)
-            case Synced() if not is_synced:
-                is_synced = True
+            case Relisted():
+                on_relisted()
+            case Synced():
                 on_synced()
 
 

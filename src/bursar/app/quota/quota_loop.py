@@ -78,7 +78,8 @@ class QuotaLoop:
         self._fed = asyncio.Event()
         """The books hold everything that existed."""
         self._synced = asyncio.Event()
-        self._unsynced = 0
+        self._incomplete = 0
+        """Feeds that have told a part of a list, so that the books hold a mixture of states."""
 
     @property
     def is_synced(self) -> bool:
@@ -115,7 +116,7 @@ class QuotaLoop:
             *(feed(each, self._see_quota, self._lose_quota) for each in sources.quotas),
             feed(sources.pods, self.books.see_pod, self._lose_pod),
         ]
-        self._unsynced = len(feeds)
+        self._incomplete = len(feeds)
         for each in feeds:
             tasks.create_task(each)
         await self._fed.wait()
@@ -140,12 +141,16 @@ class QuotaLoop:
             lose(item)
             self.notify()
 
-        return follow(informer, on_change, on_delete, self._on_synced)
+        return follow(informer, on_change, on_delete, self._on_synced, self._on_relisted)
+
+    def _on_relisted(self) -> None:
+        self._incomplete += 1
 
     def _on_synced(self) -> None:
-        self._unsynced -= 1
-        if not self._unsynced:
+        self._incomplete -= 1
+        if not self._incomplete:
             self._fed.set()
+            self.notify()
 
     async def _wait_for_counters(self) -> None:
         """Wait until counters know what running pods cost; for a bounded time.
@@ -182,6 +187,10 @@ class QuotaLoop:
     async def _decide(self) -> None:
         while True:
             self._is_changed.clear()
+            if self._incomplete:
+                # A list may show that pods are gone before it shows others that use their room.
+                await self._is_changed.wait()
+                continue
             self.counters.decisions += 1
             self.books.advance(int(self._clock.now().timestamp()))
             decisions = self.books.decide()

@@ -29,14 +29,22 @@ class Deleted(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
+class Relisted:
+    """All objects were listed again. The differences follow, and then `Synced`.
+
+    Until then the consumer has a mixture of two states, which the cluster never had.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Synced:
-    """The consumer has received all objects of the first complete list."""
+    """The consumer has received all objects of a complete list."""
 
     resource_version: str
 
 
 ObjectChange: TypeAlias = Upserted[T] | Deleted[T]
-Change: TypeAlias = Upserted[T] | Deleted[T] | Synced
+Change: TypeAlias = Upserted[T] | Deleted[T] | Relisted | Synced
 
 
 class Changes(Generic[T]):

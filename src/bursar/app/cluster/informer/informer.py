@@ -19,7 +19,7 @@ from typing import Final, Generic, TypeVar
 
 from bursar.app.cluster.informer.backoff import Backoff, BackoffRules
 from bursar.app.cluster.informer.cache import Cache, Draft, News, TooManyObjectsError
-from bursar.app.cluster.informer.changes import Change, Changes, Synced, Upserted
+from bursar.app.cluster.informer.changes import Change, Changes, Relisted, Synced, Upserted
 from bursar.app.cluster.informer.store import Identity, Snapshot, is_older
 from bursar.app.cluster.ports import (
     EVERYTHING,
@@ -267,7 +267,25 @@ class Informer(Generic[T]):
             self._barren_watches = 0
             self._position = ""
 
+    async def _relist_if_restored(self) -> None:
+        """List again if the server is older than the cache: etcd was restored from a backup.
+
+        A watch from a resourceVersion that the server has not reached sends nothing, or, when the
+        server reaches it, changes of another history.
+        """
+        page = await self.reader.list(self.resource, self.query, limit=1)
+        if is_older(page.resource_version, self._position):
+            LOG.warning(
+                "the server is older than what was seen of it; listing again",
+                resource=self.resource,
+                seen=self._position,
+                server=page.resource_version,
+            )
+            self._position = ""
+
     async def _listen(self) -> None:
+        if self._position and isinstance(self.last_error, UnavailableError):
+            await self._relist_if_restored()
         if self._position:
             self.counters.watch_restarts += 1
         else:
@@ -403,12 +421,13 @@ class Informer(Generic[T]):
 
     async def _replace(self, draft: Draft[T], resource_version: str) -> None:
         changes = self._cache.replace(draft)
+        begin = () if self._synced is None else (Relisted(),)
         self._position = resource_version
         self._listed_at = self._fresh_at
         self._initial_failures = 0
         self._synced = Synced(resource_version)
         self._settled.set()
-        await self._send(chain(changes, [self._synced]))
+        await self._send(chain(begin, changes, [self._synced]))
 
     async def _send(self, changes: Iterable[Change[T]]) -> None:
         # A consumer that joins later begins with the new state and must not get it twice.
