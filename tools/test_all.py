@@ -22,6 +22,7 @@ PATIENT = [
     "tests/contracts",
     f"{INTEGRATION}/test_quota_crashes.py",
     f"{INTEGRATION}/test_certificates.py",
+    f"{INTEGRATION}/test_certificates_takeover.py",
     f"{INTEGRATION}/test_describe_quota.py",
     f"{INTEGRATION}/test_kubevirt.py",
 ]

@@ -16,7 +16,7 @@ from support.processes.certified import (
     TLS,
     Installation,
     Load,
-    Observer,
+    a_load,
     installed,
     loaded,
 )
@@ -43,29 +43,6 @@ def installation(control_plane, tmp_path_factory) -> Iterator[Installation]:
 async def people(control_plane) -> AsyncIterator[Administrator]:
     async with administering(control_plane) as found:
         yield found
-
-
-async def a_load(installation: Installation, people: Administrator, **more: bool) -> Load:
-    """A load on an installation that has begun to work."""
-    observer = Observer(people.client)
-    servers = [*installation.webhooks, *installation.leaders]
-    load = Load(await people.namespace("load"), observer, servers, **more)
-
-    problem = ""
-
-    async def works() -> bool:
-        nonlocal problem
-        try:
-            for server in servers:
-                async with server.connected(await observer.bundle()) as peer:
-                    await peer.ask("GET", "/healthz")
-            problem = await load.leader_problem()
-        except (OSError, ValueError) as error:
-            problem = repr(error)
-        return not problem
-
-    await until(works, lambda: f"{problem}\n{installation.logs()}")
-    return load
 
 
 async def test_pair_and_ca_rotate_under_load_without_a_failed_request(installation, people):
@@ -169,30 +146,6 @@ async def test_a_url_that_leads_elsewhere_keeps_its_bundle(installation, people)
     await people.client.patch(MUTATING_WEBHOOKS, GATER, removed)
 
     assert hooks[1]["clientConfig"] == {"url": "https://elsewhere.invalid/x"}
-
-
-async def test_a_leader_that_was_paused_does_not_fight_its_successor(installation, people):
-    load = await a_load(installation, people, asks_leader=False)
-    load.servers = installation.webhooks
-    holder = await people.holder()
-    paused = next(
-        each.replicas[0] for each in installation.controllers if each.leader(holder) is not None
-    )
-    async with loaded(load, installation.plane):
-        paused.pause()
-        try:
-
-            async def is_succeeded() -> bool:
-                found = await people.holder()
-                return bool(found) and found != holder
-
-            await until(is_succeeded, installation.logs)
-        finally:
-            paused.resume()
-        seen = len(load.pairs)
-        await until(lambda: len(load.pairs) > seen, installation.logs, PATIENCE_LONG)
-
-    assert load.failures == [], installation.logs()
 
 
 async def test_without_an_api_server_the_last_pair_stays_in_use(installation, people):

@@ -26,8 +26,14 @@ from support.cluster.access import a_client, access_of
 from support.http_peer import HttpPeer
 from support.processes.command_line import COMMAND
 from support.processes.kubectl import try_kubectl
-from support.quota.controller_processes import HOME, SHORT_TERMS, Controllers, printed
-from support.until import POLL_SECONDS
+from support.quota.controller_processes import (
+    HOME,
+    SHORT_TERMS,
+    Administrator,
+    Controllers,
+    printed,
+)
+from support.until import POLL_SECONDS, until
 
 TLS, CA = Key(HOME, "bursar-tls"), Key(HOME, "bursar-ca")
 GATER = Key("", "gating-mutator")
@@ -72,7 +78,9 @@ class Installation:
 
 
 @contextlib.contextmanager
-def installed(plane: ControlPlane, folder: Path, *options: str) -> Iterator[Installation]:
+def installed(
+    plane: ControlPlane, folder: Path, lifetimes: tuple[str, str] = LIFETIMES
+) -> Iterator[Installation]:
     """Two controllers and two webhooks, with the permissions of the manifests and no more."""
     webhooks = [_a_webhook(plane, folder, number) for number in range(2)]
     controllers, leaders = [], []
@@ -83,9 +91,9 @@ def installed(plane: ControlPlane, folder: Path, *options: str) -> Iterator[Inst
         made = Controllers(
             plane,
             place,
-            *("--tls-secret=bursar-tls", "--keep-certificates", *LIFETIMES),
+            *("--tls-secret=bursar-tls", "--keep-certificates", *lifetimes),
             *(f"--certificate-name={LOOPBACK}", f"--bind={LOOPBACK}:{port}"),
-            *(f"--advertise=https://{LOOPBACK}:{port}", *SHORT_TERMS, *options),
+            *(f"--advertise=https://{LOOPBACK}:{port}", *SHORT_TERMS),
         )
         controllers.append(made)
         leaders.append(Server(made.replicas[0], port, f"aaq-controller.{HOME}.svc"))
@@ -261,6 +269,29 @@ class Load:
             answered = await peer.ask("POST", "/validate", body, Content_Type="application/json")
         status = json.loads(answered.body)["response"].get("status", {})
         return str(status) if status.get("code") == UNREACHABLE else ""
+
+
+async def a_load(installation: Installation, people: Administrator, **more: bool) -> Load:
+    """A load on an installation that has begun to work."""
+    observer = Observer(people.client)
+    servers = [*installation.webhooks, *installation.leaders]
+    load = Load(await people.namespace("load"), observer, servers, **more)
+
+    problem = ""
+
+    async def works() -> bool:
+        nonlocal problem
+        try:
+            for server in servers:
+                async with server.connected(await observer.bundle()) as peer:
+                    await peer.ask("GET", "/healthz")
+            problem = await load.leader_problem()
+        except (OSError, ValueError) as error:
+            problem = repr(error)
+        return not problem
+
+    await until(works, lambda: f"{problem}\n{installation.logs()}")
+    return load
 
 
 @contextlib.asynccontextmanager
