@@ -11,7 +11,7 @@ from bursar.app.cluster.ports import ClusterError, Key, Query
 from controlplane import ControlPlane
 from support.cluster.control_plane import started_control_plane
 from support.quota.controller_processes import (
-    LONG_TERMS,
+    SHORT_TERMS,
     Administrator,
     Controllers,
     administering,
@@ -22,6 +22,8 @@ from support.until import until
 ROOM = 4
 MORE_ROOM = 6
 WAITING = 5
+PATIENCE_LONG = 400
+"""The controller has to be elected again, by a Lease that was restored as well."""
 
 
 @pytest.fixture
@@ -87,7 +89,7 @@ async def test_pods_that_a_backup_brings_back_are_charged_before_others_are_rele
             assert len(names) <= number
             return names if len(names) == number else None
 
-        with Controllers(plane, tmp_path, *LONG_TERMS) as controllers:
+        with Controllers(plane, tmp_path, *SHORT_TERMS) as controllers:
             await people.pods(namespace, ROOM)
             first = await until(lambda: released(ROOM), "the first pods run")
             await people.pods(namespace, WAITING)
@@ -106,6 +108,7 @@ async def test_pods_that_a_backup_brings_back_are_charged_before_others_are_rele
             both = await until(
                 lambda: released(MORE_ROOM),
                 lambda: f"two more run\n{controllers.logs()}",
+                PATIENCE_LONG,
             )
             assert first < both
             await people.settle()
