@@ -129,7 +129,12 @@ async def by_quota_loop(client: KubeClient, _: str) -> Cost:
     """From the moment everything has been seen until the backlog is gone."""
     sources = quota_sources(client, SYSTEM_CLOCK, SystemRandom(), Targeting(own_namespace="bursar"))
     lifter = GateLifter(
-        client, SYSTEM_CLOCK, random=SystemRandom(), may_write=lambda: True, write_seconds=30
+        client,
+        SYSTEM_CLOCK,
+        random=SystemRandom(),
+        may_write=lambda: True,
+        write_seconds=30,
+        remaining_seconds=lambda: 30,
     )
     loop = QuotaLoop(
         Books(NativeCounter().count),

@@ -15,7 +15,7 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     UnavailableError,
 )
-from bursar.app.quota.lifting import GateLifter, LiftResult
+from bursar.app.quota.lifting import TRIES_MAX, GateLifter, LiftResult
 from bursar.core.quota.releases import ReleaseOutcome
 from bursar.wire.model.pod_row import PodRowDecoder
 
@@ -25,26 +25,34 @@ ROW = PodRowDecoder().decode(
 )
 UNANSWERED = TimeoutError()
 CHANGED, REFUSED = ReleaseOutcome.CHANGED, ReleaseOutcome.REFUSED
+UNCLEAR = ReleaseOutcome.UNANSWERED
+WRITE_S, LEADING_S = 3.0, 10.0
 
 
 class Server:
-    """Answers each write with the next of its answers; None is a success, `HANG` never comes."""
+    """Answers each write with the next of its answers.
+
+    None is a success, a number one after so many seconds, and `UNANSWERED` never comes.
+    """
 
     def __init__(self, clock, *answers):
         self.clock = clock
         self.answers = list(answers)
         self.bodies = []
+        self.patches = []
         self.ended = 0
 
     async def patch(self, resource, key, patch, **options):
         assert (str(resource), str(key), options) == ("pods", "team/p", {})
         self.bodies.append(patch.body)
+        self.patches.append(patch)
         answer = self.answers.pop(0)
         try:
-            await self.clock.sleep(1000 if answer is UNANSWERED else 0.1)
+            is_slow = answer is UNANSWERED or isinstance(answer, float)
+            await self.clock.sleep(1000 if answer is UNANSWERED else answer if is_slow else 0.1)
         finally:
             self.ended += 1
-        if answer is not None:
+        if isinstance(answer, Exception):
             raise answer
         return b"{}"
 
@@ -55,15 +63,16 @@ def lifting_at(server, may_write=lambda: True):
         server.clock,
         random=random.Random(1),  # noqa: S311 - a run must be repeatable
         may_write=may_write,
-        write_seconds=3.0,
+        write_seconds=WRITE_S,
+        remaining_seconds=lambda: LEADING_S,
     )
 
 
-async def lifted(*answers, may_write=lambda: True):
+async def lifted(*answers, may_write=lambda: True, is_patient=False):
     clock = VirtualClock()
     server = Server(clock, *answers)
     lifter = lifting_at(server, may_write)
-    lifting = asyncio.create_task(lifter.lift(ROW))
+    lifting = asyncio.create_task(lifter.lift(ROW, is_patient=is_patient))
     await clock.advance(120)
     assert lifting.done()
     return lifting.result(), server, lifter.counters
@@ -103,7 +112,6 @@ async def test_a_plain_answer_is_taken_at_its_word(error, answer):
     assert counters.writes == 1
 
 
-@pytest.mark.parametrize("first", [UNANSWERED, UnavailableError("connection reset")])
 @pytest.mark.parametrize(
     ("then", "answer"),
     [
@@ -113,9 +121,9 @@ async def test_a_plain_answer_is_taken_at_its_word(error, answer):
         (NotFoundError("no"), ReleaseOutcome.GONE),
     ],
 )
-async def test_after_a_lost_answer_a_no_only_says_that_the_pod_has_changed(first, then, answer):
+async def test_after_a_lost_answer_a_no_only_says_that_the_pod_has_changed(then, answer):
     """The first write may have been carried out, and the refusal be due to that."""
-    result, server, counters = await lifted(first, then)
+    result, server, counters = await lifted(UnavailableError("connection reset"), then)
 
     assert result == LiftResult(answer, "no")
     assert server.bodies[0] == server.bodies[1]
@@ -123,21 +131,104 @@ async def test_after_a_lost_answer_a_no_only_says_that_the_pod_has_changed(first
 
 
 async def test_a_busy_server_has_not_carried_anything_out():
-    result, _, _ = await lifted(BusyError("later", retry_after=5), ForbiddenError("no"))
+    result, _, _ = await lifted(BusyError("later", retry_after=2), ForbiddenError("no"))
 
     assert result == LiftResult(REFUSED, "no")
 
 
 async def test_the_server_says_how_long_to_wait():
     clock = VirtualClock()
-    server = Server(clock, BusyError("later", retry_after=30), None)
+    server = Server(clock, BusyError("later", retry_after=WRITE_S), None)
     lifter = lifting_at(server)
     lifting = asyncio.create_task(lifter.lift(ROW))
 
-    await clock.advance(29)
+    await clock.advance(WRITE_S)
     assert len(server.bodies) == 1
-    await clock.advance(2)
+    await clock.advance(1)
     assert lifting.done()
+
+
+# ------------------------------------------------------------------ the worker is given back
+
+
+async def test_a_server_that_wants_to_be_left_alone_for_long_does_not_keep_the_worker():
+    result, _, counters = await lifted(BusyError("later", retry_after=30))
+
+    assert (result, counters.writes) == (LiftResult(UNCLEAR, "later"), 1)
+
+
+async def test_a_server_that_keeps_failing_does_not_keep_the_worker():
+    down = [UnavailableError("failed calling webhook") for _ in range(TRIES_MAX)]
+
+    result, server, counters = await lifted(*down, None)
+
+    assert result == LiftResult(UNCLEAR, "failed calling webhook")
+    assert server.answers == [None]
+    assert (counters.writes, counters.outcomes[UNCLEAR]) == (TRIES_MAX, 1)
+
+
+async def test_a_server_that_hangs_does_not_keep_the_worker():
+    clock = VirtualClock()
+    server = Server(clock, UNANSWERED, None)
+    lifting = asyncio.create_task(lifting_at(server).lift(ROW))
+
+    await clock.advance(WRITE_S + 0.1)
+
+    assert lifting.done()
+    assert (lifting.result().outcome, server.ended) == (UNCLEAR, 1)
+
+
+async def test_a_patient_attempt_outlasts_a_webhook_that_hangs():
+    """It ends before another replica can lead, wherever the time goes."""
+    result, server, _ = await lifted(10.5, is_patient=True)
+
+    assert result == LiftResult(ReleaseOutcome.LIFTED)
+    [patch] = server.patches
+    assert patch.send_by is not None
+    assert patch.timeout_seconds is not None
+    assert patch.send_by + patch.timeout_seconds == LEADING_S + WRITE_S
+
+
+async def test_a_patient_attempt_is_one_patch():
+    result, server, _ = await lifted(UnavailableError("down"), None, is_patient=True)
+
+    assert (result, server.answers) == (LiftResult(UNCLEAR, "down"), [None])
+
+
+async def test_a_patch_is_not_sent_after_the_time_for_which_the_process_leads(monkeypatch):
+    """The server may take the whole of its timeout from then on."""
+    monkeypatch.setitem(globals(), "LEADING_S", 1.0)
+
+    for is_patient in (False, True):
+        _, server, _ = await lifted(None, is_patient=is_patient)
+        [patch] = server.patches
+        assert (patch.send_by, patch.timeout_seconds) == (1.0, None)
+
+
+async def test_short_and_long_time_limits_hold_beside_each_other():
+    clock = VirtualClock()
+    server = Server(clock, UNANSWERED, UNANSWERED, UNANSWERED)
+    lifter = lifting_at(server)
+    patient = asyncio.create_task(lifter.lift(ROW, is_patient=True))
+    await clock.advance(1)
+    short = [asyncio.create_task(lifter.lift(ROW)) for _ in range(2)]
+
+    await clock.advance(WRITE_S + 0.1)
+    assert ([each.done() for each in short], patient.done()) == ([True, True], False)
+    await clock.advance(LEADING_S)
+    assert patient.done()
+    await lifter.close()
+
+
+async def test_an_attempt_that_is_cut_because_another_leads_has_no_outcome():
+    words = iter([True, True, False])
+
+    result, _, counters = await lifted(UNANSWERED, may_write=lambda: next(words))
+
+    assert (result, sum(counters.outcomes.values())) == (None, 0)
+
+
+# ------------------------------------------------------------------ leading
 
 
 async def test_whoever_leads_no_longer_writes_no_more():

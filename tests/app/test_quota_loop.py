@@ -1,14 +1,19 @@
-"""The quota loop: what it decides when it is interrupted, or learns of much at once."""
+"""The quota loop: a release is not forgotten, and does not hold up others."""
 
-from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.ports import Key
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from bursar.app.cluster.ports import UnavailableError
+from bursar.app.quota.quota_loop import LIFTS_MAX
 from bursar.core.quota.books import RETRY_SECONDS
-from support.quota.quota_loop import HOME, PENDING_MAX, a_quota_loop
-from support.until import until
+from support.faults.line import Line, Request
+from support.quota.quota_loop import WRITE_SECONDS, a_quota_loop
 from support.virtual_time import in_virtual_time
 
-FAST = 1000
-"""So much faster than usual does the scene's time pass."""
+HOUR_S = 3600
 
 
 @in_virtual_time(on=a_quota_loop)
@@ -25,24 +30,49 @@ async def test_a_release_during_an_interruption_of_leadership_is_retried(scene):
     assert (scene.books.pending_release_count, scene.loop.counters.released) == (0, 1)
 
 
-async def test_nothing_is_decided_in_the_middle_of_a_list():
-    """A list shows first which pods are gone, and then which others use their room."""
-    number = 8 * PENDING_MAX
-    # In virtual time the loop would decide only when there is nothing else to do.
-    async with a_quota_loop(rate=FAST) as scene:
-        await scene.set_quota("q", pods=str(number))
-        for each in range(number):
-            await scene.create_running_pod(f"old-{each}")
-        await scene.create_pod("waiting", "1")
-        await until(lambda: len(scene.waits) == 1)
+# ------------------------------------------------------------------ webhooks of others
 
-        scene.cluster.cut_watches(is_fault=True)
-        for each in range(number):
-            await scene.cluster.delete(PODS, Key(HOME, f"old-{each}"), grace_seconds=0)
-            await scene.create_running_pod(f"new-{each}")
-        scene.cluster.compact()
-        await until(lambda: "new-0" in dict(scene.books.ledger.pods_of(HOME)))
-        await until(lambda: scene.books.ledger.pod_count == number)
 
-        assert scene.sources.pods.counters.relists == 1
-        assert (scene.loop.counters.released, scene.books.pending_release_count) == (0, 0)
+class BrokenWebhook(Line):
+    """Pods of the namespace `broken` are behind a webhook that fails or hangs."""
+
+    is_repaired = False
+    hangs = False
+
+    async def pass_on(self, request: Request) -> Any:
+        if request.verb == "patch" and request.key.namespace == "broken" and not self.is_repaired:
+            if self.hangs:
+                await asyncio.sleep(HOUR_S)
+            raise UnavailableError("failed calling webhook: connection refused")
+        return await request.send()
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["fails", "hangs"])
+@in_virtual_time(on=partial(a_quota_loop, line=BrokenWebhook))
+async def test_pods_behind_a_broken_webhook_hold_up_no_pods_of_other_namespaces(scene, hangs):
+    scene.line.hangs = hangs
+    await scene.create_namespace("broken")
+    for number in range(3 * LIFTS_MAX):
+        await scene.create_pod(f"p{number}", "1", namespace="broken")
+    await scene.rest(2 * WRITE_SECONDS)
+    for number in range(LIFTS_MAX):
+        await scene.create_pod(f"fine{number}", "1")
+
+    await scene.rest(1)
+
+    assert scene.loop.counters.released == LIFTS_MAX
+
+
+@in_virtual_time(on=partial(a_quota_loop, line=BrokenWebhook))
+async def test_pods_behind_a_webhook_are_released_when_it_is_repaired(scene):
+    await scene.create_namespace("broken")
+    for number in range(2 * LIFTS_MAX):
+        await scene.create_pod(f"p{number}", "1", namespace="broken")
+    await scene.rest(HOUR_S)
+    assert scene.books.pending_release_count == 2 * LIFTS_MAX
+    assert scene.waits[-1].refusals[0].message().endswith("connection refused")
+
+    scene.line.is_repaired = True
+    await scene.rest(2 * RETRY_SECONDS)
+
+    assert (scene.books.pending_release_count, scene.loop.counters.released) == (0, 2 * LIFTS_MAX)

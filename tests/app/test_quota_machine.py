@@ -335,7 +335,7 @@ class History:
             world.lift(lift)
             world.met["answers lost"] += 1
         elif luck < 0.5 and lift.is_uncertain:
-            world.settle(leader, lift, ReleaseOutcome.CHANGED)  # it has given up
+            world.settle(leader, lift, ReleaseOutcome.UNANSWERED)  # it has given up
         else:
             world.settle(leader, lift, world.lift(lift))
 

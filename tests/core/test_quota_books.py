@@ -11,7 +11,7 @@ from bursar.core.quota.books import (
 )
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.refusal import Reason
-from bursar.core.quota.releases import ReleaseOutcome
+from bursar.core.quota.releases import UNANSWERED_SECONDS, ReleaseOutcome
 from support.builders.quota_books import (
     GATED,
     NOW_S,
@@ -197,14 +197,61 @@ def test_a_resting_pod_that_changes_goes_on_resting(books):
     assert releases(books) == [changed(row)]
 
 
-def test_a_pod_that_is_gone_gives_its_room_back(books):
+def test_the_room_of_a_pod_that_is_said_to_be_gone_is_free_when_the_watch_shows_it(books):
     row = flown(books)
 
     books.settle(row, ReleaseOutcome.GONE)
 
-    assert (cpu(books), books.pending_release_count) == ((0, 0), 0)
+    assert (cpu(books), books.pending_release_count) == ((0, 600), 1)
     books.settle(row, ReleaseOutcome.REFUSED)
     assert not list(books.blocked())
+    books.lose_pod("a", "web", row.stamp.uid)
+    assert (cpu(books), books.pending_release_count) == ((0, 0), 0)
+
+
+def test_a_pod_that_was_said_to_be_gone_and_is_there_is_released(books):
+    """Something between the controller and the API server may have given the answer."""
+    row = flown(books)
+    books.settle(row, ReleaseOutcome.GONE)
+    other = a_row("a/other", "cpu=600m")
+    books.see_pod(other)
+    assert releases(books) == []
+
+    books.advance(NOW_S + RETRY_SECONDS)
+    assert releases(books) == [row]
+    books.settle(row, ReleaseOutcome.LIFTED)
+    books.see_pod(running(row))
+
+    assert (cpu(books), releases(books)) == ((600, 0), [])
+
+
+def test_a_patch_without_an_answer_keeps_the_room_and_is_repeated_ever_more_rarely(books):
+    row, now_s, pauses = flown(books), NOW_S, []
+    for _ in range(8):
+        books.settle(row, ReleaseOutcome.UNANSWERED, "a webhook is down")
+        assert (cpu(books), waits(books)) == ((0, 600), {"web": Reason.RELEASE_REFUSED})
+        pauses.append(0)
+        while not releases(books):
+            now_s, pauses[-1] = now_s + 1, pauses[-1] + 1
+            books.advance(now_s)
+
+    assert pauses == sorted(pauses)
+    assert (pauses[0], pauses[-1]) == (UNANSWERED_SECONDS, RETRY_SECONDS)
+    books.see_pod(running(row))
+    assert (cpu(books), books.pending_release_count) == ((600, 0), 0)
+
+
+def test_a_clear_answer_lets_the_next_missing_one_be_repeated_soon(books):
+    row = flown(books)
+    for _ in range(3):
+        books.settle(row, ReleaseOutcome.UNANSWERED)
+    books.settle(row, ReleaseOutcome.CHANGED)
+    assert books.next_due_s == NOW_S + UNANSWERED_SECONDS
+    books.advance(NOW_S + UNANSWERED_SECONDS)
+
+    books.settle(row, ReleaseOutcome.UNANSWERED)
+
+    assert books.next_due_s == NOW_S + 2 * UNANSWERED_SECONDS
 
 
 def test_an_unclear_answer_keeps_the_room_and_is_asked_again(books):

@@ -24,9 +24,11 @@ from bursar.core.quota.releases import Wait
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 from bursar.wire.model.pod_row import PodRowDecoder
 from support.builders.manifests import DEFINITIONS
+from support.faults.line import Line
 from support.virtual_time import MachineClock
 
 HOME = "team-a"
+WRITE_SECONDS = 10
 BACKOFF_SECONDS = 5
 """Long enough for everything to have been noticed and done."""
 PENDING_MAX = 16
@@ -36,7 +38,9 @@ PENDING_MAX = 16
 class QuotaLoopScene:
     """One namespace in which pods are gated, and its quota loop."""
 
-    def __init__(self, rate: float, counter: Counter | None = None) -> None:
+    def __init__(
+        self, rate: float, counter: Counter | None = None, line: type[Line] = Line
+    ) -> None:
         self.clock = MachineClock(rate=rate)
         self.cluster = MemoryCluster(self.clock, source=Random(1))  # noqa: S311 - a seed
         random = Random(7)  # noqa: S311 - likewise
@@ -48,12 +52,14 @@ class QuotaLoopScene:
         )
         self.sources.pods.rules = InformerRules(pending_max=PENDING_MAX)
         self.informers = (self.sources.pods, self.sources.namespaces, *self.sources.quotas)
+        self.line = line(self.cluster)
         self.lifter = GateLifter(
-            self.cluster,
+            self.line,
             self.clock,
             random=random,
             may_write=lambda: self.may_write,
-            write_seconds=10,
+            write_seconds=WRITE_SECONDS,
+            remaining_seconds=lambda: 20 if self.may_write else 0,
         )
         self.may_write = True
         self.waits = list[Wait]()
@@ -70,7 +76,10 @@ class QuotaLoopScene:
     async def furnish(self) -> None:
         for definition in DEFINITIONS:
             await self.cluster.create(CRDS, definition)
-        labelled = {"name": HOME, "labels": {GATING_LABEL: ""}}
+        await self.create_namespace(HOME)
+
+    async def create_namespace(self, name: str) -> None:
+        labelled = {"name": name, "labels": {GATING_LABEL: ""}}
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": labelled}
         await self.cluster.create(NAMESPACES, namespace)
 
@@ -88,29 +97,36 @@ class QuotaLoopScene:
         patch = Patch(kind=PatchKind.APPLY, body=quota, field_manager="test", is_forced=True)
         await self.cluster.patch(APPLICATION_QUOTAS, Key(HOME, name), patch)
 
-    async def create_pod(self, name: str, cpu: str, **annotations: str) -> bytes:
-        return await self._create(name, cpu, annotations, {"schedulingGates": [{"name": GATE}]})
+    async def create_pod(
+        self, name: str, cpu: str, *, namespace: str = HOME, **annotations: str
+    ) -> bytes:
+        gated = {"schedulingGates": [{"name": GATE}]}
+        return await self._create(Key(namespace, name), cpu, annotations, gated)
 
     async def create_running_pod(self, name: str) -> bytes:
         """A pod that nothing holds back."""
-        return await self._create(name, "1", {}, {})
+        return await self._create(Key(HOME, name), "1", {}, {})
 
     async def _create(
-        self, name: str, cpu: str, annotations: dict[str, str], spec: dict[str, Any]
+        self, key: Key, cpu: str, annotations: dict[str, str], spec: dict[str, Any]
     ) -> bytes:
         container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-        metadata = {"name": name, "annotations": annotations}
+        metadata = {"name": key.name, "annotations": annotations}
         spec = {"containers": [container], **spec}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-        return await self.cluster.create(PODS, pod, namespace=HOME)
+        return await self.cluster.create(PODS, pod, namespace=key.namespace)
 
 
 @asynccontextmanager
 async def a_quota_loop(
-    *, is_running: bool = True, rate: float = 1, counter: Counter | None = None
+    *,
+    is_running: bool = True,
+    rate: float = 1,
+    counter: Counter | None = None,
+    line: type[Line] = Line,
 ) -> AsyncIterator[QuotaLoopScene]:
     """On an ordinary event loop, time that passes many times faster saves waiting."""
-    scene = QuotaLoopScene(rate, counter)
+    scene = QuotaLoopScene(rate, counter, line)
     await scene.furnish()
     jobs = [informer.run() for informer in scene.informers] if is_running else []
     if is_running:

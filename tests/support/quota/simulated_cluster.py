@@ -127,7 +127,7 @@ class World:
             leader.refused.add(lift.row.stamp.uid)
             if lift.row.stamp not in leader.unsure:
                 del leader.aloft[lift.row.stamp]
-        if answer is ReleaseOutcome.CHANGED:
+        if answer not in (ReleaseOutcome.LIFTED, ReleaseOutcome.REFUSED):
             leader.unsure.add(lift.row.stamp)
         self.met[answer.value] += 1
         leader.lifts.remove(lift)

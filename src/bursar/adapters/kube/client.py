@@ -171,12 +171,12 @@ class KubeClient:
 
     # -------------------------------------------------------------- writing
 
-    def _write_parameters(self, *, is_dry_run: bool) -> dict[str, str]:
+    def _write_parameters(self, *, is_dry_run: bool, seconds: float) -> dict[str, str]:
         return {
             "fieldValidation": "Ignore",
             "dryRun": "All" if is_dry_run else "",
             # The server stops when this client does, so that no write happens much later.
-            "timeout": f"{self._limits.request_seconds:g}s",
+            "timeout": f"{seconds:g}s",
         }
 
     async def create(
@@ -184,12 +184,14 @@ class KubeClient:
     ) -> bytes:
         """Return the object as stored. Raises `AlreadyExistsError`, `InvalidError`."""
         path = paths.collection_path(resource, namespace)
+        seconds = self._limits.request_seconds
+        parameters = self._write_parameters(is_dry_run=is_dry_run, seconds=seconds)
         return await self._transport.exchange(
             Request(
                 method="POST",
-                target=paths.with_parameters(path, self._write_parameters(is_dry_run=is_dry_run)),
+                target=paths.with_parameters(path, parameters),
                 subject=Subject(resource, _key_of(body, namespace)),
-                seconds=self._limits.request_seconds,
+                seconds=seconds,
                 body=msgspec.json.encode(body),
                 content_type=JSON,
             )
@@ -208,7 +210,8 @@ class KubeClient:
 
         A JSON patch whose `test` fails is a `ConflictError`.
         """
-        parameters = self._write_parameters(is_dry_run=is_dry_run)
+        seconds = patch.timeout_seconds or self._limits.request_seconds
+        parameters = self._write_parameters(is_dry_run=is_dry_run, seconds=seconds)
         parameters["fieldManager"] = patch.field_manager
         parameters["force"] = "true" if patch.is_forced else ""
         path = paths.object_path(resource, key, subresource)
@@ -217,7 +220,7 @@ class KubeClient:
                 method="PATCH",
                 target=paths.with_parameters(path, parameters),
                 subject=Subject(resource, key),
-                seconds=self._limits.request_seconds,
+                seconds=seconds,
                 body=msgspec.json.encode(patch.body),
                 content_type=patch.kind.value,
                 # A JSON patch may append, and its `test` may fail the second time.

@@ -17,12 +17,18 @@ def fenced_patch(
     *,
     is_exact: bool = False,
     send_by: float | None = None,
+    timeout_seconds: float | None = None,
 ) -> Patch:
     """A JSON patch of the object with this uid; with `is_exact`, of this resourceVersion."""
     fence = [check("/metadata/uid", identity.uid)]
     if is_exact:
         fence.append(check("/metadata/resourceVersion", identity.resource_version))
-    return Patch(kind=PatchKind.JSON, body=[*fence, *operations], send_by=send_by)
+    return Patch(
+        kind=PatchKind.JSON,
+        body=[*fence, *operations],
+        send_by=send_by,
+        timeout_seconds=timeout_seconds,
+    )
 
 
 def check(path: str, value: Json) -> Json:

@@ -161,6 +161,8 @@ class Patch:
     A leader computes the deadline before it checks that it still leads. If the process is paused
     between the check and the write, the patch of a former leader never reaches the server.
     """
+    timeout_seconds: float | None = None
+    """Timeout of the request, also for the server, counted from sending. None: the client's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,6 +101,7 @@ class Controller:
             random=self.random,
             is_leader=lambda: self.election.is_leader,
             write_seconds=settings.timing.stop_seconds,
+            remaining_seconds=lambda: self.election.remaining_seconds,
             patience_s=settings.patience_s,
             record_wait=partial(record_wait, self.recorder),
             record_uncounted=partial(record_uncounted, self.recorder),

@@ -54,7 +54,9 @@ class TermContext:
     random: Random
     is_leader: Callable[[], bool]
     write_seconds: float
-    """Time limit of one patch that lifts a gate."""
+    """How long a patch that lifts a gate may last after this process stops leading."""
+    remaining_seconds: Callable[[], float]
+    """Time until this process stops leading if the Lease is not renewed."""
     patience_s: int
     record_wait: Callable[[Wait, str], None]
     """Called with the pod that waits and, if it is not counted natively, how it is counted."""
@@ -81,6 +83,7 @@ class Term:
             random=context.random,
             may_write=context.is_leader,
             write_seconds=context.write_seconds,
+            remaining_seconds=context.remaining_seconds,
         )
         self.loop: Final = QuotaLoop(
             self.books,

@@ -18,6 +18,7 @@ from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import Clock, Key
 from bursar.app.cluster.time_limit import wait_at_most, within
 from bursar.app.log import Log
+from bursar.app.quota.lift_queue import LiftQueue
 from bursar.app.quota.lifting import GateLifter, LiftResult
 from bursar.app.quota.sources import QuotaSources
 from bursar.core.model.namespace import NamespaceObject
@@ -35,6 +36,8 @@ COUNTERS_SECONDS: Final = 30.0
 """How long the first decision waits for the objects that counters depend on."""
 LIFTS_MAX: Final = 64
 """Gates lifted at the same time; the client's limiter may allow fewer requests."""
+QUICK_SECONDS: Final = 1.0
+"""A namespace whose gates are lifted within this time is not held up by a webhook."""
 RELEASE_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 """Upper bounds of the histogram of waiting times, in seconds."""
 
@@ -74,7 +77,7 @@ class QuotaLoop:
         self._sources, self._lifter, self._clock = sources, lifter, clock
         self._record_wait, self._on_usage_changed = record_wait, on_usage_changed
         self._is_changed = asyncio.Event()
-        self._releases: asyncio.Queue[Release] = asyncio.Queue()
+        self._releases = LiftQueue(LIFTS_MAX)
         self._fed = asyncio.Event()
         """The books hold everything that existed."""
         self._synced = asyncio.Event()
@@ -195,7 +198,7 @@ class QuotaLoop:
             self.books.advance(int(self._clock.now().timestamp()))
             decisions = self.books.decide()
             for release in decisions.releases:
-                self._releases.put_nowait(release)
+                self._releases.put(release)
             for wait in decisions.waits:
                 for refusal in wait.refusals:
                     self.counters.refusals[refusal.reason] += 1
@@ -217,8 +220,14 @@ class QuotaLoop:
 
     async def _lift(self) -> None:
         while True:
-            release = await self._releases.get()
-            result = await self._lifter.lift(release.row)
+            attempt = await self._releases.take()
+            release, started = attempt.release, self._clock.monotonic()
+            result = await self._lifter.lift(release.row, is_patient=attempt.is_troubled)
+            self._releases.finish(
+                attempt,
+                is_answered=result is None or result.outcome is not ReleaseOutcome.UNANSWERED,
+                is_quick=self._clock.monotonic() - started < QUICK_SECONDS,
+            )
             if result is None:
                 # Usually the term is about to end. But leadership may only have been interrupted,
                 # by a pause of the process: then the books retry the release.

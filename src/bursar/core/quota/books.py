@@ -20,7 +20,15 @@ from bursar.core.quota.coverage import Coverage, CoveredQuota, Namespace
 from bursar.core.quota.ledger import Ledger, PodKey, Reservation
 from bursar.core.quota.quota import GATE, Order, Quota, QuotaKey
 from bursar.core.quota.refusal import Reason, Refusal
-from bursar.core.quota.releases import Decisions, PendingRelease, Release, ReleaseOutcome, Wait
+from bursar.core.quota.releases import (
+    RETRY_SECONDS,
+    Backoff,
+    Decisions,
+    PendingRelease,
+    Release,
+    ReleaseOutcome,
+    Wait,
+)
 from bursar.core.quota.usage import is_counted
 from bursar.core.quota.waiting import Rank, WaitingGroup, WaitingQueue
 
@@ -29,14 +37,6 @@ PATIENCE_SECONDS: Final = 600
 BACKOFF_SECONDS: Final = 2
 BACKOFF_SECONDS_MAX: Final = 300
 """Back-off after the API server refused to lift a gate: doubles from the first to the second."""
-RETRY_SECONDS: Final = 30
-"""When a release is retried whose outcome the watch has still not shown."""
-
-
-class _Backoff(NamedTuple):
-    until_s: int
-    seconds: int
-    detail: str
 
 
 class _Blocked(NamedTuple):
@@ -60,7 +60,7 @@ class Books:
         self._count, self._related = count, related
         self._patience_s = patience_s
         self._now_s = 0
-        self._backoffs: dict[PodKey, _Backoff] = {}
+        self._backoffs: dict[PodKey, Backoff] = {}
         self._pending: dict[PodKey, PendingRelease] = {}
         self._blocked: dict[str, dict[str, _Blocked]] = {}
         """By namespace and name."""
@@ -462,11 +462,11 @@ class Books:
         match outcome:
             case ReleaseOutcome.LIFTED:
                 return
-            case ReleaseOutcome.GONE:
-                self._end_release(pod)
-            case ReleaseOutcome.CHANGED:
-                pending.is_unconfirmed = True
-                self._set_timer(self._now_s + RETRY_SECONDS, pod)
+            case ReleaseOutcome.CHANGED | ReleaseOutcome.GONE | ReleaseOutcome.UNANSWERED:
+                self._set_timer(self._now_s + pending.retry_seconds(outcome), pod)
+                if outcome is ReleaseOutcome.UNANSWERED:
+                    refusal = Refusal(reason=Reason.RELEASE_REFUSED, detail=detail)
+                    self._waits.append(Wait(row=row, refusals=(refusal,)))
                 if pending.latest.stamp != row.stamp:
                     self._end_release(pod)
                     self._enqueue(pod, pending.latest)
@@ -488,7 +488,7 @@ class Books:
         seconds = BACKOFF_SECONDS
         if before is not None:
             seconds = min(before.seconds * 2, BACKOFF_SECONDS_MAX)
-        self._backoffs[pod] = _Backoff(self._now_s + seconds, seconds, detail)
+        self._backoffs[pod] = Backoff(self._now_s + seconds, seconds, detail)
 
     def _end_release(self, pod: PodKey) -> None:
         pending = self._pending.pop(pod, None)

@@ -2,10 +2,15 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.refusal import Refusal
+
+RETRY_SECONDS: Final = 30
+"""When a release is retried whose outcome the watch has still not shown."""
+UNANSWERED_SECONDS: Final = 1
+"""Back-off after the first patch without a clear answer; it doubles up to `RETRY_SECONDS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +43,25 @@ class ReleaseOutcome(Enum):
     CHANGED = "changed"
     """The pod is not in the expected state, or the outcome is unknown: the watch will show."""
     GONE = "gone"
+    """The API server has no such pod. The watch will show the deletion, and frees the amount."""
+    UNANSWERED = "unanswered"
+    """An error of the server, or no answer in time: the patch may have been applied."""
     REFUSED = "refused"
+
+
+class Backoff(NamedTuple):
+    """How long a pod waits after the API server refused to lift its gate."""
+
+    until_s: int
+    seconds: int
+    detail: str
+    """The API server's message."""
 
 
 class PendingRelease:
     """A release in flight: decided, and not shown by the watch yet."""
 
-    __slots__ = ("id", "is_exempt", "is_unconfirmed", "latest", "row", "uid")
+    __slots__ = ("id", "is_exempt", "is_unconfirmed", "latest", "row", "uid", "unanswered")
 
     def __init__(self, row: PodRow, *, is_exempt: bool) -> None:
         self.row: Final = row
@@ -56,4 +73,16 @@ class PendingRelease:
         self.latest = row
         """The latest state of the pod. If it is not `row`, the fenced patch must fail."""
         self.is_unconfirmed = False
-        """The API server has answered `CHANGED`."""
+        """A patch had another outcome than `LIFTED` or `REFUSED`: only the watch can end it."""
+        self.unanswered = 0
+        """Number of patches without a clear answer, one after the other."""
+
+    def retry_seconds(self, outcome: ReleaseOutcome) -> int:
+        """Record an outcome that only the watch can confirm; when to send the patch again."""
+        self.is_unconfirmed = True
+        if outcome is not ReleaseOutcome.UNANSWERED:
+            self.unanswered = 0
+            return RETRY_SECONDS
+        doublings = min(self.unanswered, RETRY_SECONDS)
+        self.unanswered += 1
+        return min(UNANSWERED_SECONDS << doublings, RETRY_SECONDS)

@@ -128,6 +128,14 @@ class Election:
         return term is not None and term.loss is None and self._clock.monotonic() < term.stop_at
 
     @property
+    def remaining_seconds(self) -> float:
+        """Time until this process stops leading if no further renewal succeeds; 0 for others."""
+        term = self._term
+        if term is None or term.loss is not None:
+            return 0.0
+        return max(0.0, term.stop_at - self._clock.monotonic())
+
+    @property
     def token(self) -> FencingToken | None:
         """The token of the current term; None when no work runs."""
         return None if self._term is None else self._term.token
