@@ -13,15 +13,40 @@ CAUSES = [
 ]
 
 
+FAILURE = {"apiVersion": "v1", "kind": "Status", "status": "Failure"}
+
+
+def status_text(**fields):
+    return json.dumps(FAILURE | fields).encode()
+
+
 def test_causes_are_told_with_their_field():
-    status = {"kind": "Status", "code": 422, "details": {"causes": CAUSES}}
-    found = find_status(json.dumps(status).encode())
+    found = find_status(status_text(code=422, details={"causes": CAUSES}))
 
     assert found is not None
     assert found.code == 422
     assert found.causes == ("spec.replicas: must be positive", "FieldValueInvalid", "")
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"kind": "Pod"}', b'{"kind": 3}'])
+def test_a_status_names_its_object():
+    found = find_status(status_text(code=404, details={"kind": "pods", "name": "web"}))
+
+    assert found is not None
+    assert (found.kind, found.name) == ("pods", "web")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>",
+        b"[]",
+        b'{"kind": "Pod"}',
+        b'{"kind": 3}',
+        b'{"kind": "Status", "code": 404, "reason": "NotFound"}',
+        status_text(status="Success"),
+        status_text(apiVersion="v2"),
+    ],
+)
 def test_what_is_no_status_is_none(body):
     assert find_status(body) is None

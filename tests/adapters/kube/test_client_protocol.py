@@ -78,7 +78,8 @@ def printed(error: Exception) -> str:
     ],
 )
 async def test_each_status_becomes_its_error(code, reason, kind):
-    async with talk(failure(code, reason, "because"), clock=HastyClock()) as (_, client):
+    told = failure(code, reason, "because", about=("configmaps", "web"))
+    async with talk(told, clock=HastyClock()) as (_, client):
         with pytest.raises(ClusterError) as caught:
             await client.get(CONFIG_MAPS, KEY)
 
@@ -96,6 +97,65 @@ async def test_a_body_that_is_not_a_status_is_not_repeated(code):
 
     assert str(code) in caught.value.message
     assert "hunter2" not in printed(caught.value)
+
+
+# ------------------------------------------------------------------ who answers
+
+
+async def error_of(script, *, method="get"):
+    async with talk(script, clock=HastyClock()) as (_, client):
+        ways = {
+            "get": lambda: client.get(CONFIG_MAPS, KEY),
+            "patch": lambda: client.patch(CONFIG_MAPS, KEY, JSON_PATCH),
+            "list": lambda: client.list(CONFIG_MAPS),
+        }
+        with pytest.raises(ClusterError) as caught:
+            await ways[method]()
+    return caught.value
+
+
+@pytest.mark.parametrize("code", [400, 403, 404, 409, 410, 413, 422])
+@pytest.mark.parametrize("method", ["get", "patch", "list"])
+async def test_a_page_of_something_in_between_says_nothing_about_an_object(code, method):
+    """A lost object, a conflict or a refusal would free what a pod may already use."""
+    error = await error_of(answer(code, "<html>404 Not Found (nginx)</html>"), method=method)
+
+    assert (type(error), error.code) == (UnavailableError, code)
+
+
+async def test_a_status_with_another_code_than_the_response_is_not_believed():
+    status = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403}
+    error = await error_of(answer(404, status | {"reason": "NotFound"}))
+
+    assert type(error) is UnavailableError
+
+
+@pytest.mark.parametrize(
+    ("reason", "about", "kind"),
+    [
+        ("NotFound", ("configmaps", "web"), NotFoundError),
+        ("NotFound", ("namespaces", "default"), NotFoundError),
+        ("NotFound", ("configmaps", "another"), UnavailableError),
+        ("NotFound", ("licences", "web"), UnavailableError),
+        ("NotFound", ("", ""), UnavailableError),
+        ("SomethingElse", ("configmaps", "web"), UnavailableError),
+    ],
+)
+async def test_an_object_is_missing_only_if_the_server_names_it(reason, about, kind):
+    """A webhook that denies a request decides about the code and the reason."""
+    error = await error_of(failure(404, reason, about=about), method="patch")
+
+    assert type(error) is kind
+
+
+@pytest.mark.parametrize(
+    ("headers", "kind"), [({"audit_id": "a-1"}, NotFoundError), ({}, UnavailableError)]
+)
+async def test_a_resource_is_unknown_only_if_an_api_server_says_so(headers, kind):
+    """It does so without a `Status`, as many other programs do."""
+    error = await error_of(answer(404, "404 page not found", **headers), method="list")
+
+    assert type(error) is kind
 
 
 @pytest.mark.parametrize(

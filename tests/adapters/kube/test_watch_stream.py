@@ -45,7 +45,8 @@ def line(type_: str, body: object) -> bytes:
 
 ADDED = line("ADDED", a_pod(1))
 TRICKY = {"resourceVersion": "2", "type": "ERROR"}
-GONE = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "old"}
+STATUS = {"apiVersion": "v1", "kind": "Status", "status": "Failure"}
+GONE = STATUS | {"code": 410, "reason": "Expired", "message": "old"}
 
 
 async def seen(client, **arguments) -> list[tuple[str, str]]:
@@ -143,9 +144,10 @@ async def test_a_watch_sends_its_parameters():
     [
         (GONE, ExpiredError),
         ({**GONE, "reason": "Gone"}, ExpiredError),
-        ({"kind": "Status", "reason": "Expired"}, ExpiredError),
-        ({"kind": "Status", "code": 500, "reason": "InternalError"}, UnavailableError),
-        ({"kind": "Status", "code": 429, "reason": "TooManyRequests"}, BusyError),
+        (STATUS | {"reason": "Expired"}, ExpiredError),
+        (STATUS | {"code": 500, "reason": "InternalError"}, UnavailableError),
+        (STATUS | {"code": 429, "reason": "TooManyRequests"}, BusyError),
+        ({"kind": "Status", "code": 410, "reason": "Expired"}, UnavailableError),
         ({"kind": "Pod", "metadata": {"resourceVersion": "1"}}, UnavailableError),
         ({}, UnavailableError),
     ],

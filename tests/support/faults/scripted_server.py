@@ -5,6 +5,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
@@ -107,9 +108,26 @@ def answer(code: int, body: object = None, **headers: str) -> Step:
     return verbatim(head.encode() + payload)
 
 
-def failure(code: int, reason: str, message: str = "no", **headers: str) -> Step:
-    status = {"kind": "Status", "status": "Failure", "code": code}
-    return answer(code, {**status, "reason": reason, "message": message}, **headers)
+def failure(
+    code: int,
+    reason: str,
+    message: str = "no",
+    *,
+    about: tuple[str, str] = ("", ""),
+    **headers: str,
+) -> Step:
+    """A failure as the API server reports it; `about` is a resource and the name of an object."""
+    status: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Status",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": message,
+    }
+    if any(about):
+        status["details"] = {"kind": about[0], "name": about[1]}
+    return answer(code, status, **headers)
 
 
 def verbatim(data: bytes) -> Step:

@@ -1,7 +1,9 @@
 """Translation of every failed request into one of the typed errors of the ports.
 
-The message of a Kubernetes `Status` is passed on. Any other body, such as a proxy's error page,
-may hold anything, so only its status code is shown.
+A load balancer, a proxy or a webhook can answer in place of the API server. The status code alone
+is therefore not believed: that an object does not exist, has changed or may not be written is true
+only if a Kubernetes `Status` says so, with the same code. Without one the request is unanswered,
+and only its status code is shown, because a page of a proxy may hold anything.
 """
 
 from collections.abc import Mapping
@@ -36,6 +38,11 @@ _BY_REASON: Final[Mapping[str, type[ClusterError]]] = {
 }
 """Reasons that are more specific than their code, or that may come without a code."""
 
+_BELIEVED: Final = frozenset(
+    {HTTPStatus.UNAUTHORIZED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
+)
+"""Codes that the API server sends without a `Status`, too. They say nothing about an object."""
+
 _BY_CODE: Final[Mapping[int, type[ClusterError]]] = {
     400: InvalidError,
     401: UnauthorizedError,
@@ -65,15 +72,24 @@ class Subject:
 
 
 def error_of_response(
-    subject: Subject, code: int, body: bytes, *, retry_after: float | None, is_json_patch: bool
+    subject: Subject,
+    code: int,
+    body: bytes,
+    *,
+    retry_after: float | None,
+    is_json_patch: bool,
+    is_audited: bool = False,
 ) -> ClusterError:
-    """The error for a response that is not a success."""
+    """The error for a response that is not a success.
+
+    `is_audited`: the response has an `Audit-Id` header, which every API server adds.
+    """
     status = find_status(body)
-    if status is None:
-        error = subject.fault(_kind("", code), _default_message(code), code=code)
+    if status is None or status.code != code:
+        error = _error_without_status(subject, code, is_audited=is_audited)
         error.retry_after = retry_after
         return error
-    error = error_of_status(subject, status, code=code)
+    error = error_of_status(subject, status)
     if retry_after is not None:
         error.retry_after = retry_after
     if is_json_patch and _is_unappliable(status):
@@ -84,18 +100,43 @@ def error_of_response(
     return error
 
 
-def error_of_status(subject: Subject, status: Status, *, code: int = 0) -> ClusterError:
+def _error_without_status(subject: Subject, code: int, *, is_audited: bool) -> ClusterError:
+    kind = _kind("", code)
+    # For a path of an unknown group or resource, the API server answers with a line of text.
+    is_unknown_path = code == HTTPStatus.NOT_FOUND and is_audited
+    if code in _BY_CODE and code not in _BELIEVED and not is_unknown_path:
+        kind = UnavailableError
+    return subject.fault(kind, _default_message(code), code=code)
+
+
+def error_of_status(subject: Subject, status: Status) -> ClusterError:
     """The error for a `Status`, which in a watch comes without an HTTP response of its own."""
-    code = code or status.code
-    return _kind(status.reason, code)(
-        status.message or _default_message(code),
-        code=code,
+    kind = _kind(status.reason, status.code)
+    if kind is NotFoundError and not _is_about(subject, status):
+        kind = UnavailableError
+    return kind(
+        status.message or _default_message(status.code),
+        code=status.code,
         reason=status.reason,
         resource=str(subject.resource),
         key=subject.key,
         causes=status.causes,
         retry_after=None if status.retry_after_s is None else float(status.retry_after_s),
     )
+
+
+def _is_about(subject: Subject, status: Status) -> bool:
+    """Whether a `NotFound` is about the object of the request, its namespace or its resource.
+
+    The `Status` of a webhook that denied the request may be about anything.
+    """
+    if status.reason != "NotFound":
+        return False
+    key = subject.key
+    if key is None:
+        return True
+    about = (status.kind, status.name)
+    return about in ((subject.resource.plural, key.name), ("namespaces", key.namespace))
 
 
 def _is_unappliable(status: Status) -> bool:

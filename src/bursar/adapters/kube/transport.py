@@ -275,6 +275,7 @@ class Transport:
             await read_body(response, ERROR_BYTES_MAX),
             retry_after=retry_after_seconds(response.headers.get("retry-after"), self._clock.now()),
             is_json_patch=request.content_type == JSON_PATCH,
+            is_audited="audit-id" in response.headers,
         )
 
     async def _body(self, response: Response, subject: Subject) -> bytes:

@@ -48,12 +48,14 @@ class _Cause(Struct):
 
 
 class _Details(Struct):
+    name: str | None = None
     kind: str | None = None
     causes: list[_Cause] | None = None
     retry_after_seconds: int | None = None
 
 
 class _Status(Struct):
+    api_version: str | None = None
     kind: str | None = None
     status: str | None = None
     code: int | None = None
@@ -71,17 +73,19 @@ class Status:
     message: str
     kind: str = ""
     """The kind or resource of the failure; empty if it concerns the request itself."""
+    name: str = ""
+    """The name of the object that the failure is about."""
     causes: Sequence[str] = ()
     retry_after_s: int | None = None
 
 
 def find_status(body: bytes) -> Status | None:
-    """Decode a `metav1.Status`; None for any other body."""
+    """Decode the `metav1.Status` of a failure; None for any other body."""
     try:
         raw = _STATUS.decode(body)
     except _UNREADABLE:
         return None
-    if raw.kind != "Status":
+    if (raw.api_version, raw.kind, raw.status) != ("v1", "Status", "Failure"):
         return None
     details = raw.details or _Details()
     return Status(
@@ -89,6 +93,7 @@ def find_status(body: bytes) -> Status | None:
         reason=printable(raw.reason or ""),
         message=printable(raw.message or "", MESSAGE_LENGTH_MAX),
         kind=printable(details.kind or ""),
+        name=printable(details.name or ""),
         causes=tuple(_cause_text(cause) for cause in (details.causes or ())[:CAUSES_MAX]),
         retry_after_s=details.retry_after_seconds or None,
     )
