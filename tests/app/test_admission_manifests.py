@@ -9,9 +9,11 @@ from bursar.app.install.access import access_documents, capacity_documents
 from bursar.app.install.admission import (
     GatingSettings,
     policy_documents,
+    scope_policy_documents,
     webhook_documents,
 )
 from bursar.app.install.documents import Endpoint
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
@@ -79,7 +81,7 @@ def test_settings_that_the_api_would_refuse_are_refused_at_once(settings):
 
 
 def test_everything_about_pods_is_bound_to_the_gated_namespaces():
-    settings = GatingSettings(namespace_selector=TEAMS, refuse_growth=True)
+    settings = GatingSettings(namespace_selector=TEAMS)
     expected = {
         "matchLabels": {"tier": "batch"},
         "matchExpressions": [
@@ -98,7 +100,7 @@ def test_everything_about_pods_is_bound_to_the_gated_namespaces():
         if webhook["rules"][0]["resources"][0].startswith("pods")
     ]
 
-    assert about_pods == [expected] * 7
+    assert about_pods == [expected] * 9
 
 
 def test_each_policy_is_followed_by_its_binding_and_gates_come_last():
@@ -109,6 +111,9 @@ def test_each_policy_is_followed_by_its_binding_and_gates_come_last():
         "protect-gate.bursar.io",
         "refuse-bound-pods.bursar.io",
         "single-aaq.bursar.io",
+        "refuse-growth.bursar.io",
+        "keep-scope.bursar.io",
+        "keep-cluster-scope.bursar.io",
         "gate-pods.bursar.io",
     ]
     for policy, binding in zip(policies, bindings, strict=True):
@@ -117,12 +122,26 @@ def test_each_policy_is_followed_by_its_binding_and_gates_come_last():
         assert policy["spec"]["failurePolicy"] == "Fail"
 
 
-def test_growth_is_refused_only_where_that_is_asked_for():
-    asked = policy_documents(GatingSettings(refuse_growth=True))
+def test_growth_is_refused_unless_it_is_allowed():
+    allowed = policy_documents(GatingSettings(allow_growth=True))
     name = "refuse-growth.bursar.io"
 
-    assert name not in named(policy_documents(DEFAULT), "ValidatingAdmissionPolicy")
-    assert name in named(asked, "ValidatingAdmissionPolicy")
+    assert name in named(policy_documents(DEFAULT), "ValidatingAdmissionPolicy")
+    assert name not in named(allowed, "ValidatingAdmissionPolicy")
+
+
+@pytest.mark.parametrize(
+    ("settings", "kinds"),
+    [
+        (DEFAULT, {APPLICATION_QUOTAS.kind, CLUSTER_QUOTAS.kind}),
+        (GatingSettings(allow_cluster_quota=False), {APPLICATION_QUOTAS.kind}),
+    ],
+)
+def test_the_scope_of_released_pods_is_kept_by_each_kind_of_quota(settings, kinds):
+    """A policy whose kind of parameter is not defined would refuse all that it looks at."""
+    policies = named(scope_policy_documents(settings), "ValidatingAdmissionPolicy")
+
+    assert {each["spec"]["paramKind"]["kind"] for each in policies.values()} == kinds
 
 
 def test_only_the_controller_of_this_installation_may_remove_gates():

@@ -91,18 +91,33 @@ def test_without_cluster_quotas_their_definitions_are_left_out():
     assert not any("clusterresourcequotas" in name for name in names)
 
 
+def test_what_is_printed_by_default_refuses_growth_that_no_quota_is_asked_about():
+    kept = [d["metadata"]["name"] for d in documents()]
+
+    assert kept.count("refuse-growth.bursar.io") == 2
+
+
+def test_the_scope_of_pods_is_kept_beside_webhooks_too():
+    kept = [d["metadata"]["name"] for d in documents("webhooks")]
+
+    assert kept.count("keep-scope.bursar.io") == kept.count("keep-cluster-scope.bursar.io") == 2
+
+
 def test_switches_reach_their_part():
-    grown = [d["metadata"]["name"] for d in documents("policies", "--refuse-growth")]
+    grown = [d["metadata"]["name"] for d in documents("policies", "--resizes=allow")]
+    both = [d["metadata"]["name"] for d in documents("policies", "webhooks")]
     validating = documents("webhooks", "--configuration-exists")[1]
 
-    assert grown.count("refuse-growth.bursar.io") == 2
+    assert "refuse-growth.bursar.io" not in grown
+    assert "refuse-growth.bursar.io" not in both, "the webhook asks about growth"
+    assert both.count("keep-scope.bursar.io") == 2
     assert "aaq.cr.validator" in [w["name"] for w in validating["webhooks"]]
 
 
 def test_certificates_and_address_go_into_the_webhooks(tmp_path):
     bundle = tmp_path / "ca.crt"
     bundle.write_text(CERTIFICATE)
-    mutating, _ = documents(
+    mutating, *_ = documents(
         "webhooks", "--ca-bundle", str(bundle), "--url", "https://127.0.0.1:9443"
     )
 

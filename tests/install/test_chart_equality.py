@@ -60,7 +60,7 @@ COMBINATIONS = {
     "seven-replicas": ("aaq", {"replicas": 7, "quota": {"gate": "webhooks"}}),
     "no-cluster-quotas": (
         "aaq",
-        {"quota": {"clusterQuotas": False, "refuseGrowth": True}, "logLevel": "debug"},
+        {"quota": {"clusterQuotas": False, "resizes": "allow"}, "logLevel": "debug"},
     ),
     "no-cluster-quotas-by-webhooks": (
         "aaq",

@@ -144,7 +144,7 @@ TEMPLATES: Final = (
         "policies",
         'and $.Values.quota.enabled (eq $.Values.quota.gate "policies")',
         (_SELECTOR,),
-        (flag("$.Values.quota.refuseGrowth", "--refuse-growth"),),
+        (flag('eq $.Values.quota.resizes "allow"', "--resizes=allow"), _NO_CLUSTER_QUOTAS),
     ),
     Template(
         "webhooks",

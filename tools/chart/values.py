@@ -11,6 +11,7 @@ from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
 from bursar.app.install.launcher_protection import KUBEVIRT_NAMESPACE
 from bursar.app.install.peerpods import OVERHEAD_CPU, OVERHEAD_MEMORY
 from bursar.app.install.workloads import REPLICAS
+from bursar.cli.install.manifests import Resizes
 from bursar.cli.processes.log_options import LogLevel
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import RUNTIME_CLASS
@@ -212,11 +213,11 @@ GROUPS: Final = (
                 "Whether quotas across namespaces are read and written.",
             ),
             Value(
-                "quota.refuseGrowth",
-                False,
-                BOOLEAN,
-                "With `gate: policies`: deny every resize that makes a running pod larger, because "
-                "policies cannot check it against quotas.",
+                "quota.resizes",
+                Resizes.REFUSE.value,
+                one_of(*(each.value for each in Resizes)),
+                "With `gate: policies`: whether a resize may make a running pod larger. `refuse`: "
+                "no, because policies cannot check it against quotas. `allow`: yes, past every quota.",
             ),
             Value(
                 "quota.configurationExists",

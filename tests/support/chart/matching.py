@@ -79,8 +79,8 @@ def _quota(quota: Values) -> Iterator[str]:
         yield f"--selector={selector_text(selector)}"
     if not quota.get("clusterQuotas", True):
         yield "--without-cluster-quota"
-    if quota.get("refuseGrowth"):
-        yield "--refuse-growth"
+    if "resizes" in quota:
+        yield f"--resizes={quota['resizes']}"
     if quota.get("configurationExists"):
         yield "--configuration-exists"
 

@@ -20,6 +20,7 @@ from bursar.app.admission.pods import (
     ONLY_ONE_AAQ,
     Installation,
 )
+from bursar.app.cluster.ports import Resource
 from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.app.install.documents import (
     ADMISSION,
@@ -44,7 +45,7 @@ from bursar.app.names import (
     PROTECTION_WEBHOOKS,
     WEBHOOK,
 )
-from bursar.app.quota.kinds import AAQS, GROUP
+from bursar.app.quota.kinds import AAQS, APPLICATION_QUOTAS, CLUSTER_QUOTAS, GROUP
 from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
@@ -53,6 +54,13 @@ MAY_NOT_GROW: Final = (
     "requests and limits of a running pod may only shrink here: without a webhook a resize "
     "cannot be held against the quotas; replace the pod instead"
 )
+MAY_NOT_CHANGE_SCOPE: Final = (
+    "activeDeadlineSeconds cannot be added to a pod that has passed the quota gate: it would move "
+    "the pod to another quota, which was not asked; create the pod with it. The scope is used by "
+    "quota "
+)
+DEADLINE_SCOPES: Final = ("NotTerminating", "Terminating")
+"""Scopes that select pods by a field that can be added to a running pod."""
 
 SERVE_PATH: Final = "/serve-path"
 GATING_TIMEOUT_S: Final = 5
@@ -74,8 +82,8 @@ class GatingSettings:
     namespace_selector: LabelSelector | None = None
     """Selects the gated namespaces. None: those with `GATING_LABEL`. An empty selector: all."""
     allow_cluster_quota: bool = True
-    refuse_growth: bool = False
-    """For policies only: deny every resize that makes a running pod larger."""
+    allow_growth: bool = False
+    """For policies only: do not deny resizes that make a running pod larger."""
     configuration_exists: bool = False
     """For webhooks only: an AAQ object exists, so the creation of another is denied."""
 
@@ -150,9 +158,24 @@ def _within(now: str, was: str) -> str:
 def policy_documents(settings: GatingSettings) -> tuple[Document, ...]:
     """Gating by policies. Protection comes first, so that no gate is ever unprotected."""
     pairs = [_protection(settings), _bound_pods(settings), _single_configuration()]
-    if settings.refuse_growth:
+    if not settings.allow_growth:
         pairs.append(_growth(settings))
-    pairs.append(_gating(settings))
+    gating = _gating(settings)
+    flat = (document for pair in pairs for document in pair)
+    return (*flat, *scope_policy_documents(settings), *gating)
+
+
+def scope_policy_documents(settings: GatingSettings) -> tuple[Document, ...]:
+    """Policies that keep released pods in the scope in which their quotas were asked.
+
+    They are needed with webhooks, too. The only field by which a pod can change its scope after its
+    creation is `activeDeadlineSeconds`, which can be added. Kubernetes does not check its own
+    quotas then, and counts the pod under the other quota afterwards.
+    """
+    pairs = [_scope(settings, APPLICATION_QUOTAS, "params.spec")]
+    if settings.allow_cluster_quota:
+        # A quota of other namespaces counts as well: labels of namespaces may change.
+        pairs.append(_scope(settings, CLUSTER_QUOTAS, "params.spec.quota"))
     return tuple(document for pair in pairs for document in pair)
 
 
@@ -255,6 +278,34 @@ def _growth(settings: GatingSettings) -> Pair:
         ],
     }
     return _policy("Validating", "refuse-growth.bursar.io", spec, _in_gated_namespaces(settings))
+
+
+def _scope(settings: GatingSettings, quotas: Resource, quota: str) -> Pair:
+    """Deny a new deadline of a released pod if a quota of this kind has a scope that reads it."""
+    listed = f"{quota}.?scopes.orValue([])"
+    selected = f"{quota}.?scopeSelector.?matchExpressions.orValue([])"
+    scopes = ", ".join(f"'{scope}'" for scope in DEADLINE_SCOPES)
+    check: Document = {
+        "expression": (
+            f"!{listed}.exists(scope, scope in [{scopes}]) && "
+            f"!{selected}.exists(each, each.scopeName in [{scopes}])"
+        ),
+        "message": MAY_NOT_CHANGE_SCOPE,
+        "messageExpression": f"'{MAY_NOT_CHANGE_SCOPE}' + params.metadata.name",
+        "reason": "Forbidden",
+    }
+    added = "has(object.spec.activeDeadlineSeconds) && !has(oldObject.spec.activeDeadlineSeconds)"
+    spec: Document = {
+        "paramKind": {"apiVersion": quotas.api_version, "kind": quotas.kind},
+        "matchConstraints": {"resourceRules": [_POD_UPDATE]},
+        "matchConditions": [_RELEASED, {"name": "deadline-added", "expression": added}],
+        "validations": [check],
+    }
+    # Without a namespace: the quotas of the pod's namespace, if the kind has namespaces.
+    every: Document = {"paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"}}
+    sort = "scope" if quotas.is_namespaced else "cluster-scope"
+    where = {**_in_gated_namespaces(settings), **every}
+    return _policy("Validating", f"keep-{sort}.bursar.io", spec, where)
 
 
 def _in_gated_namespaces(settings: GatingSettings) -> Document:

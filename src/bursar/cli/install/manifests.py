@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,12 @@ from bursar.adapters.files.packaged import packaged
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
 from bursar.app.install.access import access_documents, capacity_documents
-from bursar.app.install.admission import GatingSettings, policy_documents, webhook_documents
+from bursar.app.install.admission import (
+    GatingSettings,
+    policy_documents,
+    scope_policy_documents,
+    webhook_documents,
+)
 from bursar.app.install.agent import AgentInstallation, agent_documents
 from bursar.app.install.cert_manager import cert_manager_documents, injection
 from bursar.app.install.documents import Document, Endpoint
@@ -70,6 +76,13 @@ _WRITTEN_OPERATORS: Final = {
 }
 
 
+class Resizes(Enum):
+    """What the policies do about a resize that makes a running pod larger."""
+
+    REFUSE = "refuse"
+    ALLOW = "allow"
+
+
 _agent_options: Final = together(
     one_of("--pods-from", PodsFrom.KUBELET, "Agent: where it reads the pods of its node from."),
     shown("--socket-dir", SOCKET_FOLDER, "Agent: folder on the host for its socket."),
@@ -103,7 +116,11 @@ _agent_options: Final = together(
     "Default: application-aware-quota/enable-gating",
 )
 @flag("--without-cluster-quota", "Leave out cluster quotas.")
-@flag("--refuse-growth", "Policies: deny every resize that increases requests.")
+@one_of(
+    "--resizes",
+    Resizes.REFUSE,
+    "Policies: whether a resize may increase requests or limits. No quota is asked.",
+)
 @flag("--configuration-exists", "Webhooks: deny a second AAQ object.")
 @click.option(
     "--ca-bundle",
@@ -180,20 +197,23 @@ def manifests(
     """  # noqa: D301 - click keeps the lines of a paragraph that begins with this character
     if url and not url.startswith("https://"):
         raise click.UsageError("--url must start with https://")
-    settings = _settings(chosen)
+    wanted = dict.fromkeys(parts or WITHOUT_WEBHOOK)
+    settings = _settings(chosen, has_webhooks="webhooks" in wanted)
     endpoint = Endpoint(
         ca_bundle=_certificates(ca_bundle),
         url=url,
         annotations=injection(settings.namespace) if chosen["cert_manager"] else {},
     )
-    wanted = dict.fromkeys(parts or WITHOUT_WEBHOOK)
     documents_of: Mapping[str, Callable[[], tuple[Document, ...]]] = {
         "crds": lambda: _definitions(settings),
         "rbac": lambda: access_documents(settings, has_agent="agent" in wanted),
         "controller": lambda: controller_documents(workload_settings(chosen, wanted)),
         "webhook": lambda: webhook_workload_documents(workload_settings(chosen, wanted)),
         "policies": lambda: policy_documents(settings),
-        "webhooks": lambda: webhook_documents(settings, endpoint),
+        "webhooks": lambda: (
+            *webhook_documents(settings, endpoint),
+            *(() if "policies" in wanted else scope_policy_documents(settings)),
+        ),
         "peerpods": lambda: _peer_pods(chosen, endpoint),
         "capacity": lambda: capacity_documents(settings, str(chosen["peerpods_namespace"])),
         "kubevirt": lambda: _launcher_protection(chosen, settings),
@@ -206,14 +226,14 @@ def manifests(
     return OK
 
 
-def _settings(chosen: Chosen) -> GatingSettings:
+def _settings(chosen: Chosen, *, has_webhooks: bool) -> GatingSettings:
     selector = chosen["selector"]
     try:
         return GatingSettings(
             namespace=str(chosen["namespace"]),
             namespace_selector=_label_selector(selector) if isinstance(selector, str) else None,
             allow_cluster_quota=not chosen["without_cluster_quota"],
-            refuse_growth=bool(chosen["refuse_growth"]),
+            allow_growth=has_webhooks or Resizes(chosen["resizes"]) is Resizes.ALLOW,
             configuration_exists=bool(chosen["configuration_exists"]),
         )
     except ValueError as error:
