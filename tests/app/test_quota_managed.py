@@ -1,6 +1,7 @@
 """Managed ResourceQuotas: made, changed and removed when necessary, and only then."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,14 @@ import pytest
 from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Key, NotFoundError, UnavailableError
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
-from bursar.app.quota.managed import Action, action_for, managed_spec
+from bursar.app.quota.managed import (
+    CALM_SECONDS,
+    MANAGED_SECONDS,
+    RECREATE_SECONDS_MAX,
+    Action,
+    action_for,
+    managed_spec,
+)
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.scopes import ScopeRule
 from support.builders.pods import parsed
@@ -274,6 +282,51 @@ async def test_namespace_that_ends_is_left_alone(scene):
     await scene.calm()
     with pytest.raises(NotFoundError):
         await scene.read(NAMESPACES, "blue")
+
+
+@on_scene
+async def test_one_that_is_deleted_again_and_again_is_made_ever_more_rarely(scene):
+    await scene.quota({"services": "5"})
+    await scene.calm()
+    await delete_for(scene, RECREATE_SECONDS_MAX * 20)
+
+    creations = scene.writes_to(RESOURCE_QUOTAS).count("create")
+    assert 20 <= creations <= 30
+    await asyncio.sleep(RECREATE_SECONDS_MAX + CALM_SECONDS)
+    assert f"blue/{NAME}" in await scene.names(RESOURCE_QUOTAS)
+
+
+@on_scene
+async def test_one_that_is_deleted_now_and_then_is_back_at_once(scene):
+    await scene.quota({"services": "5"})
+    await scene.calm()
+    for _ in range(5):
+        await asyncio.sleep(2 * CALM_SECONDS)
+        await scene.cluster.delete(RESOURCE_QUOTAS, MANAGED)
+        await asyncio.sleep(2 * MANAGED_SECONDS)
+
+        assert f"blue/{NAME}" in await scene.names(RESOURCE_QUOTAS)
+
+
+@on_scene
+async def test_changes_of_scopes_are_no_deletions_by_others(scene):
+    await scene.quota({"count/pods": "5"}, scopes=["BestEffort"])
+    for number in range(20):
+        scopes = ["BestEffort" if number % 2 else "NotBestEffort"]
+        await scene.change(APPLICATION_QUOTAS, KEY, {"spec": {"scopes": scopes}})
+        await asyncio.sleep(2 * MANAGED_SECONDS + 1)
+        made = await scene.read(RESOURCE_QUOTAS, NAME, "blue")
+
+        assert made["spec"]["scopes"] == scopes
+
+
+async def delete_for(scene, seconds):
+    """Delete it whenever it is there."""
+    end = scene.clock.monotonic() + seconds
+    while scene.clock.monotonic() < end:
+        with suppress(NotFoundError):
+            await scene.cluster.delete(RESOURCE_QUOTAS, MANAGED)
+        await asyncio.sleep(MANAGED_SECONDS / 2)
 
 
 @on_scene

@@ -118,12 +118,17 @@ class Meddler:
         pod = json.loads(await self.cluster.get(PODS, Key("a", name)))
         return [gate["name"] for gate in pod["spec"].get("schedulingGates", ())]
 
-    async def let_go(self, namespace: str = "") -> ForcedReleases:
+    async def let_go(self, namespace: str = "", *, is_gating: bool = True) -> ForcedReleases:
         decode = PodRowDecoder().decode
         rows = await gated_pods(self.cluster, decode, namespace)
         ticks: list[None] = []
         done = await force_release(
-            self.cluster, self, rows, decode=decode, progress=lambda: ticks.append(None)
+            self.cluster,
+            self,
+            rows,
+            decode=decode,
+            progress=lambda: ticks.append(None),
+            is_gating=is_gating,
         )
         assert len(ticks) == len(rows)
         return done
@@ -149,7 +154,7 @@ async def test_only_our_gate_is_taken_and_only_from_those_that_have_it(meddler):
     await meddler.cluster.create(PODS, pod_manifest("two", FOREIGN, GATE), namespace="a")
     await meddler.cluster.create(PODS, pod_manifest("theirs", FOREIGN), namespace="a")
 
-    done = await meddler.let_go()
+    done = await meddler.let_go(is_gating=False)
 
     assert sorted(done.released) == [Key("a", "p"), Key("a", "two")]
     assert done.failed == {}
@@ -158,6 +163,32 @@ async def test_only_our_gate_is_taken_and_only_from_those_that_have_it(meddler):
         [FOREIGN],
         [FOREIGN],
     ]
+
+
+@with_pods("p")
+async def test_while_pods_are_gated_one_with_other_gates_keeps_ours(meddler):
+    """Else it would start when the others are removed, and no quota would have been charged."""
+    await meddler.cluster.create(PODS, pod_manifest("two", FOREIGN, GATE), namespace="a")
+
+    done = await meddler.let_go()
+
+    assert done.released == [Key("a", "p")]
+    assert FOREIGN in done.failed[Key("a", "two")].message
+    assert await meddler.gates("two") == [FOREIGN, GATE]
+
+
+@with_pods("p")
+async def test_a_gate_that_another_sets_meanwhile_is_respected(meddler):
+    async def add_gate(key: Key) -> None:
+        if meddler.writes == 1:
+            await meddler.cluster.delete(PODS, key, grace_seconds=0)
+            await meddler.cluster.create(PODS, pod_manifest("p", FOREIGN, GATE), namespace="a")
+
+    meddler.before_write = add_gate
+    done = await meddler.let_go()
+
+    assert done.released == []
+    assert await meddler.gates("p") == [FOREIGN, GATE]
 
 
 @with_pods(*(f"p{number}" for number in range(PAGE_SIZE + 1)))

@@ -217,7 +217,7 @@ GROUPS: Final = (
                 Resizes.REFUSE.value,
                 one_of(*(each.value for each in Resizes)),
                 "With `gate: policies`: whether a resize may make a running pod larger. `refuse`: "
-                "no, because policies cannot check it against quotas. `allow`: yes, past every quota.",
+                "no, because policies cannot ask a quota. `allow`: yes, also past every quota.",
             ),
             Value(
                 "quota.configurationExists",

@@ -62,6 +62,13 @@ class _Entry:
         """The key was queued again after its reconcile began."""
 
 
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """Something differs, and is to be written after this time at the earliest."""
+
+    seconds: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReconcileContext:
     """What every reconciler of one controller shares."""
@@ -83,7 +90,7 @@ class Reconciler(Generic[K]):
 
     name: str
     """What is reconciled, for the log."""
-    reconcile: Callable[[K], Coroutine[object, object, bool]]
+    reconcile: Callable[[K], Coroutine[object, object, bool | Postponed]]
     """Compares and, if something differs, writes. Returns whether it has written."""
     context: ReconcileContext
     interval_s: float
@@ -178,6 +185,8 @@ class Reconciler(Generic[K]):
             retry_after = error.retry_after if isinstance(error, ClusterError) else None
             return self._backoff(entry, retry_after)
         entry.failures = 0
+        if isinstance(has_written, Postponed):
+            return has_written.seconds
         if not has_written:
             return None
         self.counters.writes += 1

@@ -11,6 +11,7 @@ from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG
 from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.app.counting.kubevirt import KUBEVIRTS, MIGRATIONS, VMIS
 from bursar.app.install.admission import GatingSettings
+from bursar.app.install.confinement import confinement_documents
 from bursar.app.install.documents import RBAC, Document, document, granted, permission
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.app.quota.kinds import GROUP
@@ -31,7 +32,8 @@ def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tu
     The agent mounts folders of the host, which the Pod Security Standards allow only as
     `privileged`. All other pods satisfy `restricted`.
 
-    The admission server creates ResourceQuotas only with dry-run, which RBAC cannot express.
+    The policies about the accounts express what RBAC cannot: to which fields a patch is limited,
+    and that the admission server creates ResourceQuotas only with dry-run.
     """
     level = "privileged" if has_agent else "restricted"
     labels = {GROUP: "", f"{POD_SECURITY}/enforce": level, f"{POD_SECURITY}/warn": level}
@@ -54,6 +56,7 @@ def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tu
         *_account(settings, CONTROLLER, _controller_rules(settings), election),
         *_account(settings, WEBHOOK, trial, leader),
         *_tenant_roles(settings),
+        *confinement_documents(settings.namespace),
     )
 
 

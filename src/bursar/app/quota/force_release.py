@@ -1,7 +1,11 @@
 """Remove the quota gate from pods without asking a quota, for example before an uninstallation.
 
-Other scheduling gates stay. Each patch is fenced by uid and resourceVersion. If a pod changes
-meanwhile, it is read again and the patch is retried.
+A pod with other scheduling gates keeps all its gates: without the quota gate, it would start when
+the others are removed, and no quota would have been charged before. Only when gating has stopped,
+the quota gate is removed from such pods as well, and their other gates stay.
+
+Each patch is fenced by uid and resourceVersion. If a pod changes meanwhile, it is read again and
+the patch is retried.
 
 Before an uninstallation, gating must stop first: `stop_gating` deletes the objects that gate pods,
 and `release_all` releases pods until no more appear. API servers learn of the deletion with a
@@ -22,6 +26,7 @@ from bursar.app.cluster.ports import (
     ClusterError,
     ConflictError,
     ForbiddenError,
+    InvalidError,
     Key,
     NotFoundError,
     Query,
@@ -43,6 +48,12 @@ ATTEMPTS_MAX: Final = 5
 ROUNDS_MAX: Final = 10
 SETTLE_SECONDS: Final = 1.0
 """Time between two rounds of `release_all`."""
+
+
+OTHER_GATES: Final = (
+    "it has other scheduling gates ({}), and without the quota gate it would start uncharged when "
+    "they are removed: remove them first"
+)
 
 
 def _admission(kind: str) -> Resource:
@@ -85,8 +96,12 @@ async def force_release(
     *,
     decode: Decode,
     progress: Callable[[], None],
+    is_gating: bool = True,
 ) -> ForcedReleases:
-    """Remove the quota gate from all of these pods. `progress` is called once for each."""
+    """Remove the quota gate from all of these pods. `progress` is called once for each.
+
+    While gating goes on, pods that have other gates fail.
+    """
     outcome = ForcedReleases()
     slots = asyncio.Semaphore(IN_FLIGHT_MAX)
 
@@ -94,7 +109,7 @@ async def force_release(
         key = Key(row.namespace, row.name)
         async with slots:
             try:
-                if await _release(reader, writer, row, decode):
+                if await _release(reader, writer, row, decode, is_gating=is_gating):
                     outcome.released.append(key)
             except ClusterError as error:
                 outcome.failed[key] = error
@@ -147,7 +162,9 @@ async def release_all(
         if number:
             await clock.sleep(SETTLE_SECONDS)
         rows = await gated_pods(reader, decode, "")
-        done = await force_release(reader, writer, rows, decode=decode, progress=_nothing)
+        done = await force_release(
+            reader, writer, rows, decode=decode, progress=_nothing, is_gating=False
+        )
         outcome.released += done.released
         outcome.failed = done.failed
         if not rows and number >= 2:
@@ -159,12 +176,16 @@ def _nothing() -> None:
     """No progress is shown: the number of pods is not known in advance."""
 
 
-async def _release(reader: Reader, writer: Writer, row: PodRow, decode: Decode) -> bool:
+async def _release(
+    reader: Reader, writer: Writer, row: PodRow, decode: Decode, *, is_gating: bool
+) -> bool:
     """Whether this call removed the gate; false if it is gone already. Raises `ClusterError`."""
     key = Key(row.namespace, row.name)
     for attempt in range(1, ATTEMPTS_MAX + 1):
-        others = [{"name": gate} for gate in row.profile.gates if gate != GATE]
-        operations = [put("/spec/schedulingGates", others)]
+        others = [gate for gate in row.profile.gates if gate != GATE]
+        if others and is_gating:
+            raise InvalidError(OTHER_GATES.format(", ".join(others)), key=key)
+        operations = [put("/spec/schedulingGates", [{"name": gate} for gate in others])]
         try:
             patch = fenced_patch(identify_pod(row), operations, is_exact=True)
             await writer.patch(PODS, key, patch)

@@ -8,12 +8,13 @@ keeps a ResourceQuota with these limits and the same scopes, under the name that
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.patches import fenced_patch, put
-from bursar.app.cluster.ports import Json, Preconditions
-from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
+from bursar.app.cluster.ports import Json, Key, Preconditions
+from bursar.app.cluster.reconcile import PendingWrites, Postponed, ReconcileContext, Reconciler
+from bursar.app.log import Log
 from bursar.app.quota.kinds import QUOTAS
 from bursar.app.quota.status import FindQuota, managed_key, owner_key
 from bursar.app.quota.status_document import (
@@ -30,7 +31,14 @@ from bursar.core.quota.statement import delegated
 
 MANAGED_SECONDS: Final = 0.5
 """Shortest time between two writes of one managed ResourceQuota."""
+RECREATE_SECONDS: Final = 1.0
+RECREATE_SECONDS_MAX: Final = 30.0
+"""Back-off while another program deletes a managed ResourceQuota again and again: it doubles from
+the first to the second. Until it is created again, its limits are not in force."""
+CALM_SECONDS: Final = 60.0
+"""A managed ResourceQuota that exists for this long ends the back-off."""
 
+LOG: Final = Log("quota")
 _RESOURCE: Final = QUOTAS[QuotaKind.NATIVE]
 
 
@@ -71,6 +79,12 @@ def _is_ours(managed: QuotaObject) -> bool:
     return managed.labels.get(LABEL) == LABEL_VALUE or bool(managed.owner_uid)
 
 
+class _Deletions(NamedTuple):
+    allowed_at: float
+    """When it may be created again, on the monotonic clock."""
+    pause: float
+
+
 @dataclass(eq=False, kw_only=True)
 class ManagedWriter:
     """Creates, updates and deletes managed ResourceQuotas while its `reconciler` runs."""
@@ -84,6 +98,10 @@ class ManagedWriter:
     def __post_init__(self) -> None:
         self._pending = PendingWrites[Quota]()
         """By managed ResourceQuota: the quota that it was last written for."""
+        self._deletions: dict[Key, _Deletions] = {}
+        """By managed ResourceQuota: how often it was deleted by others."""
+        self._deleted_uids: set[str] = set()
+        """Managed ResourceQuotas that were deleted here."""
         self.reconciler = Reconciler(
             "managed ResourceQuotas", self._reconcile, self.context, self.interval_s
         )
@@ -96,11 +114,39 @@ class ManagedWriter:
             self.reconciler.enqueue([owner])
 
     def on_delete(self, seen: Sighting[QuotaObject]) -> None:
-        if seen.item.quota.key.kind is QuotaKind.NATIVE:
-            self._pending.forget(seen.identity.key)
+        identity, key = seen.identity, seen.item.quota.key
+        if key.kind is QuotaKind.NATIVE:
+            self._pending.forget(identity.key)
+            if owner_key(key) is not None and identity.uid not in self._deleted_uids:
+                self._count_deletion(identity.key)
+            self._deleted_uids.discard(identity.uid)
+        elif key.kind is QuotaKind.NAMESPACED:
+            managed = managed_key(key)
+            self._deletions.pop(Key(managed.namespace, managed.name), None)
         self.on_change(seen)
 
-    async def _reconcile(self, key: QuotaKey) -> bool:
+    def _count_deletion(self, key: Key) -> None:
+        """Another program has deleted a managed ResourceQuota: create it again, ever later."""
+        now, before = self.context.clock.monotonic(), self._deletions.get(key)
+        pause = 0.0
+        if before is not None and now < before.allowed_at + CALM_SECONDS:
+            pause = min(max(2 * before.pause, RECREATE_SECONDS), RECREATE_SECONDS_MAX)
+            LOG.warning(
+                "a managed ResourceQuota was deleted again; its limits are not in force",
+                resourcequota=key,
+                created_again_in_s=pause,
+            )
+        self._deletions[key] = _Deletions(now + pause, pause)
+
+    def _postponed(self, key: QuotaKey) -> Postponed | None:
+        managed = managed_key(key)
+        deletions = self._deletions.get(Key(managed.namespace, managed.name))
+        rest = 0.0
+        if deletions is not None:
+            rest = deletions.allowed_at - self.context.clock.monotonic()
+        return Postponed(rest) if rest > 0 else None
+
+    async def _reconcile(self, key: QuotaKey) -> bool | Postponed:
         owner, managed = self.find(key), self.find(managed_key(key))
         action = action_for(
             None if owner is None else owner.item,
@@ -109,6 +155,9 @@ class ManagedWriter:
         )
         if action is Action.NONE:
             return False
+        postponed = self._postponed(key) if action is Action.CREATE else None
+        if postponed is not None:
+            return postponed
         if managed is not None and action in {Action.REPLACE, Action.DELETE}:
             await self._delete(managed)
         if owner is not None and action in {Action.CREATE, Action.REPLACE}:
@@ -141,6 +190,7 @@ class ManagedWriter:
         return True
 
     async def _delete(self, managed: Sighting[QuotaObject]) -> None:
+        self._deleted_uids.add(managed.identity.uid)
         preconditions = Preconditions(uid=managed.identity.uid)
         await self.context.writer.delete(
             _RESOURCE, managed.identity.key, preconditions=preconditions

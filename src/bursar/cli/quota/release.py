@@ -47,10 +47,11 @@ def release(  # noqa: PLR0913 - one parameter for each option
 ) -> int:
     """Take the gate of application-aware quotas off pods, whatever the quotas say.
 
-    Other scheduling gates stay. While the gate is protected, only the
-    controller's service account may do this. Before you uninstall Bursar, run
-    `bursar release --all --stop-gating`: it stops the gate and its protection,
-    and leaves no pod behind.
+    A pod that has other scheduling gates is not released, unless gating stops.
+    While the gate is protected, only the controller's service account may do
+    this. Before you uninstall Bursar, run `bursar release --all --stop-gating`:
+    it stops the gate and its protection, and leaves no pod behind. Other
+    scheduling gates stay.
     """
     if is_all == bool(names):
         raise click.UsageError("name pods, or give --all")

@@ -1,0 +1,232 @@
+"""Policies stop service accounts at what RBAC cannot forbid, and tenants at managed quotas."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from bursar.app.install.confinement import (
+    MAY_NOT_WRITE_MANAGED,
+    ONLY_DRY_RUN,
+    ONLY_MANAGED,
+    ONLY_THE_GATE,
+)
+from bursar.app.quota.status import MANAGED_SUFFIX
+from bursar.core.quota.quota import GATE
+from controlplane import ControlPlane
+from support.builders.manifests import pod_manifest
+from support.processes.kubectl import try_kubectl
+from support.quota.controller_processes import printed
+from support.until import until_sync
+
+FOREIGN = "example.com/licence"
+JSON_PATCH = {"Content-Type": "application/json-patch+json"}
+MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
+TENANT = "mallory"
+EDITOR = "erin"
+LABEL = {"aaq.kubevirt.io": "true"}
+MANAGED = f"q{MANAGED_SUFFIX}"
+
+
+@dataclass
+class Confined:
+    """Bursar's rights, without its processes, and a namespace of a tenant."""
+
+    plane: ControlPlane
+    home: str
+    namespace: str
+
+    def ask(
+        self, user: str, method: str, path: str, body: Any = None, headers: Any = None
+    ) -> tuple[int, Any]:
+        sent = {"Impersonate-User": user, **(headers or {})} if user else headers
+        code, answer = self.plane.request(method, path, body, sent)
+        return code, json.loads(answer)
+
+    def account(self, name: str) -> str:
+        return f"system:serviceaccount:{self.home}:{name}"
+
+    @property
+    def pods(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods"
+
+    @property
+    def quotas(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/resourcequotas"
+
+    def create_pod(self, *gates: str) -> str:
+        name = f"p-{uuid.uuid4().hex[:6]}"
+        pod = pod_manifest(name, *gates, requests="cpu=1")
+        pod["spec"]["nodeSelector"] = {"no": "such-node"}
+        code, answer = self.ask("", "POST", self.pods, pod)
+        assert code == 201, answer
+        return f"{self.pods}/{name}"
+
+    def grant(self, user: str, *rules: dict) -> None:
+        role = f"role-of-{user}"
+        place = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{self.namespace}"
+        self.ask("", "POST", f"{place}/roles", {"metadata": {"name": role}, "rules": list(rules)})
+        api = "rbac.authorization.k8s.io"
+        binding = {
+            "metadata": {"name": role},
+            "roleRef": {"apiGroup": api, "kind": "Role", "name": role},
+            "subjects": [{"apiGroup": api, "kind": "User", "name": user}],
+        }
+        assert self.ask("", "POST", f"{place}/rolebindings", binding)[0] == 201
+
+
+def a_quota(name: str, labels: dict | None = None) -> dict:
+    return {"metadata": {"name": name, "labels": labels or {}}, "spec": {"hard": {"services": "1"}}}
+
+
+@pytest.fixture(scope="module")
+def confined(control_plane) -> Iterator[Confined]:
+    suffix = uuid.uuid4().hex[:6]
+    home, namespace = f"aaq-{suffix}", f"tenant-{suffix}"
+    text = printed("rbac", "-n", home)
+    applied = try_kubectl(control_plane, "apply", "-f", "-", stdin=text)
+    assert applied.code == 0, applied.err
+    here = Confined(control_plane, home, namespace)
+    try:
+        here.ask("", "POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+        until_sync(lambda: here.ask("", "GET", account)[0] == 200, "a service account was made")
+        write = ["create", "update", "patch", "delete", "get", "list"]
+        quotas = {"apiGroups": [""], "resources": ["resourcequotas"], "verbs": write}
+        status = {"apiGroups": [""], "resources": ["resourcequotas/status"], "verbs": write}
+        here.grant(TENANT, quotas, status)
+        ours = {
+            "apiGroups": ["aaq.kubevirt.io"],
+            "resources": ["applicationawareresourcequotas"],
+            "verbs": ["update"],
+        }
+        here.grant(EDITOR, quotas, ours)
+        until_sync(lambda: is_in_force(here), "the policies are in force")
+        yield here
+    finally:
+        here.ask("", "DELETE", f"/api/v1/namespaces/{namespace}")
+        try_kubectl(
+            control_plane, "delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=text
+        )
+
+
+def is_in_force(here: Confined) -> bool:
+    """The last policy that is applied; a dry run passes through admission as well."""
+    code, answer = here.ask(TENANT, "POST", f"{here.quotas}?dryRun=All", a_quota("probe", LABEL))
+    return code == 403 and MAY_NOT_WRITE_MANAGED in answer["message"]
+
+
+# ------------------------------------------------------------------ the controller
+
+
+@pytest.mark.parametrize("others", [(), (FOREIGN,)])
+def test_the_controller_removes_the_gate(confined, others):
+    pod = confined.create_pod(*others, GATE)
+    rest = [{"name": gate} for gate in others]
+    change = [{"op": "add", "path": "/spec/schedulingGates", "value": rest}]
+    code, answer = confined.ask(
+        confined.account("aaq-controller"), "PATCH", pod, change, JSON_PATCH
+    )
+
+    assert code == 200, answer
+    assert answer["spec"].get("schedulingGates", []) == rest
+
+
+LIFT = {"op": "remove", "path": "/spec/schedulingGates/1"}
+CHANGES = {
+    "only a label": [{"op": "add", "path": "/metadata/labels", "value": {"app": "x"}}],
+    "nothing": [],
+    "a label with the gate": [LIFT, {"op": "add", "path": "/metadata/labels", "value": {"a": "x"}}],
+    "an annotation": [LIFT, {"op": "add", "path": "/metadata/annotations", "value": {"a": "x"}}],
+    "a finalizer": [LIFT, {"op": "add", "path": "/metadata/finalizers", "value": ["a.b/c"]}],
+    "the image": [LIFT, {"op": "replace", "path": "/spec/containers/0/image", "value": "evil"}],
+    "the deadline": [LIFT, {"op": "add", "path": "/spec/activeDeadlineSeconds", "value": 1}],
+    "a toleration": [
+        LIFT,
+        {"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}},
+    ],
+    "the node selector": [LIFT, {"op": "add", "path": "/spec/nodeSelector/other", "value": "x"}],
+    "a foreign gate": [{"op": "remove", "path": "/spec/schedulingGates/0"}],
+    "all gates": [{"op": "remove", "path": "/spec/schedulingGates"}],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_controller_changes_nothing_else_of_a_pod(confined, change):
+    pod = confined.create_pod(FOREIGN, GATE)
+    code, answer = confined.ask(
+        confined.account("aaq-controller"), "PATCH", pod, CHANGES[change], JSON_PATCH
+    )
+
+    assert (code, ONLY_THE_GATE in answer["message"]) == (403, True), answer
+    assert confined.ask("", "PATCH", pod, [*CHANGES[change]], JSON_PATCH)[0] == 200
+
+
+def test_the_controller_writes_managed_quotas_and_no_others(confined):
+    user = confined.account("aaq-controller")
+    name = f"mine{MANAGED_SUFFIX}"
+    created, answer = confined.ask(user, "POST", confined.quotas, a_quota(name, LABEL))
+    assert created == 201, answer
+    refused = [confined.ask(user, "POST", confined.quotas, a_quota("any"))]
+    confined.ask("", "POST", confined.quotas, a_quota("theirs"))
+    target = f"{confined.quotas}/theirs"
+    refused.append(confined.ask(user, "PATCH", target, {"spec": {"hard": {}}}, MERGE_PATCH))
+    refused.append(confined.ask(user, "DELETE", target))
+
+    assert [(code, ONLY_MANAGED in body["message"]) for code, body in refused] == [(403, True)] * 3
+    assert confined.ask(user, "DELETE", f"{confined.quotas}/{name}")[0] == 200
+
+
+# ------------------------------------------------------------------ the webhook
+
+
+def test_the_webhook_creates_quotas_only_with_dry_run(confined):
+    user = confined.account("aaq-server")
+    trial = confined.ask(user, "POST", f"{confined.quotas}?dryRun=All", a_quota("trial"))
+    real = confined.ask(user, "POST", confined.quotas, a_quota("trial"))
+
+    assert trial[0] == 201, trial
+    assert (real[0], ONLY_DRY_RUN in real[1]["message"]) == (403, True)
+    assert confined.ask("", "GET", f"{confined.quotas}/trial")[0] == 404
+
+
+# ------------------------------------------------------------------ tenants
+
+
+def test_a_tenant_that_may_write_quotas_cannot_write_the_managed_one(confined):
+    controller = confined.account("aaq-controller")
+    created, answer = confined.ask(controller, "POST", confined.quotas, a_quota(MANAGED, LABEL))
+    assert created == 201, answer
+    target, more = f"{confined.quotas}/{MANAGED}", {"spec": {"hard": {"services": "99"}}}
+    unlabelled = {"metadata": {"labels": None}}
+    less = {"status": {"used": {"services": "0"}}}
+    refused = [
+        confined.ask(TENANT, "PATCH", target, more, MERGE_PATCH),
+        confined.ask(TENANT, "PATCH", target, unlabelled, MERGE_PATCH),
+        confined.ask(TENANT, "PATCH", f"{target}/status", less, MERGE_PATCH),
+        confined.ask(TENANT, "DELETE", target),
+        confined.ask(TENANT, "DELETE", confined.quotas),
+        confined.ask(TENANT, "POST", confined.quotas, a_quota("forged", LABEL)),
+    ]
+
+    for code, body in refused:
+        assert (code, MAY_NOT_WRITE_MANAGED in body["message"]) == (403, True), body
+    # Kubernetes itself goes on counting.
+    until_sync(
+        lambda: (
+            confined.ask("", "GET", target)[1].get("status", {}).get("used") == {"services": "0"}
+        ),
+        "Kubernetes counts what the quota limits",
+    )
+    assert confined.ask(EDITOR, "PATCH", target, more, MERGE_PATCH)[0] == 200
+    assert confined.ask("", "DELETE", target)[0] == 200
+
+
+def test_a_tenant_writes_quotas_of_its_own(confined):
+    created = confined.ask(TENANT, "POST", confined.quotas, a_quota("own"))
+    deleted = confined.ask(TENANT, "DELETE", f"{confined.quotas}/own")
+
+    assert (created[0], deleted[0]) == (201, 200)
