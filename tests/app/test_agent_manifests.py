@@ -4,6 +4,7 @@ import pytest
 
 from bursar.app.devices.defaults import PodsFrom
 from bursar.app.install.agent import AgentInstallation, agent_documents
+from bursar.app.install.device_protection import device_protection_documents
 
 IMAGE = "bursar:1"
 
@@ -176,3 +177,23 @@ def test_further_options_come_last_so_that_they_win():
 def test_what_cannot_work_is_refused(wrong):
     with pytest.raises(ValueError, match="is not"):
         AgentInstallation(**{"image": IMAGE, **wrong})
+
+
+# ------------------------------------------------------------------ who records devices
+
+
+def test_only_named_users_record_devices():
+    policy, binding = device_protection_documents(("koord", "system:serviceaccount:a:b"))
+
+    (_, others) = policy["spec"]["matchConditions"]
+    assert "in 'koord,system:serviceaccount:a:b'.split(',')" in others["expression"]
+    assert binding["spec"] == {
+        "policyName": policy["metadata"]["name"],
+        "validationActions": ["Deny"],
+    }
+
+
+@pytest.mark.parametrize("user", ["", "a'b", "a,b", "a b"])
+def test_a_name_that_no_user_has_is_refused(user):
+    with pytest.raises(ValueError, match="not the name of a user"):
+        device_protection_documents((user,))

@@ -18,7 +18,7 @@ def reported(name):
 
 
 def test_plans_are_the_same_object_as_long_as_pods_say_the_same():
-    planning = HoldingPlanning(SOURCES)
+    planning = HoldingPlanning(SOURCES, Rules(needs_inventory=False))
     first = planning.plans(view(gpu_pod("a", "GPU-1"), gpu_pod("plain")), None)
     again = planning.plans(view(gpu_pod("a", "GPU-1"), gpu_pod("another")), None)
     fewer = planning.plans(view(gpu_pod("plain")), None)
@@ -29,7 +29,7 @@ def test_plans_are_the_same_object_as_long_as_pods_say_the_same():
 
 
 def test_pods_that_hold_what_they_held_keep_what_was_planned_for_them():
-    planning = HoldingPlanning(SOURCES)
+    planning = HoldingPlanning(SOURCES, Rules(needs_inventory=False))
     a, b = reported("a"), reported("b")
     before = planning.plans(view(gpu_pod("a", "GPU-1"), gpu_pod("b", "GPU-2")), None)
     kept, changed = before.plan(a), before.plan(b)
@@ -41,7 +41,7 @@ def test_pods_that_hold_what_they_held_keep_what_was_planned_for_them():
 
 
 def test_new_inventory_is_asked_about_every_pod():
-    planning = HoldingPlanning(SOURCES)
+    planning = HoldingPlanning(SOURCES, Rules(needs_inventory=False))
     a = reported("a")
     pods = view(gpu_pod("a", "GPU-1"))
     unknown = planning.plans(pods, None).plan(a)
@@ -54,14 +54,14 @@ def test_new_inventory_is_asked_about_every_pod():
 
 
 def test_shares_are_numbered_if_wanted():
-    planning = HoldingPlanning(SOURCES, Rules(numbers_shares=True))
+    planning = HoldingPlanning(SOURCES, Rules(needs_inventory=False, numbers_shares=True))
     plans = planning.plans(view(gpu_pod("a", "GPU-1")), None)
 
     assert [each.device for each in plans.holdings["team", "a"].allocations] == ["GPU-1"]
 
 
 def test_memory_of_plans_has_a_bound():
-    planning = HoldingPlanning(SOURCES)
+    planning = HoldingPlanning(SOURCES, Rules(needs_inventory=False))
     plans = planning.plans(view(gpu_pod("a", "GPU-1")), None)
     for _ in range(1000):
         plans.plan(reported("a"))

@@ -10,17 +10,18 @@ from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.resolve import Rules, Trust, resolve
 from support.device_notation import HAMI, SOURCES, a_container, a_gpu, a_pod
 
-ANY = Rules(trust=Trust.ANY)
+LOOSE = Rules(needs_inventory=False)
+ANY = Rules(needs_inventory=False, trust=Trust.ANY)
 NODE = Inventory((Device(kind="gpu", minor=1, id="GPU-1", vendor="nvidia"),))
 
 
 def held(pod):
-    holdings = resolve(pod, SOURCES, None, Rules())
+    holdings = resolve(pod, SOURCES, None, Rules(needs_inventory=False))
     assert holdings.problems == ()
     return [(each.container, each.resource, each.device) for each in holdings.allocations]
 
 
-def bound_for(*containers, kind="gpu", source="koordinator", rules=Rules(), **fields):  # noqa: B008 - frozen
+def bound_for(*containers, kind="gpu", source="koordinator", rules=LOOSE, **fields):
     """How many of six devices a pod is given."""
     claims = [Claim(kind=kind, device=f"GPU-{number}") for number in range(6)]
     pod = a_pod(*claims, containers=containers or (a_container(),), source=source, **fields)
@@ -30,7 +31,7 @@ def bound_for(*containers, kind="gpu", source="koordinator", rules=Rules(), **fi
 def test_a_pod_is_given_no_more_devices_than_it_asks_for():
     greedy = a_pod(*(a_gpu(f"GPU-{n}") for n in range(8)), containers=(a_container(gpu=1),))
 
-    holdings = resolve(greedy, SOURCES, None, Rules())
+    holdings = resolve(greedy, SOURCES, None, Rules(needs_inventory=False))
 
     assert [each.device for each in holdings.allocations] == ["GPU-0"]
     assert [(each.kind, each.text) for each in holdings.problems] == [
@@ -87,7 +88,7 @@ def test_percent_of_each_device_are_no_bound():
     loose = replace(HAMI, kinds={"gpu": replace(HAMI.kinds["gpu"], counted=())})
     pod = a_pod(a_gpu("GPU-0"), a_gpu("GPU-1"), containers=(a_container(gpu=2),), source="hami")
 
-    assert len(resolve(pod, {"hami": loose}, None, Rules()).allocations) == 2
+    assert len(resolve(pod, {"hami": loose}, None, Rules(needs_inventory=False)).allocations) == 2
 
 
 def test_functions_are_counted_and_a_device_named_again_is_not():
@@ -95,7 +96,9 @@ def test_functions_are_counted_and_a_device_named_again_is_not():
     twice = [a_gpu(amounts={"koordinator.sh/gpu-core": 30})] * 2
     asks = (a_container(gpu=1),)
 
-    given = resolve(a_pod(functions, containers=asks), SOURCES, None, Rules()).allocations
+    given = resolve(
+        a_pod(functions, containers=asks), SOURCES, None, Rules(needs_inventory=False)
+    ).allocations
 
     assert [each.device for each in given] == ["GPU-0"]
     assert held(a_pod(*twice, containers=asks)) == [("main", "nvidia.com/gpu", "GPU-0")]
@@ -104,7 +107,10 @@ def test_functions_are_counted_and_a_device_named_again_is_not():
 def test_what_is_not_on_the_node_takes_nothing_away_from_what_is():
     pod = a_pod(a_gpu("GPU-9"), a_gpu("GPU-1"), containers=(a_container(gpu=1),))
 
-    assert [each.device for each in resolve(pod, SOURCES, NODE, Rules()).allocations] == ["GPU-1"]
+    assert [
+        each.device
+        for each in resolve(pod, SOURCES, NODE, Rules(needs_inventory=False)).allocations
+    ] == ["GPU-1"]
 
 
 # ------------------------------------------------------------------ init containers

@@ -152,7 +152,7 @@ def test_additions_are_sound(pod, report, inventory, rule):
 @BOUNDED
 @given(pods, pods, inventories, st.sampled_from(Trust))
 def test_nobody_else_is_told_anything_else_because_of_a_hostile_pod(pod, hostile, inventory, trust):
-    rule = Rules(trust=trust)
+    rule = Rules(needs_inventory=False, trust=trust)
     other = replace(hostile, name="hostile")
     alone = holdings_by_pod([pod], SOURCES, inventory, rule)
     beside = holdings_by_pod([other, pod], SOURCES, inventory, rule)

@@ -12,7 +12,7 @@ from bursar.core.devices.resolve import Rules, Trust, holdings_by_pod, resolve
 from bursar.core.devices.source import KindRule, Source
 from support.device_notation import NAMES, SOURCES, a_container, a_gpu, a_pod
 
-ANY = Rules(trust=Trust.ANY)
+ANY = Rules(needs_inventory=False, trust=Trust.ANY)
 NODE = Inventory(
     (
         Device(kind="gpu", minor=0, id="GPU-0", numa=0, vendor="nvidia"),
@@ -32,13 +32,13 @@ NODE = Inventory(
 )
 
 
-def held(pod, inventory=None, rules=Rules()):  # noqa: B008 - frozen
+def held(pod, inventory=None, rules=Rules(needs_inventory=False)):  # noqa: B008 - frozen
     holdings = resolve(pod, SOURCES, inventory, rules)
     assert holdings.problems == ()
     return [(each.container, each.resource, each.device) for each in holdings.allocations]
 
 
-def complaints(pod, inventory=None, rules=Rules()):  # noqa: B008 - frozen
+def complaints(pod, inventory=None, rules=Rules(needs_inventory=False)):  # noqa: B008 - frozen
     holdings = resolve(pod, SOURCES, inventory, rules)
     assert holdings.allocations == ()
     return [(each.kind, each.text) for each in holdings.problems]
@@ -61,7 +61,7 @@ def test_functions_are_given_and_not_the_device_they_belong_to():
         amounts={"koordinator.sh/rdma": 1},
     )
 
-    allocations = resolve(a_pod(claim), SOURCES, NODE, Rules()).allocations
+    allocations = resolve(a_pod(claim), SOURCES, NODE, Rules(needs_inventory=False)).allocations
 
     assert [each.device for each in allocations] == ["0000:1f:00.2", "0000:1f:00.3"]
     assert {(each.parent, each.numa, each.share) for each in allocations} == {
@@ -111,7 +111,23 @@ def test_what_the_inventory_does_not_list_is_left_out(claim):
     assert text.endswith("is not a device of this node")
 
 
-def test_without_an_inventory_ids_are_believed():
+@pytest.mark.parametrize("trust", Trust)
+def test_without_an_inventory_no_device_of_a_source_that_has_inventories_is_believed(trust):
+    """A tenant could name any device of the node while the agent cannot reach the API server."""
+    strict = Rules(trust=trust)
+    pod = a_pod(a_gpu("GPU-9"), a_gpu("", minor=1))
+
+    holdings = resolve(pod, SOURCES, None, strict)
+
+    assert holdings.allocations == ()
+    assert [each.kind for each in holdings.problems] == [ProblemKind.NO_INVENTORY]
+    assert "not known" in holdings.problems[0].text
+    assert held(a_pod(a_gpu("GPU-9"), source="hami"), rules=strict) == [
+        ("main", "nvidia.com/gpu", "GPU-9")
+    ]
+
+
+def test_without_an_inventory_ids_are_believed_where_that_is_asked_for():
     assert held(a_pod(a_gpu("GPU-9"))) == [("main", "nvidia.com/gpu", "GPU-9")]
 
 
@@ -195,7 +211,7 @@ def test_a_kind_without_names_to_ask_by_is_asked_for_by_its_own():
 
 
 def test_only_pods_of_the_listed_schedulers_are_believed():
-    rules = Rules(schedulers=frozenset({"koord-scheduler"}))
+    rules = Rules(needs_inventory=False, schedulers=frozenset({"koord-scheduler"}))
     ours = a_pod(a_gpu(), scheduler="koord-scheduler")
 
     assert held(ours, rules=rules)
@@ -211,7 +227,7 @@ def test_only_pods_of_the_listed_schedulers_are_believed():
 def test_an_annotation_that_cannot_be_read_is_a_problem_and_nothing_else():
     pod = replace(a_pod(), claims=(Claims(source="koordinator", problem="not JSON"),))
 
-    assert resolve(pod, SOURCES, NODE, Rules()).problems == (
+    assert resolve(pod, SOURCES, NODE, Rules(needs_inventory=False)).problems == (
         Problem(kind=ProblemKind.UNREADABLE, source="koordinator", text="not JSON"),
     )
 
@@ -219,7 +235,7 @@ def test_an_annotation_that_cannot_be_read_is_a_problem_and_nothing_else():
 def test_devices_beyond_the_bound_are_left_out():
     pod = a_pod(*(a_gpu(f"GPU-{number}") for number in range(5)))
 
-    holdings = resolve(pod, SOURCES, None, Rules(devices_max=2))
+    holdings = resolve(pod, SOURCES, None, Rules(needs_inventory=False, devices_max=2))
 
     assert [each.device for each in holdings.allocations] == ["GPU-0", "GPU-1"]
     assert [(each.kind, each.text) for each in holdings.problems] == [
@@ -269,7 +285,7 @@ def test_a_kind_without_words_on_amounts_is_counted_by_its_own_name():
     plain = Source(name="hami", annotation="a", kinds={"gpu": KindRule(resource=NAMES["gpu"])})
     containers = a_container("a", gpu=2), a_container("b", gpu=1)
     pod = a_pod(*(a_gpu(each) for each in "123"), containers=containers, source="hami")
-    holdings = resolve(pod, {"hami": plain}, None, Rules())
+    holdings = resolve(pod, {"hami": plain}, None, Rules(needs_inventory=False))
 
     assert "".join(each.container for each in holdings.allocations) == "aab"
 
@@ -361,9 +377,9 @@ def test_one_device_named_twice_is_one_device():
 def test_pods_of_which_no_source_speaks_hold_nothing():
     silent = DevicePod(namespace="default", name="silent")
 
-    assert list(holdings_by_pod([silent, a_pod(a_gpu())], SOURCES, None, Rules())) == [
-        ("default", "web")
-    ]
+    assert list(
+        holdings_by_pod([silent, a_pod(a_gpu())], SOURCES, None, Rules(needs_inventory=False))
+    ) == [("default", "web")]
 
 
 def test_shares_are_numbered_in_the_order_of_pods_if_wanted():
@@ -379,9 +395,9 @@ def test_shares_are_numbered_in_the_order_of_pods_if_wanted():
             for (_, name), holdings in found.items()
         }
 
-    assert ids(Rules(numbers_shares=True)) == {
+    assert ids(Rules(needs_inventory=False, numbers_shares=True)) == {
         "a": ["0000:1f:00.0", "GPU-0::0", "GPU-1"],
         "b": ["0000:1f:00.0", "GPU-0::1", "GPU-1"],
         "0": ["0000:1f:00.0", "GPU-0", "GPU-1"],
     }
-    assert ids(Rules())["b"] == ["0000:1f:00.0", "GPU-0", "GPU-1"]
+    assert ids(Rules(needs_inventory=False))["b"] == ["0000:1f:00.0", "GPU-0", "GPU-1"]

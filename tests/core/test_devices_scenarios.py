@@ -55,7 +55,9 @@ def a_line(resource: str, *devices: str, numa: int | None = None) -> Entry:
 
 def filled(pods: list[DevicePod], reported: ReportedPod, inventory: Inventory | None = None):
     """The lines that are added, by container."""
-    holdings = holdings_by_pod(pods, SOURCES, inventory, Rules()).get(reported.key)
+    holdings = holdings_by_pod(pods, SOURCES, inventory, Rules(needs_inventory=False)).get(
+        reported.key
+    )
     added = additions(holdings, reported) if holdings is not None else None
     return {} if added is None else added.entries
 
@@ -148,7 +150,9 @@ def test_weakness_6_what_is_allocated_is_allocatable():
         )
     )
     whole = a_pod(Claim(kind="rdma", device=PF), name="whole")
-    holdings = holdings_by_pod([a_pod(A_GPU, A_VF), whole], SOURCES, inventory, Rules()).values()
+    holdings = holdings_by_pod(
+        [a_pod(A_GPU, A_VF), whole], SOURCES, inventory, Rules(needs_inventory=False)
+    ).values()
     lines = allocatable_entries(inventory, SOURCES, holdings, ())
 
     held = {(each.resource, each.device) for pod in holdings for each in pod.allocations}
@@ -163,7 +167,7 @@ def test_weakness_8_a_template_does_not_make_the_device_disappear():
 
 def test_weakness_9_no_name_is_ever_empty():
     claims = Claim(kind="fpga", device="1"), Claim(kind="tpu", device="2")
-    holdings = resolve(a_pod(*claims), SOURCES, None, Rules(trust=Trust.ANY))
+    holdings = resolve(a_pod(*claims), SOURCES, None, Rules(needs_inventory=False, trust=Trust.ANY))
 
     assert [each.resource for each in holdings.allocations] == ["koordinator.sh/fpga"]
     assert [each.kind for each in holdings.problems] == [ProblemKind.UNKNOWN_KIND]
@@ -207,7 +211,7 @@ def test_weakness_14_shares_of_one_device_can_be_told_apart():
         [a_pod(half, name=name) for name in ("b", "a")],
         SOURCES,
         None,
-        Rules(numbers_shares=True),
+        Rules(needs_inventory=False, numbers_shares=True),
     )
 
     assert {
@@ -241,7 +245,7 @@ def test_weakness_16_of_two_pods_with_one_name_the_live_one_counts():
 def test_weakness_17_a_partition_is_a_device_with_a_parent():
     inventory = Inventory((Device(kind="gpu", minor=0, id=UUID, numa=0, vendor="nvidia"),))
     part = a_pod(Claim(kind="gpu", minor=0, device="MIG-1"))
-    (allocation,) = resolve(part, SOURCES, inventory, Rules()).allocations
+    (allocation,) = resolve(part, SOURCES, inventory, Rules(needs_inventory=False)).allocations
 
     assert (allocation.device, allocation.parent) == ("MIG-1", UUID)
     assert filled([part], a_report(), inventory) == {"main": (a_line(GPU, "MIG-1", numa=0),)}

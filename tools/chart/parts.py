@@ -211,6 +211,7 @@ TEMPLATES: Final = (
             f"--socket-dir={sentinels.SOCKET}",
             f"--kubelet-dir={sentinels.KUBELET}",
             f"--agent-option={sentinels.AGENT_OPTION}",
+            f"--device-writer={sentinels.WRITER}",
         ),
         (
             Switch(

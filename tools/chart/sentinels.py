@@ -27,6 +27,7 @@ SOCKET: Final = "/zz-socket"
 KUBELET: Final = "/zz-kubelet"
 CERTIFICATE: Final = "/zz-certificate"
 SOURCES: Final = "zz-sources"
+WRITER: Final = "zz-writer"
 LEVEL: Final = "--log-level=debug"
 CONTROLLER_OPTION: Final = "zz-controller-option"
 WEBHOOK_OPTION: Final = "zz-webhook-option"
@@ -45,6 +46,7 @@ INLINE: Final = {
     KUBELET: f"{_VALUES}.agent.kubeletDir",
     CERTIFICATE: f"{_VALUES}.agent.kubeletCert",
     SOURCES: f"{_VALUES}.agent.sourcesConfig",
+    WRITER: f'join "," {_VALUES}.agent.deviceWriters',
     IMAGE: 'include "bursar.image" $',
 }
 ITEMS: Final = {

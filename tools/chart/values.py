@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
+from bursar.app.install.device_protection import KOORDINATORS_SCHEDULER
 from bursar.app.install.launcher_protection import KUBEVIRT_NAMESPACE
 from bursar.app.install.peerpods import OVERHEAD_CPU, OVERHEAD_MEMORY
 from bursar.app.install.workloads import REPLICAS
@@ -374,6 +375,17 @@ GROUPS: Final = (
                 {"type": "string", "pattern": "^((/[A-Za-z0-9_-][A-Za-z0-9._-]*)+)?$"},
                 "File on the host with the CA of kubelet's serving certificate. Empty: the CA of "
                 "the cluster.",
+            ),
+            Value(
+                "agent.deviceWriters",
+                [KOORDINATORS_SCHEDULER],
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {"type": "string", "pattern": "^[-A-Za-z0-9:._@/]+$"},
+                },
+                "Users that may record on pods which devices they were allocated: the schedulers. "
+                "A policy refuses other users.",
             ),
             Value(
                 "agent.sourcesConfig",

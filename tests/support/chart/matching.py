@@ -133,3 +133,5 @@ def _agent(agent: Values) -> Iterator[str]:
             yield f"{option}={agent[key]}"
     if agent.get("hostNetwork"):
         yield "--host-network"
+    for user in agent.get("deviceWriters", ()):
+        yield f"--device-writer={user}"

@@ -36,6 +36,8 @@ class AgentProcess:
                 f"--socket={self.socket}",
                 f"--kubelet-socket={kubelet_socket or folder / 'nobody.sock'}",
                 f"--bind={LOOPBACK}:{self.port}",
+                # Most tests have no inventory. With --mode=compat the option has no effect.
+                *(() if "--mode=compat" in options else ("--inventory=optional",)),
                 *options,
             ],
             log=folder / "agent.log",

@@ -13,6 +13,7 @@ from bursar.core.devices.allocation import Problem
 from bursar.core.devices.claim import Claim, Claims
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import DeviceContainer, DevicePod, live_pods
+from bursar.core.devices.resolve import Rules
 from bursar.core.devices.source import KOORDINATOR
 from bursar.wire.devices.pod_resources import v1_pb2 as v1
 from support.virtual_time import MachineClock, in_virtual_time
@@ -130,7 +131,7 @@ class Scene:
         self.source = MadeUpPods(self.clock)
         self.inventory = MadeUpInventory()
         self.told = Told()
-        self.planning = planning or HoldingPlanning(SOURCES)
+        self.planning = planning or HoldingPlanning(SOURCES, Rules(needs_inventory=False))
         self.proxy = PodResourcesProxy(
             kubelet=self.kubelet,
             pods=NodePods(

@@ -74,12 +74,17 @@ def device_lines(
     """
     found = [
         line
-        for facts in _facts_of_all(evidence, sources, rules or Rules())
+        for facts in _facts_of_all(evidence, sources, rules or _rules(evidence))
         if node in {"", facts.node}
         for line in _lines(facts, sources)
         if namespace in {"", line.row.namespace}
     ]
     return tuple(sorted(found, key=_order))
+
+
+def _rules(evidence: Evidence) -> Rules:
+    """Without any inventory, annotations are shown as they are. A report gives no device away."""
+    return Rules(needs_inventory=bool(evidence.inventories))
 
 
 def idle_devices(
@@ -91,7 +96,7 @@ def idle_devices(
     """
     found = [
         idle
-        for facts in _facts_of_all(evidence, sources, Rules())
+        for facts in _facts_of_all(evidence, sources, _rules(evidence))
         if node in {"", facts.node} and facts.inventory is not None
         for idle in _idle(facts, facts.inventory, sources)
     ]

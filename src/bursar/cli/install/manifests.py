@@ -21,6 +21,10 @@ from bursar.app.install.admission import (
 )
 from bursar.app.install.agent import AgentInstallation, agent_documents
 from bursar.app.install.cert_manager import cert_manager_documents, injection
+from bursar.app.install.device_protection import (
+    KOORDINATORS_SCHEDULER,
+    device_protection_documents,
+)
 from bursar.app.install.documents import Document, Endpoint
 from bursar.app.install.launcher_protection import (
     KUBEVIRT_NAMESPACE,
@@ -98,6 +102,12 @@ _agent_options: Final = together(
         help="Agent: ConfigMap that holds the allocators under the key sources.yaml.",
     ),
     flag("--host-network", "Agent: use the host's network."),
+    click.option(
+        *("--device-writer", "device_writers"),
+        multiple=True,
+        help="Agent: user that may record the devices of pods. Repeatable. "
+        f"Default: {KOORDINATORS_SCHEDULER}",
+    ),
     click.option(
         *("--agent-option", "agent_options"),
         multiple=True,
@@ -301,7 +311,12 @@ def _agent(chosen: Chosen) -> tuple[Document, ...]:
     from bursar.cli.install.agent_arguments import check_arguments  # noqa: PLC0415 - brings gRPC
 
     check_arguments(installation)
-    return agent_documents(installation)
+    writers = listed(chosen["device_writers"]) or (KOORDINATORS_SCHEDULER,)
+    try:
+        protection = device_protection_documents(writers)
+    except ValueError as error:
+        raise click.UsageError(f"--device-writer: {error}") from None
+    return (*agent_documents(installation), *protection)
 
 
 def _labels(texts: tuple[str, ...]) -> Mapping[str, str]:

@@ -41,7 +41,7 @@ MESSAGE_LEAST: Final = 1024
 """Kubelet's entry for a single pod can already be larger than this."""
 GROUP_MAX: Final = 2**32 - 2
 """The next number is `(gid_t) -1`, which means no group."""
-NOT_IN_COMPAT: Final = ("trust", "schedulers", "share_suffix", "sources_file")
+NOT_IN_COMPAT: Final = ("trust", "inventory", "schedulers", "share_suffix", "sources_file")
 """Options without a counterpart in Koordinator's proxy, by parameter name."""
 
 _HOST: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9_.]{0,252}")
@@ -50,6 +50,13 @@ _HOST: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9_.]{0,252}")
 class Mode(Enum):
     IMPROVED = "improved"
     COMPAT = "compat"
+
+
+class InventoryUse(Enum):
+    """Whether the agent gives out devices that it cannot check, because it has no inventory."""
+
+    REQUIRED = "required"
+    OPTIONAL = "optional"
 
 
 class WhenUnknown(Enum):
@@ -245,6 +252,11 @@ agent_options: Final = together(
         Trust.ASKED,
         "Which annotations count: those of pods that request such a device, or any.",
     ),
+    one_of(
+        "--inventory",
+        InventoryUse.REQUIRED,
+        "Whether devices are given out while the node's inventory is not known.",
+    ),
     click.option(
         *("--scheduler", "schedulers"),
         multiple=True,
@@ -322,6 +334,7 @@ def settings_from(chosen: Mapping[str, Any]) -> AgentSettings:
         rules=Rules(
             trust=Trust(chosen["trust"]),
             schedulers=frozenset(chosen["schedulers"]),
+            needs_inventory=InventoryUse(chosen["inventory"]) is InventoryUse.REQUIRED,
             numbers_shares=chosen["share_suffix"],
         ),
         rate=RateRules(per_second=chosen["rate"], burst=chosen["burst"]),

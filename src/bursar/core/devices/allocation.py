@@ -75,6 +75,7 @@ class ProblemKind(Enum):
     UNREADABLE = "unreadable"
     UNKNOWN_KIND = "unknown-kind"
     NO_ID = "no-id"
+    NO_INVENTORY = "no-inventory"
     NOT_ON_NODE = "not-on-node"
     NOT_ASKED_FOR = "not-asked-for"
     WRONG_SCHEDULER = "wrong-scheduler"

@@ -32,6 +32,9 @@ ID_CHARS_MAX: Final = 253
 """Maximum length of a device id. PCI addresses have 12 characters, NVML ids 40."""
 
 
+NO_INVENTORY: Final = "the devices of this node are not known, so the claim cannot be checked"
+
+
 class Trust(Enum):
     """Which pods may hold the devices that their annotations name."""
 
@@ -47,6 +50,8 @@ class Rules:
     """Schedulers whose pods are trusted. Empty: all."""
     devices_max: int = 256
     """Maximum devices per pod; further devices are dropped."""
+    needs_inventory: bool = True
+    """Whether claims of a source with inventories are dropped while that of the node is unknown."""
     numbers_shares: bool = False
     """Whether ids of shared devices end with the number of the share: see `sharing`."""
 
@@ -190,7 +195,7 @@ class _Resolver:
             self._reject(source.name, _Rejection(ProblemKind.UNKNOWN_CONTAINER, text))
             return
         identities = []
-        for each in _identities(claim, source, self._inventory):
+        for each in _identities(claim, source, self._inventory, self._rules):
             if isinstance(each, _Rejection):
                 self._reject(source.name, each)
             else:
@@ -264,8 +269,12 @@ def _wanted(container: DeviceContainer, rule: KindRule) -> int:
 
 
 def _identities(
-    claim: Claim, source: Source, inventory: Inventory | None
+    claim: Claim, source: Source, inventory: Inventory | None, rules: Rules
 ) -> Iterator[_Identity | _Rejection]:
+    if inventory is None and source.is_inventoried and rules.needs_inventory:
+        # Anybody who may write the annotation could name a device of another pod.
+        yield _Rejection(ProblemKind.NO_INVENTORY, f"{quoted(claim.kind)}: {NO_INVENTORY}")
+        return
     known = inventory if inventory is not None else Inventory()
     is_checked = inventory is not None and source.is_inventoried
     for each in _referenced(claim, source, known):

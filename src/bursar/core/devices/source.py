@@ -129,7 +129,8 @@ class Source:
     layout: Layout = field(default_factory=Layout)
     kinds: Mapping[str, KindRule]
     is_inventoried: bool = False
-    """Whether the inventory lists this source's devices; others are then rejected."""
+    """Whether the inventory lists this source's devices; others are then rejected, and all of them
+    while the inventory is unknown: see `Rules.needs_inventory`."""
 
 
 KOORDINATOR: Final = Source(
