@@ -14,7 +14,9 @@ from bursar.app.install.confinement import (
     ONLY_MANAGED,
     ONLY_THE_GATE,
 )
+from bursar.app.install.device_protection import ONLY_ALLOCATORS, device_protection_documents
 from bursar.app.quota.status import MANAGED_SUFFIX
+from bursar.core.devices.source import KOORDINATOR
 from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane
 from support.builders.manifests import pod_manifest
@@ -27,6 +29,8 @@ JSON_PATCH = {"Content-Type": "application/json-patch+json"}
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 TENANT = "mallory"
 EDITOR = "erin"
+CREATOR = "carol"
+SCHEDULER = "koord-scheduler"
 LABEL = {"aaq.kubevirt.io": "true"}
 MANAGED = f"q{MANAGED_SUFFIX}"
 
@@ -104,6 +108,9 @@ def confined(control_plane) -> Iterator[Confined]:
             "verbs": ["update"],
         }
         here.grant(EDITOR, quotas, ours)
+        pods = {"apiGroups": [""], "resources": ["pods", "pods/status", "bindings"], "verbs": write}
+        here.grant(CREATOR, pods)
+        here.grant(SCHEDULER, pods)
         until_sync(lambda: is_in_force(here), "the policies are in force")
         yield here
     finally:
@@ -230,3 +237,45 @@ def test_a_tenant_writes_quotas_of_its_own(confined):
     deleted = confined.ask(TENANT, "DELETE", f"{confined.quotas}/own")
 
     assert (created[0], deleted[0]) == (201, 200)
+
+
+# ------------------------------------------------------------------ devices
+
+
+@pytest.fixture
+def devices(confined) -> Iterator[None]:
+    """Only the scheduler records devices."""
+    items = list(device_protection_documents((SCHEDULER,)))
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    assert try_kubectl(confined.plane, "apply", "-f", "-", stdin=text).code == 0
+    probe = pod_manifest("probe")
+    probe["metadata"]["annotations"] = {KOORDINATOR.annotation: "{}"}
+    path = f"{confined.pods}?dryRun=All"
+    until_sync(lambda: confined.ask(CREATOR, "POST", path, probe)[0] == 403, "the policy is known")
+    yield
+    try_kubectl(confined.plane, "delete", "-f", "-", stdin=text)
+
+
+@pytest.mark.usefixtures("devices")
+def test_only_the_scheduler_records_the_devices_of_a_pod(confined):
+    pod = confined.create_pod()
+    claimed = {"metadata": {"annotations": {KOORDINATOR.annotation: "{}"}}}
+    removed = {"metadata": {"annotations": {KOORDINATOR.annotation: None}}}
+    other = {"metadata": {"annotations": {"mine": "x"}}}
+    binding = {
+        "metadata": {"name": pod.rpartition("/")[2], **claimed["metadata"]},
+        "target": {"kind": "Node", "name": "n"},
+    }
+    bindings = f"/api/v1/namespaces/{confined.namespace}/bindings"
+    refused = [
+        confined.ask(CREATOR, "PATCH", pod, claimed, MERGE_PATCH),
+        confined.ask(CREATOR, "PATCH", f"{pod}/status", claimed, MERGE_PATCH),
+        confined.ask(CREATOR, "POST", bindings, binding),
+    ]
+    assert confined.ask(SCHEDULER, "PATCH", pod, claimed, MERGE_PATCH)[0] == 200
+    refused.append(confined.ask(CREATOR, "PATCH", pod, removed, MERGE_PATCH))
+    kept = confined.ask(CREATOR, "PATCH", pod, other, MERGE_PATCH)
+
+    for code, body in refused:
+        assert (code, ONLY_ALLOCATORS in body["message"]) == (403, True), body
+    assert kept[0] == 200, kept
