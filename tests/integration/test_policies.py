@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from bursar.app.admission.pods import MAY_NOT_NAME_A_NODE
-from bursar.app.install.admission import MAY_NOT_CHANGE_SCOPE, MAY_NOT_GROW
+from bursar.app.install.admission import MAY_NOT_GROW
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from controlplane import ControlPlane
@@ -24,7 +24,6 @@ from support.until import PATIENCE_SECONDS, until_sync
 REMOVAL_DENIED = "Only AAQ controller has permission to remove ApplicationAwareQuotaGate gate"
 FOREIGN = "example.com/licence"
 ARQ = "applicationawareresourcequotas"
-QUOTA_KIND = "ApplicationAwareResourceQuota"
 ACRQ = "applicationawareclusterresourcequotas"
 AACRQ = "applicationawareappliedclusterresourcequotas"
 AAQ = "aaq.kubevirt.io"
@@ -363,61 +362,6 @@ def test_running_pods_may_shrink_and_gated_pods_may_grow(installed, gated):
     assert [ran.code for ran in (while_gated, equal, shrunk)] == [0] * 3
     for refused in (grown, again):
         assert MAY_NOT_GROW in refused.err
-
-
-# ------------------------------------------------------------------ scopes
-
-
-def set_deadline(installed: Installation, namespace: str, name: str, seconds: int) -> Ran:
-    change = json.dumps({"spec": {"activeDeadlineSeconds": seconds}})
-    return installed.kubectl("patch", "pod", "-n", namespace, name, "-p", change)
-
-
-def a_quota_of(scope: str, *, is_selector: bool, is_for_cluster: bool) -> dict:
-    spec: dict = {"hard": {"pods": "5"}}
-    if is_selector:
-        expression = {"scopeName": scope, "operator": "Exists"}
-        spec["scopeSelector"] = {"matchExpressions": [expression]}
-    else:
-        spec["scopes"] = [scope]
-    kind = "ApplicationAwareClusterResourceQuota" if is_for_cluster else QUOTA_KIND
-    whole = {"quota": spec, "selector": {"labels": {}}} if is_for_cluster else spec
-    return {
-        "apiVersion": f"{AAQ}/v1alpha1",
-        "kind": kind,
-        "metadata": {"name": "by-deadline"},
-        "spec": whole,
-    }
-
-
-@pytest.mark.parametrize(
-    ("scope", "is_selector", "is_for_cluster"),
-    [("Terminating", False, False), ("NotTerminating", True, False), ("Terminating", False, True)],
-)
-def test_a_released_pod_cannot_be_moved_to_another_quota(
-    installed, gated, scope, is_selector, is_for_cluster
-):
-    """Kubernetes' own quota lets it move, without asking the quota that it moves to."""
-    for name in ("released", "waiting", "unlimited"):
-        installed.create(gated, a_pod(name, nodeSelector={"no": "such-node"}))
-    for name in ("released", "unlimited"):
-        installed.set_gates(gated, name, [], installed.controller)
-    without_quota = set_deadline(installed, gated, "unlimited", 100)
-    quota = json.dumps(a_quota_of(scope, is_selector=is_selector, is_for_cluster=is_for_cluster))
-    place = () if is_for_cluster else ("-n", gated)
-    installed.run("create", *place, "-f", "-", stdin=quota)
-    try:
-        until_sync(
-            lambda: MAY_NOT_CHANGE_SCOPE in set_deadline(installed, gated, "released", 100).err,
-            "the pod is kept in its scope",
-        )
-        lowered = set_deadline(installed, gated, "unlimited", 50)
-        waiting = set_deadline(installed, gated, "waiting", 100)
-        labelled = installed.kubectl("label", "pod", "-n", gated, "released", "team=a")
-    finally:
-        installed.run("delete", *place, "-f", "-", stdin=quota)
-
-    assert [ran.code for ran in (without_quota, lowered, waiting, labelled)] == [0] * 4
 
 
 def test_only_one_configuration_can_exist(installed):
