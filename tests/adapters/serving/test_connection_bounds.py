@@ -2,23 +2,27 @@
 
 import asyncio
 import contextlib
+import logging
+import resource
 import socket
+from collections import deque
 from collections.abc import AsyncIterator
 
 import pytest
 
 from bursar.adapters.memory.simulation.clock import VirtualClock
-from bursar.adapters.serving.connection import Phase
+from bursar.adapters.serving.bounds import Phase
 from bursar.adapters.serving.limits import ServerLimits
-from bursar.adapters.serving.message import Response, Route, fixed
+from bursar.adapters.serving.message import Request, Response, Route, fixed
 from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.telemetry.agent_http import AGENT_LIMITS
 from support.builders.reviews import running
 from support.http_peer import HttpPeer, connected, request_bytes
 from support.until import until
 
 ROUTES = {
     ("GET", "/"): Route(fixed(Response(b"OK"))),
-    ("POST", "/"): Route(fixed(Response(b"OK"))),
+    ("POST", "/"): Route(fixed(Response(b"OK")), 2**20),
     ("GET", "/large"): Route(fixed(Response(b"x" * 20_000_000))),
 }
 
@@ -26,9 +30,15 @@ ROUTES = {
 class Plain:
     """A server over plain HTTP, on a clock that stands still until it is told to go."""
 
-    def __init__(self, limits: ServerLimits) -> None:
+    def __init__(self, limits: ServerLimits, held: asyncio.Event) -> None:
         self.clock = VirtualClock()
-        self.server = HttpServer(ROUTES, clock=self.clock, limits=limits)
+
+        async def wait(_: Request) -> Response:
+            await held.wait()
+            return Response(b"OK")
+
+        routes = {**ROUTES, ("GET", "/held"): Route(wait), ("POST", "/held"): Route(wait, 2**20)}
+        self.server = HttpServer(routes, clock=self.clock, limits=limits)
         self.port = 0
 
     @property
@@ -44,8 +54,10 @@ class Plain:
 
 
 @contextlib.asynccontextmanager
-async def plain(limits: ServerLimits | None = None) -> AsyncIterator[Plain]:
-    made = Plain(limits or ServerLimits())
+async def plain(
+    limits: ServerLimits | None = None, held: asyncio.Event | None = None
+) -> AsyncIterator[Plain]:
+    made = Plain(limits or ServerLimits(), held or asyncio.Event())
     made.port = await made.server.start("127.0.0.1", 0)
     try:
         yield made
@@ -153,16 +165,58 @@ async def test_connections_of_one_address_are_bounded_and_others_are_accepted():
     ):
         crowd = [await made.connect_from("127.0.0.2", stack) for _ in range(3)]
         await until(lambda: len(made.phases) == 3)
-        refused = await made.connect_from("127.0.0.2", stack)
-        assert await refused.is_closed()
-
         other = await made.connect_from("127.0.0.3", stack)
         assert (await other.ask("GET", "/")).code == 200
-        assert [(await each.ask("GET", "/")).code for each in crowd] == [200] * 3
-        crowd[0].writer.close()
-        await until(lambda: len(made.phases) == 3)
-        again = await made.connect_from("127.0.0.2", stack)
-        assert (await again.ask("GET", "/")).code == 200
+
+        late = await made.connect_from("127.0.0.2", stack)
+
+        assert (await late.ask("GET", "/")).code == 200
+        assert await crowd[0].is_closed()
+        assert [(await each.ask("GET", "/")).code for each in [*crowd[1:], other]] == [200] * 3
+
+
+@pytest.mark.parametrize("idle", [32, 10_000])
+async def test_probes_are_answered_however_many_connections_are_idle(idle):
+    """All come from one address, as the kubelet and pods of a node may."""
+    async with plain(AGENT_LIMITS) as made:
+        strangers: deque[socket.socket] = deque()
+        for number in range(idle):
+            strangers.append(socket.create_connection(("127.0.0.1", made.port)))
+            if number % 10 == 9:
+                # The test is bounded in open files as well; the server has to keep up.
+                await asyncio.sleep(0)
+            if len(strangers) > 200:
+                strangers.popleft().close()
+        async with connected(made.port) as probe:
+            assert (await probe.ask("GET", "/")).code == 200
+        assert len(made.phases) <= AGENT_LIMITS.connections_max
+        for each in strangers:
+            each.close()
+
+
+async def test_a_newcomer_is_refused_only_if_every_connection_is_being_answered(caplog):
+    held = asyncio.Event()
+    try:
+        async with (
+            plain(ServerLimits(connections_per_address_max=2), held) as made,
+            contextlib.AsyncExitStack() as stack,
+        ):
+            busy = [await made.connect_from("127.0.0.2", stack) for _ in range(2)]
+            for each in busy:
+                await each.send(request_bytes("GET", "/held"))
+            await until(lambda: made.phases == [Phase.ANSWERING] * 2)
+
+            refused = [await made.connect_from("127.0.0.2", stack) for _ in range(5)]
+
+            assert all([await each.is_closed() for each in refused])
+            held.set()
+            assert [(await each.answer()).code for each in busy] == [200] * 2
+            await made.clock.advance(59)
+            await made.clock.advance(1)
+            lines = [each for each in caplog.records if "at a limit" in each.message]
+            assert [each.fields for each in lines] == [{"connections": 5}]
+    finally:
+        held.set()
 
 
 async def test_at_the_total_limit_the_address_with_the_most_connections_loses_its_oldest_idle_one():
@@ -195,6 +249,93 @@ async def test_simultaneous_connections_are_bounded_too():
             each.close()
 
 
+# ------------------------------------------------------------------ bytes
+
+PIECE = b"x" * 10_000
+HALF_SENT = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n" + PIECE
+BYTES = ServerLimits(bytes_in_flight_max=45_000)
+
+
+async def test_bodies_that_arrive_are_bounded_together_and_the_greediest_address_gives_way():
+    async with plain(BYTES) as made, contextlib.AsyncExitStack() as stack:
+        bounds = made.server._state.bounds
+        other = await made.connect_from("127.0.0.3", stack)
+        await other.send(HALF_SENT)
+        await until(lambda: bounds.bytes_in_flight == len(PIECE))
+        crowd = [await made.connect_from("127.0.0.2", stack) for _ in range(4)]
+        for count, each in enumerate(crowd, 2):
+            await each.send(HALF_SENT)
+            await until(lambda count=count: bounds.bytes_in_flight == min(count, 4) * len(PIECE))
+
+        answers = [asyncio.ensure_future(each.answer()) for each in crowd]
+        [refused], waiting = await asyncio.wait(answers, return_when=asyncio.FIRST_COMPLETED)
+
+        assert (refused.result().code, refused.result().is_last) == (503, True)
+        await other.send(b"x" * (1_000_000 - len(PIECE)))
+        assert (await other.answer()).code == 503
+        for each in waiting:
+            each.cancel()
+
+
+async def test_bytes_are_given_back_when_the_answer_is_sent_or_the_client_leaves():
+    held = asyncio.Event()
+    async with plain(BYTES, held) as made, connected(made.port) as peer:
+        bounds = made.server._state.bounds
+        await peer.send(request_bytes("POST", "/held", PIECE))
+        await until(lambda: made.phases == [Phase.ANSWERING])
+        assert bounds.bytes_in_flight == len(PIECE)
+        async with connected(made.port) as leaving:
+            await leaving.send(HALF_SENT)
+            await until(lambda: bounds.bytes_in_flight == 2 * len(PIECE))
+        await until(lambda: bounds.bytes_in_flight == len(PIECE))
+
+        held.set()
+
+        assert (await peer.answer()).code == 200
+        await until(lambda: bounds.bytes_in_flight == 0)
+
+
+async def test_responses_that_nobody_reads_are_bounded_too():
+    async with plain(ServerLimits(bytes_in_flight_max=30_000_000)) as made:
+        bounds = made.server._state.bounds
+        async with connected(made.port) as first, connected(made.port) as second:
+            for each in (first, second):
+                each.writer.transport.pause_reading()
+                await each.send(request_bytes("GET", "/large"))
+            await until(lambda: bounds.refused["bytes"] == 1 and len(made.phases) == 1)
+
+            assert 0 < bounds.bytes_in_flight <= 30_000_000
+
+
+async def test_a_client_that_leaves_in_the_middle_of_a_body_leaves_no_line_in_the_log(
+    tmp_path, caplog
+):
+    routes = {("POST", "/"): Route(fixed(Response(b"OK")), 2**20)}
+    with caplog.at_level(logging.INFO):
+        async with running(tmp_path, routes) as server:
+            for is_abrupt in (True, False):
+                peer = await server.connect()
+                await peer.send(HALF_SENT)
+                await until(lambda: server.server._state.bounds.bytes_in_flight == len(PIECE))
+                if is_abrupt:
+                    peer.writer.transport.abort()
+                else:
+                    peer.writer.close()
+                await until(lambda: not server.server._state.connections)
+        await asyncio.sleep(0)
+    assert [each.message for each in caplog.records] == ["a certificate was read"]
+
+
+def test_a_process_with_few_files_takes_fewer_connections():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
+    try:
+        assert ServerLimits().within_open_files().connections_max == 384
+        assert AGENT_LIMITS.within_open_files() == AGENT_LIMITS
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
 # ------------------------------------------------------------------ handshakes
 
 
@@ -207,12 +348,25 @@ async def test_unfinished_tls_handshakes_are_counted_and_time_out(tmp_path):
             silent = [await stack.enter_async_context(connected(server.port)) for _ in range(3)]
             await silent[0].send(b"\x16\x03\x01")
             await until(lambda: len(state.connections) == 3)
-            with pytest.raises(OSError):  # noqa: PT011 - reset, or ended inside the handshake
-                await server.connect()
+            await server.connect()
+            assert await silent[0].is_closed()
             await clock.advance(11)
 
             assert all([await each.is_closed() for each in silent])
         assert await server.get("/") == (200, "OK")
+
+
+async def test_unfinished_handshakes_have_a_bound_of_their_own(tmp_path):
+    async with running(tmp_path, ROUTES, ServerLimits(handshakes_max=2)) as server:
+        state = server.server._state
+        established = await server.connect()
+        async with contextlib.AsyncExitStack() as stack:
+            silent = [await stack.enter_async_context(connected(server.port)) for _ in range(3)]
+
+            assert await silent[0].is_closed()
+            assert [each.phase for each in state.connections].count(Phase.HANDSHAKE) == 2
+            assert (await established.ask("GET", "/")).code == 200
+            assert await server.get("/") == (200, "OK")
 
 
 @pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\0" * 99])

@@ -5,22 +5,23 @@ import contextlib
 import logging
 import math
 import ssl
-from collections import Counter, deque
-from collections.abc import AsyncGenerator
+from collections import deque
+from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass, field
-from enum import Enum
 from http import HTTPStatus
 from typing import Final, cast
 
+from bursar.adapters.serving.bounds import Bounds, Phase
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import (
+    Peer,
     Response,
     Routes,
     encode_response,
     encode_stream_head,
     refusal,
 )
-from bursar.adapters.serving.request_reader import CONTINUE, Arrived, RequestReader
+from bursar.adapters.serving.request_reader import CONTINUE, Arrived, Headed, RequestReader
 from bursar.adapters.serving.tls_channel import TlsChannel
 from bursar.app.cluster.ports import Clock
 
@@ -31,17 +32,10 @@ BUFFER_BYTES: Final = 2**16
 _LOG: Final = logging.getLogger(__name__)
 _FAILED: Final = refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error")
 _STOPPING: Final = refusal(HTTPStatus.SERVICE_UNAVAILABLE, "shutting down")
-
-
-class Phase(Enum):
-    HANDSHAKE = "handshake"
-    IDLE = "idle"
-    """No request is arriving or being answered."""
-    ARRIVING = "arriving"
-    ANSWERING = "answering"
-    STREAMING = "streaming"
-    CLOSING = "closing"
-    """The last response is sent; further input is discarded."""
+_TOO_SLOW: Final = refusal(HTTPStatus.REQUEST_TIMEOUT, "the request did not arrive in time")
+_BUSY: Final = refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE, "too much is arriving; try again", ("Retry-After", "1")
+)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -54,9 +48,6 @@ class ServerState:
     is_stopping: bool = False
     """Each response is the last on its connection, and the server is not ready."""
     is_accepting: bool = True
-    connections: dict["Connection", None] = field(default_factory=dict)
-    """Open connections, the oldest first."""
-    by_address: Counter[str] = field(default_factory=Counter)
     date: bytes = b""
     """The Date header of responses. The server sets it every second."""
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
@@ -64,43 +55,28 @@ class ServerState:
     buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(BUFFER_BYTES)))
     """Input of whichever connection is being read. It is consumed before another one is."""
 
+    bounds: Bounds = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bounds = Bounds(self.limits)
+
+    @property
+    def connections(self) -> Collection["Connection"]:
+        """Open connections, the oldest first."""
+        return cast("Collection[Connection]", self.bounds.connections)
+
     def admit(self, connection: "Connection") -> bool:
         """Count a new connection, if the bounds allow it."""
-        address = connection.address
-        if not self.is_accepting:
-            return False
-        if self.by_address[address] >= self.limits.connections_per_address_max:
-            return False
-        if len(self.connections) >= self.limits.connections_max and not self._make_room():
-            return False
-        self.connections[connection] = None
-        self.by_address[address] += 1
-        return True
-
-    def _make_room(self) -> bool:
-        """Close the oldest waiting connection of the address that has the most connections.
-
-        So a client that opens very many connections shuts out itself, and not other clients.
-        """
-        [(crowded, _)] = self.by_address.most_common(1)
-        for each in self.connections:
-            if each.address == crowded and each.phase in _WAITING:
-                self.forget(each)
-                each.abort()
-                return True
-        return False
+        return self.is_accepting and self.bounds.admit(connection)
 
     def forget(self, connection: "Connection") -> None:
-        if connection in self.connections:
-            del self.connections[connection]
-            self.by_address[connection.address] -= 1
-            if not self.by_address[connection.address]:
-                del self.by_address[connection.address]
-            if not self.connections:
-                self.emptied.set()
+        self.bounds.forget(connection)
+        if not self.bounds.connections:
+            self.emptied.set()
 
 
-_WAITING: Final = (Phase.HANDSHAKE, Phase.IDLE, Phase.ARRIVING, Phase.CLOSING)
+_BUSY_PHASES: Final = (Phase.CHECKING, Phase.ANSWERING)
+"""Phases in which a response is due, or may become due."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -110,8 +86,10 @@ class Connection(asyncio.BufferedProtocol):
         self._state = state
         self._tls = None if context is None else TlsChannel(context)
         self._reader = RequestReader(state.routes, state.limits)
-        self._waiting: deque[Arrived] = deque()
+        self._waiting: deque[Arrived | Headed] = deque()
         """Requests that have arrived and are not being answered yet."""
+        self._answering_bytes = 0
+        """Size of the body of the request that is being answered."""
         self._task: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
         self._is_read_paused = self._is_write_paused = self._is_eof = False
@@ -120,12 +98,15 @@ class Connection(asyncio.BufferedProtocol):
         self.phase = Phase.IDLE if context is None else Phase.HANDSHAKE
         self.deadline = math.inf
         """Time of the clock at which `expire` is due."""
+        self.held_bytes = 0
+        """What this connection has of the bytes in flight. `Bounds` sets it."""
 
     # -------------------------------------------------------------- called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         peer = transport.get_extra_info("peername")
         self.address = peer[0] if isinstance(peer, tuple) else ""
+        self._reader.peer = Peer(self.address)
         if not self._state.admit(self):
             cast("asyncio.Transport", transport).abort()
             return
@@ -152,6 +133,8 @@ class Connection(asyncio.BufferedProtocol):
         if output := self._tls.take_output():
             self._transport.write(output)
         if self._tls.is_established and self.phase is Phase.HANDSHAKE:
+            self._state.bounds.established(self)
+            self._reader.peer = Peer(self.address, self._tls.client_names())
             self._wait_in(Phase.IDLE, self._state.limits.idle_seconds)
         if plaintext:
             self._received(plaintext)
@@ -164,7 +147,7 @@ class Connection(asyncio.BufferedProtocol):
         A stream ends with the client's side, because clients leave it like that.
         """
         self._is_eof = True
-        if self.phase is Phase.ANSWERING:
+        if self.phase in _BUSY_PHASES:
             return True
         self._expect(self._state.limits.send_seconds)
         if self._task is not None:
@@ -175,6 +158,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = None
         self._waiting.clear()
         self._reader.close()
+        self._account()
         if self._task is None:
             self._state.forget(self)
         else:
@@ -184,10 +168,12 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         self._is_write_paused = True
         self._expect(self._state.limits.send_seconds)
+        self._account()
         self._pause_or_resume_reading()
 
     def resume_writing(self) -> None:
         self._is_write_paused = False
+        self._account()
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         if self.phase is Phase.CLOSING:
@@ -203,14 +189,22 @@ class Connection(asyncio.BufferedProtocol):
     def expire(self) -> None:
         """End what takes too long. A request that does not arrive is answered with 408."""
         if self.phase is Phase.ARRIVING and not self._is_write_paused:
-            self._waiting.extend(self._reader.give_up())
-            self._next()
+            self._give_up(_TOO_SLOW)
         else:
             self.abort()
 
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the client does not read what was sent to it."""
+        return self._is_write_paused
+
+    def expel(self) -> None:
+        """Refuse the request that is arriving: all connections together hold too many bytes."""
+        self._give_up(_BUSY)
+
     def finish(self) -> None:
         """Close the connection, after the response if one is due."""
-        if self.phase is Phase.ANSWERING:
+        if self.phase in _BUSY_PHASES:
             self._expect(self._state.limits.finish_seconds)
         elif self._transport is not None:
             if self._task is not None:
@@ -227,17 +221,35 @@ class Connection(asyncio.BufferedProtocol):
     def _received(self, data: bytes | memoryview) -> None:
         self._waiting.extend(self._reader.feed(data))
         self._next()
+        self._account()
         self._pause_or_resume_reading()
+
+    def _give_up(self, response: Response) -> None:
+        self._waiting.extend(self._reader.give_up(response))
+        self._next()
+
+    def _account(self) -> None:
+        """Report the bytes of requests and of unread responses that this connection holds."""
+        held = self._answering_bytes + self._reader.body_bytes
+        held += sum(len(each.request.body) for each in self._waiting)
+        if self._is_write_paused and self._transport is not None:
+            held += self._transport.get_write_buffer_size()
+        if held != self.held_bytes:
+            self._state.bounds.hold(self, held)
 
     def _next(self) -> None:
         """Answer the next request, or wait for it."""
         if self._task is not None or self._is_write_paused or self._transport is None:
             return
         if self._waiting:
-            self.phase = Phase.ANSWERING
+            arrived = self._waiting.popleft()
             self.deadline = math.inf
-            answering = self._answer(self._waiting.popleft())
-            self._task = asyncio.get_running_loop().create_task(answering)
+            self._answering_bytes = len(arrived.request.body)
+            if isinstance(arrived, Headed):
+                self.phase, work = Phase.CHECKING, self._check(arrived)
+            else:
+                self.phase, work = Phase.ANSWERING, self._answer(arrived)
+            self._task = asyncio.get_running_loop().create_task(work)
         elif self._is_eof or (self._state.is_stopping and self.phase is Phase.ANSWERING):
             self._end()
         elif self._reader.is_mid_request:
@@ -253,6 +265,28 @@ class Connection(asyncio.BufferedProtocol):
         if self.phase is not phase:
             self.phase = phase
             self._expect(seconds)
+
+    async def _check(self, headed: Headed) -> None:
+        """Ask the guard about the head of a request. No more input is read meanwhile."""
+        request = headed.request
+        try:
+            response = await headed.guard(request)
+        except asyncio.CancelledError:
+            self.abort()
+            raise
+        except Exception:  # noqa: BLE001 - one bad guard must not end the process
+            _LOG.exception("the guard of %s %s failed", request.method, request.path)
+            response = _FAILED
+        self._task = None
+        if response is None:
+            self._next()
+        else:
+            self._reader.stop()
+            is_head = request.method == "HEAD"
+            self._write(encode_response(response, self._state.date, is_head=is_head, is_last=True))
+            self._end()
+        self._account()
+        self._pause_or_resume_reading()
 
     async def _answer(self, arrived: Arrived) -> None:
         request, is_last = arrived.request, arrived.is_last
@@ -280,11 +314,13 @@ class Connection(asyncio.BufferedProtocol):
             is_last = True
             self._write(encode_response(_FAILED, self._state.date, is_head=False, is_last=True))
         self._task = None
+        self._answering_bytes = 0
         if is_last:
             self._end()
         else:
             self._next()
             self._pause_or_resume_reading()
+        self._account()
 
     async def _stream(
         self,
@@ -340,14 +376,21 @@ class Connection(asyncio.BufferedProtocol):
 
     def _write(self, data: bytes) -> None:
         transport = self._transport
-        if transport is not None and not transport.is_closing():
+        if transport is None or transport.is_closing():
+            return
+        try:
             transport.write(data if self._tls is None else self._tls.send(data))
+        except ssl.SSLError:
+            # The client has ended TLS in the middle of a request.
+            self.abort()
 
     def _pause_or_resume_reading(self) -> None:
         """Read no further requests while responses are due or cannot be sent."""
         transport = self._transport
-        is_paused = bool(self._waiting) or (
-            self._is_write_paused and self.phase is not Phase.CLOSING
+        is_paused = (
+            bool(self._waiting)
+            or self.phase is Phase.CHECKING
+            or (self._is_write_paused and self.phase is not Phase.CLOSING)
         )
         if transport is not None and is_paused is not self._is_read_paused:
             self._is_read_paused = is_paused

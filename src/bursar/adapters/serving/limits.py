@@ -1,7 +1,11 @@
 """The bounds that an HTTP server puts on its clients."""
 
-from dataclasses import dataclass
-from typing import Final
+import resource
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+FILES_RESERVED: Final = 128
+"""File descriptors that connections leave to the rest of the process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,6 +15,11 @@ class ServerLimits:
     connections_per_address_max: int = 768
     """Open connections of one client address. A kube-apiserver runs up to 600 requests at a
     time by default, and each may hold a connection to the webhook."""
+    handshakes_max: int = 768
+    """Unfinished TLS handshakes. The rest of `connections_max` is for established connections."""
+    bytes_in_flight_max: int = 64 * 2**20
+    """Bodies of requests that are arriving or being answered, and responses that clients have not
+    read yet, of all connections together."""
     head_bytes_max: int = 2**15
     """Size of the request line, the headers and the trailers of one request."""
     pipelined_max: int = 16
@@ -32,6 +41,17 @@ class ServerLimits:
     finish_seconds: float = 15
     """When the server stops: time for requests in progress. A pod has 30 seconds to
     terminate by default."""
+
+    def within_open_files(self) -> Self:
+        """The same limits, with no more connections than this process can open.
+
+        A server without a free file descriptor could not even accept the kubelet's probes.
+        """
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft == resource.RLIM_INFINITY:
+            return self
+        room = max(soft - FILES_RESERVED, soft // 2, 1)
+        return replace(self, connections_max=min(self.connections_max, room))
 
 
 DEFAULT_LIMITS: Final = ServerLimits()

@@ -10,7 +10,6 @@ from typing import Final, TypeAlias
 TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
-SMALL_BODY_BYTES: Final = 2**16
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = (
@@ -21,9 +20,25 @@ _BODILESS: Final = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 """Status codes whose responses have neither a body nor a length."""
 
 
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other end of a connection."""
+
+    address: str = ""
+    """IP address of the client; empty if it is not known."""
+    names: tuple[str, ...] | None = None
+    """Common name and alternative names of the verified client certificate.
+
+    None if the client has shown none, or if the server does not ask for one.
+    """
+
+
+NO_PEER: Final = Peer()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request that has arrived completely. Its repr shows neither headers nor body."""
+    """A request that has arrived, or its head alone. Its repr shows neither headers nor body."""
 
     method: str
     path: str
@@ -32,6 +47,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Names are lower-case. The values of a repeated header are joined with a comma."""
     body: bytes = field(default=b"", repr=False)
+    peer: Peer = field(default=NO_PEER, repr=False)
 
     @property
     def content_type(self) -> str:
@@ -40,6 +56,12 @@ class Request:
     @property
     def authorization(self) -> str:
         return self.headers.get("authorization", "")
+
+    @property
+    def bearer_token(self) -> str:
+        """The token of the Authorization header; empty if there is none."""
+        scheme, _, token = self.authorization.partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else ""
 
     @property
     def media_type(self) -> str:
@@ -63,14 +85,22 @@ class Response:
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+Guard: TypeAlias = Callable[[Request], Awaitable[Response | None]]
+"""Decides from the head of a request, before its body is read.
+
+Returns None to let the request pass, or the response that refuses it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A handler, and the largest request body that it takes."""
+    """A handler, the largest request body that it takes, and who may send one."""
 
     handler: Handler
-    body_bytes_max: int = SMALL_BODY_BYTES
+    body_bytes_max: int = 0
+    """0: requests with a body are refused."""
+    guard: Guard | None = None
+    """None: any client may ask."""
 
 
 Routes: TypeAlias = Mapping[tuple[str, str], Route]

@@ -18,7 +18,10 @@ from httptools import (
 
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import (
+    NO_PEER,
+    Guard,
     Handler,
+    Peer,
     Request,
     Response,
     Route,
@@ -31,7 +34,9 @@ CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 HEADER_COST: Final = 32
 """Bytes that a header costs beside its name and value, so that empty ones are bounded too."""
 
-_NOT_FOUND: Final = Route(fixed(refusal(HTTPStatus.NOT_FOUND, "404 page not found")))
+_NOT_FOUND: Final = refusal(HTTPStatus.NOT_FOUND, "404 page not found")
+_NO_ROUTE: Final = Route(fixed(_NOT_FOUND))
+_NO_BODY: Final = refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "no body is expected here")
 _NOT_HTTP: Final = refusal(HTTPStatus.BAD_REQUEST, "the request is not valid HTTP/1.1")
 _NO_REQUEST: Final = Request(method="", path="")
 
@@ -45,6 +50,13 @@ class Arrived(NamedTuple):
     """Whether the connection must be closed after the response."""
     is_chunkable: bool = True
     """Whether the client understands chunked responses. Clients of HTTP/1.0 do not."""
+
+
+class Headed(NamedTuple):
+    """The head of a request, and the guard that decides whether its body is read."""
+
+    request: Request
+    guard: Guard
 
 
 class _RefusedError(Exception):
@@ -62,7 +74,9 @@ class RequestReader:
         self._routes = routes
         self._limits = limits
         self._parser = HttpRequestParser(self)
-        self._arrived: list[Arrived] = []
+        self._arrived: list[Arrived | Headed] = []
+        self.peer: Peer = NO_PEER
+        """The client, as requests name it."""
         self._is_done = False
         """Whether nothing more is read, because the last request has arrived."""
         self.is_mid_request = False
@@ -78,13 +92,18 @@ class RequestReader:
         self._head_bytes = 0
         self._unparsed_bytes = 0
         self._is_headed = False
-        self._route = _NOT_FOUND
+        self._route = _NO_ROUTE
         self._method = self._path = self._query = ""
         self._is_last = False
         self._body: bytes | bytearray = b""
 
-    def feed(self, data: bytes | memoryview) -> list[Arrived]:
-        """Return the requests that end in this piece of input."""
+    @property
+    def body_bytes(self) -> int:
+        """How much of the body of the request that is arriving is kept."""
+        return len(self._body)
+
+    def feed(self, data: bytes | memoryview) -> list[Arrived | Headed]:
+        """Return the requests that end in this piece of input, and the guarded heads."""
         if self._is_done:
             return []
         try:
@@ -104,20 +123,25 @@ class RequestReader:
         arrived, self._arrived = self._arrived, []
         return arrived
 
-    def give_up(self) -> list[Arrived]:
-        """Refuse a request that takes too long to arrive."""
-        self._refuse(refusal(HTTPStatus.REQUEST_TIMEOUT, "the request did not arrive in time"))
+    def give_up(self, response: Response) -> list[Arrived | Headed]:
+        """Refuse the request that is arriving."""
+        self._refuse(response)
         arrived, self._arrived = self._arrived, []
         return arrived
 
+    def stop(self) -> None:
+        """Read nothing more, and drop what has arrived of a request."""
+        self._is_done = True
+        self._body = b""
+
     def close(self) -> None:
         """Let go of the parser, which refers back to this object."""
-        self._is_done = True
+        self.stop()
         del self._parser
 
     def _refuse(self, response: Response) -> None:
         if not self._is_done:
-            self._is_done = True
+            self.stop()
             request = (
                 Request(method=self._method, path=self._path) if self._is_headed else _NO_REQUEST
             )
@@ -173,8 +197,10 @@ class RequestReader:
             text = "an upgrade with a body is not supported"
             raise _RefusedError(refusal(HTTPStatus.NOT_IMPLEMENTED, text))
         self._is_last = not is_current or parser.should_upgrade() or not parser.should_keep_alive()
-        self._route = self._find_route()
+        self._route = self._find_route(has_body=bool(coding or length))
         self._bound_body(length)
+        if self._route.guard is not None:
+            self._arrived.append(Headed(self._request(b""), self._route.guard))
         expects = headers.get("expect", "").lower() == "100-continue"
         self.wants_continue = is_current and expects and bool(coding or length)
 
@@ -193,18 +219,22 @@ class RequestReader:
         if self._is_done:
             return
         self.is_mid_request = self.wants_continue = False
-        request = Request(
-            method=self._method,
-            path=self._path,
-            query=self._query,
-            headers=self._headers,
-            body=bytes(self._body),
-        )
+        request = self._request(bytes(self._body))
         is_chunkable = self._parser.get_http_version() == "1.1"
         self._arrived.append(Arrived(request, self._route.handler, self._is_last, is_chunkable))
         # Whatever follows is ignored, as is another protocol after an upgrade.
         self._is_done = self._is_last
         self._reset()
+
+    def _request(self, body: bytes) -> Request:
+        return Request(
+            method=self._method,
+            path=self._path,
+            query=self._query,
+            headers=self._headers,
+            body=body,
+            peer=self.peer,
+        )
 
     def _target(self) -> str:
         """Path and query. Proxies send a whole URL, which names the same path."""
@@ -216,17 +246,23 @@ class RequestReader:
             return ""
         return (b"%b?%b" % (url.path or b"/", url.query or b"")).decode("latin-1")
 
-    def _find_route(self) -> Route:
+    def _find_route(self, *, has_body: bool) -> Route:
+        """The route of this request. A body that no handler reads is refused unread."""
         method = "GET" if self._method == "HEAD" else self._method
         route = self._routes.get((method, self._path))
-        if route is not None:
-            return route
+        if route is not None and has_body and not route.body_bytes_max:
+            raise _RefusedError(_NO_BODY)
+        if route is None and has_body:
+            raise _RefusedError(self._no_route())
+        return route or Route(fixed(self._no_route()))
+
+    def _no_route(self) -> Response:
         allowed = sorted(each for each, path in self._routes if path == self._path)
         if not allowed:
             return _NOT_FOUND
         text = f"only {', '.join(allowed)} is answered here"
         allow = ("Allow", ", ".join([*allowed, "HEAD"] if "GET" in allowed else allowed))
-        return Route(fixed(refusal(HTTPStatus.METHOD_NOT_ALLOWED, text, allow)))
+        return refusal(HTTPStatus.METHOD_NOT_ALLOWED, text, allow)
 
     def _bound_body(self, size: int) -> None:
         most = self._route.body_bytes_max

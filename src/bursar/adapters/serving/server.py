@@ -15,6 +15,8 @@ from bursar.app.cluster.ports import Clock
 
 SWEEP_SECONDS: Final = 1.0
 """How often deadlines of connections are checked."""
+BACKLOG: Final = 256
+"""Connections that the kernel keeps until they are accepted. Beyond that, clients try again."""
 
 
 class HttpServer:
@@ -23,7 +25,7 @@ class HttpServer:
     def __init__(
         self, routes: Routes, *, clock: Clock, limits: ServerLimits = DEFAULT_LIMITS
     ) -> None:
-        self._state = ServerState(routes=routes, limits=limits, clock=clock)
+        self._state = ServerState(routes=routes, limits=limits.within_open_files(), clock=clock)
         self._listeners: list[asyncio.Server] = []
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -37,7 +39,7 @@ class HttpServer:
         Returns the port, which differs from `port` if that is 0.
         """
         listener = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._state, context), host, port
+            lambda: Connection(self._state, context), host, port, backlog=BACKLOG
         )
         self._listeners.append(listener)
         self._state.date = http_date(self._state.clock.now())
@@ -86,4 +88,5 @@ class HttpServer:
             for connection in list(state.connections):
                 if connection.deadline <= now:
                     connection.expire()
+            state.bounds.report(now)
             await state.clock.sleep(SWEEP_SECONDS)

@@ -6,7 +6,7 @@ connection only after the handshake, so handshakes that never finish could not b
 
 import contextlib
 import ssl
-from typing import Final
+from typing import Final, cast
 
 RECORD_BYTES: Final = 2**14
 """The largest plaintext of one TLS record."""
@@ -48,6 +48,20 @@ class TlsChannel:
         except ssl.SSLZeroReturnError:
             self.is_ended = True
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def client_names(self) -> tuple[str, ...] | None:
+        """Common name and alternative names of the client's verified certificate.
+
+        None if it has shown none. A resumed session does not count: its certificate was verified
+        by CAs that may have changed.
+        """
+        shown = self._tls.getpeercert()
+        if not shown or self._tls.session_reused:
+            return None
+        subject = cast("tuple[tuple[tuple[str, str], ...], ...]", shown.get("subject", ()))
+        others = cast("tuple[tuple[str, str], ...]", shown.get("subjectAltName", ()))
+        common = [text for part in subject for key, text in part if key == "commonName"]
+        return (*common, *(text for _, text in others))
 
     def send(self, plaintext: bytes) -> bytes:
         """Return the plaintext as TLS records. Raises `ssl.SSLError`."""

@@ -10,7 +10,11 @@ from bursar.adapters.serving.probes import probe_routes
 from bursar.adapters.telemetry.agent_health import Health
 
 AGENT_LIMITS: Final = ServerLimits(
-    connections_max=32, connections_per_address_max=16, linger_seconds=0, finish_seconds=1
+    connections_max=32,
+    connections_per_address_max=16,
+    bytes_in_flight_max=8 * 2**20,
+    linger_seconds=0,
+    finish_seconds=1,
 )
 """The callers are the kubelet's probes and a metrics scraper."""
 
