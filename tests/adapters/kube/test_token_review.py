@@ -1,15 +1,16 @@
 """Token reviews: cached for a while, bounded, and without storing tokens."""
 
 import asyncio
+import base64
 import json
 import uuid
 
 import pytest
 
 from bursar.adapters.kube import token_review
-from bursar.adapters.kube.token_review import TOKEN_LENGTH_MAX, TokenReviewer
+from bursar.adapters.kube.token_review import TOKEN_LENGTH_MAX, TokenReviewer, claimed_user
 from bursar.adapters.memory.simulation.clock import VirtualClock
-from bursar.app.cluster.ports import ForbiddenError, Json, Resource, UnavailableError
+from bursar.app.cluster.ports import BusyError, ForbiddenError, Json, Resource, UnavailableError
 from support.cluster.access import NAMESPACES, SERVICE_ACCOUNTS, a_client, access_of
 
 WEBHOOK = "system:serviceaccount:aaq:aaq-server"
@@ -144,22 +145,128 @@ async def test_a_review_without_an_answer_times_out(clock):
         await asking
 
 
+# ------------------------------------------------------------------ lanes
+
+
+def a_jwt(user: str, number: int = 0) -> str:
+    """What looks like a token of the user. Its signature is made up."""
+    claims = json.dumps({"sub": user, "jti": str(number)}).encode()
+    return f"e30.{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.c2ln"
+
+
+async def crowd(
+    clock: VirtualClock, reviewer: TokenReviewer, tokens: list[str], address: str = ""
+) -> list[asyncio.Future]:
+    asking = [asyncio.ensure_future(reviewer.find_username(each, address)) for each in tokens]
+    await clock.advance(0)
+    return asking
+
+
+async def refused(asking: list[asyncio.Future]) -> int:
+    results = await asyncio.gather(*asking, return_exceptions=True)
+    return sum(isinstance(each, BusyError) for each in results)
+
+
 async def test_invalid_tokens_can_neither_flood_the_api_server_nor_evict_valid_ones(clock):
     authority = Authority(good=WEBHOOK)
     reviewer = TokenReviewer(authority, clock)
     await answered(clock, reviewer.find_username("good"))
     authority.delay = asyncio.Event()
-    strangers = [f"stranger-{number}" for number in range(token_review.RESULTS_MAX + 10)]
-    asking = [asyncio.ensure_future(reviewer.find_username(each)) for each in strangers]
-    await clock.advance(0)
+    strangers = [f"stranger-{number}" for number in range(3_000)]
+    asking = await crowd(clock, reviewer, strangers)
     authority.delay.set()
     await clock.advance(0)
 
-    assert await asyncio.gather(*asking) == [None] * len(strangers)
+    assert await refused(asking) == 3_000 - token_review.PLACES_MAX
     assert authority.under_way_most == token_review.REVIEWS_MAX
-    assert len(reviewer._refused) == token_review.RESULTS_MAX
     assert await reviewer.find_username("good") == WEBHOOK
     assert authority.asked.count("good") == 1
+    authority.delay = None
+    for number in range(token_review.RESULTS_MAX + 10):
+        await reviewer.find_username(f"later-{number}")
+    assert len(reviewer._refused) == token_review.RESULTS_MAX
+
+
+@pytest.mark.parametrize("is_jwt", [False, True], ids=["random", "forged claims"])
+async def test_a_token_that_was_valid_is_reviewed_again_whatever_strangers_do(clock, is_jwt):
+    authority = Authority(good=WEBHOOK)
+    reviewer = TokenReviewer(authority, clock, expected=WEBHOOK)
+    await answered(clock, reviewer.find_username("good"))
+    await clock.advance(61)
+    authority.delay = asyncio.Event()
+    tokens = [a_jwt(WEBHOOK, each) if is_jwt else f"stranger-{each}" for each in range(3_000)]
+    asking = await crowd(clock, reviewer, tokens)
+    [renewed] = await crowd(clock, reviewer, ["good"])
+
+    assert authority.asked[-1] == "good"
+    authority.delay.set()
+    await clock.advance(0)
+    assert await renewed == WEBHOOK
+    assert await refused(asking) == 3_000 - token_review.PLACES_MAX
+
+
+async def test_a_new_token_of_the_expected_user_does_not_wait_for_random_tokens(clock):
+    """The webhook's token is renewed every hour, while strangers go on."""
+    token = a_jwt(WEBHOOK)
+    authority = Authority(**{token: WEBHOOK})
+    authority.delay = asyncio.Event()
+    reviewer = TokenReviewer(authority, clock, expected=WEBHOOK)
+    asking = await crowd(clock, reviewer, [f"stranger-{each}" for each in range(3_000)])
+    [new] = await crowd(clock, reviewer, [token])
+
+    assert authority.asked[-1] == token
+    authority.delay.set()
+    await clock.advance(0)
+    assert await new == WEBHOOK
+    await refused(asking)
+
+
+async def test_one_address_cannot_fill_a_lane_even_with_forged_claims(clock):
+    token = a_jwt(WEBHOOK, 9_999)
+    authority = Authority(**{token: WEBHOOK})
+    authority.delay = asyncio.Event()
+    reviewer = TokenReviewer(authority, clock, expected=WEBHOOK)
+    forged = [a_jwt(WEBHOOK, each) for each in range(3_000)]
+    asking = await crowd(clock, reviewer, forged, "10.0.0.66")
+    [new] = await crowd(clock, reviewer, [token], "10.0.0.7")
+    authority.delay.set()
+    await clock.advance(0)
+
+    assert await new == WEBHOOK
+    assert await refused(asking) == 3_000 - token_review.PLACES_PER_ADDRESS_MAX
+
+
+async def test_callers_with_the_same_token_share_a_review_and_may_leave(clock):
+    authority = Authority(good=WEBHOOK)
+    authority.delay = asyncio.Event()
+    reviewer = TokenReviewer(authority, clock)
+    first, second = await crowd(clock, reviewer, ["good"] * 2)
+    first.cancel()
+    authority.delay.set()
+    await clock.advance(0)
+
+    assert await second == WEBHOOK
+    assert authority.asked == ["good"]
+    assert not reviewer._reviewing
+    assert not reviewer._other_lane._by_address
+
+
+@pytest.mark.parametrize(
+    ("token", "user"),
+    [
+        (a_jwt("me"), "me"),
+        ("", ""),
+        ("opaque", ""),
+        ("a.b", ""),
+        ("a.!!!.c", ""),
+        ("a.e30.c", ""),
+        ("a.W10.c", ""),
+        ("a./w.c", ""),
+        ("a.\u20ac.c", ""),
+    ],
+)
+def test_the_user_that_a_token_claims(token, user):
+    assert claimed_user(token) == user
 
 
 async def test_a_real_api_server_reviews_its_tokens(control_plane):
