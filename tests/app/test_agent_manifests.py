@@ -23,6 +23,13 @@ def container(**settings):
     return found
 
 
+METRICS = {
+    ("authentication.k8s.io", "tokenreviews"): ["create"],
+    ("authorization.k8s.io", "subjectaccessreviews"): ["create"],
+}
+"""What the agent needs to ask who reads its metrics."""
+
+
 def granted(**settings):
     return {
         (group, resource): rule["verbs"]
@@ -55,6 +62,7 @@ def test_weakness_21_kubelet_is_asked_for_its_pods_and_never_with_a_right_to_ent
         ("", "nodes/pods"): ["get"],
         ("scheduling.koordinator.sh", "devices"): ["list", "watch"],
         ("events.k8s.io", "events"): ["create", "patch"],
+        **METRICS,
     }
 
 
@@ -64,7 +72,10 @@ def test_pods_are_watched_only_where_the_api_server_is_the_source():
 
     assert from_api[("", "pods")] == ["list", "watch"]
     assert ("", "nodes/pods") not in from_api
-    assert {group for group, _ in without} == {"scheduling.koordinator.sh", "events.k8s.io"}
+    assert {group for group, _ in without} == {
+        *("scheduling.koordinator.sh", "events.k8s.io"),
+        *(group for group, _ in METRICS),
+    }
 
 
 def test_the_agent_is_root_without_any_power_of_root():

@@ -254,7 +254,7 @@ def test_the_controller_may_read_vms_and_change_nothing_of_them():
         rule
         for document in documents("rbac")
         for rule in document.get("rules", [])
-        if rule["apiGroups"] == ["kubevirt.io"]
+        if rule.get("apiGroups") == ["kubevirt.io"]
     ]
 
     assert rule["verbs"] == ["list", "watch"]
@@ -317,3 +317,14 @@ def test_the_certificates_and_monitors_are_those_of_the_namespace():
         *("Issuer", "Certificate", "Issuer", "Certificate"),
         *("ServiceMonitor", "ServiceMonitor", "PrometheusRule"),
     ]
+
+
+def test_prometheus_shows_its_own_token_and_there_is_a_role_for_it():
+    monitors = [each for each in documents("monitoring") if each["kind"] == "ServiceMonitor"]
+    [role] = [each for each in documents("rbac") if each["metadata"]["name"].endswith("-reader")]
+
+    assert [each["spec"]["endpoints"][0]["bearerTokenFile"] for each in monitors] == [
+        "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    ] * 2
+    assert (role["kind"], role["metadata"]["name"]) == ("ClusterRole", "bursar-metrics-reader")
+    assert role["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]

@@ -80,7 +80,7 @@ def test_the_preset_is_kept_healed_and_withdrawn(control_plane, tmp_path):
     authority, port = Authority(tmp_path), free_port()
     put_pair(tmp_path, authority.server("controller"))
     options = ("--keep-capacity", f"--peerpods-namespace={PLACE}")
-    served = (f"--tls-dir={tmp_path}", f"--bind={LOOPBACK}:{port}")
+    served = (f"--tls-dir={tmp_path}", f"--bind={LOOPBACK}:{port}", "--metrics-auth=none")
     with Controllers(plane, tmp_path, *options, *served):
         wait_offered(plane, "2")
         account = ("serviceaccount/default", "-n", PLACE, f"--timeout={PATIENCE_SECONDS}s")

@@ -12,6 +12,7 @@ import yaml
 from bursar.app.install.removal import REMOVAL
 from bursar.app.names import CONTROLLER, PROTECTION_POLICY, PROTECTION_WEBHOOKS, WEBHOOK
 from support.cluster.audit import AuditLog
+from support.install.endpoints import AGENT
 from support.install.installed_bursar import HOME, IMAGE, InstalledBursar
 from support.install.rights import Right, granted_rights, ungranted_requests, unused_rights
 from support.install.tenants import (
@@ -23,7 +24,7 @@ from support.install.tenants import (
     surprises,
     webhook_attempts,
 )
-from support.install.tour import AGENT, SOCKET_FOLDER, Tour
+from support.install.tour import SOCKET_FOLDER, Tour
 from support.processes.command_line import run_bursar
 from support.until import until_sync
 
@@ -111,14 +112,14 @@ def test_a_tenant_cannot_change_what_limits_it(two_tenants, role):
         each.until(running=1, gated=1)
 
 
-@pytest.mark.parametrize(("role", "resize_code"), [("", 401), ("edit", 403), ("admin", 403)])
-def test_only_resizes_ask_callers_who_they_are(two_tenants, role, resize_code):
-    """Open for now: metrics of all processes, and the reviews of the webhook, answer any caller."""
-    token = two_tenants.tokens[role] if role else ""
+@pytest.mark.parametrize(("role", "code"), [("", 401), ("edit", 403), ("admin", 403)])
+def test_metrics_and_resizes_ask_callers_who_they_are(two_tenants, role, code):
+    """Without --client-ca, the reviews of the webhook answer any caller."""
+    token, urls = two_tenants.tokens[role] if role else "", two_tenants.endpoints
     rows = {
-        two_tenants.controller_url(): controller_attempts(resize_code),
-        two_tenants.webhook_url(): webhook_attempts(two_tenants),
-        two_tenants.agent_url(): probes(),
+        urls.controller(): controller_attempts(code),
+        urls.webhook(): webhook_attempts(two_tenants, code),
+        urls.agent(): probes(code),
     }
 
     for url, attempts in rows.items():

@@ -118,7 +118,9 @@ def sizes_of(pod: dict[str, Any]) -> tuple[str | None, str | None]:
 def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     token = uuid.uuid4().hex[:6]
     home, namespace, extra = f"home-{token}", f"peer-{token}", f"kata-extra-{token}"
-    webhook = Webhook(control_plane, tmp_path_factory.mktemp("peerpods"), home)
+    webhook = Webhook(
+        control_plane, tmp_path_factory.mktemp("peerpods"), home, "--metrics-auth=none"
+    )
     # As upstream is told: by its environment. API servers speak TLS 1.3.
     told = [f"TARGET_RUNTIMECLASS=kata-remote, {extra}", "TLS_MIN_VERSION=VersionTLS13"]
     webhook.program._command[:0] = ["env", *told]

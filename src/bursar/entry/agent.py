@@ -12,6 +12,7 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.device_sources import read_sources
 from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
+from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.kubelet.access import READ_ONLY, KubeletAccess, kubelet_access
 from bursar.adapters.kubelet.endpoint import (
     SECURE_PORT,
@@ -25,6 +26,7 @@ from bursar.adapters.node.kubelet_socket import KubeletSocket
 from bursar.adapters.node.server import CODE_NAMES, PodResourcesServer
 from bursar.adapters.node.socket_file import lock_socket
 from bursar.adapters.node.socket_keeper import ADVICE, SocketKeeper, SocketOwner
+from bursar.adapters.serving.message import Guard
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.telemetry.agent_families import AgentView, agent_families
 from bursar.adapters.telemetry.agent_health import (
@@ -65,6 +67,7 @@ from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import live_pods
 from bursar.core.devices.source import Source
 from bursar.entry.lifetime import run_process
+from bursar.entry.metrics_access import metrics_guard, metrics_guard_without_cluster
 from bursar.entry.process import cluster_access, start_server
 from bursar.wire.devices.pod import DevicePodDecoder
 
@@ -112,11 +115,18 @@ class _NoInventory:
 
 @dataclass(slots=True, kw_only=True)
 class _Cluster:
-    """What there is only with an API server. Each has work to do in the background."""
+    """What there is only with an API server."""
 
     inventory: WatchedInventory | None = None
     recorder: EventRecorder[DeviceReason] | None = None
     pods: ApiPods | None = None
+    client: KubeClient | None = None
+
+    def metrics_guard(self, settings: AgentSettings, host: str) -> Guard | None:
+        if self.client is None:
+            return metrics_guard_without_cluster(settings.metrics_auth, host)
+        reviewer = TokenReviewer(self.client, SYSTEM_CLOCK)
+        return metrics_guard(settings.metrics_auth, self.client, reviewer)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -191,6 +201,7 @@ def _cluster(
         return _Cluster()
     random, is_watched = SystemRandom(), settings.pods_from is PodsFrom.API
     return _Cluster(
+        client=client,
         inventory=WatchedInventory(client, settings.node, clock=SYSTEM_CLOCK, random=random),
         recorder=EventRecorder(
             client,
@@ -357,12 +368,17 @@ async def _tell_of_trouble(pods: NodePods) -> None:
 
 @asynccontextmanager
 async def _shown(found: _Agent) -> AsyncIterator[None]:
-    if found.settings.bind is None:
+    bind = found.settings.bind
+    if bind is None:
         yield
         return
-    routes = agent_routes(metrics=found.metrics, health=found.health)
+    routes = agent_routes(
+        metrics=found.metrics,
+        health=found.health,
+        metrics_guard=found.cluster.metrics_guard(found.settings, bind[0]),
+    )
     server = HttpServer(routes, clock=SYSTEM_CLOCK, limits=AGENT_LIMITS)
-    LOG.info("serving metrics", address=await start_server(server, found.settings.bind))
+    LOG.info("serving metrics", address=await start_server(server, bind))
     try:
         yield
     finally:

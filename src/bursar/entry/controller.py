@@ -14,6 +14,7 @@ from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.kube.transport import Limits
+from bursar.adapters.serving.bearer import bearer_guard, only
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.telemetry.controller_metrics import controller_metrics
 from bursar.app.certificates.keeper import CertificateKeeper, KeeperSettings, OpenKeeper
@@ -26,6 +27,7 @@ from bursar.cli.processes.controller import ControllerProcess
 from bursar.entry.counting import open_counting
 from bursar.entry.https import Certificate, listen, open_certificate, served
 from bursar.entry.lifetime import run_process
+from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import cluster_access, process_identity
 
 IN_FLIGHT_MAX: Final = 64
@@ -129,17 +131,19 @@ def _keeper_opener(
 def _server(
     settings: ControllerProcess, process: Controller, client: KubeClient, certificate: Certificate
 ) -> HttpServer:
-    reviewer = TokenReviewer(client, SYSTEM_CLOCK)
-
+    user = webhook_user(settings.namespace)
+    reviewer = TokenReviewer(client, SYSTEM_CLOCK, expected=user)
     routes = controller_routes(
         is_leader=lambda: process.election.is_leader,
         problem=lambda: process.readiness_problem,
         metrics=lambda: controller_metrics(process, client.limiter, served(certificate)),
         resizes=ResizeRoute(
-            user=webhook_user(settings.namespace),
+            user=user,
             find_username=reviewer.find_username,
             find_resizes=lambda: process.resize_service,
             decode=process.decode_row,
         ),
+        metrics_guard=metrics_guard(settings.metrics_auth, client, reviewer),
+        resizes_guard=bearer_guard(reviewer.find_username, only(user)),
     )
     return HttpServer(routes, clock=SYSTEM_CLOCK)

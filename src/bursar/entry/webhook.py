@@ -14,6 +14,7 @@ from bursar.adapters.cel.language import open_language
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
+from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.serving.secret_certificate import SecretCertificate
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.telemetry.certificates.served import served_families
@@ -27,6 +28,7 @@ from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.webhook import WebhookProcess
 from bursar.entry.https import Certificate, listen, open_certificate, served
 from bursar.entry.lifetime import run_process
+from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import cluster_access
 
 LOG: Final = Log("webhook")
@@ -108,6 +110,9 @@ def _server(
             )
         ),
         body_bytes_max=settings.body_bytes_max,
+        metrics_guard=metrics_guard(
+            settings.metrics_auth, client, TokenReviewer(client, SYSTEM_CLOCK)
+        ),
     )
     every = {**routes, **peer_pod_routes(settings.peer_pods, peers)}
     return HttpServer(every, clock=SYSTEM_CLOCK)

@@ -416,7 +416,11 @@ async def test_sizes_of_the_author_that_were_replaced_are_counted():
 async def test_each_path_has_its_own_limit(tmp_path):
     routes = {
         **webhook_routes(
-            a_reviewer().answer, counts=review_counts(), metrics=bytes, body_bytes_max=1024
+            a_reviewer().answer,
+            counts=review_counts(),
+            metrics=bytes,
+            metrics_guard=None,
+            body_bytes_max=1024,
         ),
         **peer_pod_routes(EFFECTIVE, PeerPodCounts()),
     }

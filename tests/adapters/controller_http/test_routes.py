@@ -17,6 +17,8 @@ class State:
     def __init__(self) -> None:
         self.is_leader = False
         self.problem = ""
+        self.token = ""
+        """The only token that metrics and resizes are answered to."""
 
     def routes(self) -> Routes:
         return controller_routes(
@@ -24,7 +26,12 @@ class State:
             problem=lambda: self.problem,
             metrics=lambda: b"a 1\n",
             resizes=self._resizes,
+            metrics_guard=self._guard,
+            resizes_guard=self._guard,
         )
+
+    async def _guard(self, request: Request) -> Response | None:
+        return None if request.bearer_token == self.token else Response(b"", 401)
 
     async def _resizes(self, _: Request) -> Response:
         return Response(b"asked")
@@ -76,6 +83,18 @@ async def test_readiness_reports_the_problem_and_liveness_does_not(controller, s
 
     assert (code, text) == (503, state.problem)
     assert (await answer_of(controller, "/healthz"))[::2] == (200, "OK")
+
+
+async def test_metrics_and_resizes_ask_who_the_caller_is_and_the_rest_does_not(controller, state):
+    state.token = "secret"  # noqa: S105 - not a token
+
+    assert (await controller.answer("GET", "/metrics")).code == 401
+    assert (await controller.answer("POST", "/v1/resizes", b"{}")).code == 401
+    for path in ("/leader", "/healthz", "/readyz"):
+        assert (await controller.answer("GET", path)).code == 200
+    known = {"Authorization": "Bearer secret"}
+    assert (await controller.answer("GET", "/metrics", **known)).text == "a 1\n"
+    assert (await controller.answer("POST", "/v1/resizes", b"{}", **known)).text == "asked"
 
 
 @pytest.mark.parametrize("path", ["/leader", "/metrics", "/healthz", "/readyz"])

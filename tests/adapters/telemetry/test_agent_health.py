@@ -90,7 +90,7 @@ async def pages(*parts):
     async def health():
         return Health(parts)
 
-    routes = agent_routes(metrics=lambda: b"bursar_up 1\n", health=health)
+    routes = agent_routes(metrics=lambda: b"bursar_up 1\n", health=health, metrics_guard=None)
     server = HttpServer(routes, clock=SYSTEM_CLOCK, limits=AGENT_LIMITS)
     port = await server.start("127.0.0.1", 0)
     try:
@@ -124,8 +124,8 @@ async def test_metrics_have_prometheus_content_type():
 async def test_other_paths_and_methods_are_refused():
     async with pages() as port, connected(port) as peer:
         elsewhere = await peer.ask("GET", "/debug")
-        writing = await peer.ask("POST", "/metrics", b"x")
         head = await peer.ask("HEAD", "/healthz")
+        writing = await peer.ask("POST", "/metrics", b"x")
 
         assert (elsewhere.code, writing.code, head.code) == (404, 405, 200)
 

@@ -230,7 +230,10 @@ async def running(
 def routes_of(reviewer: Reviewer) -> Routes:
     counts = review_counts()
     return webhook_routes(
-        reviewer.answer, counts=counts, metrics=lambda: exposition(webhook_families(counts, {}, 0))
+        reviewer.answer,
+        counts=counts,
+        metrics=lambda: exposition(webhook_families(counts, {}, 0)),
+        metrics_guard=None,
     )
 
 

@@ -38,6 +38,7 @@ class AgentProcess:
                 f"--bind={LOOPBACK}:{self.port}",
                 # Most tests have no inventory. With --mode=compat the option has no effect.
                 *(() if "--mode=compat" in options else ("--inventory=optional",)),
+                "--metrics-auth=none",
                 *options,
             ],
             log=folder / "agent.log",

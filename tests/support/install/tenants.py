@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER, WEBHOOK
+from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.core.quota.targeting import GATING_LABEL
 from support.builders.reviews import a_pod, a_review
+from support.install.endpoints import Endpoints, any_server
 from support.install.installed_bursar import HOME, SLEEP, InstalledBursar, Tenant, tenant
-from support.install.tour import AGENT, cluster_quota
+from support.install.tour import cluster_quota
 from support.until import until_sync
 
 TEAM = {"team": "estate"}
@@ -106,27 +107,11 @@ class Estate:
         return call(plane.url, attempt, token=self.tokens[role], context=trusted)
 
     def ask_bursar(self, url: str, attempt: Attempt, token: str) -> Answer:
-        # The rows are about callers. What a caller checks is its own business.
-        context = ssl._create_unverified_context()  # noqa: S323
-        return call(url, attempt, token=token, context=context)
+        return call(url, attempt, token=token, context=any_server())
 
-    def controller_url(self) -> str:
-        """The address of the leader."""
-        lease = self._read("lease", "-n", HOME, CONTROLLER)
-        address: str = lease["metadata"]["annotations"][ADDRESS_ANNOTATION]
-        return address
-
-    def webhook_url(self) -> str:
-        return f"https://{self._read('service', '-n', HOME, WEBHOOK)['spec']['clusterIP']}"
-
-    def agent_url(self) -> str:
-        label = f"app.kubernetes.io/name={AGENT}"
-        [pod] = self._read("pods", "-n", HOME, "-l", label)["items"]
-        return f"http://{pod['status']['podIP']}:9479"
-
-    def _read(self, *named: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.installed.kubectl("get", *named, "-o", "json"))
-        return found
+    @property
+    def endpoints(self) -> Endpoints:
+        return Endpoints(self.installed)
 
 
 @contextmanager
@@ -305,32 +290,34 @@ def _post(what: str, path: str, body: Any, word: str = DENIED_BY_RBAC) -> Attemp
 # ------------------------------------------------------------------ attempts at Bursar's endpoints
 
 
-def probes() -> list[Attempt]:
-    """The routes of every process. They answer any caller; for /metrics this is still open."""
+def probes(code: int) -> list[Attempt]:
+    """The routes of every process. Probes answer any caller, /metrics with this code."""
     return [
         _get("ask whether it lives", "/healthz", 200),
         _get("ask whether it is ready", "/readyz", 200),
-        Attempt(what="read metrics", method="GET", path="/metrics", code=200, word="# HELP"),
+        Attempt(what="read metrics", method="GET", path="/metrics", code=code),
         _get("read another path", "/debug", 404),
     ]
 
 
-def controller_attempts(resize_code: int) -> list[Attempt]:
+def controller_attempts(code: int) -> list[Attempt]:
+    """Metrics and resizes are answered with the code."""
     return [
-        *probes(),
+        *probes(code),
         Attempt(what="ask who leads", method="GET", path="/leader", code=200, word="leader"),
-        Attempt(
-            what="ask for a resize", method="POST", path="/v1/resizes", body={}, code=resize_code
-        ),
+        Attempt(what="ask for a resize", method="POST", path="/v1/resizes", body={}, code=code),
     ]
 
 
-def webhook_attempts(estate: Estate) -> list[Attempt]:
-    """The webhook does not authenticate its callers, so each of them gets an answer."""
+def webhook_attempts(estate: Estate, code: int) -> list[Attempt]:
+    """Metrics are answered with the code.
+
+    Without --client-ca the webhook does not authenticate callers, and answers reviews of each.
+    """
     review = a_review("Pod", "CREATE", a_pod(), namespace=estate.own.name)
     paths = ("/serve-path", "/gate", "/validate", "/mutate-v1-pod")
     return [
-        *probes(),
+        *probes(code),
         *(
             Attempt(
                 what=f"send a review to {path}", method="POST", path=path, body=review, code=200

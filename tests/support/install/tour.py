@@ -15,10 +15,10 @@ from bursar.core.devices.source import KOORDINATOR
 from real_node.images import BUSYBOX
 from support.builders.manifests import AAQ_VERSION, ACRQ, ARQ, a_manifest
 from support.cluster.audit import AuditLog
+from support.install.endpoints import AGENT, Endpoints, metrics_code
 from support.install.installed_bursar import HOME, SLEEP, InstalledBursar, Tenant, tenant
 from support.until import until_sync
 
-AGENT = "bursar-agent"
 SOCKET_FOLDER = "bursar-sockets"
 """The folder of the agent's socket, below kubelet's: this machine sees it there."""
 TEAM = {"team": "tour"}
@@ -46,6 +46,7 @@ class Tour:
             self.claim_devices(shop)
             self.resize(shop)
             self.change_and_remove_quotas(shop)
+            self.read_metrics(shop)
 
     def until_used(self, account: str, verb: str, resource: str, namespace: str = "") -> None:
         def is_used() -> bool:
@@ -113,6 +114,22 @@ class Tour:
         self.until_used(CONTROLLER, "delete", APPLIED_PLURAL)
         self._merge("arq", "limits", {"spec": {"hard": {"services": None}}}, shop.name)
         self.until_used(CONTROLLER, "delete", "resourcequotas", shop.name)
+
+    def read_metrics(self, shop: Tenant) -> None:
+        """As Prometheus reads them: with the token of an account that has the role for it."""
+        account, binding = f"{shop.name}:scraper", f"scraper-{shop.name}"
+        role = ("--clusterrole=bursar-metrics-reader", f"--serviceaccount={account}")
+        self.installed.kubectl("create", "serviceaccount", "scraper", "-n", shop.name)
+        self.installed.kubectl("create", "clusterrolebinding", binding, *role)
+        try:
+            token = self.installed.kubectl("create", "token", "scraper", "-n", shop.name).strip()
+            for url in Endpoints(self.installed).every():
+                until_sync(lambda url=url: metrics_code(url, token) == 200, url)
+            for reader in (CONTROLLER, WEBHOOK, AGENT):
+                self.until_used(reader, "create", "tokenreviews")
+                self.until_used(reader, "create", "subjectaccessreviews")
+        finally:
+            self.installed.kubectl("delete", "clusterrolebinding", binding)
 
     def _limit(self, shop: Tenant, cpu: str) -> None:
         self._merge("arq", "limits", {"spec": {"hard": {"requests.cpu": cpu}}}, shop.name)

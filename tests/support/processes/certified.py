@@ -93,7 +93,7 @@ def installed(
             place,
             *("--tls-secret=bursar-tls", "--keep-certificates", *lifetimes),
             *(f"--certificate-name={LOOPBACK}", f"--bind={LOOPBACK}:{port}"),
-            *(f"--advertise=https://{LOOPBACK}:{port}", *SHORT_TERMS),
+            *(f"--advertise=https://{LOOPBACK}:{port}", "--metrics-auth=none", *SHORT_TERMS),
         )
         controllers.append(made)
         leaders.append(Server(made.replicas[0], port, f"aaq-controller.{HOME}.svc"))
@@ -121,6 +121,7 @@ def _a_webhook(plane: ControlPlane, folder: Path, number: int) -> Server:
     port = free_port()
     arguments = [
         *("webhook", f"--bind={LOOPBACK}:{port}", "--tls-secret=bursar-tls"),
+        "--metrics-auth=none",
         *(f"--namespace={HOME}", f"--token-file={folder}/token"),
         f"--kubeconfig={plane.write_kubeconfig('aaq-server', pair)}",
     ]

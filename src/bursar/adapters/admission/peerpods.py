@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from bursar.adapters.serving.message import JSON, Request, Response, Route, Routes
+from bursar.adapters.serving.message import JSON, Guard, Request, Response, Route, Routes
 from bursar.app.names import PEER_PODS_PATH
 from bursar.core.peerpods.annotations import SIZE_ANNOTATIONS, Rewrite
 from bursar.core.peerpods.decision import ANNOTATIONS_READ, Denied
@@ -70,7 +70,9 @@ class PeerPodCounts:
         self.overwritten += overwritten
 
 
-def peer_pod_routes(settings: PeerPodSettings, counts: PeerPodCounts) -> Routes:
+def peer_pod_routes(
+    settings: PeerPodSettings, counts: PeerPodCounts, review_guard: Guard | None = None
+) -> Routes:
     known = _AnswerCache(settings)
 
     async def review(request: Request) -> Response:
@@ -84,7 +86,8 @@ def peer_pod_routes(settings: PeerPodSettings, counts: PeerPodCounts) -> Routes:
         counts.add(outcome.end, outcome.overwritten)
         return Response(encode_response(spoken, outcome.decision), content_type=JSON)
 
-    return {("POST", PEER_PODS_PATH): Route(review, BODY_BYTES_MAX + REFUSED_BYTES_MAX)}
+    route = Route(review, BODY_BYTES_MAX + REFUSED_BYTES_MAX, review_guard)
+    return {("POST", PEER_PODS_PATH): route}
 
 
 # ------------------------------------------------------------------ the cache

@@ -6,7 +6,15 @@ from http import HTTPStatus
 from typing import Final, TypeAlias
 
 from bursar.adapters.admission.reviewer import UnanswerableError
-from bursar.adapters.serving.message import JSON, Request, Response, Route, Routes, refusal
+from bursar.adapters.serving.message import (
+    JSON,
+    Guard,
+    Request,
+    Response,
+    Route,
+    Routes,
+    refusal,
+)
 from bursar.adapters.serving.probes import probe_routes
 from bursar.wire.admission import AdmissionDecision, ReviewError
 
@@ -30,14 +38,17 @@ def webhook_routes(
     counts: Counter[str],
     metrics: Callable[[], bytes],
     body_bytes_max: int = BODY_BYTES_MAX,
+    metrics_guard: Guard | None,
+    review_guard: Guard | None = None,
 ) -> Routes:
     async def review(request: Request) -> Response:
         response, end = await _review(request, answer)
         counts[end] += 1
         return response
 
-    route = Route(review, body_bytes_max)
-    return {**probe_routes(metrics), **{("POST", path): route for path in REVIEW_PATHS}}
+    route = Route(review, body_bytes_max, review_guard)
+    probes = probe_routes(metrics, metrics_guard=metrics_guard)
+    return {**probes, **{("POST", path): route for path in REVIEW_PATHS}}
 
 
 async def _review(request: Request, answer: Answer) -> tuple[Response, str]:

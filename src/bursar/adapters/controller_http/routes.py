@@ -1,9 +1,17 @@
-"""The routes of the controller. All but resizes answer any caller, as AAQ's do."""
+"""The routes of the controller. Probes and /leader answer any caller, as AAQ's do."""
 
 from collections.abc import Callable
 from typing import Final
 
-from bursar.adapters.serving.message import JSON, Handler, Request, Response, Route, Routes
+from bursar.adapters.serving.message import (
+    JSON,
+    Guard,
+    Handler,
+    Request,
+    Response,
+    Route,
+    Routes,
+)
 from bursar.adapters.serving.probes import probe_routes, readiness
 from bursar.app.names import RESIZES_PATH
 
@@ -24,6 +32,8 @@ def controller_routes(
     problem: Callable[[], str],
     metrics: Callable[[], bytes],
     resizes: Handler,
+    metrics_guard: Guard | None,
+    resizes_guard: Guard | None,
 ) -> Routes:
     """`problem` returns why the controller is not ready, or an empty string."""
 
@@ -34,7 +44,7 @@ def controller_routes(
         return readiness(problem())
 
     return {
-        **probe_routes(metrics, ready),
+        **probe_routes(metrics, ready, metrics_guard=metrics_guard),
         ("GET", LEADER_PATH): Route(leader),
-        ("POST", RESIZES_PATH): Route(resizes, RESIZE_BODY_BYTES_MAX),
+        ("POST", RESIZES_PATH): Route(resizes, RESIZE_BODY_BYTES_MAX, resizes_guard),
     }

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Final
 
 from bursar.adapters.serving.connection import READY_PATH
-from bursar.adapters.serving.message import Request, Response, Route, Routes, fixed
+from bursar.adapters.serving.message import Guard, Request, Response, Route, Routes, fixed
 
 HEALTH_PATH: Final = "/healthz"
 METRICS_PATH: Final = "/metrics"
@@ -25,8 +25,13 @@ def readiness(problem: str) -> Response:
 
 
 def probe_routes(
-    metrics: Callable[[], bytes], ready: Callable[[], Awaitable[Response]] = always_ready
+    metrics: Callable[[], bytes],
+    ready: Callable[[], Awaitable[Response]] = always_ready,
+    *,
+    metrics_guard: Guard | None,
 ) -> Routes:
+    """Probes answer any caller, because the kubelet has no credentials for them."""
+
     async def readyz(_: Request) -> Response:
         return await ready()
 
@@ -36,5 +41,5 @@ def probe_routes(
     return {
         ("GET", HEALTH_PATH): Route(fixed(OK)),
         ("GET", READY_PATH): Route(readyz),
-        ("GET", METRICS_PATH): Route(exposition),
+        ("GET", METRICS_PATH): Route(exposition, guard=metrics_guard),
     }

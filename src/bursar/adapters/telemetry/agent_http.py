@@ -1,11 +1,11 @@
-"""Metrics and health of the agent over plain HTTP. They hold no secrets and change nothing."""
+"""Metrics and health of the agent over plain HTTP. They change nothing."""
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final
 
 from bursar.adapters.serving.limits import ServerLimits
-from bursar.adapters.serving.message import Response, Routes
+from bursar.adapters.serving.message import Guard, Response, Routes
 from bursar.adapters.serving.probes import probe_routes
 from bursar.adapters.telemetry.agent_health import Health
 
@@ -20,11 +20,14 @@ AGENT_LIMITS: Final = ServerLimits(
 
 
 def agent_routes(
-    *, metrics: Callable[[], bytes], health: Callable[[], Awaitable[Health]]
+    *,
+    metrics: Callable[[], bytes],
+    health: Callable[[], Awaitable[Health]],
+    metrics_guard: Guard | None,
 ) -> Routes:
     async def ready() -> Response:
         found = await health()
         code = HTTPStatus.OK if found.is_good else HTTPStatus.SERVICE_UNAVAILABLE
         return Response(str(found).encode(), code)
 
-    return probe_routes(metrics, ready)
+    return probe_routes(metrics, ready, metrics_guard=metrics_guard)

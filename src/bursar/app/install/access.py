@@ -12,7 +12,16 @@ from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.app.counting.kubevirt import KUBEVIRTS, MIGRATIONS, VMIS
 from bursar.app.install.admission import GatingSettings
 from bursar.app.install.confinement import confinement_documents
-from bursar.app.install.documents import RBAC, Document, document, granted, permission
+from bursar.app.install.documents import (
+    METRICS_PATH,
+    METRICS_READER,
+    RBAC,
+    Document,
+    document,
+    granted,
+    metrics_review_rules,
+    permission,
+)
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.app.quota.kinds import GROUP
 
@@ -27,7 +36,7 @@ WRITE: Final = ("create", "update", "patch", "delete")
 
 
 def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tuple[Document, ...]:
-    """The namespace, the two service accounts with their roles, and roles for tenants.
+    """The namespace, the two service accounts with their roles, and roles for users.
 
     The agent mounts folders of the host, which the Pod Security Standards allow only as
     `privileged`. All other pods satisfy `restricted`.
@@ -49,7 +58,7 @@ def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tu
         permission(("get",), "leases", group=leases, names=(CONTROLLER,)),
         permission(OBSERVE, "serviceaccounts", names=(CONTROLLER,)),
     ]
-    trial = [permission(("create",), "resourcequotas")]
+    trial = [permission(("create",), "resourcequotas"), *metrics_review_rules()]
     return (
         namespace,
         _critical_pods(settings),
@@ -57,7 +66,15 @@ def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tu
         *_account(settings, WEBHOOK, trial, leader),
         *_tenant_roles(settings),
         *confinement_documents(settings.namespace),
+        _metrics_reader(),
     )
+
+
+def _metrics_reader() -> Document:
+    """The role of Prometheus. It is not bound: the manifests do not know its service account."""
+    role = document(f"{RBAC}/v1", "ClusterRole", METRICS_READER, labels={GROUP: ""})
+    role["rules"] = [{"nonResourceURLs": [METRICS_PATH], "verbs": ["get"]}]
+    return role
 
 
 def _critical_pods(settings: GatingSettings) -> Document:
@@ -86,7 +103,8 @@ def _controller_rules(settings: GatingSettings) -> list[Document]:
         permission(OBSERVE, "applicationawareresourcequotas", group=GROUP),
         permission(("patch",), "applicationawareresourcequotas/status", group=GROUP),
         permission(("create", "patch"), "events", group="events.k8s.io"),
-        permission(("create",), "tokenreviews", group="authentication.k8s.io"),
+        # TokenReviews also of the webhook, which asks about resizes.
+        *metrics_review_rules(),
         # Without KubeVirt these kinds do not exist, and the rule permits nothing.
         permission(OBSERVE, VMIS.plural, MIGRATIONS.plural, KUBEVIRTS.plural, group=VMIS.group),
         permission(OBSERVE, COUNTING_POLICIES.plural, group=COUNTING_POLICIES.group),

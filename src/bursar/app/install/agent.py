@@ -18,6 +18,7 @@ from bursar.app.install.documents import (
     Document,
     document,
     granted,
+    metrics_review_rules,
     permission,
     require_image,
     require_namespace,
@@ -108,6 +109,7 @@ def _rules(pods_from: PodsFrom) -> Sequence[Document]:
         *asking[pods_from],
         permission(("list", "watch"), "devices", group="scheduling.koordinator.sh"),
         permission(("create", "patch"), "events", group="events.k8s.io"),
+        *metrics_review_rules(),
     )
 
 

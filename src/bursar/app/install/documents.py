@@ -50,6 +50,18 @@ def permission(
     return {**found, "resourceNames": list(names)} if names else found
 
 
+METRICS_PATH: Final = "/metrics"
+METRICS_READER: Final = "bursar-metrics-reader"
+
+
+def metrics_review_rules() -> tuple[Document, Document]:
+    """What a process needs to ask the API server who reads its metrics, and whether he may."""
+    return (
+        permission(("create",), "tokenreviews", group="authentication.k8s.io"),
+        permission(("create",), "subjectaccessreviews", group="authorization.k8s.io"),
+    )
+
+
 def granted(
     name: str,
     rules: Iterable[Document],

@@ -12,6 +12,8 @@ from bursar.app.install.workloads import COMPONENT, NAME, labels_of
 from bursar.app.names import CONTROLLER, WEBHOOK
 
 GROUP: Final = "monitoring.coreos.com/v1"
+CREDENTIALS: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+"""The token of Prometheus' own service account, in its pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,7 @@ def _monitor(namespace: str, service: str, component: str) -> Document:
             {
                 "port": "https",
                 "scheme": "https",
+                "bearerTokenFile": CREDENTIALS,
                 "tlsConfig": {"ca": authority, "serverName": f"{service}.{namespace}.svc"},
             }
         ],

@@ -28,7 +28,9 @@ from bursar.cli.options import duration, flag, one_of, path, shown, together
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
     ClusterChoice,
+    MetricsAuth,
     given_options,
+    metrics_auth_option,
     process_cluster_options,
 )
 from bursar.core.devices.resolve import Rules, Trust
@@ -87,6 +89,7 @@ class AgentSettings:
     """Empty: Koordinator is the only allocator."""
     bind: tuple[str, int] | None
     """None: do not listen."""
+    metrics_auth: MetricsAuth
     tells_events: bool
     cluster: ClusterChoice
     log: LogSettings
@@ -289,6 +292,7 @@ agent_options: Final = together(
         "Address and port of /metrics, /healthz and /readyz. Empty: do not listen.",
         callback=_address,
     ),
+    metrics_auth_option,
     click.option(
         "--events/--no-events",
         default=True,
@@ -341,6 +345,7 @@ def settings_from(chosen: Mapping[str, Any]) -> AgentSettings:
         is_compat=is_compat,
         sources_file=chosen["sources_file"],
         bind=chosen["bind"],
+        metrics_auth=MetricsAuth(chosen["metrics_auth"]),
         tells_events=chosen["events"],
         cluster=ClusterChoice(chosen["kubeconfig"], chosen["context"]),
         log=log_from(chosen),

@@ -23,10 +23,12 @@ from bursar.cli.processes.installation import own_namespace
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
     ClusterChoice,
+    MetricsAuth,
     TlsSource,
     advertised_url,
     given_options,
     host_and_port,
+    metrics_auth_option,
     namespace_option,
     process_cluster_options,
     serving_options,
@@ -46,6 +48,7 @@ class ControllerProcess:
     namespace: str
     """Namespace of this installation."""
     bind: tuple[str, int]
+    metrics_auth: MetricsAuth
     tls_source: TlsSource
     """Where tls.crt and tls.key are. Neither given: do not listen."""
     certificates: KeeperSettings | None
@@ -68,6 +71,7 @@ class ControllerProcess:
 @serving_options(
     "Folder with tls.crt and tls.key; reloaded when they change. Empty: do not listen."
 )
+@metrics_auth_option
 @certificate_options
 @click.option(
     "--advertise",
@@ -117,6 +121,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
     bind: str,
     tls_folder: str,
     tls_secret: str,
+    metrics_auth: str,
     advertise: str | None,
     namespace: str | None,
     kubeconfig: str | None,
@@ -146,6 +151,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
             cluster=ClusterChoice(kubeconfig, context),
             namespace=home,
             bind=address,
+            metrics_auth=MetricsAuth(metrics_auth),
             tls_source=source,
             certificates=keeper_from(others, home, source),
             address=advertised_url(advertise, address[1]) if source.is_given else "",
@@ -179,7 +185,7 @@ def _timing(lease: float, deadline: float, retry: float) -> Timing:
 
 
 def _ignored(*, has_tls: bool, keeps_capacity: bool, keeps_certificates: bool) -> tuple[str, ...]:
-    without_tls = () if has_tls else ("bind", "advertise")
+    without_tls = () if has_tls else ("bind", "advertise", "metrics_auth")
     without_capacity = () if keeps_capacity else ("peerpods_namespace", "peerpods_nodes")
     without_certificates = () if keeps_certificates else DEPENDENT
     return given_options(*without_tls, *without_capacity, *without_certificates)

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 import click
@@ -46,6 +47,21 @@ class TlsSource:
     @property
     def is_given(self) -> bool:
         return bool(self.secret or self.folder)
+
+
+class MetricsAuth(Enum):
+    """Who may read `/metrics`."""
+
+    KUBERNETES = "kubernetes"
+    NONE = "none"
+
+
+metrics_auth_option: Final = options.one_of(
+    "--metrics-auth",
+    MetricsAuth.KUBERNETES,
+    "Who may read /metrics: users whose token the API server accepts and whom RBAC lets get "
+    "/metrics; or none: any caller.",
+)
 
 
 def serving_options(tls_help: str) -> options.Option:

@@ -25,8 +25,10 @@ from bursar.cli.processes.installation import SERVICE_ACCOUNT_FOLDER, own_namesp
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
     ClusterChoice,
+    MetricsAuth,
     TlsSource,
     host_and_port,
+    metrics_auth_option,
     namespace_option,
     process_cluster_options,
     serving_options,
@@ -48,6 +50,7 @@ class WebhookProcess:
 
     cluster: ClusterChoice
     bind: tuple[str, int]
+    metrics_auth: MetricsAuth
     tls_source: TlsSource
     installation: Installation
     when_unreachable: WhenUnreachable
@@ -64,6 +67,7 @@ class WebhookProcess:
 
 @click.command(short_help="Gate new pods, rewrite peer pods and check quotas for an API server.")
 @serving_options("Folder with tls.crt and tls.key; reloaded when they change.")
+@metrics_auth_option
 @namespace_option
 @process_cluster_options
 @one_of(
@@ -116,6 +120,7 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
     bind: str,
     tls_folder: str,
     tls_secret: str,
+    metrics_auth: str,
     namespace: str | None,
     kubeconfig: str | None,
     context: str,
@@ -136,6 +141,7 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
     settings = WebhookProcess(
         cluster=ClusterChoice(kubeconfig, context),
         bind=host_and_port(bind),
+        metrics_auth=MetricsAuth(metrics_auth),
         tls_source=tls_source(tls_folder, tls_secret),
         installation=home,
         when_unreachable=WhenUnreachable(when_unreachable),
