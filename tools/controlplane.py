@@ -32,7 +32,8 @@ class ControlPlane:
 
     The API server listens on `address`, which must exist on this machine. For real nodes that is
     an address that they reach, and they are what `service_range` is routed to. With an
-    `audit_policy`, the spec of an audit.k8s.io/v1 Policy, the API server writes `audit_log`.
+    `audit_policy`, the spec of an audit.k8s.io/v1 Policy, the API server writes `audit_log`. To
+    the webhooks of `webhook_clients`, by host and port, it shows a client certificate.
     """
 
     def __init__(
@@ -41,9 +42,11 @@ class ControlPlane:
         address: str = LOOPBACK,
         service_range: str = SERVICE_RANGE,
         audit_policy: Mapping[str, object] | None = None,
+        webhook_clients: Mapping[str, Pair] | None = None,
     ) -> None:
         self.address, self._service_range = address, service_range
         self._audit_policy = audit_policy
+        self._webhook_clients = webhook_clients or {}
         self.folder = Path(tempfile.mkdtemp(prefix="bursar-cluster-"))
         self.audit_log = self.folder / "audit.log"
         pki = self.folder / "pki"
@@ -212,6 +215,8 @@ class ControlPlane:
             arguments.append(f"--advertise-address={self.address}")
         if self._audit_policy is not None:
             arguments += self._audit_arguments(self._audit_policy)
+        if self._webhook_clients:
+            arguments.append(f"--admission-control-config-file={self._admission_configuration()}")
         probe = _Probe(self.api_port, "/readyz", client=self._admin, address=self.address)
         return self._program("kube-apiserver", arguments, probe)
 
@@ -219,6 +224,38 @@ class ControlPlane:
         path = self.folder / "audit-policy.json"
         path.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", **policy}))
         return [f"--audit-policy-file={path}", f"--audit-log-path={self.audit_log}"]
+
+    def _admission_configuration(self) -> Path:
+        """The file that tells the API server its credentials for webhooks."""
+        users = [
+            {
+                "name": host,
+                "user": {
+                    "client-certificate": str(pair.certificate),
+                    "client-key": str(pair.key),
+                },
+            }
+            for host, pair in self._webhook_clients.items()
+        ]
+        credentials = self.folder / "webhooks.kubeconfig"
+        credentials.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "users": users}))
+        version = "apiserver.config.k8s.io/v1"
+        configuration = {
+            "apiVersion": version,
+            "kind": "WebhookAdmissionConfiguration",
+            "kubeConfigFile": str(credentials),
+        }
+        plugins = [
+            {"name": f"{sort}AdmissionWebhook", "configuration": configuration}
+            for sort in ("Mutating", "Validating")
+        ]
+        path = self.folder / "admission.json"
+        path.write_text(
+            json.dumps(
+                {"apiVersion": version, "kind": "AdmissionConfiguration", "plugins": plugins}
+            )
+        )
+        return path
 
     def _component(self, name: str, arguments: list[str]) -> Program:
         """Scheduler and controller manager, each as the user its own RBAC rules are made for."""

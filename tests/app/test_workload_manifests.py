@@ -189,3 +189,33 @@ def test_prometheus_verifies_the_certificate():
         assert endpoint["tlsConfig"]["ca"] == {"secret": {"name": "bursar-tls", "key": "ca.crt"}}
     (group,) = rules["spec"]["groups"]
     assert [rule["alert"] for rule in group["rules"]] == [alert.name for alert in ALERTS]
+
+
+def test_a_webhook_that_asks_for_client_certificates_mounts_their_ca():
+    settings = WorkloadSettings(
+        image="bursar:1", client_ca_config="api-server-ca", client_names=("api-server",)
+    )
+    pod = pod_of(webhook_documents(settings))
+    (container,) = pod["containers"]
+
+    assert pod["volumes"] == [{"name": "client-ca", "configMap": {"name": "api-server-ca"}}]
+    assert container["volumeMounts"] == [
+        {"name": "client-ca", "mountPath": "/etc/bursar/client-ca", "readOnly": True}
+    ]
+    assert container["args"][-2:] == [
+        "--client-ca=/etc/bursar/client-ca/ca.crt",
+        "--client-name=api-server",
+    ]
+    assert "volumes" not in pod_of(controller_documents(settings))
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"client_ca_config": "a/b"}, "'a/b' is not the name of a ConfigMap"),
+        ({"client_names": ("x",)}, "need a ConfigMap with their CA"),
+    ],
+)
+def test_client_certificates_need_a_ca(settings, problem):
+    with pytest.raises(ValueError, match=problem):
+        WorkloadSettings(image="bursar:1", **settings)

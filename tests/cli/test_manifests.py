@@ -328,3 +328,16 @@ def test_prometheus_shows_its_own_token_and_there_is_a_role_for_it():
     ] * 2
     assert (role["kind"], role["metadata"]["name"]) == ("ClusterRole", "bursar-metrics-reader")
     assert role["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+
+
+def test_the_webhook_is_started_with_the_ca_of_client_certificates():
+    options = ("--client-ca-config=api-server-ca", "--client-name=a", "--client-name=b")
+
+    assert [each for each in arguments_of("aaq-server", *options) if "--client" in each] == [
+        "--client-ca=/etc/bursar/client-ca/ca.crt",
+        "--client-name=a",
+        "--client-name=b",
+    ]
+    ran = CliRunner().invoke(manifests, ["webhook", "--client-name=a"])
+    assert ran.exit_code == 2
+    assert "need a ConfigMap with their CA" in ran.stderr

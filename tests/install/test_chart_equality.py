@@ -120,6 +120,17 @@ COMBINATIONS = {
         "aaq",
         {"agent": {**ON, "kubeletCert": "/etc/kubelet.crt", "sourcesConfig": "sources"}},
     ),
+    "client-certificates": (
+        "aaq",
+        {
+            "quota": {"gate": "webhooks"},
+            "webhook": {"clientCAConfig": "api-server-ca", "clientNames": ["api-server", "b"]},
+        },
+    ),
+    "client-certificates-of-any-name": (
+        "aaq",
+        {"peerPods": ON, "webhook": {"clientCAConfig": "api-server-ca"}},
+    ),
     "further-options": (
         "aaq",
         {

@@ -85,6 +85,10 @@ def test_the_text_is_as_before(name):
             },
             "agent.socketDir: /data/kubelet/pod-resources is a folder of kubelet",
         ),
+        (
+            {"quota": {"gate": "webhooks"}, "webhook": {"clientNames": ["api-server"]}},
+            "webhook.clientNames: needs webhook.clientCAConfig",
+        ),
     ],
 )
 def test_wrong_values_are_refused_with_the_reason(values, text):

@@ -62,6 +62,21 @@ def test_it_can_be_ended_while_it_waits_for_a_certificate(control_plane, tmp_pat
     assert webhook.program._process.returncode == 0
 
 
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_it_does_not_start_without_the_ca_of_its_clients(control_plane, tmp_path, content):
+    file = tmp_path / "clients.crt"
+    if content is not None:
+        file.write_text(content)
+    options = [f"--client-ca={file}", f"--kubeconfig={control_plane.kubeconfig}"]
+    ran = subprocess.run(
+        [str(COMMAND), "webhook", *options], capture_output=True, text=True, check=False
+    )
+
+    assert ran.returncode == 2
+    problem = "No such file or directory" if content is None else "no CA certificates (PEM)"
+    assert f"--client-ca: {file}: {problem}" in ran.stderr
+
+
 def test_a_port_in_use_is_said_in_one_line(control_plane, tmp_path):
     taken = Webhook(control_plane, tmp_path, "aaq")
     taken.program.start()

@@ -137,8 +137,22 @@ TEMPLATES: Final = (
                 f'ne $.Values.peerPods.vmResource "{VM_RESOURCE}"', f"--vm-resource={sentinels.VM}"
             ),
             _CERT_MANAGER,
+            Switch(
+                (
+                    (
+                        "$.Values.webhook.clientCAConfig",
+                        (
+                            f"--client-ca-config={sentinels.CLIENT_CA}",
+                            # As many as the list of names has, or none.
+                            f"--client-name={sentinels.CLIENT_NAME}",
+                        ),
+                    ),
+                    ("", ()),
+                )
+            ),
             _log_level("webhook"),
         ),
+        check="bursar.checkWebhook",
     ),
     Template(
         "policies",

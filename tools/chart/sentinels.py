@@ -28,6 +28,8 @@ KUBELET: Final = "/zz-kubelet"
 CERTIFICATE: Final = "/zz-certificate"
 SOURCES: Final = "zz-sources"
 WRITER: Final = "zz-writer"
+CLIENT_CA: Final = "zz-client-ca"
+CLIENT_NAME: Final = "zz-client-name"
 LEVEL: Final = "--log-level=debug"
 CONTROLLER_OPTION: Final = "zz-controller-option"
 WEBHOOK_OPTION: Final = "zz-webhook-option"
@@ -47,12 +49,17 @@ INLINE: Final = {
     CERTIFICATE: f"{_VALUES}.agent.kubeletCert",
     SOURCES: f"{_VALUES}.agent.sourcesConfig",
     WRITER: f'join "," {_VALUES}.agent.deviceWriters',
+    CLIENT_CA: f"{_VALUES}.webhook.clientCAConfig",
     IMAGE: 'include "bursar.image" $',
 }
 ITEMS: Final = {
     CONTROLLER_OPTION: (f"{_VALUES}.controller.extraArgs", "."),
     WEBHOOK_OPTION: (f"{_VALUES}.webhook.extraArgs", "."),
     AGENT_OPTION: (f"{_VALUES}.agent.extraArgs", "."),
+    f"--client-name={CLIENT_NAME}": (
+        f"{_VALUES}.webhook.clientNames",
+        'printf "--client-name=%s" .',
+    ),
     f"--peerpod-runtime-class={CLASS}": (
         f"{_VALUES}.peerPods.runtimeClasses",
         'printf "--peerpod-runtime-class=%s" .',

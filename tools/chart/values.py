@@ -236,7 +236,22 @@ GROUPS: Final = (
     Group(
         "webhook",
         "The webhook. It is installed if a part needs it.",
-        _pod_values("webhook", "Deployment", "aaq-server"),
+        (
+            Value(
+                "webhook.clientCAConfig",
+                "",
+                {"type": "string", "pattern": "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"},
+                "ConfigMap with `ca.crt`, the CA of the API server's client certificate. Other "
+                "callers are refused. Empty: the webhook answers any caller.",
+            ),
+            Value(
+                "webhook.clientNames",
+                [],
+                {"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z0-9:@._-]+$"}},
+                "With `clientCAConfig`: names that the client certificate may have. Empty: any.",
+            ),
+            *_pod_values("webhook", "Deployment", "aaq-server"),
+        ),
     ),
     Group(
         "peerPods",

@@ -80,3 +80,10 @@ true
 {{- end -}}
 {{- end -}}
 {{- end }}
+
+{{- /* Refuses names without a CA, with which the webhook would answer any caller. */ -}}
+{{- define "bursar.checkWebhook" -}}
+{{- if and $.Values.webhook.clientNames (not $.Values.webhook.clientCAConfig) -}}
+{{- fail "webhook.clientNames: needs webhook.clientCAConfig" -}}
+{{- end -}}
+{{- end }}

@@ -2,10 +2,12 @@
 
 import asyncio
 import ssl
+from dataclasses import replace
 from random import Random
 from typing import Protocol
 
 from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.serving.client_authority import ClientAuthority
 from bursar.adapters.serving.newest_context import NewestContext
 from bursar.adapters.serving.secret_certificate import SecretCertificate
 from bursar.adapters.serving.server import HttpServer
@@ -17,6 +19,7 @@ from bursar.app.cluster.observe import Cluster
 from bursar.app.cluster.ports import Key
 from bursar.app.cluster.time_limit import end
 from bursar.app.log import Log
+from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.process_options import TlsSource
 from bursar.entry.process import start_server
 
@@ -45,6 +48,24 @@ def open_certificate(
     key = Key(namespace, source.secret)
     informer = observe_secret(cluster, SYSTEM_CLOCK, random, key)
     return SecretCertificate(informer, profile=profile)
+
+
+def with_clients(profile: TlsProfile, file: str) -> TlsProfile:
+    """The profile, with the CAs of client certificates in a file. Raises `BadInputError`."""
+    if not file:
+        return profile
+    try:
+        return replace(profile, clients=ClientAuthority(file, clock=SYSTEM_CLOCK))
+    except OSError as error:
+        raise BadInputError(f"--client-ca: {file}: {error.strerror}") from None
+    except ValueError as error:
+        raise BadInputError(f"--client-ca: {file}: {error}") from None
+
+
+async def follow_clients(profile: TlsProfile, certificate: Certificate) -> None:
+    """Use the CAs of client certificates as soon as their file changes, until cancelled."""
+    if profile.clients is not None:
+        await profile.clients.watch(certificate.newest.renew)
 
 
 def served(certificate: Certificate) -> ServedCertificate:

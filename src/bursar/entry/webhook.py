@@ -15,6 +15,7 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.token_review import TokenReviewer
+from bursar.adapters.serving.client_authority import client_guard
 from bursar.adapters.serving.secret_certificate import SecretCertificate
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.telemetry.certificates.served import served_families
@@ -26,7 +27,14 @@ from bursar.app.admission.quotas import QuotaCheck
 from bursar.app.log import Log
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.webhook import WebhookProcess
-from bursar.entry.https import Certificate, listen, open_certificate, served
+from bursar.entry.https import (
+    Certificate,
+    follow_clients,
+    listen,
+    open_certificate,
+    served,
+    with_clients,
+)
 from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import cluster_access
@@ -48,7 +56,7 @@ def run_webhook(settings: WebhookProcess) -> None:
 
 
 async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
-    random = SystemRandom()
+    random, tls = SystemRandom(), with_clients(settings.tls, settings.client_ca)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(access, clock=SYSTEM_CLOCK, rng=random))
         certificate = open_certificate(
@@ -56,7 +64,7 @@ async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
             settings.installation.namespace,
             client,
             random,
-            profile=settings.tls,
+            profile=tls,
         )
 
         def authorities() -> str:
@@ -71,6 +79,7 @@ async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(switch.run())
+                tasks.create_task(follow_clients(tls, certificate))
                 tasks.create_task(
                     listen(
                         server,
@@ -100,6 +109,7 @@ def _server(
         is_gating=lambda: switch.is_on,
     )
     counts, peers = review_counts(), PeerPodCounts()
+    guard = client_guard(settings.client_names) if settings.client_ca else None
     routes = webhook_routes(
         reviewer.answer,
         counts=counts,
@@ -113,6 +123,7 @@ def _server(
         metrics_guard=metrics_guard(
             settings.metrics_auth, client, TokenReviewer(client, SYSTEM_CLOCK)
         ),
+        review_guard=guard,
     )
-    every = {**routes, **peer_pod_routes(settings.peer_pods, peers)}
+    every = {**routes, **peer_pod_routes(settings.peer_pods, peers, guard)}
     return HttpServer(every, clock=SYSTEM_CLOCK)

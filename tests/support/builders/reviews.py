@@ -14,9 +14,10 @@ from bursar.adapters.cel.language import open_language
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.serving.limits import ServerLimits
-from bursar.adapters.serving.message import Handler, Route, Routes
+from bursar.adapters.serving.message import Guard, Handler, Route, Routes
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.serving_certificate import ServingCertificate
+from bursar.adapters.serving.tls_profile import DEFAULT_PROFILE, TlsProfile
 from bursar.adapters.telemetry.exposition import exposition
 from bursar.adapters.telemetry.webhook_families import webhook_families
 from bursar.app.admission.pods import (
@@ -171,6 +172,8 @@ class RunningServer:
     port: int
     certificate: ServingCertificate
     trust: ssl.SSLContext
+    authority: Path
+    """The CA certificate (PEM) of the server."""
     peers: contextlib.AsyncExitStack
     """Connections of the test, closed at its end."""
     kept: HttpPeer | None = None
@@ -179,8 +182,13 @@ class RunningServer:
     def url(self, path: str) -> str:
         return f"https://127.0.0.1:{self.port}{path}"
 
-    async def connect(self) -> HttpPeer:
-        return await self.peers.enter_async_context(connected(self.port, self.trust))
+    async def connect(self, client: Pair | None = None) -> HttpPeer:
+        """A new connection, with a client certificate if there is one."""
+        trust = self.trust
+        if client is not None:
+            trust = ssl.create_default_context(cafile=str(self.authority))
+            trust.load_cert_chain(client.certificate, client.key)
+        return await self.peers.enter_async_context(connected(self.port, trust))
 
     async def answer(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
         """Ask on the connection that is open, as API servers do."""
@@ -208,17 +216,18 @@ async def running(
     routes: Routes,
     limits: ServerLimits | None = None,
     clock: Clock = SYSTEM_CLOCK,
+    profile: TlsProfile = DEFAULT_PROFILE,
 ) -> AsyncIterator[RunningServer]:
     """A server on loopback with a certificate of its own authority, `ca.crt` in the folder."""
     authority = Authority(folder)
     put_pair(folder, authority.server("webhook"))
-    certificate = ServingCertificate(str(folder), clock=SYSTEM_CLOCK)
+    certificate = ServingCertificate(str(folder), clock=SYSTEM_CLOCK, profile=profile)
     server = HttpServer(routes, clock=clock, limits=limits or ServerLimits())
     port = await server.start("127.0.0.1", 0, await certificate.wait_for_context())
     trust = ssl.create_default_context(cafile=str(authority.certificate))
     async with contextlib.AsyncExitStack() as peers:
         try:
-            yield RunningServer(server, port, certificate, trust, peers)
+            yield RunningServer(server, port, certificate, trust, authority.certificate, peers)
         finally:
             await peers.aclose()
             if not server.is_stopping:
@@ -227,13 +236,14 @@ async def running(
                     await server.stop()
 
 
-def routes_of(reviewer: Reviewer) -> Routes:
+def routes_of(reviewer: Reviewer, review_guard: Guard | None = None) -> Routes:
     counts = review_counts()
     return webhook_routes(
         reviewer.answer,
         counts=counts,
         metrics=lambda: exposition(webhook_families(counts, {}, 0)),
         metrics_guard=None,
+        review_guard=review_guard,
     )
 
 

@@ -67,6 +67,11 @@ def _options(values: Values) -> Iterator[str]:
     yield from _quota(values.get("quota", {}))
     yield from _peer_pods(values.get("peerPods", {}))
     yield from _agent(values.get("agent", {}))
+    webhook = values.get("webhook", {})
+    if "clientCAConfig" in webhook:
+        yield f"--client-ca-config={webhook['clientCAConfig']}"
+    for name in webhook.get("clientNames", ()):
+        yield f"--client-name={name}"
     if "peerPodsNamespace" in values.get("capacity", {}):
         yield f"--peerpods-namespace={values['capacity']['peerPodsNamespace']}"
     if "namespace" in values.get("kubevirt", {}):

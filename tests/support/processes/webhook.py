@@ -19,10 +19,12 @@ REVIEW = json.dumps(a_review("Pod", "CREATE", a_pod())).encode()
 class Webhook:
     """The verb as a process of its own, with certificates of its own authority."""
 
-    def __init__(self, plane: ControlPlane, folder: Path, home: str, *more: str) -> None:
+    def __init__(
+        self, plane: ControlPlane, folder: Path, home: str, *more: str, port: int = 0
+    ) -> None:
         self.folder = folder
         self.authority = Authority(folder)
-        self.port = free_port()
+        self.port = port or free_port()
         put_pair(folder, self.authority.server("webhook"))
         arguments = [
             f"--bind={LOOPBACK}:{self.port}",

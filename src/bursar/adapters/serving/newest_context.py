@@ -30,6 +30,8 @@ class NewestContext:
     def __init__(self, profile: TlsProfile) -> None:
         self._profile = profile
         self._newest: ssl.SSLContext | None = None
+        self._load: Load | None = None
+        """Loads the certificate in use."""
         self.loads = 0
         """How many certificates were loaded, the first one included."""
         self.invalid = 0
@@ -50,13 +52,25 @@ class NewestContext:
         except (OSError, ValueError) as error:
             self.report(problem(error))
             return False
-        self._newest, self.not_after = context, not_after
+        self._newest, self._load, self.not_after = context, load, not_after
         self.loads += 1
         LOG.info(
             "a certificate was read" if self.loads == 1 else "a new certificate",
             **({} if not_after is None else {"expires": not_after}),
         )
         return True
+
+    def renew(self) -> None:
+        """Apply the profile again, after its CAs of clients have changed."""
+        if self._load is None:
+            return
+        context = self._empty()
+        try:
+            self._load(context)
+        except (OSError, ValueError) as error:
+            self.report(problem(error))
+        else:
+            self._newest = context
 
     def report(self, error: str) -> None:
         """Count and log a certificate that cannot be used."""

@@ -1,4 +1,4 @@
-"""The TLS versions and cipher suites that a server accepts, set as upstream's webhook sets them.
+"""What a server accepts: TLS versions and cipher suites, as upstream's webhook has them, and CAs.
 
 The names are those of Go's crypto/tls, and the error messages are upstream's.
 """
@@ -6,6 +6,8 @@ The names are those of Go's crypto/tls, and the error messages are upstream's.
 import ssl
 from dataclasses import dataclass
 from typing import Final
+
+from bursar.adapters.serving.client_authority import ClientAuthority
 
 _RULED_OUT: Final = ("VersionTLS10", "VersionTLS11")
 _VERSIONS: Final = {
@@ -47,12 +49,16 @@ class TlsProfile:
     least: ssl.TLSVersion | None = None
     suites: tuple[str, ...] = ()
     """OpenSSL's names, for TLS 1.2. Empty for the default suites."""
+    clients: ClientAuthority | None = None
+    """The CAs of client certificates. None: no certificate is requested."""
 
     def apply(self, context: ssl.SSLContext) -> None:
         if self.least is not None:
             context.minimum_version = self.least
         if self.suites:
             context.set_ciphers(":".join(self.suites))
+        if self.clients is not None:
+            self.clients.apply(context)
 
 
 def tls_profile(version: str, suites: str) -> TlsProfile:

@@ -13,6 +13,7 @@ from bursar.app.certificates.secrets import TLS_SECRET
 from bursar.app.cluster.ports import Json
 from bursar.app.install.certificates import bundle_rules, keeping_rules, serving_rules
 from bursar.app.install.documents import (
+    DNS_SUBDOMAIN,
     Document,
     document,
     granted,
@@ -36,6 +37,9 @@ then it connects to the pod, and refuses the creation of a pod if that fails.
 GRACE_SECONDS: Final = 30
 """Longer than the delay and the 16 s in which the webhook finishes requests in flight."""
 REPLICAS: Final = 2
+CLIENT_CA_FOLDER: Final = "/etc/bursar/client-ca"
+CLIENT_CA: Final = "ca.crt"
+"""Key of the ConfigMap with the CA certificates of API servers."""
 
 
 RESTRICTED_POD: Final[Document] = {
@@ -64,12 +68,29 @@ class WorkloadSettings:
     """Further options of `bursar controller`."""
     webhook_options: tuple[str, ...] = ()
     """Further options of `bursar webhook`."""
+    client_ca_config: str = ""
+    """ConfigMap whose key `ca.crt` has the CAs of the API server's client certificate. Empty: the
+    webhook answers reviews of any caller."""
+    client_names: tuple[str, ...] = ()
+    """Names that the client certificate may have. Empty: any name."""
 
     def __post_init__(self) -> None:
         require_image(self.image)
         require_namespace(self.namespace)
         if self.replicas < 1:
             raise ValueError(f"{self.replicas} replicas are too few: at least one must run")
+        if self.client_ca_config and not DNS_SUBDOMAIN.fullmatch(self.client_ca_config):
+            raise ValueError(f"{self.client_ca_config!r} is not the name of a ConfigMap")
+        if self.client_names and not self.client_ca_config:
+            raise ValueError("names of client certificates need a ConfigMap with their CA")
+
+    @property
+    def client_options(self) -> tuple[str, ...]:
+        """The options of a webhook that asks for client certificates."""
+        if not self.client_ca_config:
+            return ()
+        names = (f"--client-name={name}" for name in self.client_names)
+        return (f"--client-ca={CLIENT_CA_FOLDER}/{CLIENT_CA}", *names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +103,7 @@ class _Workload:
     cpu: str
     memory: str
     memory_limit: str
+    client_ca_config: str = ""
 
 
 def labels_of(component: str) -> dict[str, str]:
@@ -122,11 +144,13 @@ def webhook_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
                     "webhook",
                     *_common(),
                     f"--shutdown-delay={SHUTDOWN_DELAY_SECONDS}s",
+                    *settings.client_options,
                     *settings.webhook_options,
                 ),
                 cpu="100m",
                 memory="96Mi",
                 memory_limit="512Mi",
+                client_ca_config=settings.client_ca_config,
             ),
         ),
     )
@@ -185,6 +209,16 @@ def _pod(settings: WorkloadSettings, workload: _Workload) -> Document:
             for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
         ],
         "containers": [_container(settings, workload)],
+        **_volumes(workload),
+    }
+
+
+def _volumes(workload: _Workload) -> Document:
+    """A mounted ConfigMap that changes reaches the process without a restart."""
+    if not workload.client_ca_config:
+        return {}
+    return {
+        "volumes": [{"name": "client-ca", "configMap": {"name": workload.client_ca_config}}],
     }
 
 
@@ -221,7 +255,15 @@ def _container(settings: WorkloadSettings, workload: _Workload) -> Document:
         },
         "securityContext": dict(RESTRICTED_CONTAINER),
         "terminationMessagePolicy": "FallbackToLogsOnError",
+        **_mounts(workload),
     }
+
+
+def _mounts(workload: _Workload) -> Document:
+    if not workload.client_ca_config:
+        return {}
+    mount: Document = {"name": "client-ca", "mountPath": CLIENT_CA_FOLDER, "readOnly": True}
+    return {"volumeMounts": [mount]}
 
 
 def _probe(path: str) -> Document:
@@ -244,7 +286,8 @@ def _service(settings: WorkloadSettings, workload: _Workload) -> Document:
 def _network_policy(settings: WorkloadSettings, workload: _Workload) -> Document:
     """Only the HTTPS port can be reached.
 
-    API servers, kubelets and Prometheus come from addresses that a manifest cannot know.
+    API servers, kubelets and Prometheus come from addresses that a manifest cannot know. So the
+    policy cannot tell an API server from a tenant's pod; a client certificate can.
     """
     found = _document("networking.k8s.io/v1", "NetworkPolicy", settings, workload)
     found["spec"] = {

@@ -36,6 +36,18 @@ workload_options: Final = together(
         help="Controller: a further option of bursar controller, --NAME=VALUE. Repeatable.",
     ),
     click.option(
+        "--client-ca-config",
+        default="",
+        metavar="NAME",
+        help="Webhook: ConfigMap with ca.crt, the CA of the API server's client certificate; "
+        "other callers are refused.",
+    ),
+    click.option(
+        *("--client-name", "client_names"),
+        multiple=True,
+        help="Webhook: name that the client certificate must have. Repeatable. Default: any.",
+    ),
+    click.option(
         *("--webhook-option", "webhook_options"),
         multiple=True,
         help="Webhook: a further option of bursar webhook, --NAME=VALUE. Repeatable.",
@@ -53,6 +65,8 @@ def workload_settings(chosen: Chosen, parts: Collection[str]) -> WorkloadSetting
             keeps_certificates=not chosen["cert_manager"],
             controller_options=(*_controller(chosen, parts), *listed(chosen["controller_options"])),
             webhook_options=(*_webhook(chosen), *listed(chosen["webhook_options"])),
+            client_ca_config=str(chosen["client_ca_config"]),
+            client_names=listed(chosen["client_names"]),
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None

@@ -51,6 +51,10 @@ class WebhookProcess:
     cluster: ClusterChoice
     bind: tuple[str, int]
     metrics_auth: MetricsAuth
+    client_ca: str
+    """File with the CAs of client certificates. Empty: reviews are answered to any caller."""
+    client_names: tuple[str, ...]
+    """Names that client certificates may have. Empty: any name."""
     tls_source: TlsSource
     installation: Installation
     when_unreachable: WhenUnreachable
@@ -68,6 +72,19 @@ class WebhookProcess:
 @click.command(short_help="Gate new pods, rewrite peer pods and check quotas for an API server.")
 @serving_options("Folder with tls.crt and tls.key; reloaded when they change.")
 @metrics_auth_option
+@path(
+    "--client-ca",
+    "CA certificates (PEM) that sign the API server's client certificate; reloaded when they "
+    "change. Default: answer reviews of any caller.",
+)
+@click.option(
+    "--client-name",
+    "client_names",
+    multiple=True,
+    metavar="NAME",
+    help="Name that the client certificate must have, as common name or alternative name. "
+    "Repeatable. Default: any name.",
+)
 @namespace_option
 @process_cluster_options
 @one_of(
@@ -121,6 +138,8 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
     tls_folder: str,
     tls_secret: str,
     metrics_auth: str,
+    client_ca: str | None,
+    client_names: tuple[str, ...],
     namespace: str | None,
     kubeconfig: str | None,
     context: str,
@@ -137,11 +156,15 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
     and quotas are checked before they are stored. Peer pods are rewritten so
     that their VM is paid for, and not the worker.
     """
+    if client_names and not client_ca:
+        raise click.UsageError("--client-name needs --client-ca")
     home = Installation(namespace or own_namespace())
     settings = WebhookProcess(
         cluster=ClusterChoice(kubeconfig, context),
         bind=host_and_port(bind),
         metrics_auth=MetricsAuth(metrics_auth),
+        client_ca=client_ca or "",
+        client_names=client_names,
         tls_source=tls_source(tls_folder, tls_secret),
         installation=home,
         when_unreachable=WhenUnreachable(when_unreachable),
