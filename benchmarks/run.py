@@ -6,7 +6,7 @@ from pathlib import Path
 
 NAMES = [
     *("quantity", "cold_start", "watch", "sync", "informer"),
-    *("ledger", "release", "admission", "admission_peerpods", "podresources"),
+    *("ledger", "deciding", "release", "admission", "admission_peerpods", "podresources"),
     *("agent_memory", "http_client", "policies"),
     *("sidecars", "simulation"),
 ]

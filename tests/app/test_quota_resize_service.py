@@ -7,6 +7,7 @@ import pytest
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.app.quota.resize import STALE_SECONDS_MAX, ResizeService, staleness_problem
+from bursar.core.quota.books import STEPS_AT_ONCE
 from bursar.core.quota.refusal import Reason, explanation
 from support.quota.quota_loop import HOME, QuotaLoopScene, a_quota_loop
 from support.virtual_time import in_virtual_time
@@ -109,3 +110,17 @@ def test_what_is_wrong_with_informers_is_told():
     unsynced = Quiet(float("inf"), is_synced=False)
     assert staleness_problem([Quiet(0), unsynced]) == "pods have not been listed yet"
     assert staleness_problem([Quiet(3)], 2) == "pods have not been heard of for 3 s"
+
+
+@in_virtual_time(on=a_quota_loop)
+async def test_nothing_is_promised_while_pods_are_counted_for_a_changed_quota(scene):
+    await furnished(scene)
+    row, resizes = await grown(scene, "web", "2"), asked_by(scene)
+    scene.books.enter_in_steps(iter([None] * 2 * STEPS_AT_ONCE))
+
+    with pytest.raises(UnavailableError, match="are being counted"):
+        resizes.resize(row, "1", is_dry_run=False)
+    scene.loop.notify()
+    await scene.rest()
+
+    assert resizes.resize(row, "1", is_dry_run=False) == ()

@@ -56,6 +56,13 @@ def run(main: Coroutine[None, None, T]) -> T:
         return outcome
 
 
+def spend(seconds: float) -> None:
+    """Work for so long: time passes, and no other task runs."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, _JumpingLoop)
+    loop._waits.now += seconds
+
+
 def in_virtual_time(
     test: Callable[..., Awaitable[None]] | None = None,
     *,

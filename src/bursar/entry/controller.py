@@ -32,6 +32,7 @@ from bursar.entry.process import cluster_access, process_identity
 
 IN_FLIGHT_MAX: Final = 64
 LOG: Final = Log("controller")
+COLLECTOR_THRESHOLDS: Final = (5_000, 20, 1_000)
 
 
 def run_controller(settings: ControllerProcess) -> None:
@@ -104,6 +105,9 @@ def _freeze_heap() -> None:
         gc.unfreeze()
         gc.collect()
     gc.freeze()
+    # What pods leave behind goes by itself. A full collection would block the event loop for
+    # longer the more pods wait, so it has to be rare.
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
 def _keeper_opener(

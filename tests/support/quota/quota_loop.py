@@ -15,7 +15,7 @@ from bursar.app.cluster.time_limit import end
 from bursar.app.counting.feeds import Counting
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.lifting import GateLifter
-from bursar.app.quota.quota_loop import QuotaLoop
+from bursar.app.quota.quota_loop import STEPS_MAX, QuotaLoop
 from bursar.app.quota.sources import quota_sources
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import Counter, NativeCounter
@@ -25,7 +25,7 @@ from bursar.core.quota.targeting import GATING_LABEL, Targeting
 from bursar.wire.model.pod_row import PodRowDecoder
 from support.builders.manifests import DEFINITIONS
 from support.faults.line import Line
-from support.virtual_time import MachineClock
+from support.virtual_time import MachineClock, spend
 
 HOME = "team-a"
 WRITE_SECONDS = 10
@@ -39,7 +39,11 @@ class QuotaLoopScene:
     """One namespace in which pods are gated, and its quota loop."""
 
     def __init__(
-        self, rate: float, counter: Counter | None = None, line: type[Line] = Line
+        self,
+        rate: float,
+        counter: Counter | None = None,
+        line: type[Line] = Line,
+        steps_max: int = STEPS_MAX,
     ) -> None:
         self.clock = MachineClock(rate=rate)
         self.cluster = MemoryCluster(self.clock, source=Random(1))  # noqa: S311 - a seed
@@ -63,15 +67,23 @@ class QuotaLoopScene:
         )
         self.may_write = True
         self.waits = list[Wait]()
+        self.wait_seconds = 0.0
+        """How long it takes to tell one pod why it waits; in virtual time only."""
         self.loop = QuotaLoop(
             self.books,
             self.sources,
             self.lifter,
             clock=self.clock,
-            record_wait=self.waits.append,
+            record_wait=self.record_wait,
             on_usage_changed=lambda _: None,
         )
+        self.loop.steps_max = steps_max
         self.decode = PodRowDecoder().decode
+
+    def record_wait(self, wait: Wait) -> None:
+        self.waits.append(wait)
+        if self.wait_seconds:
+            spend(self.wait_seconds)
 
     async def furnish(self) -> None:
         for definition in DEFINITIONS:
@@ -124,9 +136,10 @@ async def a_quota_loop(
     rate: float = 1,
     counter: Counter | None = None,
     line: type[Line] = Line,
+    steps_max: int = STEPS_MAX,
 ) -> AsyncIterator[QuotaLoopScene]:
     """On an ordinary event loop, time that passes many times faster saves waiting."""
-    scene = QuotaLoopScene(rate, counter, line)
+    scene = QuotaLoopScene(rate, counter, line, steps_max)
     await scene.furnish()
     jobs = [informer.run() for informer in scene.informers] if is_running else []
     if is_running:

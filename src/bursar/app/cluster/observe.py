@@ -4,9 +4,10 @@ The informers of pods, nodes and namespaces are in `observe_kinds`: a process th
 neither, as the agent, does not load their models.
 """
 
+import asyncio
 from collections.abc import Callable
 from random import Random
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from bursar.app.cluster.informer.changes import Deleted, Relisted, Synced, Upserted
 from bursar.app.cluster.informer.informer import Informer, InformerCounters
@@ -24,6 +25,9 @@ from bursar.app.cluster.ports import (
 from bursar.wire.cluster.object_identity import find_identity
 
 T = TypeVar("T")
+
+CHANGES_MAX: Final = 64
+"""Changes that are passed on before other tasks run."""
 
 
 class Cluster(Reader, Watcher, Protocol):
@@ -60,9 +64,14 @@ async def follow(
     """Call back for everything that an informer holds and for every change, until cancelled.
 
     `on_synced` is called when everything that existed has been passed on: first after the start,
-    then after each `on_relisted`, between which the caller has a mixture of two states.
+    then after each `on_relisted`, between which the caller has a mixture of two states. However
+    many changes are at hand, other tasks run in between.
     """
+    count = 0
     async for change in informer.changes():
+        count += 1
+        if count % CHANGES_MAX == 0:
+            await asyncio.sleep(0)
         match change:
             case Upserted():
                 on_change(change.new)

@@ -4,11 +4,14 @@ Everything that changes the books runs on one event loop without awaiting in bet
 books have one writer. Nothing is decided before every informer is synced and counters know the
 objects that they depend on. After a change the loop waits a few milliseconds, so that changes
 that arrive together are decided together and in order.
+
+A decision is made in slices. Between two slices the other tasks of the event loop run, above all
+the one that renews the Lease, so that no number of waiting pods can cost the leader its term.
 """
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -38,6 +41,8 @@ LIFTS_MAX: Final = 64
 """Gates lifted at the same time; the client's limiter may allow fewer requests."""
 QUICK_SECONDS: Final = 1.0
 """A namespace whose gates are lifted within this time is not held up by a webhook."""
+STEPS_MAX: Final = 200
+"""Steps of one slice of a decision: a few milliseconds. A step is about one pod or one group."""
 RELEASE_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 """Upper bounds of the histogram of waiting times, in seconds."""
 
@@ -76,6 +81,7 @@ class QuotaLoop:
         self.counters: Final = QuotaCounters()
         self._sources, self._lifter, self._clock = sources, lifter, clock
         self._record_wait, self._on_usage_changed = record_wait, on_usage_changed
+        self.steps_max = STEPS_MAX
         self._is_changed = asyncio.Event()
         self._releases = LiftQueue(LIFTS_MAX)
         self._fed = asyncio.Event()
@@ -98,11 +104,15 @@ class QuotaLoop:
 
     def recount(self, pods: Iterable[PodKey]) -> None:
         """Count these pods again, because the counter's answer may have changed."""
+        self.books.enter_in_steps(self._recount_steps(list(pods)))
+        self.notify()
+
+    def _recount_steps(self, pods: Iterable[PodKey]) -> Iterator[None]:
         for pod in pods:
             row = self._sources.pods.find(Key(pod.namespace, pod.name))
             if row is not None:
                 self.books.recount_pod(row)
-        self.notify()
+            yield
 
     async def run(self) -> None:
         """Feed the books, decide and lift gates until cancelled."""
@@ -190,24 +200,36 @@ class QuotaLoop:
     async def _decide(self) -> None:
         while True:
             self._is_changed.clear()
-            if self._incomplete:
+            if self._is_mixed():
                 # A list may show that pods are gone before it shows others that use their room.
                 await self._is_changed.wait()
                 continue
             self.counters.decisions += 1
-            self.books.advance(int(self._clock.now().timestamp()))
-            decisions = self.books.decide()
-            for release in decisions.releases:
-                self._releases.put(release)
-            for wait in decisions.waits:
-                for refusal in wait.refusals:
-                    self.counters.refusals[refusal.reason] += 1
-                self._record_wait(wait)
-            touched = self.books.ledger.touched
-            if touched:
-                self._on_usage_changed(set(touched))
-                touched.clear()
-            await self._wait_for_change()
+            while not self._decide_slice():
+                await asyncio.sleep(0)  # Other tasks run in between.
+                if self._is_mixed():
+                    break
+            else:
+                await self._wait_for_change()
+
+    def _is_mixed(self) -> bool:
+        return self._incomplete > 0
+
+    def _decide_slice(self) -> bool:
+        """Have the books decide for a bounded number of steps. Returns whether they are done."""
+        self.books.advance(int(self._clock.now().timestamp()), self.steps_max)
+        decisions = self.books.decide(self.steps_max)
+        for release in decisions.releases:
+            self._releases.put(release)
+        for wait in decisions.waits:
+            for refusal in wait.refusals:
+                self.counters.refusals[refusal.reason] += 1
+            self._record_wait(wait)
+        touched = self.books.ledger.touched
+        if touched:
+            self._on_usage_changed(set(touched))
+            touched.clear()
+        return decisions.is_done
 
     async def _wait_for_change(self) -> None:
         """Wait until the books change or one of their deadlines passes."""

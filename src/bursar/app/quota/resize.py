@@ -49,6 +49,8 @@ class ResizeService:
         """
         if not self._loop.is_synced:
             raise UnavailableError("the books are not open yet")
+        if self._loop.books.is_catching_up:
+            raise UnavailableError("the pods of a changed quota or namespace are being counted")
         problem = staleness_problem(self._informers)
         if problem:
             raise UnavailableError(f"the books are not up to date: {problem}")

@@ -120,7 +120,7 @@ class Item(NamedTuple):
 class Bill:
     """What a pod adds to which accounts. Pods that are alike share one object."""
 
-    __slots__ = ("charge", "items", "profile", "quotas", "shares")
+    __slots__ = ("charge", "items", "profile", "quotas", "shared", "shares")
 
     def __init__(
         self,
@@ -136,6 +136,8 @@ class Bill:
         self.shares: Final = tuple(shares)
         """What is added to the namespace's share of cluster-wide quotas. Shares limit nothing."""
         self.quotas: Final = frozenset(item.account.quota for item in self.items)
+        self.shared: Final = frozenset(key for key in self.quotas if not key.namespace)
+        """Those of the quotas that are cluster-wide."""
 
     def fits(self) -> bool:
         for account, nanos, _ in self.items:

@@ -7,14 +7,17 @@ task, so that a test can try every order of events.
 
 The reservation of a release in flight is kept until the watch shows what became of the pod.
 An answer that is lost, late or repeated must not free an amount that the pod may already use.
+
+A change that concerns many pods is entered in steps: some at once, the others when `decide` is
+called. Nothing is released while such steps are left, because accounts are right only then.
 """
 
-from collections.abc import Iterator
-from heapq import heappop, heappush
-from typing import Final, NamedTuple, assert_never
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final, assert_never
 
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.account import Account, Bill, Charge
+from bursar.core.quota.account import Bill, Charge
 from bursar.core.quota.counting import Count, NotReady, RelatedPods
 from bursar.core.quota.coverage import Coverage, CoveredQuota, Namespace
 from bursar.core.quota.ledger import Ledger, PodKey, Reservation
@@ -30,20 +33,19 @@ from bursar.core.quota.releases import (
     Wait,
 )
 from bursar.core.quota.usage import is_counted
-from bursar.core.quota.waiting import Rank, WaitingGroup, WaitingQueue
+from bursar.core.quota.waiting_pods.blocked import BlockedPods
+from bursar.core.quota.waiting_pods.deciding import Decider
+from bursar.core.quota.waiting_pods.steps import StepQueue
+from bursar.core.quota.waiting_pods.timers import PodTimers
 
 PATIENCE_SECONDS: Final = 600
 """After this time smaller pods may no longer pass a pod that does not fit."""
 BACKOFF_SECONDS: Final = 2
 BACKOFF_SECONDS_MAX: Final = 300
 """Back-off after the API server refused to lift a gate: doubles from the first to the second."""
-
-
-class _Blocked(NamedTuple):
-    """A gated pod that waits for something else than a quota."""
-
-    row: PodRow
-    refusal: Refusal
+STEPS_AT_ONCE: Final = 256
+"""How many pods are entered at once after a change that concerns many."""
+UNLIMITED: Final = 2**62
 
 
 class Books:
@@ -58,21 +60,23 @@ class Books:
     ) -> None:
         """`related` is told of every pod before it is counted, and names those to count again."""
         self._count, self._related = count, related
-        self._patience_s = patience_s
         self._now_s = 0
         self._backoffs: dict[PodKey, Backoff] = {}
         self._pending: dict[PodKey, PendingRelease] = {}
-        self._blocked: dict[str, dict[str, _Blocked]] = {}
-        """By namespace and name."""
+        self._blocked = BlockedPods()
         self._expires_s: dict[PodKey, int] = {}
         """When a pod that is being deleted is charged no longer."""
-        self._timers: list[tuple[int, str, str]] = []
-        self._timer_of: dict[PodKey, int] = {}
+        self._timers = PodTimers()
+        self._changes = StepQueue()
+        """Changes that are not entered for all pods yet."""
         self._retries: list[Release] = []
         self._waits: list[Wait] = []
         self.ledger: Final = Ledger()
         self.coverage: Final = Coverage()
-        self.waiting: Final = WaitingQueue()
+        self._decider = Decider(
+            self.ledger, self.coverage, self._timers, self._make_release, patience_s=patience_s
+        )
+        self.waiting: Final = self._decider.waiting
 
     @property
     def pending_release_count(self) -> int:
@@ -80,9 +84,13 @@ class Books:
 
     def blocked(self) -> Iterator[Wait]:
         """Gated pods that wait for something else than a quota."""
-        for blocked in self._blocked.values():
-            for row, refusal in blocked.values():
-                yield Wait(row=row, refusals=(refusal,))
+        for row, refusal in self._blocked:
+            yield Wait(row=row, refusals=(refusal,))
+
+    @property
+    def blocked_counts(self) -> Mapping[Reason, int]:
+        """How many pods `blocked` returns, by reason."""
+        return self._blocked.counts
 
     # ------------------------------------------------------------------ pods
 
@@ -116,9 +124,10 @@ class Books:
         if isinstance(charge, Refusal):
             self._block(pod, row, charge)
             return
-        self._unblock(pod)
+        self._blocked.pop(pod)
         bill = self.coverage.bill(row.profile, charge)
-        ignores_priority = any(self._order(key) is Order.FIFO for key in bill.quotas)
+        order_of = self._decider.order_of
+        ignores_priority = any(order_of(key) is Order.FIFO for key in bill.quotas)
         self.waiting.join(row, bill, ignores_priority=ignores_priority)
 
     def _charge_or_refusal(self, pod: PodKey, row: PodRow) -> Charge | Refusal:
@@ -132,7 +141,7 @@ class Books:
             return Refusal(reason=Reason.NAMESPACE_UNKNOWN)
         backoff = self._backoffs.get(pod)
         if backoff is not None and backoff.until_s > self._now_s:
-            self._set_timer(backoff.until_s, pod)
+            self._timers.set(backoff.until_s, pod)
             return Refusal(reason=Reason.RELEASE_REFUSED, detail=backoff.detail)
         counted = self._count(row)
         if not isinstance(counted, NotReady):
@@ -144,36 +153,23 @@ class Books:
 
     def _block(self, pod: PodKey, row: PodRow, refusal: Refusal) -> None:
         self.waiting.leave(pod)
-        before = self._unblock(pod)
-        self._blocked.setdefault(pod.namespace, {})[pod.name] = _Blocked(row, refusal)
+        before = self._blocked.pop(pod)
+        self._blocked.put(pod, row, refusal)
         if refusal.reason is Reason.OTHER_GATES:
             return  # The components that set these gates tell the pod's owner about them.
         if before is None or before.refusal != refusal:
             self._waits.append(Wait(row=row, refusals=(refusal,)))
 
-    def _unblock(self, pod: PodKey) -> _Blocked | None:
-        blocked = self._blocked.get(pod.namespace)
-        if blocked is None:
-            return None
-        entry = blocked.pop(pod.name, None)
-        if not blocked:
-            del self._blocked[pod.namespace]
-        return entry
-
-    def _order(self, key: QuotaKey) -> Order:
-        covered = self.coverage.quota(key)
-        return Order.BACKFILL if covered is None else covered.quota.order
-
     def _dequeue(self, pod: PodKey) -> None:
         self.waiting.leave(pod)
-        self._unblock(pod)
+        self._blocked.pop(pod)
 
     def _see_ungated(self, pod: PodKey, row: PodRow) -> None:
         self._dequeue(pod)
         self._backoffs.pop(pod, None)
         if row.deletion is not None and row.deletion.grace_s is not None:
             self._expires_s[pod] = row.deletion.due_s + row.deletion.grace_s
-            self._set_timer(self._expires_s[pod] + 1, pod)
+            self._timers.set(self._expires_s[pod] + 1, pod)
         else:
             self._expires_s.pop(pod, None)
         bill = self._running_bill(pod, row) if is_counted(row, self._now_s) else None
@@ -247,12 +243,13 @@ class Books:
         assert covered is not None, "it was just put there"
         # More may be free now, and a group that could never fit may hold others up, or no longer.
         for name in covered.namespaces:
-            for group in self.waiting.groups_in(name):
-                self.waiting.untried[group] = None
+            self._changes.put(("groups", name), self._retry_steps(name))
+        self._changes.run(STEPS_AT_ONCE)
 
     def lose_quota(self, key: QuotaKey) -> None:
         for name in self.coverage.drop_quota(key):
             self._rebill(name)
+        self._changes.run(STEPS_AT_ONCE)
 
     def see_namespace(self, namespace: Namespace) -> None:
         before = self.coverage.namespace(namespace.name)
@@ -260,48 +257,77 @@ class Books:
         if self.coverage.put_namespace(namespace):
             self._rebill(namespace.name, covering)
         if before is None or before.is_targeted != namespace.is_targeted:
-            self._requeue_pods(namespace.name)
+            self._changes.put(("pods", namespace.name), self._requeue_steps(namespace.name))
+        self._changes.run(STEPS_AT_ONCE)
 
     def lose_namespace(self, name: str) -> None:
         covering = self.coverage.covering(name)
         if self.coverage.drop_namespace(name):
             self._rebill(name, covering)
         # Pods of an unknown namespace stay gated, even while the namespace is being deleted.
-        self._requeue_pods(name)
-
-    def _requeue_pods(self, namespace: str) -> None:
-        for name in list(self._blocked.get(namespace, {})):
-            self._requeue(PodKey(namespace, name))
-        for group in self.waiting.groups_in(namespace):
-            for name in list(group.members):
-                self._requeue(PodKey(namespace, name))
+        self._changes.put(("pods", name), self._requeue_steps(name))
+        self._changes.run(STEPS_AT_ONCE)
 
     def _rebill(self, namespace: str, left: tuple[CoveredQuota, ...] = ()) -> None:
         """Bill all pods of a namespace again. `left` are quotas that no longer cover it."""
-        coverage = self.coverage
-        self.ledger.rebill(namespace, lambda bill: coverage.bill(bill.profile, bill.charge))
-        for group in self.waiting.groups_in(namespace):
-            for row in list(group.members.values()):
-                pod = PodKey(namespace, row.name)
-                self.waiting.leave(pod)
-                self._enqueue(pod, row)
-        for name in list(self._blocked.get(namespace, ())):
-            self._requeue(PodKey(namespace, name))
-        for covered in (*left, *coverage.covering(namespace)):
+        self._changes.put(("bills", namespace), self._rebill_steps(namespace))
+        for covered in (*left, *self.coverage.covering(namespace)):
             self.ledger.touched.add(covered.quota.key)
+
+    def _rebill_steps(self, namespace: str) -> Iterator[None]:
+        coverage = self.coverage
+        yield from self.ledger.rebill_steps(
+            namespace, lambda bill: coverage.bill(bill.profile, bill.charge)
+        )
+        yield from self._requeue_steps(namespace)
+
+    def _requeue_steps(self, namespace: str) -> Iterator[None]:
+        """Look again what the gated pods of a namespace wait for, at one in each step."""
+        for name in self._blocked.names_in(namespace):
+            self._requeue(PodKey(namespace, name))
+            yield
+        for group in self.waiting.groups_in(namespace):
+            for name in list(group.members):
+                self._requeue(PodKey(namespace, name))
+                yield
+
+    def _retry_steps(self, namespace: str) -> Iterator[None]:
+        for group in self.waiting.groups_in(namespace):
+            if group.members:
+                self.waiting.try_again(group)
+            yield
+
+    # ------------------------------------------------------------------ changes in steps
+
+    @property
+    def is_catching_up(self) -> bool:
+        """Whether a change is not entered for all pods yet, so that accounts are not right."""
+        return bool(self._changes)
+
+    def enter_in_steps(self, steps: Iterator[None]) -> None:
+        """Enter a change that concerns many pods. Nothing is released before the last step."""
+        self._changes.put(object(), steps)
+        self._changes.run(STEPS_AT_ONCE)
 
     # ------------------------------------------------------------------ time
 
-    def advance(self, now_s: int) -> None:
-        """Time has passed. It never goes back."""
+    def advance(self, now_s: int, steps_max: int = UNLIMITED) -> int:
+        """Time has passed. It never goes back. Returns how many steps are left.
+
+        What is due and was not done in this number of steps is done by the next `decide`.
+        """
         self._now_s = max(now_s, self._now_s)
         self.ledger.expire(self._now_s)
-        while self._timers and self._timers[0][0] <= self._now_s:
-            due_s, namespace, name = heappop(self._timers)
-            pod = PodKey(namespace, name)
-            if self._timer_of.get(pod) == due_s:
-                del self._timer_of[pod]
-                self._on_timer(pod)
+        return self._fire(steps_max)
+
+    def _fire(self, steps_max: int) -> int:
+        """Do what is due. Returns how many steps are left; 0 if there is more."""
+        for left in range(steps_max, 0, -1):
+            pod = self._timers.pop_due(self._now_s)
+            if pod is None:
+                return left
+            self._on_timer(pod)
+        return 0
 
     def _on_timer(self, pod: PodKey) -> None:
         expires_s = self._expires_s.get(pod)
@@ -310,35 +336,35 @@ class Books:
                 del self._expires_s[pod]
                 self.ledger.discharge(pod)
             else:
-                self._set_timer(expires_s + 1, pod)
+                self._timers.set(expires_s + 1, pod)
         self._requeue(pod)
         pending = self._pending.get(pod)
         if pending is not None and pending.is_unconfirmed:
             # The patch is fenced, so a retry is harmless. The reservation stays, because the
             # first patch may have been applied.
             self._retries.append(Release(row=pending.row, is_exempt=pending.is_exempt))
-            self._set_timer(self._now_s + RETRY_SECONDS, pod)
+            self._timers.set(self._now_s + RETRY_SECONDS, pod)
 
     def _requeue(self, pod: PodKey) -> None:
         """Look again whether a gated pod is blocked, and what it costs."""
-        blocked = self._blocked.get(pod.namespace, {}).get(pod.name)
+        blocked = self._blocked.find(pod)
         group = self.waiting.group_of(pod)
         if blocked is not None:
             self._enqueue(pod, blocked.row)
         elif group is not None:
-            self.waiting.untried[group] = None
             self._enqueue(pod, group.members[pod.name])
+            # Its patience may have ended, or the namespace is not targeted any more.
+            self._try_again(pod)
 
-    def _set_timer(self, due_s: int, pod: PodKey) -> None:
-        """Call `_on_timer` then. A pod has one timer; when it fires, the next can be set."""
-        if self._timer_of.get(pod, due_s + 1) > due_s:
-            self._timer_of[pod] = due_s
-            heappush(self._timers, (due_s, *pod))
+    def _try_again(self, pod: PodKey) -> None:
+        group = self.waiting.group_of(pod)
+        if group is not None:
+            self.waiting.try_again(group)
 
     @property
     def next_due_s(self) -> int | None:
         """When `advance` has something to do even if nothing happens before."""
-        dues = [self.ledger.next_deadline_s, self._timers[0][0] if self._timers else None]
+        dues = (self.ledger.next_deadline_s, self._timers.next_due_s)
         return min((due for due in dues if due is not None), default=None)
 
     # ------------------------------------------------------------------ resizes
@@ -367,89 +393,31 @@ class Books:
 
     # ------------------------------------------------------------------ deciding
 
-    def decide(self) -> Decisions:
-        """Release pods in order while they fit. A pod is decided upon once per change."""
+    def decide(self, steps_max: int = UNLIMITED) -> Decisions:
+        """Release pods in order while they fit. A pod is decided upon once per change.
+
+        With a limit of steps, this is one slice of a decision: call again until it is done.
+        """
+        left = self._fire(steps_max)
         # A release may have ended after its retry was due.
-        retries = [each for each in self._retries if self._is_pending(each.row)]
-        decisions = Decisions(releases=retries, waits=self._waits)
-        self._retries, self._waits = [], []
-        heap: list[tuple[Rank, int, WaitingGroup]] = []
-        pushes = 0
-        while True:
-            self._wake_freed()
-            while self.waiting.untried:
-                group, _ = self.waiting.untried.popitem()
-                pushes += 1
-                heappush(heap, (group.rank(), pushes, group))
-            if not heap:
-                return decisions
-            rank, _, group = heappop(heap)
-            if group.members and group.rank() == rank:
-                self._try(group, rank, decisions)
+        retries = [each for each in self._retries[:steps_max] if self._is_pending(each.row)]
+        waits = self._waits[:steps_max]
+        del self._retries[:steps_max], self._waits[:steps_max]
+        decisions = Decisions(releases=retries, waits=waits)
+        left = left and self._changes.run(left)
+        left = left and self._decider.decide(decisions, self._now_s, left)
+        is_done = left > 0 and not self._retries and not self._waits
+        return decisions if is_done else replace(decisions, is_done=False)
 
-    def _wake_freed(self) -> None:
-        freed = self.ledger.freed
-        while freed:
-            account, _ = freed.popitem()
-            self.waiting.wake(account)
-
-    def _try(self, group: WaitingGroup, rank: Rank, decisions: Decisions) -> None:
-        """Release the first pod of a group, or park the group."""
-        row = group.head()
-        namespace = self.coverage.namespace(row.namespace)
-        if namespace is not None and not namespace.is_targeted:
-            self._release(group, row, decisions, is_exempt=True)
-            return
-        short = group.bill.short_items()
-        if short:
-            self.waiting.park(group, ((item.account, item.nanos) for item in short))
-            self._hold(group, row, [item.account for item in short])
-            self._report(group, group.bill.refusals(), decisions)
-            return
-        ahead = self.waiting.holder_before(group, rank)
-        if ahead is not None:
-            key, holder = ahead
-            self.waiting.hold(group, ())
-            self.waiting.park_behind(group, key)
-            behind = f"{holder.namespace}/{holder.head().name}"
-            refusal = Refusal(reason=Reason.BEHIND_ANOTHER, quota=key, detail=behind)
-            self._report(group, (refusal,), decisions)
-            return
-        self._release(group, row, decisions)
-
-    def _release(
-        self, group: WaitingGroup, row: PodRow, decisions: Decisions, *, is_exempt: bool = False
-    ) -> None:
+    def _make_release(self, row: PodRow, bill: Bill | None) -> Release:
         pod = PodKey(row.namespace, row.name)
-        pending = self._pending[pod] = PendingRelease(row, is_exempt=is_exempt)
-        if not is_exempt:
+        pending = self._pending[pod] = PendingRelease(row, is_exempt=bill is None)
+        if bill is not None:
             refused = self.ledger.reserve(
-                Reservation(id=pending.id, bill=group.bill, pod=pod, row=row, uid=pending.uid)
+                Reservation(id=pending.id, bill=bill, pod=pod, row=row, uid=pending.uid)
             )
             assert not refused, "the bill was found to fit just before"
-        self.waiting.leave(pod)
-        decisions.releases.append(Release(row=row, is_exempt=is_exempt))
-
-    def _hold(self, group: WaitingGroup, row: PodRow, short: list[Account]) -> None:
-        """Keep others from passing: at once under strict order, else when patience ends."""
-        items = {item.account: item.nanos for item in group.bill.items}
-        if any(items[account] > account.hard for account in short):
-            # It can never fit, and so must not hold up pods that can.
-            self.waiting.hold(group, ())
-            return
-        patient_until_s = row.stamp.created_s + self._patience_s
-        quotas = {account.quota for account in short}
-        if patient_until_s > self._now_s:
-            quotas = {key for key in quotas if self._order(key) is not Order.BACKFILL}
-            self._set_timer(patient_until_s, PodKey(row.namespace, row.name))
-        self.waiting.hold(group, quotas)
-
-    def _report(
-        self, group: WaitingGroup, refusals: tuple[Refusal, ...], decisions: Decisions
-    ) -> None:
-        while group.unreported:
-            name, _ = group.unreported.popitem()
-            decisions.waits.append(Wait(row=group.members[name], refusals=refusals))
+        return Release(row=row, is_exempt=bill is None)
 
     # ------------------------------------------------------------------ outcomes of releases
 
@@ -463,7 +431,7 @@ class Books:
             case ReleaseOutcome.LIFTED:
                 return
             case ReleaseOutcome.CHANGED | ReleaseOutcome.GONE | ReleaseOutcome.UNANSWERED:
-                self._set_timer(self._now_s + pending.retry_seconds(outcome), pod)
+                self._timers.set(self._now_s + pending.retry_seconds(outcome), pod)
                 if outcome is ReleaseOutcome.UNANSWERED:
                     refusal = Refusal(reason=Reason.RELEASE_REFUSED, detail=detail)
                     self._waits.append(Wait(row=row, refusals=(refusal,)))

@@ -63,7 +63,8 @@ class Ledger:
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, Bill]] = {}
         self._reservations: dict[str, Reservation] = {}
-        self._promises: dict[PodKey, _Promise] = {}
+        self._promises: dict[str, dict[str, _Promise]] = {}
+        """By namespace and name of the pod."""
         self._deadlines: list[tuple[int, str]] = []
         self.freed: Final[dict[Account, None]] = {}
         """Accounts in which more is free than before."""
@@ -105,7 +106,7 @@ class Ledger:
             held.discharge_once()
             self._note_freed(held)
         self.touched.update(bill.quotas)
-        if pod in self._promises:
+        if self._promise_of(pod) is not None:
             self._update_promise(pod)
 
     def discharge(self, pod: PodKey) -> None:
@@ -118,7 +119,7 @@ class Ledger:
             del self._pods[pod.namespace]
         held.discharge_once()
         self._note_freed(held)
-        if pod in self._promises:
+        if self._promise_of(pod) is not None:
             self._update_promise(pod)
 
     def _note_freed(self, bill: Bill) -> None:
@@ -134,7 +135,7 @@ class Ledger:
         It replaces an earlier reservation with the same id.
         """
         pod = reservation.pod
-        promise = self._promises.get(pod)
+        promise = self._promise_of(pod)
         charged = self._charged(pod)
         is_first = promise is None and not charged
         short = (
@@ -146,7 +147,7 @@ class Ledger:
             return refusals_of(account.shortage(nanos, index) for account, nanos, index in short)
         self.cancel(reservation.id)
         self._reservations[reservation.id] = reservation
-        promise = self._promises.setdefault(pod, _Promise())
+        promise = self._promises.setdefault(pod.namespace, {}).setdefault(pod.name, _Promise())
         promise.reservations[reservation.id] = reservation
         if is_first:
             promise.hold(reservation.bill)
@@ -161,12 +162,16 @@ class Ledger:
         reservation = self._reservations.pop(id, None)
         if reservation is None:
             return
-        promise = self._promises[reservation.pod]
+        pod = reservation.pod
+        promises = self._promises[pod.namespace]
+        promise = promises[pod.name]
         del promise.reservations[id]
         if promise.reservations:
-            self._update_promise(reservation.pod)
+            self._update_promise(pod)
             return
-        del self._promises[reservation.pod]
+        del promises[pod.name]
+        if not promises:
+            del self._promises[pod.namespace]
         for account, nanos in promise.extra.items():
             account.promised -= nanos
             self.freed[account] = None
@@ -186,8 +191,12 @@ class Ledger:
                 self.cancel(promised_id)
 
     def reservations_of(self, pod: PodKey) -> tuple[Reservation, ...]:
-        promise = self._promises.get(pod)
+        promise = self._promise_of(pod)
         return () if promise is None else tuple(promise.reservations.values())
+
+    def _promise_of(self, pod: PodKey) -> _Promise | None:
+        promises = self._promises.get(pod.namespace)
+        return None if promises is None else promises.get(pod.name)
 
     def _charged(self, pod: PodKey) -> dict[Account, int]:
         bill = self.bill_of(pod)
@@ -195,7 +204,7 @@ class Ledger:
 
     def _update_promise(self, pod: PodKey) -> None:
         """Hold exactly what the reservations of a pod exceed its charge by."""
-        promise = self._promises[pod]
+        promise = self._promises[pod.namespace][pod.name]
         before, charged = promise.extra, self._charged(pod)
         wanted: dict[Account, int] = {}
         for reservation in promise.reservations.values():
@@ -214,19 +223,27 @@ class Ledger:
 
     # ------------------------------------------------------------------ when quotas change
 
-    def rebill(self, namespace: str, new_bill: Callable[[Bill], Bill]) -> None:
-        """Replace every bill of a namespace, for charges and reservations."""
-        for name, bill in list(self.pods_of(namespace)):
-            self.charge(PodKey(namespace, name), new_bill(bill))
-        for reservation in list(self._reservations.values()):
-            if reservation.bill.profile.namespace == namespace:
+    def rebill_steps(self, namespace: str, new_bill: Callable[[Bill], Bill]) -> Iterator[None]:
+        """Replace every bill of a namespace, for charges and reservations, one in each step.
+
+        Until the last step, accounts hold some of the old amounts and some of the new ones.
+        """
+        for name in list(self._pods.get(namespace, ())):
+            bill = self.bill_of(PodKey(namespace, name))
+            if bill is not None:
+                self.charge(PodKey(namespace, name), new_bill(bill))
+            yield
+        for name in list(self._promises.get(namespace, ())):
+            for reservation in self.reservations_of(PodKey(namespace, name)):
                 self.replace_bill(reservation, new_bill(reservation.bill))
+            yield
 
     def replace_bill(self, reservation: Reservation, bill: Bill) -> None:
         """Let a reservation hold this bill, even if it does not fit: it was promised before."""
         changed = reservation._replace(bill=bill)
         self._reservations[changed.id] = changed
-        self._promises[changed.pod].reservations[changed.id] = changed
+        pod = changed.pod
+        self._promises[pod.namespace][pod.name].reservations[changed.id] = changed
         self._update_promise(changed.pod)
 
 

@@ -13,7 +13,8 @@ from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Order, QuotaKey
 from bursar.core.quota.refusal import Reason, Refusal
 from bursar.core.quota.releases import Release
-from bursar.core.quota.waiting import Rank, WaitingGroup
+from bursar.core.quota.waiting_pods.groups import WaitingGroup
+from bursar.core.quota.waiting_pods.need_index import Rank
 
 NAMES_MAX: Final = 10
 """How many of the pods that are ahead are named; the others are only counted."""
@@ -54,24 +55,18 @@ def _gravest(refusals: Iterable[Refusal]) -> Reason | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingCount:
     by_reason: dict[Reason, int]
-    """Of several reasons of one pod the gravest counts."""
+    """As of the last decision about each pod. Of several reasons of one pod the gravest counts."""
     undecided: int
-    """Pods that fit, or may fit, and that the next decision is about."""
+    """Pods that have not been decided upon yet."""
 
 
 def count_waiting(books: Books) -> WaitingCount:
-    """Count the queue. The cost grows with the number of groups of equal pods, not of pods."""
-    by_reason = dict.fromkeys(Reason, 0)
-    undecided = 0
-    for group in books.waiting.groups():
-        reason = _gravest(group.bill.refusals())
-        if reason is None and group in books.waiting.untried:
-            undecided += len(group.members)
-        else:
-            by_reason[reason or Reason.BEHIND_ANOTHER] += len(group.members)
-    for wait in books.blocked():
-        by_reason[wait.refusals[0].reason] += 1
-    return WaitingCount(by_reason=by_reason, undecided=undecided)
+    """Count the queue. The books keep these numbers, so the cost does not grow with the queue."""
+    waiting, blocked = books.waiting, books.blocked_counts
+    return WaitingCount(
+        by_reason={reason: waiting.count_of(reason) + blocked[reason] for reason in Reason},
+        undecided=waiting.count_of(None),
+    )
 
 
 # ------------------------------------------------------------------ listing

@@ -34,6 +34,8 @@ class Wait:
 class Decisions:
     releases: list[Release]
     waits: list[Wait]
+    is_done: bool = True
+    """Whether this is all for now. If not, the next call goes on where this one ended."""
 
 
 class ReleaseOutcome(Enum):

@@ -1,0 +1,49 @@
+"""Gated pods that wait for something else than a quota."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from bursar.core.model.pod_row import PodRow
+from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.refusal import Reason, Refusal
+
+
+class Blocked(NamedTuple):
+    """A gated pod, and what it waits for."""
+
+    row: PodRow
+    refusal: Refusal
+
+
+class BlockedPods:
+    """All of these pods, and how many there are for each reason."""
+
+    def __init__(self) -> None:
+        self._pods: Final[dict[str, dict[str, Blocked]]] = {}
+        """By namespace and name."""
+        self.counts: Final = dict.fromkeys(Reason, 0)
+
+    def __iter__(self) -> Iterator[Blocked]:
+        for pods in self._pods.values():
+            yield from pods.values()
+
+    def names_in(self, namespace: str) -> list[str]:
+        return list(self._pods.get(namespace, ()))
+
+    def find(self, pod: PodKey) -> Blocked | None:
+        return self._pods.get(pod.namespace, {}).get(pod.name)
+
+    def put(self, pod: PodKey, row: PodRow, refusal: Refusal) -> None:
+        """Add a pod that is not among them."""
+        self._pods.setdefault(pod.namespace, {})[pod.name] = Blocked(row, refusal)
+        self.counts[refusal.reason] += 1
+
+    def pop(self, pod: PodKey) -> Blocked | None:
+        """Remove a pod; None if it is not among them."""
+        pods = self._pods.get(pod.namespace)
+        found = None if pods is None else pods.pop(pod.name, None)
+        if found is not None:
+            self.counts[found.refusal.reason] -= 1
+        if not pods:
+            self._pods.pop(pod.namespace, None)
+        return found

@@ -1,0 +1,120 @@
+"""Deciding: which waiting pods are released now, in which order, and why the others wait.
+
+A decision can be made in slices. It is a sequence of steps, each of which takes little time
+however many pods wait. A slice ends after a number of steps, and the next one goes on where
+it ended. Without events in between, the outcome is the same as that of one long decision.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from bursar.core.model.pod_row import PodRow
+from bursar.core.quota.account import Account, Bill
+from bursar.core.quota.coverage import Coverage
+from bursar.core.quota.ledger import Ledger, PodKey
+from bursar.core.quota.quota import Order, QuotaKey
+from bursar.core.quota.refusal import Reason, Refusal
+from bursar.core.quota.releases import Decisions, Release, Wait
+from bursar.core.quota.waiting_pods.groups import WaitingGroup
+from bursar.core.quota.waiting_pods.timers import PodTimers
+from bursar.core.quota.waiting_pods.waiting_queue import WaitingQueue
+
+MakeRelease: TypeAlias = Callable[[PodRow, Bill | None], Release]
+"""Makes the reservation of a pod that was found to fit; without a bill it is charged nothing."""
+
+
+class Decider:
+    """Tries the waiting groups in order, and parks those that have to wait."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        coverage: Coverage,
+        timers: PodTimers,
+        make_release: MakeRelease,
+        *,
+        patience_s: int,
+    ) -> None:
+        self._ledger, self._coverage, self._timers = ledger, coverage, timers
+        self._make_release = make_release
+        self._patience_s = patience_s
+        self._now_s = 0
+        self._reports: dict[WaitingGroup, tuple[Refusal, ...]] = {}
+        """Groups with members for which no `Wait` has been returned yet."""
+        self.waiting: Final = WaitingQueue()
+
+    def order_of(self, key: QuotaKey) -> Order:
+        covered = self._coverage.quota(key)
+        return Order.BACKFILL if covered is None else covered.quota.order
+
+    def decide(self, decisions: Decisions, now_s: int, steps_max: int) -> int:
+        """Add to the decisions. Returns how many steps are left; 0 if there is more to do."""
+        self._now_s = now_s
+        freed, waiting = self._ledger.freed, self.waiting
+        for left in range(steps_max, 0, -1):
+            if freed:
+                account, _ = freed.popitem()
+                waiting.wake(account)
+            elif self._reports:
+                self._report_one(decisions)
+            else:
+                group = waiting.pop()
+                if group is None:
+                    return left
+                self._try(group, decisions)
+        return 0
+
+    def _try(self, group: WaitingGroup, decisions: Decisions) -> None:
+        """Release the first pod of a group, or park the group."""
+        row = group.head()
+        namespace = self._coverage.namespace(row.namespace)
+        if namespace is not None and not namespace.is_targeted:
+            self._release(row, None, decisions)
+            return
+        short = group.bill.short_items()
+        if short:
+            self.waiting.park(group, ((item.account, item.nanos) for item in short))
+            is_hopeless = any(item.nanos > item.account.hard for item in short)
+            self._hold(group, row, () if is_hopeless else [item.account for item in short])
+            reason = Reason.QUOTA_TOO_SMALL if is_hopeless else Reason.QUOTA_EXCEEDED
+            self.waiting.set_reason(group, reason)
+            if group.unreported:
+                self._reports[group] = group.bill.refusals()
+            return
+        ahead = self.waiting.holder_before(group, group.rank())
+        if ahead is None:
+            self._release(row, group.bill, decisions)
+            return
+        key, holder = ahead
+        self.waiting.hold(group, ())
+        self.waiting.park_behind(group, key)
+        self.waiting.set_reason(group, Reason.BEHIND_ANOTHER)
+        if group.unreported:
+            behind = f"{holder.namespace}/{holder.head().name}"
+            refusal = Refusal(reason=Reason.BEHIND_ANOTHER, quota=key, detail=behind)
+            self._reports[group] = (refusal,)
+
+    def _release(self, row: PodRow, bill: Bill | None, decisions: Decisions) -> None:
+        decisions.releases.append(self._make_release(row, bill))
+        self.waiting.leave(PodKey(row.namespace, row.name))
+
+    def _hold(self, group: WaitingGroup, row: PodRow, short: "list[Account] | tuple[()]") -> None:
+        """Keep others from passing: at once under strict order, else when patience ends.
+
+        A group that can never fit must not hold up pods that can: then nothing is given as short.
+        """
+        quotas = {account.quota for account in short}
+        patient_until_s = row.stamp.created_s + self._patience_s
+        if quotas and patient_until_s > self._now_s:
+            quotas = {key for key in quotas if self.order_of(key) is not Order.BACKFILL}
+            self._timers.set(patient_until_s, PodKey(row.namespace, row.name))
+        self.waiting.hold(group, quotas)
+
+    def _report_one(self, decisions: Decisions) -> None:
+        group = next(iter(self._reports))
+        if group.unreported:
+            name, _ = group.unreported.popitem()
+            wait = Wait(row=group.members[name], refusals=self._reports[group])
+            decisions.waits.append(wait)
+        if not group.unreported:
+            del self._reports[group]

@@ -1,0 +1,138 @@
+"""Groups of waiting pods that are alike, and lines of groups that stand in one order.
+
+Pods that are alike wait as one *group*: if one of them does not fit, none does, so only the
+first of a group is ever tried. The groups of one namespace that need the same cluster-wide
+quotas stand in one *line*.
+"""
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from bursar.core.model.pod_row import PodRow
+from bursar.core.quota.account import Account, Bill
+from bursar.core.quota.quota import QuotaKey
+from bursar.core.quota.waiting_pods.need_index import NeedIndex, Rank
+
+if TYPE_CHECKING:
+    from bursar.core.quota.refusal import Reason
+
+Place: TypeAlias = Account | QuotaKey
+"""Where a group is parked: at an account that is short, or behind a pod that holds a quota."""
+
+
+class WaitingGroup:
+    """Waiting pods with the same bill and the same priority."""
+
+    __slots__ = (
+        "_arrivals",
+        "_created_s",
+        "bill",
+        "held",
+        "held_rank",
+        "ignores_priority",
+        "line",
+        "members",
+        "parked",
+        "parked_rank",
+        "reason",
+        "unreported",
+        "untried_rank",
+    )
+
+    def __init__(self, bill: Bill, line: "Line", *, ignores_priority: bool) -> None:
+        self.bill: Final = bill
+        self.line: Final = line
+        self.ignores_priority: Final = ignores_priority
+        self.members: Final[dict[str, PodRow]] = {}
+        self.unreported: Final[dict[str, None]] = {}
+        """Names of members for which no `Wait` has been returned yet."""
+        self.reason: Reason | None = None
+        """Why it waited when it was last tried; None if it has not been tried."""
+        self.untried_rank: Rank | None = None
+        """Its rank if it is to be tried; None otherwise."""
+        self.parked: dict[Place, int] = {}
+        """Where it is parked, and how much it needs there."""
+        self.parked_rank: Rank = NO_RANK
+        self.held: frozenset[QuotaKey] = frozenset()
+        """The quotas that it holds."""
+        self.held_rank: Rank = NO_RANK
+        self._created_s: dict[str, int] = {}
+        self._arrivals: list[tuple[int, str]] = []
+        """A heap by age, then name. It may hold stale entries of members that left or changed."""
+
+    @property
+    def namespace(self) -> str:
+        return self.bill.profile.namespace
+
+    def put(self, row: PodRow) -> None:
+        name, created_s = row.name, row.stamp.created_s
+        if name not in self.members:
+            self.unreported[name] = None
+        self.members[name] = row
+        if self._created_s.get(name) != created_s:
+            self._created_s[name] = created_s
+            heappush(self._arrivals, (created_s, name))
+
+    def take(self, name: str) -> PodRow | None:
+        self.unreported.pop(name, None)
+        self._created_s.pop(name, None)
+        return self.members.pop(name, None)
+
+    def head(self) -> PodRow:
+        """The member that goes first. The group must not be empty."""
+        return self.members[self._first()[1]]
+
+    def rank(self) -> Rank:
+        """The rank of the member that goes first."""
+        profile = self.bill.profile
+        priority = 0 if self.ignores_priority else profile.priority or 0
+        created_s, name = self._first()
+        return (-priority, created_s, profile.namespace, name)
+
+    def _first(self) -> tuple[int, str]:
+        while True:
+            first = created_s, name = self._arrivals[0]
+            if self._created_s.get(name) == created_s:
+                return first
+            heappop(self._arrivals)
+
+
+NO_RANK: Final[Rank] = (0, 0, "", "")
+
+
+class Line:
+    """The groups of one namespace that need the same cluster-wide quotas."""
+
+    __slots__ = ("_untried", "drawn", "groups", "namespace", "number", "parked", "rank", "shared")
+
+    def __init__(self, namespace: str, shared: frozenset[QuotaKey]) -> None:
+        self.namespace: Final = namespace
+        self.shared: Final = shared
+        """The cluster-wide quotas."""
+        self.groups = 0
+        """How many groups there are."""
+        self.parked: Final[dict[Place, NeedIndex[WaitingGroup]]] = {}
+        self.drawn: Final[dict[Place, tuple[WaitingGroup, Rank]]] = {}
+        """Places from which a group of this rank was taken to be tried: more may fit there."""
+        self.number = 0
+        """The number of its valid entry among all lines; 0 if it has none."""
+        self.rank: Rank = NO_RANK
+        """The rank of this entry."""
+        self._untried: list[tuple[Rank, int, WaitingGroup]] = []
+
+    def add(self, rank: Rank, number: int, group: WaitingGroup) -> None:
+        """A group is to be tried. The number is of the caller, and different each time."""
+        heappush(self._untried, (rank, number, group))
+
+    def first(self) -> WaitingGroup | None:
+        """The group to be tried first."""
+        while self._untried:
+            rank, _, group = self._untried[0]
+            if group.untried_rank == rank:
+                return group
+            heappop(self._untried)
+        return None
+
+    def clear(self) -> None:
+        """Forget groups that are not to be tried any more, so that nothing refers to them."""
+        self._untried.clear()

@@ -1,0 +1,291 @@
+"""The waiting pods: their order, and which pods may pass which.
+
+A group of pods that does not fit is parked at the accounts that are short, and tried again
+when enough is free in one of them. A group that may not be passed *holds* the quotas that are
+short for it. A group that ranks behind it and needs such a quota waits even if it would fit.
+
+Whatever happens to one group, only those are looked at whose turn it may be. Of the groups
+that are parked at one place, the first that fits is taken to be tried. The next one is taken
+after that. If the first one is behind a pod that holds the quota, so are the others, and all
+of them stay until that pod lets go.
+"""
+
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+from itertools import count
+
+from bursar.core.model.pod_row import PodRow
+from bursar.core.quota.account import Account, Bill
+from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.quota import QuotaKey
+from bursar.core.quota.refusal import Reason
+from bursar.core.quota.waiting_pods.groups import Line, Place, WaitingGroup
+from bursar.core.quota.waiting_pods.need_index import NeedIndex, Rank
+
+
+class WaitingQueue:
+    """All groups, where they are parked, and which of them hold which quotas.
+
+    A group is either to be tried or parked, except while the caller of `pop` tries it.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[Bill, WaitingGroup]] = {}
+        self._group_of: dict[PodKey, WaitingGroup] = {}
+        self._lines: dict[tuple[str, frozenset[QuotaKey]], Line] = {}
+        self._lines_at: dict[Place, dict[Line, None]] = {}
+        self._places_of: dict[QuotaKey, dict[Place, None]] = {}
+        self._holds: dict[QuotaKey, NeedIndex[WaitingGroup]] = {}
+        self._order: list[tuple[Rank, int, Line]] = []
+        """A heap of lines with groups to be tried. Of each line the latest entry is valid."""
+        self._numbers = count(1)
+        self._popped: WaitingGroup | None = None
+        self._counts: dict[Reason | None, int] = {}
+
+    # ------------------------------------------------------------------ queries
+
+    def __len__(self) -> int:
+        return len(self._group_of)
+
+    def group_of(self, pod: PodKey) -> WaitingGroup | None:
+        return self._group_of.get(pod)
+
+    def groups(self) -> Iterator[WaitingGroup]:
+        for groups in self._groups.values():
+            yield from groups.values()
+
+    def groups_in(self, namespace: str) -> list[WaitingGroup]:
+        return list(self._groups.get(namespace, {}).values())
+
+    def count_of(self, reason: Reason | None) -> int:
+        """Number of pods whose group waited for this when it was last tried; None: never tried."""
+        return self._counts.get(reason, 0)
+
+    def holder_before(
+        self, group: WaitingGroup, rank: Rank
+    ) -> tuple[QuotaKey, WaitingGroup] | None:
+        """A quota that the group needs and the group ranking before it that holds this quota."""
+        for key in group.bill.quotas if self._holds else ():
+            holder = self._holder_before(key, group, rank)
+            if holder is not None:
+                return key, holder
+        return None
+
+    def _holder_before(self, key: QuotaKey, group: WaitingGroup, rank: Rank) -> WaitingGroup | None:
+        holds = self._holds.get(key)
+        holder = None if holds is None else holds.first()
+        if holder is None or holder is group or holder.held_rank > rank:
+            return None
+        return holder
+
+    # ------------------------------------------------------------------ joining and leaving
+
+    def join(self, row: PodRow, bill: Bill, *, ignores_priority: bool) -> None:
+        """Add a pod to its group, or update it there."""
+        pod = PodKey(row.namespace, row.name)
+        held = self._group_of.get(pod)
+        if held is not None and held.bill is not bill:
+            self.leave(pod)
+        groups = self._groups.setdefault(row.namespace, {})
+        group = groups.get(bill)
+        if group is None:
+            line = self._line(row.namespace, bill.shared)
+            line.groups += 1
+            group = WaitingGroup(bill, line, ignores_priority=ignores_priority)
+            groups[bill] = group
+        before = group.rank() if group.members else None
+        group.put(row)
+        if held is not group:
+            self._group_of[pod] = group
+            self._counts[group.reason] = self._counts.get(group.reason, 0) + 1
+        rank = group.rank()
+        if rank != before:
+            self.hold(group, ())
+        if held is not group or rank != before:
+            self.try_again(group)
+
+    def leave(self, pod: PodKey) -> PodRow | None:
+        """Remove a pod from the queue. Groups that it held up are tried again."""
+        group = self._group_of.pop(pod, None)
+        if group is None:
+            return None
+        self._counts[group.reason] -= 1
+        was_head = group.head().name == pod.name
+        row = group.take(pod.name)
+        if not group.members:
+            self._forget(group)
+        elif was_head:
+            self.hold(group, ())
+            self.try_again(group)
+        return row
+
+    def _line(self, namespace: str, shared: frozenset[QuotaKey]) -> Line:
+        key = (namespace, shared)
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = Line(namespace, shared)
+        return line
+
+    def _forget(self, group: WaitingGroup) -> None:
+        groups = self._groups[group.namespace]
+        del groups[group.bill]
+        if not groups:
+            del self._groups[group.namespace]
+        group.untried_rank = None
+        self._unpark(group)
+        self.hold(group, ())
+        line = group.line
+        line.groups -= 1
+        if not line.groups:
+            del self._lines[line.namespace, line.shared]
+            line.clear()
+
+    def set_reason(self, group: WaitingGroup, reason: Reason) -> None:
+        """Note why a group waits."""
+        if group.reason is not reason:
+            size = len(group.members)
+            self._counts[group.reason] -= size
+            self._counts[reason] = self._counts.get(reason, 0) + size
+            group.reason = reason
+
+    # ------------------------------------------------------------------ the next to be tried
+
+    def try_again(self, group: WaitingGroup) -> None:
+        """Have a group tried: it is new, it has changed, or it may fit now."""
+        rank = group.rank()
+        if group.untried_rank == rank:
+            return
+        self._unpark(group)
+        group.untried_rank = rank
+        group.line.add(rank, next(self._numbers), group)
+        if not group.line.number or rank < group.line.rank:
+            self._enter(group.line, rank)
+
+    def _enter(self, line: Line, rank: Rank) -> None:
+        line.number, line.rank = next(self._numbers), rank
+        heappush(self._order, (rank, line.number, line))
+
+    def pop(self) -> WaitingGroup | None:
+        """The next group to be tried; None if there is none.
+
+        The caller tries it and removes its first pod, or parks it, before the next call.
+        """
+        if self._popped is not None:
+            self._go_on(self._popped.line)
+            self._popped = None
+        while self._order:
+            _, number, line = heappop(self._order)
+            if number != line.number:
+                continue
+            line.number = 0
+            group = line.first()
+            if group is not None and group.untried_rank == line.rank:
+                group.untried_rank = None
+                self._popped = group
+                return group
+            self._go_on(line)
+        return None
+
+    def _go_on(self, line: Line) -> None:
+        """One of its groups has been tried: find the next one."""
+        for place, (group, rank) in list(line.drawn.items()):
+            if group.untried_rank != rank:
+                self._draw(line, place)
+        if not line.number:
+            first = line.first()
+            if first is not None and first.untried_rank is not None:
+                self._enter(line, first.untried_rank)
+
+    # ------------------------------------------------------------------ parking
+
+    def park(self, group: WaitingGroup, needs: Iterable[tuple[Account, int]]) -> None:
+        """Wait until this much is free in one of these accounts."""
+        self._park(group, dict(needs))
+
+    def park_behind(self, group: WaitingGroup, quota: QuotaKey) -> None:
+        """Wait until the pod ahead no longer holds the quota."""
+        self._park(group, {quota: 0})
+
+    def _park(self, group: WaitingGroup, needs: "dict[Account, int] | dict[QuotaKey, int]") -> None:
+        self._unpark(group)
+        line, rank = group.line, group.rank()
+        for place, nanos in needs.items():
+            index = line.parked.get(place)
+            if index is None:
+                index = line.parked[place] = NeedIndex()
+                self._lines_at.setdefault(place, {})[line] = None
+                self._places_of.setdefault(_quota_of(place), {})[place] = None
+            index.add(nanos, rank, group)
+            group.parked[place] = nanos
+        group.parked_rank = rank
+
+    def _unpark(self, group: WaitingGroup) -> None:
+        line = group.line
+        for place, nanos in group.parked.items():
+            index = line.parked[place]
+            index.remove(nanos, group.parked_rank)
+            if not index:
+                del line.parked[place]
+                self._vacate(line, place)
+        group.parked.clear()
+
+    def _vacate(self, line: Line, place: Place) -> None:
+        line.drawn.pop(place, None)
+        lines = self._lines_at[place]
+        del lines[line]
+        if not lines:
+            del self._lines_at[place]
+            key = _quota_of(place)
+            places = self._places_of[key]
+            del places[place]
+            if not places:
+                del self._places_of[key]
+
+    def wake(self, place: Place) -> None:
+        """More is free in an account, or a quota is held no longer: try the first that may go."""
+        for line in list(self._lines_at.get(place, ())):
+            self._draw(line, place)
+
+    def _draw(self, line: Line, place: Place) -> None:
+        """Have the first group tried that fits, of those that a line has at a place."""
+        line.drawn.pop(place, None)
+        group = line.parked[place].first(place.free if isinstance(place, Account) else 0)
+        if group is None:
+            return
+        if self._holder_before(_quota_of(place), group, group.parked_rank) is None:
+            self.try_again(group)
+            if place in line.parked:
+                line.drawn[place] = (group, group.parked_rank)
+
+    # ------------------------------------------------------------------ holding
+
+    def hold(self, group: WaitingGroup, quotas: Iterable[QuotaKey]) -> None:
+        """Let the group hold these quotas and no others.
+
+        The hold is for its current head. When the head changes, the group is tried again.
+        """
+        before, wanted = group.held, frozenset(quotas)
+        if before == wanted:
+            return
+        group.held = wanted
+        for key in before - wanted:
+            self._let_go(key, group)
+        rank = group.held_rank
+        if not before:
+            rank = group.held_rank = group.rank()
+        for key in wanted - before:
+            self._holds.setdefault(key, NeedIndex()).add(0, rank, group)
+
+    def _let_go(self, key: QuotaKey, group: WaitingGroup) -> None:
+        holds = self._holds[key]
+        was_first = holds.first() is group
+        holds.remove(0, group.held_rank)
+        if not holds:
+            del self._holds[key]
+        if was_first:
+            for place in list(self._places_of.get(key, ())):
+                self.wake(place)
+
+
+def _quota_of(place: Place) -> QuotaKey:
+    return place.quota if isinstance(place, Account) else place

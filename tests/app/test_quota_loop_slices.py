@@ -1,0 +1,38 @@
+"""The quota loop works in slices: no number of pods stops the other tasks."""
+
+from bursar.app.cluster.election.timing import DEFAULT_TIMING
+from bursar.core.quota.ledger import PodKey
+from support.cluster.election_candidates import Bench
+from support.quota.quota_loop import HOME, a_quota_loop
+from support.virtual_time import in_virtual_time
+
+
+@in_virtual_time(on=lambda: a_quota_loop(steps_max=20))
+async def test_the_lease_is_renewed_while_a_long_decision_is_made(scene):
+    """Telling all pods takes several times as long as the leader has for one renewal."""
+    count = 1_000
+    async with Bench() as bench:
+        election, work = await bench.leader()
+        await scene.set_quota("q", cpu="1m")
+        scene.wait_seconds = 4 * DEFAULT_TIMING.deadline_seconds / count
+        for number in range(count):
+            await scene.create_pod(f"p{number}", f"{number + 2}m")
+        renewed = bench.spec["renewTime"]
+        while len(scene.waits) < count:
+            await scene.rest(0.1)
+            assert election.is_leader
+
+        assert work.ended == []
+    assert bench.spec["renewTime"] > renewed
+    assert scene.clock.monotonic() > 4 * DEFAULT_TIMING.deadline_seconds
+
+
+@in_virtual_time(on=a_quota_loop)
+async def test_pods_to_count_again_are_counted_before_the_next_release(scene):
+    await scene.set_quota("q", cpu="1")
+    await scene.create_pod("web", "1")
+
+    scene.loop.recount([PodKey(HOME, "web"), PodKey(HOME, "gone")])
+    await scene.rest()
+
+    assert scene.loop.counters.released == 1
