@@ -203,6 +203,7 @@ class Books:
         self._dequeue(pod)
         self._backoffs.pop(pod, None)
         self._expires_s.pop(pod, None)
+        self._timers.cancel(pod)
         self.ledger.discharge(pod)
         self._end_release(pod)
         self.ledger.cancel_all(pod, uid)

@@ -5,13 +5,14 @@ first of a group is ever tried. The groups of one namespace that need the same c
 quotas stand in one *line*.
 """
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.account import Account, Bill
 from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.waiting_pods.need_index import NeedIndex, Rank
+from bursar.core.quota.waiting_pods.timers import STALE_MAX
 
 if TYPE_CHECKING:
     from bursar.core.quota.refusal import Reason
@@ -76,6 +77,9 @@ class WaitingGroup:
     def take(self, name: str) -> PodRow | None:
         self.unreported.pop(name, None)
         self._created_s.pop(name, None)
+        if len(self._arrivals) > 2 * len(self._created_s) + STALE_MAX:
+            self._arrivals = [(created_s, each) for each, created_s in self._created_s.items()]
+            heapify(self._arrivals)
         return self.members.pop(name, None)
 
     def head(self) -> PodRow:
