@@ -6,7 +6,8 @@ from pathlib import Path
 
 NAMES = [
     *("quantity", "cold_start", "watch", "sync", "informer"),
-    *("ledger", "deciding", "release", "admission", "admission_peerpods", "podresources"),
+    *("hostile_pods", "ledger", "deciding", "release"),
+    *("admission", "admission_peerpods", "podresources"),
     *("agent_memory", "http_client", "policies"),
     *("sidecars", "simulation"),
 ]

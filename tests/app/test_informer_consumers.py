@@ -2,10 +2,12 @@
 
 import asyncio
 
+from bursar.app.cluster.informer.informer import InformerRules
+from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import ExpiredError, Key
-from support.cluster.audited_informer import Auditor, following
+from support.cluster.audited_informer import Auditor, Session, following
 from support.cluster.scripted_cluster import ScriptedCluster
-from support.virtual_time import in_virtual_time
+from support.virtual_time import MachineClock, in_virtual_time
 
 
 def cluster_of(count):
@@ -126,3 +128,43 @@ async def test_a_long_stream_lets_other_tasks_have_their_turn():
         await asyncio.wait([task])
         await session.pass_time()
         session.check()
+
+
+class SlowMachine(MachineClock):
+    """A machine on which each look at the clock finds that four milliseconds have passed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._worked = 0.0
+
+    def monotonic(self) -> float:
+        self._worked += 0.004
+        return super().monotonic() + self._worked
+
+
+async def count_turns(turns):
+    while True:
+        turns.append(None)
+        await asyncio.sleep(0)
+
+
+@in_virtual_time
+async def test_objects_that_take_long_to_decode_let_other_tasks_run_in_between():
+    """A list of 60 objects, all ready: without turns, nothing else runs until it is told."""
+    cluster = cluster_of(60)
+    session = Session(cluster, InformerRules())
+    session.informer.clock = SlowMachine()
+    turns = []
+    counting = asyncio.create_task(count_turns(turns))
+    running = asyncio.create_task(session.informer.run())
+    told, is_synced = [], asyncio.Event()
+    telling = follow(session.informer, told.append, told.remove, is_synced.set)
+    following_it = asyncio.create_task(telling)
+    await is_synced.wait()
+    for task in (counting, running, following_it):
+        task.cancel()
+    await asyncio.gather(counting, running, following_it, return_exceptions=True)
+
+    assert len(told) == 60
+    # At most three objects a turn, decoding and telling.
+    assert len(turns) > 60 // 3

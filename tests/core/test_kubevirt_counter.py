@@ -5,6 +5,7 @@ import pytest
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.kind_state import KindState
 from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.model.pod_row import NAMES_MAX, TOO_MANY_NAMES
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NotReady
 from bursar.core.quota.quota import GATE
@@ -60,6 +61,14 @@ def test_the_source_does_not_wait_for_migrations(scene):
     scene.counter.set_migration_state(KindState.SYNCING)
 
     assert scene.reason("old") == "VM db: 4 vCPUs, 8Gi"
+
+
+def test_a_launcher_with_very_many_resource_names_waits(scene):
+    """Its other names would cost nothing as a VM."""
+    names = " ".join(f"example.com/r{number}=1" for number in range(NAMES_MAX + 1))
+    scene.see(a_launcher("old", names, node="n1"))
+
+    assert scene.waits_for("old") == TOO_MANY_NAMES
 
 
 def test_without_kubevirt_pods_are_counted_natively_and_nothing_is_remembered(scene):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from bursar.core.counting.counters import CHARGES_MAX, Counters
 from bursar.core.quota.account import Charge
 from bursar.core.quota.books import RETRY_SECONDS
 from bursar.core.quota.counting import NotReady
@@ -24,7 +23,6 @@ from support.builders.quota_books import (
     running,
     with_facts,
 )
-from support.counting.table_counter import TableCounter
 
 
 @pytest.fixture
@@ -272,17 +270,3 @@ def test_a_release_that_has_ended_is_not_retried(priced, prices):
     priced.lose_pod("a", "web", web.stamp.uid)
 
     assert releases(priced) == []
-
-
-# ------------------------------------------------------------------ memory
-
-
-def test_charges_of_counters_are_remembered_up_to_a_bound():
-    table = TableCounter()
-    table.table |= {"web": "cpu=1", "other": "cpu=2"}
-    counters = Counters((table,))
-    first = counters.count(a_row("a/web"))
-    counters._charges |= dict.fromkeys(range(CHARGES_MAX), first)
-    counters.count(a_row("a/other"))
-
-    assert counters.count(a_row("a/web")) is not first

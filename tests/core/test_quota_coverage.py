@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bursar.core.quota import counting, coverage
+from bursar.core.quota import coverage
 from bursar.core.quota.account import Charge
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Coverage, Namespace
@@ -164,16 +164,34 @@ def test_a_namespace_that_leaves_takes_its_share_along(covering):
     assert (covered.namespaces, covered.shares) == (set(), {})
 
 
-def test_no_more_bills_are_kept_than_there_is_room_for(covering):
+def test_few_bills_are_kept_after_their_last_pod(covering):
     covering.put_quota(a_quota("a/q", "pods=1"))
     profile = a_profile("a")
     first = covering.bill(profile, CPU)
+    for _ in range(2 * coverage.RECENT_BILLS + 1):
+        covering.bill(profile, Charge({}))
 
-    charges = [Charge({}) for _ in range(coverage.BILLS_MAX)]
-    for charge in charges:
-        covering.bill(profile, charge)
+    assert covering.bill(profile, CPU) is first
+    assert len(covering._bills["a"]) <= 2 * coverage.RECENT_BILLS + 1
+    assert len(covering._recent) <= 2 * coverage.RECENT_BILLS
 
-    assert covering.bill(profile, CPU) is not first
+
+def test_few_bytes_are_kept_in_bills_after_their_last_pod(covering):
+    many = " ".join(f"requests.example.com/{number}=1" for number in range(1000))
+    covering.put_quota(a_quota("a/q", many))
+    profile = a_profile("a")
+    for _ in range(200):
+        bill = covering.bill(profile, Charge(parsed(many)))
+
+    assert bill.weigh() > 100_000
+    assert covering._recent.weight <= 2 * coverage.RECENT_BILLS_BYTES
+    assert len(covering._bills["a"]) < 100
+
+
+def test_no_bill_is_kept_for_a_namespace_that_is_not_known(covering):
+    covering.bill(a_profile("unknown"), CPU)
+
+    assert "unknown" not in covering._bills
 
 
 # ------------------------------------------------------------------ the native counter
@@ -193,13 +211,12 @@ def test_pods_that_ask_for_the_same_have_one_charge():
     }
 
 
-def test_the_counter_does_not_grow_for_ever():
+def test_a_charge_is_kept_as_long_as_a_pod_has_its_demand():
     counter = NativeCounter()
     row = a_row("a/web", "cpu=1")
     first, profile = counter.count(row), row.profile
-    counter._charges |= dict.fromkeys(range(counting.CHARGES_MAX), (profile.demand, first))
+    for _ in range(1000):
+        counter.count(row._replace(profile=replace(profile, demand=replace(profile.demand))))
 
-    counter.count(row._replace(profile=replace(profile, demand=replace(profile.demand))))
-
+    assert counter.count(row) is first
     assert len(counter._charges) == 1
-    assert counter.count(row) is not first

@@ -11,6 +11,7 @@ from bursar.core.counting.sidecars import (
     RETRY_MS_MAX,
     SWEEP_MS,
     SWEEP_MS_MAX,
+    TRIALS_BYTES_MAX,
     TRIALS_MAX,
     SidecarCounter,
     SidecarRules,
@@ -19,6 +20,7 @@ from bursar.core.model.pod_row import Extras
 from bursar.core.quota.ledger import PodKey
 from support.builders.pods import parsed, texts
 from support.builders.quota_books import UNGATED, a_profile, a_row
+from support.cluster.scripted_cluster import seeded
 
 TWO = parsed("requests.memory=512Mi")
 FOUR = parsed("requests.memory=1Gi")
@@ -168,6 +170,17 @@ def test_few_pods_that_are_not_stored_are_remembered(counter):
     question = counter.count(row("b/new", "0"))
     assert isinstance(question, Pending)
     assert asked(counter, slot) == ["new"]
+
+
+def test_few_bytes_of_pods_that_are_not_stored_are_remembered(counter):
+    slot = counter.connect("one.sock")
+    random = seeded(1)
+    for _ in range(12):
+        counter.count(row("b/new", random.randbytes(1 << 20).hex()))
+
+    assert 0 < len(asked(counter, slot)) < 12
+    assert counter._trials_bytes == sum(len(body.packed) for body in counter._trials)
+    assert counter._trials_bytes <= TRIALS_BYTES_MAX
 
 
 def test_the_namespace_of_a_pod_that_is_not_stored_may_be_empty(counter):

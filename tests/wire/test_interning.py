@@ -1,6 +1,7 @@
 """Shared values: one object for all who are equal, and no table without a bound."""
 
-from bursar.wire.structs.interning import Generations, Interner
+from bursar.core.sharing import Generations
+from bursar.wire.structs.interning import Interner, text_bytes, texts_bytes
 
 
 def test_equal_values_become_one_object():
@@ -34,3 +35,17 @@ def test_a_value_that_nobody_asked_for_is_forgotten():
 
     assert memory.find("a") is None
     assert memory.find("e") == "e"
+
+
+def test_the_table_is_bounded_by_bytes():
+    interner = Interner(1000, text_bytes, weight_max=10_000)
+    for number in range(1000):
+        interner.shared(f"{number:0500}")
+
+    assert 0 < interner.weight <= 2 * 10_000
+    assert len(interner) == interner.weight // text_bytes("x" * 500)
+
+
+def test_a_tuple_weighs_as_much_as_its_texts():
+    assert texts_bytes(("a" * 1000, "b")) > texts_bytes(("a", "b")) + 900
+    assert texts_bytes(("a",) * 100) > 100 * texts_bytes(()) / 2

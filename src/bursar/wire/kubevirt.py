@@ -27,10 +27,11 @@ from bursar.core.kubevirt.vmi import (
 )
 from bursar.core.model.names import CPU, MEMORY
 from bursar.core.model.pod import Pod
-from bursar.core.model.pod_row import PodDemand, epoch_s
+from bursar.core.model.pod_row import ALWAYS_COUNTED, PodDemand, epoch_s
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import NOTHING, ResourceList
 from bursar.wire.model import pod as wire_pod
+from bursar.wire.model.wide_demand import is_wide, restricted
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import (
     FieldError,
@@ -319,6 +320,8 @@ def _launcher_facts(pod: wire_pod.Pod) -> LauncherFacts | None:
     if not _NAME.fullmatch(name) or not _UID.fullmatch(uid):
         return None
     migration = (meta.annotations or {}).get(MIGRATION_NAME_ANNOTATION) or ""
+    if is_wide(pod):
+        pod = restricted(pod, ALWAYS_COUNTED)  # It is not counted as a VM; see `VmCounter.count`.
     return LauncherFacts(
         name,
         uid,

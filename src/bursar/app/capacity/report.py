@@ -92,7 +92,7 @@ def capacity_report(
 def _requested(row: PodRow, resource: str) -> Quantity:
     if resource == PODS:
         return ONE
-    demand = row.demand
+    demand = row.demand.in_names([resource])
     requests = demand.assigned_requests if row.node_name else demand.quota_requests
     return requests.get(resource, ZERO)
 

@@ -77,8 +77,10 @@ class ExtendedUsage:
             if not used[name]:
                 del used[name]
             if entry.node == UNSCHEDULED:
-                self._waiting_pods[name] += sign
-                self._gated_pods[name] += sign * entry.is_gated
+                for pods in (self._waiting_pods, self._gated_pods)[: 1 + entry.is_gated]:
+                    pods[name] += sign
+                    if not pods[name]:
+                        del pods[name]
         if not used:
             del self._used[entry.node]
 
@@ -91,7 +93,10 @@ def usage_of(rows: Iterable[PodRow]) -> ExtendedUsage:
 
 
 def _entry(row: PodRow) -> _Entry | None:
-    """What the pod requests and on which node; None if it requests no extended resource."""
+    """What the pod requests and on which node; None if it requests no extended resource.
+
+    The extended resources of a pod with more than `NAMES_MAX` resource names are left out.
+    """
     demand = row.demand
     requests = demand.assigned_requests if row.node_name else demand.quota_requests
     amounts = {

@@ -7,10 +7,10 @@ neither, as the agent, does not load their models.
 import asyncio
 from collections.abc import Callable
 from random import Random
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from bursar.app.cluster.informer.changes import Deleted, Relisted, Synced, Upserted
-from bursar.app.cluster.informer.informer import Informer, InformerCounters
+from bursar.app.cluster.informer.informer import TURN_SECONDS, Informer, InformerCounters
 from bursar.app.cluster.informer.store import Identity, Sighting
 from bursar.app.cluster.ports import (
     EVERYTHING,
@@ -25,9 +25,6 @@ from bursar.app.cluster.ports import (
 from bursar.wire.cluster.object_identity import find_identity
 
 T = TypeVar("T")
-
-CHANGES_MAX: Final = 64
-"""Changes that are passed on before other tasks run."""
 
 
 class Cluster(Reader, Watcher, Protocol):
@@ -67,11 +64,9 @@ async def follow(
     then after each `on_relisted`, between which the caller has a mixture of two states. However
     many changes are at hand, other tasks run in between.
     """
-    count = 0
+    clock = informer.clock
+    turn_began = clock.monotonic()
     async for change in informer.changes():
-        count += 1
-        if count % CHANGES_MAX == 0:
-            await asyncio.sleep(0)
         match change:
             case Upserted():
                 on_change(change.new)
@@ -81,6 +76,10 @@ async def follow(
                 on_relisted()
             case Synced():
                 on_synced()
+        if clock.monotonic() - turn_began >= TURN_SECONDS:
+            # Changes that are ready are passed on without waiting, and each can take long.
+            await asyncio.sleep(0)
+            turn_began = clock.monotonic()
 
 
 def locate(body: bytes) -> Identity | None:

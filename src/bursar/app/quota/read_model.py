@@ -241,7 +241,7 @@ def _provisional(charge: Charge | None, quota: Quota) -> ResourceList | None:
         return None
     return {
         name: to_quantity(nanos, FORMATS[style])
-        for name, (nanos, style) in sorted(charge.amounts.items())
+        for name, (nanos, style) in sorted(charge.amounts_of(quota.hard).items())
         if name in quota.hard
     }
 

@@ -5,7 +5,7 @@ If a counter cannot tell yet, the pod waits: a charge that leaves out a part wou
 that do not fit.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import reduce
 from typing import Final, NamedTuple, TypeAlias
 
@@ -17,12 +17,11 @@ from bursar.core.quota.account import Charge
 from bursar.core.quota.counting import NativeCounter, NotReady
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.names import is_native_name
-from bursar.core.quota.usage import native_usage
+from bursar.core.quota.usage import native_usage, native_usage_in
+from bursar.core.sharing import Living
 
 NATIVE: Final = "native"
 NATIVE_REASON: Final = "requests and limits of the pod"
-CHARGES_MAX: Final = 65_536
-"""Charges that are remembered by content before remembering starts over."""
 
 
 class CountedPart(NamedTuple):
@@ -53,7 +52,7 @@ class Counters:
     def __init__(self, parts: Sequence[PodCounter] = ()) -> None:
         self.parts: Final = tuple(parts)
         self._native: Final = NativeCounter()
-        self._charges: dict[Hashable, Charge] = {}
+        self._charges: Final[Living[Hashable, Charge]] = Living()
         self._observers: Final = tuple(each for each in parts if isinstance(each, ChargeObserver))
 
     @property
@@ -90,27 +89,24 @@ class Counters:
             return self._native.count(row)
         pending = [each for each in parts if isinstance(each, PendingPart)]
         if not pending:
-            return self._shared(_total(self._with_native(row, parts)))
+            return self._shared(row, lambda native: _total(_with_native(native, parts)))
         added, replacing = _split(parts)
-        # Whatever the pending counters will say, the pod costs at least this much.
-        known = _total(replacing)
-        for each in (native_usage(row.demand, is_counted=True), *(p.at_least for p in pending)):
-            known = maximum(each, known)
+
+        def least(native: ResourceList) -> ResourceList:
+            """Whatever the pending counters will say, the pod costs at least this much."""
+            known = _total(replacing)
+            for each in (native, *(part.at_least for part in pending)):
+                known = maximum(each, known)
+            return add(known, _total(added))
+
         return NotReady(
             detail="; ".join(f"{each.counter}: {each.detail}" for each in pending),
-            provisional=self._shared(add(known, _total(added))),
+            provisional=self._shared(row, least),
         )
 
     def explain(self, row: PodRow) -> Parts:
         """What each counter adds to the charge of the pod, and why."""
-        return self._with_native(row, self._parts_of(row))
-
-    def _with_native(self, row: PodRow, parts: Parts) -> Parts:
-        """The parts, and native counting before them if none of them takes its place."""
-        if any(isinstance(each, PendingPart) or not each.is_addition for each in parts):
-            return parts
-        native = native_usage(row.demand, is_counted=True)
-        return (CountedPart(NATIVE, NATIVE_REASON, native), *parts)
+        return _with_native(native_usage(row.demand, is_counted=True), self._parts_of(row))
 
     def _parts_of(self, row: PodRow) -> Parts:
         # No generator: nearly all pods are counted natively, and this is called for all of them.
@@ -121,15 +117,28 @@ class Counters:
                 found.append(_part(part.name, answer))
         return tuple(found)
 
-    def _shared(self, amounts: ResourceList) -> Charge:
-        """Bills are found by the address of a charge, so equal charges must be one object."""
-        content = tuple((name, each.nanos, each.format) for name, each in sorted(amounts.items()))
-        charge = self._charges.get(content)
+    def _shared(self, row: PodRow, total: Callable[[ResourceList], ResourceList]) -> Charge:
+        """The charge of a pod; `total` tells it, given what the pod costs natively.
+
+        Bills are found by the address of a charge, so equal charges must be one object.
+        """
+        rest = row.demand.rest
+        amounts = total(native_usage(row.demand, is_counted=True))
+        listed = tuple((name, each.nanos, each.format) for name, each in sorted(amounts.items()))
+        content = (listed, rest)
+        charge = self._charges.find(content)
         if charge is None:
-            if len(self._charges) >= CHARGES_MAX:
-                self._charges.clear()
-            charge = self._charges[content] = Charge(amounts)
+            amounts_in = None if rest is None else lambda names: total(native_usage_in(rest, names))
+            charge = Charge(amounts, amounts_in)
+            self._charges.keep(content, charge)
         return charge
+
+
+def _with_native(native: ResourceList, parts: Parts) -> Parts:
+    """The parts, and native counting before them if none of them takes its place."""
+    if any(isinstance(each, PendingPart) or not each.is_addition for each in parts):
+        return parts
+    return (CountedPart(NATIVE, NATIVE_REASON, native), *parts)
 
 
 def _part(counter: str, answer: Counted | Pending) -> CountedPart | PendingPart:

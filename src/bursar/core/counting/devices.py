@@ -18,11 +18,12 @@ from bursar.core.counting.counter import Counted, fact_of
 from bursar.core.devices.claim import Claim, Claims
 from bursar.core.devices.source import KindRule, Source
 from bursar.core.model.names import QUOTA_REQUESTS_PREFIX
-from bursar.core.model.pod_row import PodRow
+from bursar.core.model.pod_row import PodDemand, PodRow
 from bursar.core.model.quantity import MILLI, ZERO, Quantity
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.counting import IndependentPods
 from bursar.core.quota.names import is_application_name
+from bursar.core.sharing import Attached
 
 NAME: Final = "devices"
 WHOLE: Final = 100
@@ -104,6 +105,9 @@ class DeviceCounter(IndependentPods):
             for name in (*rule.askers, *rule.names, *rule.counts, *rule.percent)
         )
 
+        self._wide: Final[Attached[PodDemand, ResourceList]] = Attached()
+        """The requests of pods with very many resource names."""
+
     def derive_facts(self, body: bytes) -> DeviceFacts | None:
         return self._derive(body)
 
@@ -112,7 +116,7 @@ class DeviceCounter(IndependentPods):
 
     def count(self, row: PodRow) -> Counted | None:
         facts = fact_of(row, DeviceFacts)
-        requests = row.demand.quota_requests
+        requests = self._requests(row.demand)
         if facts is None and self._asked_by.isdisjoint(requests):
             return None
         asked: dict[str, int] = {}
@@ -125,6 +129,16 @@ class DeviceCounter(IndependentPods):
             return None
         both = {**amounts, **{QUOTA_REQUESTS_PREFIX + name: amounts[name] for name in amounts}}
         return Counted(both, _reason(amounts, asked, allocated), is_addition=True)
+
+    def _requests(self, demand: PodDemand) -> ResourceList:
+        """What a pod requests, with at least the names that ask for devices."""
+        if demand.rest is None:
+            return demand.quota_requests
+        known = self._wide.find(demand)
+        if known is None:
+            known = demand.in_names(self._asked_by).quota_requests
+            self._wide.keep(demand, known)
+        return known
 
 
 def _asked_percent(requests: ResourceList, rule: KindRule) -> int:

@@ -25,7 +25,7 @@ from bursar.core.counting.policy import (
     evaluate,
 )
 from bursar.core.model.namespace import NamespaceObject
-from bursar.core.model.pod_row import PodRow
+from bursar.core.model.pod_row import TOO_MANY_NAMES, PodRow
 from bursar.core.model.resources import ResourceList, add, subtract
 from bursar.core.quota.account import FORMATS, NO_CHARGE, Charge, to_quantity
 from bursar.core.quota.ledger import PodKey
@@ -282,6 +282,8 @@ class PolicyCounter:
     def _values(
         self, row: PodRow, namespace: NamespaceObject | None
     ) -> dict[str, object] | Pending:
+        if row.demand.rest is not None:
+            return Pending(TOO_MANY_NAMES)
         body = fact_of(row, PodBody)
         if body is None:
             return Pending("the pod was read without its body; it is counted when it changes")

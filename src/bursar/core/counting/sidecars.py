@@ -30,7 +30,9 @@ SWEEP_MS: Final = 5_000
 SWEEP_MS_MAX: Final = 300_000
 """Pause before a namespace is swept again. It doubles while sweeps change no answer."""
 TRIALS_MAX: Final = 256
-"""Pods that are not stored, such as those of a resize, whose answers are remembered."""
+TRIALS_BYTES_MAX: Final = 8 << 20
+"""Pods that are not stored, such as those of a resize, whose answers are remembered, and their
+compressed bytes. The latest is remembered in any case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +114,7 @@ class SidecarCounter:
         self._unswept: dict[str, _Namespace] = {}
         """Namespaces that changed since their last sweep."""
         self._trials: dict[PodBody, Question] = {}
+        self._trials_bytes = 0
         self._order = 0
 
     @property
@@ -139,7 +142,7 @@ class SidecarCounter:
         if known is not None and known.body == body:
             known.row = row
             return ()
-        question = self._trials.pop(body, None) or Question(row, body)
+        question = self._take_trial(body) or Question(row, body)
         question.row = row
         if known is not None:
             question.is_known = known.is_known
@@ -227,12 +230,22 @@ class SidecarCounter:
             return known
         trial = self._trials.get(body)
         if trial is None:
-            if len(self._trials) >= TRIALS_MAX:
-                oldest = self._trials.pop(next(iter(self._trials)))
+            self._trials_bytes += len(body.packed)
+            while self._trials and (
+                len(self._trials) >= TRIALS_MAX or self._trials_bytes > TRIALS_BYTES_MAX
+            ):
+                oldest = self._take_trial(next(iter(self._trials)))
+                assert oldest is not None, "it is one of them"
                 for slot in self.slots:
                     slot.forget(oldest)
             trial = self._trials[body] = Question(row, body)
             self._ask(trial)
+        return trial
+
+    def _take_trial(self, body: PodBody) -> Question | None:
+        trial = self._trials.pop(body, None)
+        if trial is not None:
+            self._trials_bytes -= len(body.packed)
         return trial
 
     def _has_unknown(self, namespace: str) -> bool:

@@ -28,7 +28,7 @@ from bursar.core.kubevirt.reason import reason_of
 from bursar.core.kubevirt.usage import DEDICATED_NAMES, PodUse, VmiMode, launcher_usage
 from bursar.core.kubevirt.vmi import KubeVirt, KubeVirtSettings, Migration, Vmi
 from bursar.core.model.names import QUOTA_REQUESTS_PREFIX
-from bursar.core.model.pod_row import DeriveFacts, PodDemand, PodRow
+from bursar.core.model.pod_row import TOO_MANY_NAMES, DeriveFacts, PodDemand, PodRow
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.usage import native_usage
 
@@ -265,6 +265,8 @@ class VmCounter:
                 return _unconfirmed(vm, member)
         if self._mode is VmiMode.GUEST_EFFECTIVE and self._kubevirt_state is KindState.SYNCING:
             return Pending("the KubeVirt object is not listed yet")
+        if member.row.demand.rest is not None:
+            return Pending(TOO_MANY_NAMES)
         source = member if role is Role.SOURCE else vm.members[vm.roles.source]
         # A gated source is not charged, so nothing may be deducted for it from another pod.
         if role is not Role.SOURCE and source.is_gated:

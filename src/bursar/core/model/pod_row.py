@@ -6,22 +6,49 @@ that differ between pods are packed.
 """
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from bursar.core.model.demand import ASSIGNED, QUOTA, pod_limits, pod_requests
+from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY
 from bursar.core.model.pod import PHASES_TERMINATED, Pod
 from bursar.core.model.qos import QosClass, qos_class, stored_qos
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import ResourceList
 
+NAMES_MAX: Final = 128
+"""Most resource names of a pod that are counted ahead of a question. See `PodDemand.rest`."""
+DEMAND_BYTES: Final = 512
+NAME_BYTES: Final = 256
+"""About the bytes of a demand, and of one amount in it with its name."""
+ALWAYS_COUNTED: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+"""The resource names that are counted of every pod, however many others it has."""
+TOO_MANY_NAMES: Final = (
+    f"the pod has more than {NAMES_MAX} resource names, so that it can only be counted natively"
+)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+class DemandInNames(Protocol):
+    """Counts a pod that has very many resource names, from a compressed form of it."""
+
+    @property
+    def weight(self) -> int:
+        """Bytes of the compressed form."""
+
+    def __call__(self, names: frozenset[str]) -> "PodDemand":
+        """The demand in these resource names only. The QoS class follows from them alone."""
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True)
 class PodDemand:
-    """The demand of a pod as quota and scheduler count it. Many pods share one object."""
+    """The demand of a pod as quota and scheduler count it. Many pods share one object.
+
+    A tenant can give a pod fifteen thousand resource names. Of a pod with more than `NAMES_MAX`
+    only `ALWAYS_COUNTED` are in the lists here; `in_names` counts others if a quota lists them.
+    """
 
     quota_requests: ResourceList
     """Requests as quotas count them."""
@@ -29,6 +56,19 @@ class PodDemand:
     assigned_requests: ResourceList
     """Requests as the scheduler counts them for a pod with a node."""
     qos: QosClass
+    rest: DemandInNames | None = None
+    """Counts other names than `ALWAYS_COUNTED`; None if the lists above have all names."""
+
+    @property
+    def weight(self) -> int:
+        """About the bytes in memory that are not shared with other demands."""
+        lists = (self.quota_requests, self.quota_limits)
+        names = sum(map(len, lists)) * NAME_BYTES
+        return DEMAND_BYTES + names + (0 if self.rest is None else self.rest.weight)
+
+    def in_names(self, names: Iterable[str]) -> "PodDemand":
+        """The demand with at least these resource names."""
+        return self if self.rest is None else self.rest(frozenset(names))
 
     @classmethod
     def of(cls, pod: Pod) -> "PodDemand":
@@ -54,7 +94,7 @@ def _looks(amount: Quantity) -> tuple[Hashable, ...]:
     return amount.format, amount.scale, amount.big, amount.verbatim
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True)
 class PodProfile:
     """The fields that pods of a workload have in common. They share one object."""
 

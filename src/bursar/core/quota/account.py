@@ -4,8 +4,8 @@ This is the hot part of the books. Amounts are whole nanos, and a bill holds the
 themselves, so that charging a pod is a few additions. Pods that are alike share one bill.
 """
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
 from bursar.core.model.int64 import INT64_MAX
 from bursar.core.model.pod_row import PodProfile
@@ -13,10 +13,18 @@ from bursar.core.model.quantity import NANO, NANOS_PER_UNIT, Format, Quantity
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.refusal import Refusal, Shortage, refusals_of
+from bursar.core.quota.usage import is_always_counted
 
 FORMATS: Final = (Format.BINARY_SI, Format.DECIMAL_SI, Format.DECIMAL_EXPONENT)
 """If two formats are used by the same number of pods, the first of them is shown."""
+BILL_BYTES: Final = 256
+ITEM_BYTES: Final = 100
+"""About the bytes of a bill, and of one item of it."""
 _FORMAT_INDEX: Final = {each: index for index, each in enumerate(FORMATS)}
+
+
+AmountsIn: TypeAlias = Callable[[Collection[str]], ResourceList]
+"""What a pod costs, with at least these names."""
 
 
 class Charge:
@@ -25,15 +33,35 @@ class Charge:
     Charges are compared by identity, so that bills can be looked up by it.
     """
 
-    __slots__ = ("amounts",)
+    __slots__ = ("__weakref__", "_amounts_in", "_asked", "amounts")
 
-    def __init__(self, amounts: ResourceList) -> None:
-        self.amounts: Final = {
-            name: (amount.nanos, _FORMAT_INDEX[amount.format])
-            for name, amount in amounts.items()
-            if amount.nanos
-        }
-        """Nanos and index of the format of each amount that is not zero."""
+    def __init__(self, amounts: ResourceList, amounts_in: AmountsIn | None = None) -> None:
+        """`amounts_in` counts names that are not in `amounts`, if the pod has very many."""
+        self.amounts: Final = _in_nanos(amounts)
+        """Nanos and index of the format of each amount that is not zero.
+
+        If the pod has very many names, only those that `amounts_of` was asked for.
+        """
+        self._amounts_in: Final = amounts_in
+        self._asked: set[str] | None = None if amounts_in is None else set()
+
+    def amounts_of(self, names: Collection[str]) -> Mapping[str, tuple[int, int]]:
+        """`amounts`, with at least these names."""
+        if self._amounts_in is not None and self._asked is not None:
+            missing = {name for name in names if not is_always_counted(name)} - self._asked
+            if missing:
+                found = _in_nanos(self._amounts_in(missing))
+                self.amounts.update({name: found[name] for name in missing if name in found})
+                self._asked |= missing
+        return self.amounts
+
+
+def _in_nanos(amounts: ResourceList) -> dict[str, tuple[int, int]]:
+    return {
+        name: (amount.nanos, _FORMAT_INDEX[amount.format])
+        for name, amount in amounts.items()
+        if amount.nanos
+    }
 
 
 NO_CHARGE: Final = Charge({})
@@ -120,7 +148,7 @@ class Item(NamedTuple):
 class Bill:
     """What a pod adds to which accounts. Pods that are alike share one object."""
 
-    __slots__ = ("charge", "items", "profile", "quotas", "shared", "shares")
+    __slots__ = ("__weakref__", "charge", "items", "profile", "quotas", "shared", "shares")
 
     def __init__(
         self,
@@ -138,6 +166,11 @@ class Bill:
         self.quotas: Final = frozenset(item.account.quota for item in self.items)
         self.shared: Final = frozenset(key for key in self.quotas if not key.namespace)
         """Those of the quotas that are cluster-wide."""
+
+    def weigh(self) -> int:
+        """About the bytes in memory, with the demand."""
+        items = len(self.items) + len(self.shares)
+        return BILL_BYTES + ITEM_BYTES * items + self.profile.demand.weight
 
     def fits(self) -> bool:
         for account, nanos, _ in self.items:

@@ -6,16 +6,15 @@ the application asked for: it is given the whole pod, and may answer that it is 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol, TypeAlias
 
 from bursar.core.model.pod_row import DeriveFacts, PodDemand, PodRow
 from bursar.core.quota.account import Charge
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.names import is_native_name
-from bursar.core.quota.usage import native_usage
-
-CHARGES_MAX: Final = 65_536
-"""Charges that a native counter remembers before it starts over."""
+from bursar.core.quota.usage import native_usage, native_usage_in
+from bursar.core.sharing import Attached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,18 +84,18 @@ class NativeCounter(IndependentPods):
     derive_facts: Final = None
 
     def __init__(self) -> None:
-        self._charges: dict[int, tuple[PodDemand, Charge]] = {}
+        self._charges: Final[Attached[PodDemand, Charge]] = Attached()
 
     def count(self, row: PodRow) -> Charge:
-        # By address, which cannot be reused while the demand is kept here.
         demand = row.profile.demand
-        known = self._charges.get(id(demand))
+        known = self._charges.entries.get(id(demand))
         if known is not None:
-            return known[1]
-        if len(self._charges) >= CHARGES_MAX:
-            self._charges.clear()
-        charge = Charge(native_usage(demand, is_counted=True))
-        self._charges[id(demand)] = (demand, charge)
+            return known[0]
+        rest = demand.rest
+        # A charge that held the demand itself would keep it alive for ever.
+        amounts_in = None if rest is None else partial(native_usage_in, rest)
+        charge = Charge(native_usage(demand, is_counted=True), amounts_in)
+        self._charges.keep(demand, charge)
         return charge
 
     def may_charge(self, resource: str) -> bool:

@@ -8,16 +8,21 @@ namespace changes.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from bursar.core.model.pod_row import PodProfile
 from bursar.core.quota import scopes
 from bursar.core.quota.account import Account, Bill, Charge, Item
 from bursar.core.quota.names import is_schedulable
 from bursar.core.quota.quota import Quota, QuotaKey
+from bursar.core.sharing import Generations, Living
 
-BILLS_MAX: Final = 8192
-"""Bills cached for a namespace. A pod keeps its own bill alive after the cache is cleared."""
+RECENT_BILLS: Final = 2048
+RECENT_BILLS_BYTES: Final = 4 << 20
+"""Bounds of each of the two generations of bills that are kept after their last pod is gone."""
+
+_Amounts: TypeAlias = Mapping[str, tuple[int, int]]
+"""The amounts of a charge: nanos and index of the format, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,18 +84,18 @@ class CoveredQuota:
             return quota.key.namespace == namespace.name
         return quota.selector.matches(namespace.labels, namespace.annotations)
 
-    def items(self, profile: PodProfile, charge: Charge) -> Iterator[Item]:
+    def items(self, profile: PodProfile, amounts: _Amounts) -> Iterator[Item]:
         if scopes.matches(self.quota.scopes, profile):
-            yield from _items(self.accounts, charge)
+            yield from _items(self.accounts, amounts)
 
-    def share_items(self, profile: PodProfile, charge: Charge) -> Iterator[Item]:
+    def share_items(self, profile: PodProfile, amounts: _Amounts) -> Iterator[Item]:
         if self.quota.selector is not None and scopes.matches(self.quota.scopes, profile):
-            yield from _items(self.share(profile.namespace), charge)
+            yield from _items(self.share(profile.namespace), amounts)
 
 
-def _items(accounts: Mapping[str, Account], charge: Charge) -> Iterator[Item]:
+def _items(accounts: Mapping[str, Account], amounts: _Amounts) -> Iterator[Item]:
     for name, account in accounts.items():
-        amount = charge.amounts.get(name)
+        amount = amounts.get(name)
         if amount is not None:
             yield Item(account, *amount)
 
@@ -114,7 +119,12 @@ class Coverage:
         self._own: dict[str, dict[QuotaKey, CoveredQuota]] = {}
         self._namespaces: dict[str, Namespace] = {}
         self._covering: dict[str, tuple[CoveredQuota, ...]] = {}
-        self._bills: dict[str, dict[tuple[int, int], Bill]] = {}
+        self._bills: dict[str, Living[tuple[int, int], Bill]] = {}
+        """Bills of known namespaces, for as long as a pod or a reservation has them."""
+        self._recent: Generations[tuple[int, int], Bill] = Generations(
+            RECENT_BILLS, Bill.weigh, RECENT_BILLS_BYTES
+        )
+        """Keeps the latest bills alive, for the pods that follow those that have gone."""
 
     def namespace(self, name: str) -> Namespace | None:
         return self._namespaces.get(name)
@@ -217,17 +227,21 @@ class Coverage:
         """What a pod with this profile and this charge adds to which accounts."""
         # By address: a bill keeps its profile and charge alive, so no address is reused.
         key = (id(profile), id(charge))
-        bills = self._bills.setdefault(profile.namespace, {})
-        bill = bills.get(key)
-        if bill is None:
-            if len(bills) >= BILLS_MAX:
-                bills.clear()
-            covering = self._covering.get(profile.namespace, ())
-            bill = Bill(
-                profile,
-                charge,
-                (item for covered in covering for item in covered.items(profile, charge)),
-                (item for covered in covering for item in covered.share_items(profile, charge)),
-            )
-            bills[key] = bill
+        bills = self._bills.get(profile.namespace)
+        if bills is not None:
+            held = bills.refs.get(key)
+            if held is not None and (bill := held()) is not None:
+                return bill
+        covering = self._covering.get(profile.namespace)
+        if covering is None:
+            return Bill(profile, charge)
+        amounts = charge.amounts_of([name for each in covering for name in each.accounts])
+        bill = Bill(
+            profile,
+            charge,
+            (item for covered in covering for item in covered.items(profile, amounts)),
+            (item for covered in covering for item in covered.share_items(profile, amounts)),
+        )
+        self._bills.setdefault(profile.namespace, Living()).keep(key, bill)
+        self._recent.keep(key, bill)
         return bill

@@ -72,9 +72,10 @@ class Recount:
         natively = {name for name in totals if _is_counted_natively(quota, name)}
         for group in self._covered(quota, namespaces):
             if scopes.matches(quota.scopes, group.profile):
+                native = group.native.amounts_of(natively)
+                amounts = group.charge.amounts_of(totals)
                 for name, total in totals.items():
-                    charge = group.native if name in natively else group.charge
-                    amount = charge.amounts.get(name)
+                    amount = (native if name in natively else amounts).get(name)
                     if amount is not None:
                         total.add(amount[0] * group.count, amount[1])
         return {name: to_quantity(total.nanos, total.format) for name, total in totals.items()}

@@ -5,19 +5,20 @@ only until the pod has ended: until it has finished, or its deletion is overdue,
 pods of a lost node.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from bursar.core.model.names import (
     CPU,
     EPHEMERAL_STORAGE,
+    HUGEPAGES_PREFIX,
     MEMORY,
     PODS,
     QUOTA_REQUESTS_PREFIX,
     is_extended,
     is_hugepages,
 )
-from bursar.core.model.pod_row import PodDemand, PodRow
+from bursar.core.model.pod_row import ALWAYS_COUNTED, DemandInNames, PodDemand, PodRow
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.names import DEVICE_CLASS_PREFIX, LIMITS_PREFIX, POD_COUNT
@@ -44,6 +45,32 @@ def native_usage(demand: PodDemand, *, is_counted: bool) -> ResourceList:
     if not is_counted:
         return {POD_COUNT: _ONE}
     return {POD_COUNT: _ONE, PODS: _ONE} | dict(_computed(demand))
+
+
+def counted_resource(name: str) -> str:
+    """The resource that a name in a quota counts the requests of; empty if there is none.
+
+    >>> [counted_resource(each) for each in ("requests.example.com/gpu", "hugepages-2Mi", "pods")]
+    ['example.com/gpu', 'hugepages-2Mi', '']
+    """
+    if name.startswith(QUOTA_REQUESTS_PREFIX):
+        return name.removeprefix(QUOTA_REQUESTS_PREFIX)
+    return name if name.startswith(HUGEPAGES_PREFIX) else ""
+
+
+def is_always_counted(name: str) -> bool:
+    """Whether the native usage of every pod has this name, however many names the pod has."""
+    resource = counted_resource(name)
+    return not resource or resource in ALWAYS_COUNTED
+
+
+def native_usage_in(rest: DemandInNames, names: Iterable[str]) -> ResourceList:
+    """The native usage in these names, of a pod that has very many.
+
+    `rest` is that of the pod's demand.
+    """
+    resources = frozenset(filter(None, map(counted_resource, names)))
+    return native_usage(rest(resources), is_counted=True)
 
 
 def _computed(demand: PodDemand) -> Iterator[tuple[str, Quantity]]:

@@ -9,16 +9,19 @@ The fields that decide the demand of a pod stay undecoded. Pods of one workload 
 bytes there, so a digest of these bytes finds a demand that was computed before. A demand that
 was not seen yet is computed by the code for all pods (`wire.model.pod.to_core`,
 `core.model.demand`), so there is no second set of rules that could differ.
+
+Tenants write pods, so no cache here grows with what they write: profiles live as long as a row has
+them, and the other caches are bounded by bytes. Of a pod with very many resource names, only few
+are counted at once, and the others are kept compressed (`wire.model.wide_demand`).
 """
 
 from datetime import datetime
 from hashlib import blake2b
-from operator import attrgetter
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
-from bursar.core.model.pod import CONDITION_RESIZE_PENDING, Pod
+from bursar.core.model.pod import CONDITION_RESIZE_PENDING
 from bursar.core.model.pod_row import (
     Deletion,
     DeriveFacts,
@@ -30,17 +33,20 @@ from bursar.core.model.pod_row import (
     epoch_s,
 )
 from bursar.core.model.qos import stored_qos
+from bursar.core.sharing import Generations, Living
 from bursar.wire.model import pod as wire_pod
-from bursar.wire.model.amounts import require_amounts_of_pod
+from bursar.wire.model.wide_demand import demand_of
 from bursar.wire.structs.fields import FieldError, RawResourceList, RawTexts
-from bursar.wire.structs.interning import Generations, Interner
+from bursar.wire.structs.interning import Interner, text_bytes, texts_bytes
 from bursar.wire.structs.metadata import Condition, Named
 from bursar.wire.structs.struct import Struct
 
 TEXTS_MAX: Final = 16_384
-DEMANDS_MAX: Final = 8_192
-DECISIVE_LENGTH_MAX: Final = 4096
-"""Longest resources for which a demand is cached. Tenants control this length."""
+TEXTS_BYTES_MAX: Final = 2 << 20
+LABELS_BYTES_MAX: Final = 4 << 20
+DEMANDS_MAX: Final = 512
+DEMANDS_BYTES_MAX: Final = 1 << 20
+"""Bounds of each of the two generations of a cache. Tenants control what is cached."""
 
 _ABSENT: Final = msgspec.Raw(b"null")
 _Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -116,11 +122,7 @@ _PODS: Final = msgspec.json.Decoder(_RowPod)
 _REQUIREMENTS: Final = msgspec.json.Decoder(wire_pod.ResourceRequirements | None)
 _TEXT: Final = msgspec.json.Decoder(str | None)
 _AMOUNTS: Final = msgspec.json.Decoder(RawResourceList | None)
-_SHAPE: Final = attrgetter(
-    *("namespace", "priority", "priority_class", "runtime_class"),
-    *("gates", "deadline_s", "crosses_namespaces"),
-)
-"""The fields of a profile except QoS class and demand, for comparison with a pod."""
+_ENCODER: Final = msgspec.json.Encoder()
 
 
 class PodRowDecoder:
@@ -129,10 +131,12 @@ class PodRowDecoder:
     def __init__(self, derive_facts: DeriveFacts | None = None) -> None:
         """`derive_facts` is the counter's, if that needs more of a pod than a row holds."""
         self._derive_facts = derive_facts
-        self._texts: Interner[str] = Interner(TEXTS_MAX)
-        self._labels: Interner[tuple[str, ...]] = Interner(TEXTS_MAX)
-        self._demands: Generations[bytes, PodDemand] = Generations(DEMANDS_MAX)
-        self._profiles: Generations[int, PodProfile] = Generations(DEMANDS_MAX)
+        self._texts: Interner[str] = Interner(TEXTS_MAX, text_bytes, TEXTS_BYTES_MAX)
+        self._labels: Interner[tuple[str, ...]] = Interner(TEXTS_MAX, texts_bytes, LABELS_BYTES_MAX)
+        self._demands: Generations[bytes, PodDemand] = Generations(
+            DEMANDS_MAX, lambda demand: demand.weight, DEMANDS_BYTES_MAX
+        )
+        self._profiles: Living[bytes, PodProfile] = Living()
 
     def decode(self, body: bytes) -> PodRow:
         """Decode a pod. Raises `FieldError` or another `ValueError`."""
@@ -180,12 +184,10 @@ class PodRowDecoder:
         return self._labels.shared(tuple(texts))
 
     def _profile(self, namespace: str, spec: _RowSpec, status: _RowStatus) -> PodProfile:
-        demand = self._demand(spec, status)
         crosses = spec.affinity is not None and wire_pod.crosses_namespaces(
             spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
         )
         gates = tuple([gate.name or "" for gate in spec.scheduling_gates or ()])
-        qos = stored_qos(status.qos_class or "")
         shape = (
             namespace,
             spec.priority,
@@ -194,16 +196,16 @@ class PodRowDecoder:
             gates,
             spec.active_deadline_seconds,
             crosses,
+            status.qos_class,
         )
-        # A hash is the smallest key. Two profiles with the same hash replace each other.
-        place = hash((shape, status.qos_class, id(demand)))
-        profile = self._profiles.find(place)
-        if (
-            profile is None
-            or profile.demand is not demand
-            or profile.reported_qos is not qos
-            or _SHAPE(profile) != shape
-        ):
+        # Collisions of this digest cannot be constructed, and among 10**9 profiles one occurs with
+        # a probability of 10**-30.
+        digest = blake2b(_decisive_bytes(spec, status), digest_size=20)
+        of_demand = digest.digest()
+        digest.update(_ENCODER.encode(shape))
+        of_profile = digest.digest()
+        profile = self._profiles.find(of_profile)
+        if profile is None:
             text = self._texts.shared
             profile = PodProfile(
                 namespace=text(namespace),
@@ -213,22 +215,17 @@ class PodRowDecoder:
                 gates=tuple([text(gate) for gate in gates]),
                 deadline_s=spec.active_deadline_seconds,
                 crosses_namespaces=crosses,
-                reported_qos=qos,
-                demand=demand,
+                reported_qos=stored_qos(status.qos_class or ""),
+                demand=self._demand(of_demand, spec, status),
             )
-            self._profiles.keep(place, profile)
+            self._profiles.keep(of_profile, profile)
         return profile
 
-    def _demand(self, spec: _RowSpec, status: _RowStatus) -> PodDemand:
-        decisive = _decisive_bytes(spec, status)
-        # Collisions of this digest cannot be constructed, and among 10**9 demands one occurs with
-        # a probability of 10**-30.
-        digest = blake2b(decisive, digest_size=20).digest()
+    def _demand(self, digest: bytes, spec: _RowSpec, status: _RowStatus) -> PodDemand:
         demand = self._demands.find(digest)
         if demand is None:
-            demand = PodDemand.of(_counted_part(spec, status))
-            if len(decisive) <= DECISIVE_LENGTH_MAX:
-                self._demands.keep(digest, demand)
+            demand = demand_of(_counted_part(spec, status))
+            self._demands.keep(digest, demand)
         return demand
 
 
@@ -286,29 +283,25 @@ def _resize_reason(status: _RowStatus) -> str | None:
     return None
 
 
-def _counted_part(spec: _RowSpec, status: _RowStatus) -> Pod:
+def _counted_part(spec: _RowSpec, status: _RowStatus) -> wire_pod.Pod:
     """The pod with the fields that its demand depends on. Raises `FieldError`."""
     reason = _resize_reason(status)
     condition = Condition(type=CONDITION_RESIZE_PENDING, reason=reason)
-    pod = wire_pod.to_core(
-        wire_pod.Pod(
-            spec=wire_pod.PodSpec(
-                containers=_containers(spec.containers),
-                init_containers=_containers(spec.init_containers),
-                resources=_REQUIREMENTS.decode(spec.resources),
-                overhead=_AMOUNTS.decode(spec.overhead),
-            ),
-            status=wire_pod.PodStatus(
-                conditions=[] if reason is None else [condition],
-                container_statuses=_statuses(status.container_statuses),
-                init_container_statuses=_statuses(status.init_container_statuses),
-                resources=_REQUIREMENTS.decode(status.resources),
-                allocated_resources=_AMOUNTS.decode(status.allocated_resources),
-            ),
-        )
+    return wire_pod.Pod(
+        spec=wire_pod.PodSpec(
+            containers=_containers(spec.containers),
+            init_containers=_containers(spec.init_containers),
+            resources=_REQUIREMENTS.decode(spec.resources),
+            overhead=_AMOUNTS.decode(spec.overhead),
+        ),
+        status=wire_pod.PodStatus(
+            conditions=[] if reason is None else [condition],
+            container_statuses=_statuses(status.container_statuses),
+            init_container_statuses=_statuses(status.init_container_statuses),
+            resources=_REQUIREMENTS.decode(status.resources),
+            allocated_resources=_AMOUNTS.decode(status.allocated_resources),
+        ),
     )
-    require_amounts_of_pod(pod)
-    return pod
 
 
 def _containers(raw: list[_RowContainer] | None) -> list[wire_pod.Container]:

@@ -17,6 +17,7 @@ from bursar.core.counting.peer_pods import (
 )
 from bursar.core.model.demand import DemandOptions, pod_limits, pod_requests
 from bursar.core.model.pod import Pod
+from bursar.core.model.pod_row import TOO_MANY_NAMES
 from bursar.core.model.quantity import Format
 from bursar.core.model.resources import NOTHING, ResourceList, maximum
 from bursar.core.peerpods.annotations import machine_size
@@ -32,6 +33,7 @@ from bursar.core.peerpods.settings import (
 from bursar.core.peerpods.sizing import SizeTexts
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.amounts import require_amounts_of_pod
+from bursar.wire.model.wide_demand import is_wide
 from bursar.wire.peerpods.rewrite import read_record
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import printable
@@ -63,7 +65,10 @@ def derive_peer_pod(runtime_classes: Collection[str]) -> DerivePeerPod:
         if _MARK not in body:
             return None
         try:
-            pod = wire_pod.to_core(decode_body(body, wire_pod.Pod))
+            raw = decode_body(body, wire_pod.Pod)
+            if is_wide(raw):
+                return UnreadablePeerPod(TOO_MANY_NAMES)
+            pod = wire_pod.to_core(raw)
             require_amounts_of_pod(pod)
         except ValueError as error:
             return UnreadablePeerPod(printable(str(error), PROBLEM_LENGTH_MAX))

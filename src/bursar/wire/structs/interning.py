@@ -1,46 +1,41 @@
-"""Bounded caches that keep one object for equal values.
+"""A bounded table of texts and tuples, so that equal ones share memory."""
 
-There are two generations. Values that are used go to the young one. When it is full, it becomes
-the old one, and the previous old one is dropped. A dropped value can still be in use elsewhere; the
-next equal value is then a second object.
-"""
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, TypeVar
 
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from bursar.core.sharing import Generations
 
 K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
+
+OBJECT_BYTES: Final = 64
+"""About the bytes of a text or tuple beyond its content."""
 
 
-class Generations(Generic[K, V]):
-    """A cache of at most `2 * limit` values."""
+def text_bytes(text: str) -> int:
+    """About the bytes of a text in memory."""
+    return OBJECT_BYTES + len(text)
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._young: dict[K, V] = {}
-        self._old: dict[K, V] = {}
 
-    def __len__(self) -> int:
-        return len(self._young.keys() | self._old.keys())
-
-    def find(self, key: K) -> V | None:
-        value = self._young.get(key)
-        if value is None and (value := self._old.get(key)) is not None:
-            self.keep(key, value)
-        return value
-
-    def keep(self, key: K, value: V) -> None:
-        if len(self._young) >= self._limit:
-            self._young, self._old = {}, self._young
-        self._young[key] = value
+def texts_bytes(texts: tuple[str, ...]) -> int:
+    """About the bytes of a tuple of texts in memory."""
+    return OBJECT_BYTES + sum(map(len, texts)) + OBJECT_BYTES * len(texts)
 
 
 class Interner(Generic[K]):
-    def __init__(self, limit: int) -> None:
-        self._known: Generations[K, K] = Generations(limit)
+    """Keeps values in two generations; see `Generations`."""
+
+    def __init__(
+        self, limit: int, weigh: Callable[[K], int] | None = None, weight_max: int = 0
+    ) -> None:
+        self._known: Generations[K, K] = Generations(limit, weigh, weight_max)
 
     def __len__(self) -> int:
         return len(self._known)
+
+    @property
+    def weight(self) -> int:
+        """What the kept values weigh together; 0 if they are not weighed."""
+        return self._known.weight
 
     def shared(self, value: K) -> K:
         """The first seen object that is equal to this one."""

@@ -43,7 +43,11 @@ T = TypeVar("T")
 LOG: Final = Log("informer")
 
 TURN: Final = 256
-"""Number of events after which other tasks run, if the stream itself never waits."""
+TURN_SECONDS: Final = 0.01
+"""Number of events, and time, after which other tasks run, if the stream itself never waits.
+
+Tenants decide how many bytes an object has, and so how long it takes to decode it.
+"""
 
 _TOO_NEW: Final = "Too large resource version"
 """The API server's message for a resourceVersion that it has not reached.
@@ -319,6 +323,7 @@ class Informer(Generic[T]):
         draft = Draft(self._cache)
         limit = self.rules.page_limit
         page = await self.reader.list(self.resource, self.query, limit=limit)
+        turn_began = began
         while True:
             for body in page.items:
                 news = self._read(body)
@@ -326,6 +331,7 @@ class Informer(Generic[T]):
                     draft.has_noise = True
                 else:
                     draft.put(news)
+                turn_began = await self._take_turns(turn_began)
             if not page.next_page:
                 break
             page = await self.reader.list(
@@ -336,12 +342,21 @@ class Informer(Generic[T]):
         self._fresh_at = began
         await self._replace(draft, page.resource_version)
 
+    async def _take_turns(self, began: float) -> float:
+        """Let other tasks run if this one has run for long enough. Returns when its turn began."""
+        if self.clock.monotonic() - began < TURN_SECONDS:
+            return began
+        await asyncio.sleep(0)
+        return self.clock.monotonic()
+
     async def _follow(self, stream: AsyncIterator[WatchEvent]) -> None:
+        turn_began = self.clock.monotonic()
         try:
             async for event in stream:
                 await self._receive(event)
                 if self._heard() % TURN == 0:
                     await asyncio.sleep(0)
+                turn_began = await self._take_turns(turn_began)
         finally:
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()

@@ -5,7 +5,6 @@ from typing import Final
 
 from bursar.core.quota.ledger import PodKey
 
-
 STALE_MAX: Final = 64
 """Stale entries of a heap that are tolerated beside as many as there are valid ones."""
 

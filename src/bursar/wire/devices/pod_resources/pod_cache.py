@@ -11,9 +11,9 @@ from typing import Final, TypeAlias
 from google.protobuf.message import DecodeError
 
 from bursar.core.devices.allocation import Additions, PodKey, ReportedContainer, ReportedPod
+from bursar.core.sharing import Generations
 from bursar.wire.devices.pod_resources import outline_pb2 as outline
 from bursar.wire.devices.pod_resources.lines import decode_line, encode_line
-from bursar.wire.structs.interning import Generations
 
 LINES_MAX: Final = 512
 """Pods whose lines are cached, at least; twice that at most. A node may have 250 pods."""
