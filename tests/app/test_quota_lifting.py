@@ -57,21 +57,21 @@ class Server:
         return b"{}"
 
 
-def lifting_at(server, may_write=lambda: True):
+def lifting_at(server, may_write=lambda: True, leading_s=LEADING_S):
     return GateLifter(
         server,
         server.clock,
         random=random.Random(1),  # noqa: S311 - a run must be repeatable
         may_write=may_write,
         write_seconds=WRITE_S,
-        remaining_seconds=lambda: LEADING_S,
+        remaining_seconds=lambda: leading_s,
     )
 
 
-async def lifted(*answers, may_write=lambda: True, is_patient=False):
+async def lifted(*answers, may_write=lambda: True, is_patient=False, leading_s=LEADING_S):
     clock = VirtualClock()
     server = Server(clock, *answers)
-    lifter = lifting_at(server, may_write)
+    lifter = lifting_at(server, may_write, leading_s)
     lifting = asyncio.create_task(lifter.lift(ROW, is_patient=is_patient))
     await clock.advance(120)
     assert lifting.done()
@@ -195,14 +195,13 @@ async def test_a_patient_attempt_is_one_patch():
     assert (result, server.answers) == (LiftResult(UNCLEAR, "down"), [None])
 
 
-async def test_a_patch_is_not_sent_after_the_time_for_which_the_process_leads(monkeypatch):
+@pytest.mark.parametrize("is_patient", [False, True])
+async def test_a_patch_is_not_sent_after_the_time_for_which_the_process_leads(is_patient):
     """The server may take the whole of its timeout from then on."""
-    monkeypatch.setitem(globals(), "LEADING_S", 1.0)
+    _, server, _ = await lifted(None, is_patient=is_patient, leading_s=1.0)
 
-    for is_patient in (False, True):
-        _, server, _ = await lifted(None, is_patient=is_patient)
-        [patch] = server.patches
-        assert (patch.send_by, patch.timeout_seconds) == (1.0, None)
+    [patch] = server.patches
+    assert (patch.send_by, patch.timeout_seconds) == (1.0, None)
 
 
 async def test_short_and_long_time_limits_hold_beside_each_other():
