@@ -7,6 +7,7 @@ import traceback
 import pytest
 
 from bursar.adapters.client_auth.credentials import FixedCredentials
+from bursar.adapters.kube.errors import UNKNOWN_RESOURCE
 from bursar.adapters.kube.transport import Limits
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
@@ -146,6 +147,12 @@ async def test_an_object_is_missing_only_if_the_server_names_it(reason, about, k
     error = await error_of(failure(404, reason, about=about), method="patch")
 
     assert type(error) is kind
+
+
+async def test_a_subresource_that_the_server_does_not_have_is_not_found():
+    error = await error_of(failure(404, "NotFound", UNKNOWN_RESOURCE), method="patch")
+
+    assert type(error) is NotFoundError
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,9 @@ _BY_REASON: Final[Mapping[str, type[ClusterError]]] = {
 }
 """Reasons that are more specific than their code, or that may come without a code."""
 
+UNKNOWN_RESOURCE: Final = "the server could not find the requested resource"
+"""The API server's message for a resource or subresource that it does not have."""
+
 _BELIEVED: Final = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
 )
@@ -128,12 +131,13 @@ def error_of_status(subject: Subject, status: Status) -> ClusterError:
 def _is_about(subject: Subject, status: Status) -> bool:
     """Whether a `NotFound` is about the object of the request, its namespace or its resource.
 
-    The `Status` of a webhook that denied the request may be about anything.
+    The `Status` of a webhook that denied the request may be about anything. Its message begins
+    with the name of the webhook.
     """
     if status.reason != "NotFound":
         return False
     key = subject.key
-    if key is None:
+    if key is None or status.message == UNKNOWN_RESOURCE:
         return True
     about = (status.kind, status.name)
     return about in ((subject.resource.plural, key.name), ("namespaces", key.namespace))
