@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bursar.app.devices.planning import CompatPlanning
+from bursar.app.devices.planning import CompatPlanning, HoldingPlanning
 from bursar.app.devices.ports import CallError, Method, Version
 from bursar.app.devices.proxy import ProxyRules
 from bursar.core.devices.allocation import ProblemKind
@@ -13,7 +13,7 @@ from bursar.core.devices.claim import Claims
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.source import KOORDINATOR
 from bursar.wire.devices.pod_resources import v1_pb2 as v1
-from support.devices.pod_resources_proxy import GPU, devices, gpu_pod, on_scene
+from support.devices.pod_resources_proxy import GPU, SOURCES, devices, gpu_pod, on_scene
 
 ONE = (GPU, "GPU-1")
 TWO = (GPU, "GPU-2")
@@ -35,6 +35,17 @@ async def test_list_has_kubelets_devices_and_those_of_the_annotation(scene):
 
     assert await scene.list() == {"a": [NIC, ONE], "plain": []}
     assert scene.proxy.counts.filled == 1
+
+
+@on_scene(planning=HoldingPlanning(SOURCES))
+async def test_no_device_is_told_of_before_the_inventory_is_known(scene):
+    """As installed: an annotation alone, which the tenant may have written, gives nothing."""
+    scene.kubelet.pods = {"a": [NIC]}
+    scene.source.pods = [gpu_pod("a", "GPU-1", "GPU-9")]
+
+    assert await scene.list() == {"a": [NIC]}
+    scene.inventory.inventory = LISTED
+    assert await scene.list() == {"a": [NIC, ONE]}
 
 
 @on_scene()
