@@ -124,3 +124,12 @@ async def test_an_object_that_cannot_be_read_is_left_out_by_name():
     assert odd.startswith("left out: pods a/odd: ")
     assert "secret" not in odd
     assert nameless.startswith("left out: pods (without a name): ")
+
+
+async def test_a_quota_that_cannot_be_read_is_kept_and_told_about():
+    body = arq_manifest("a/odd", {"pods": "many"})
+    inventory = await read_inventory(await a_cluster(*DEFINITIONS, body))
+    (told,) = inventory.problems
+
+    assert "pods that it may cover wait: ApplicationAwareResourceQuota a/odd: spec.hard" in told
+    assert [each.quota.problem for each in inventory.quotas if each.quota.problem] != []

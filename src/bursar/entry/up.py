@@ -24,6 +24,7 @@ from bursar.adapters.memory.manifests import (
     load_manifests,
 )
 from bursar.adapters.memory.quota_admission import QuotaAdmission
+from bursar.adapters.memory.quotas import check_quota
 from bursar.adapters.memory.simulation.nodes import SIMULATED
 from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.adapters.memory.snapshot_file import SavedStateError, load, save
@@ -158,7 +159,10 @@ async def embedded_cluster(
         decode=lambda body: controller.decode_row(body),  # noqa: PLW0108 - there is none yet
     )
     cluster = MemoryCluster(
-        SYSTEM_CLOCK, source=source, mutating=(keeper.gate,), validating=(keeper.check_resize,)
+        SYSTEM_CLOCK,
+        source=source,
+        mutating=(keeper.gate,),
+        validating=(keeper.check_resize, check_quota),
     )
     keeper.reader = cluster
     if _load_state(cluster, state):

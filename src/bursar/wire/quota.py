@@ -5,7 +5,7 @@ pods through. An error in the status does not: a controller writes it again, so 
 status counts as empty.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -185,12 +185,10 @@ def _from_namespaced_quota(kind: QuotaKind, raw: NamespacedQuota) -> QuotaObject
         key=QuotaKey(kind, meta.namespace or "", required_name(meta)),
         uid=meta.uid or "",
         hard=decode_resources(spec.hard, "spec.hard"),
-        scopes=_scopes(spec),
+        scopes=scopes_of(spec),
         order=order,
     )
-    status = raw.status or QuotaStatus()
-    report = _readable(lambda: _report(status, status.conditions, status.summary))
-    return _assembled(quota, meta, order_problem, report)
+    return assembled(quota, meta, report_of(raw), order_problem=order_problem)
 
 
 def _from_cluster_quota(raw: ClusterQuota) -> QuotaObject:
@@ -205,15 +203,14 @@ def _from_cluster_quota(raw: ClusterQuota) -> QuotaObject:
         key=QuotaKey(QuotaKind.CLUSTER, "", required_name(meta)),
         uid=meta.uid or "",
         hard=decode_resources(spec.quota.hard, "spec.quota.hard"),
-        scopes=_scopes(spec.quota),
+        scopes=scopes_of(spec.quota),
         selector=NamespaceSelector(
             labels=None if spec.selector.labels is None else _selector(spec.selector.labels),
             annotations=decode_texts(spec.selector.annotations),
         ),
         order=order,
     )
-    report = _readable(lambda: _cluster_report(raw.status or ClusterQuotaStatus()))
-    return _assembled(quota, meta, order_problem, report)
+    return assembled(quota, meta, report_of(raw), order_problem=order_problem)
 
 
 def _order(meta: ObjectMeta) -> tuple[Order, str]:
@@ -228,8 +225,11 @@ def _order(meta: ObjectMeta) -> tuple[Order, str]:
         return Order.BACKFILL, f"{field}: {quoted(text)} is none of {known}"
 
 
-def _scopes(spec: QuotaSpec) -> tuple[ScopeRule, ...]:
-    return (*(ScopeRule(scope or "", EXISTS) for scope in spec.scopes or ()), *_scope_rules(spec))
+def scopes_of(spec: QuotaSpec) -> tuple[ScopeRule, ...]:
+    return (
+        *(ScopeRule(scope or "", EXISTS, is_listed=True) for scope in spec.scopes or ()),
+        *_scope_rules(spec),
+    )
 
 
 def _scope_rules(spec: QuotaSpec) -> Iterator[ScopeRule]:
@@ -237,8 +237,9 @@ def _scope_rules(spec: QuotaSpec) -> Iterator[ScopeRule]:
         yield ScopeRule(raw.scope_name or "", raw.operator or "", _texts(raw.values))
 
 
-def _selector(raw: RawSelector) -> Selector:
-    selector = LabelSelector(
+def label_selector(raw: RawSelector) -> LabelSelector:
+    """The selector as it is written. It may be invalid."""
+    return LabelSelector(
         match_labels=decode_texts(raw.match_labels),
         match_expressions=tuple(
             LabelExpression(
@@ -247,8 +248,11 @@ def _selector(raw: RawSelector) -> Selector:
             for each in raw.match_expressions or ()
         ),
     )
+
+
+def _selector(raw: RawSelector) -> Selector:
     try:
-        return selector_of(selector)
+        return selector_of(label_selector(raw))
     except SelectorError as error:
         raise FieldError("spec.selector.labels", str(error)) from None
 
@@ -261,7 +265,9 @@ def _texts(raw: list[str | None] | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Report:
+class Report:
+    """A decoded status."""
+
     total: Reported = field(default_factory=Reported)
     namespaces: Mapping[str, Reported] = field(default_factory=lambda: NO_NAMESPACES)
     summary: str = ""
@@ -269,17 +275,21 @@ class _Report:
     problem: str = ""
 
 
-def _readable(read: Callable[[], _Report]) -> _Report:
+def report_of(raw: NamespacedQuota | ClusterQuota) -> Report:
+    """What the status says. A status that cannot be read says nothing but why."""
     try:
-        return read()
+        if isinstance(raw, ClusterQuota):
+            return _cluster_report(raw.status or ClusterQuotaStatus())
+        status = raw.status or QuotaStatus()
+        return _report(status, status.conditions, status.summary)
     except FieldError as error:
-        return _Report(problem=str(error))
+        return Report(problem=str(error))
 
 
 def _report(
     total: Totals, conditions: list[Condition] | None, summary: str | None, path: str = "status"
-) -> _Report:
-    return _Report(
+) -> Report:
+    return Report(
         total=_totals(total, path),
         summary=summary or "",
         conditions=tuple(
@@ -289,7 +299,7 @@ def _report(
     )
 
 
-def _cluster_report(status: ClusterQuotaStatus) -> _Report:
+def _cluster_report(status: ClusterQuotaStatus) -> Report:
     total = _report(
         status.total or Totals(), status.conditions, status.summary, path="status.total"
     )
@@ -318,7 +328,14 @@ def _condition(raw: Condition, path: str) -> ReportedCondition:
     )
 
 
-def _assembled(quota: Quota, meta: ObjectMeta, order_problem: str, report: _Report) -> QuotaObject:
+def assembled(
+    quota: Quota,
+    meta: ObjectMeta,
+    report: Report,
+    *,
+    order_problem: str = "",
+    spec: object = None,
+) -> QuotaObject:
     return QuotaObject(
         quota=quota,
         resource_version=meta.resource_version or "",
@@ -327,6 +344,7 @@ def _assembled(quota: Quota, meta: ObjectMeta, order_problem: str, report: _Repo
         is_deleting=bool(meta.deletion_timestamp),
         owner_uid=_owner_uid(meta),
         labels=decode_texts(meta.labels),
+        spec=spec,
         order_problem=order_problem,
         reported_hard=report.total.hard,
         reported_used=report.total.used,

@@ -9,8 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from bursar.adapters.memory import defaults, errors, pods
-from bursar.adapters.memory.kinds import BINDINGS, DEPLOYMENTS, NAMESPACES, PODS, Kind
+from bursar.adapters.memory import defaults, errors, pods, quotas
+from bursar.adapters.memory.kinds import (
+    BINDINGS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PODS,
+    RESOURCE_QUOTAS,
+    Kind,
+)
 from bursar.adapters.memory.objects import apply, metadata
 from bursar.adapters.memory.objects.objects import Objects
 from bursar.adapters.memory.objects.patches import (
@@ -129,6 +136,8 @@ def created(
         document = pods.read_pod(body, key)
         problems += pods.creation_problems(document)
         body = pods.with_first_status(document, now)
+    elif kind.resource == RESOURCE_QUOTAS:
+        problems += quotas.creation_problems(body, key)
     if problems:
         raise errors.invalid(kind.resource, key, problems)
     return metadata.born(kind, defaults.created(kind, body, now), now, source)
@@ -337,6 +346,8 @@ def validated(target: Target, old: JsonObject, new: JsonObject) -> JsonObject:
         else:
             new = after.body
             problems += pods.update_problems(before, after)
+    elif kind.resource == RESOURCE_QUOTAS and target.subresource != STATUS:
+        problems += quotas.creation_problems(new, key)
     if kind.is_custom and new["kind"] != kind.resource.kind:
         problems.append(invalid("kind", new["kind"], f"must be {kind.resource.kind}"))
     if problems:

@@ -24,6 +24,7 @@ from bursar.core.quota.quota import QuotaKind, QuotaObject
 from bursar.wire.model.namespace import decode_namespace
 from bursar.wire.model.pod_row import PodRowDecoder
 from bursar.wire.quota import decode_quota
+from bursar.wire.unreadable_quota import read_quota
 
 DEFAULT_NAMESPACE: Final = "default"
 """Where kubectl creates an object whose manifest names no namespace."""
@@ -149,10 +150,18 @@ async def read_inventory(
 
     async def quotas_of(kind: QuotaKind, place: str = "") -> list[QuotaObject]:
         """All quotas of a kind; none if the kind is not installed."""
+        decode = decode_quota if kind is QuotaKind.NATIVE else read_quota
         try:
-            return await objects(QUOTAS[kind], partial(decode_quota, kind), place)
+            found = await objects(QUOTAS[kind], partial(decode, kind), place)
         except NotFoundError:
             return []
+        problems.extend(
+            f"cannot be read, so pods that it may cover wait: {each.quota.key}: "
+            f"{each.quota.problem}"
+            for each in found
+            if each.quota.problem
+        )
+        return found
 
     quotas = [
         *await quotas_of(QuotaKind.NATIVE, namespace),

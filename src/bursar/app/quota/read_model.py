@@ -257,8 +257,14 @@ def _limited(part: ChargePart, quota: Quota) -> ChargePart | None:
 def _covered(quota: Quota, namespaces: Iterable[NamespaceObject]) -> tuple[str, ...]:
     if quota.selector is None:
         return (quota.key.namespace,)
-    matches = quota.selector.matches
-    return tuple(sorted(each.name for each in namespaces if matches(each.labels, each.annotations)))
+    matches, names = quota.selector.matches, quota.selector.names
+    return tuple(
+        sorted(
+            each.name
+            for each in namespaces
+            if each.name in names or matches(each.labels, each.annotations)
+        )
+    )
 
 
 # ------------------------------------------------------------------ an inventory: the queue

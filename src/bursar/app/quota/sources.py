@@ -20,6 +20,7 @@ from bursar.core.quota.counting import Counter, NativeCounter
 from bursar.core.quota.quota import AppliedQuota, QuotaKind, QuotaObject
 from bursar.core.quota.targeting import Targeting
 from bursar.wire.quota import decode_applied_quota, decode_quota
+from bursar.wire.unreadable_quota import read_quota
 
 EVERY_KIND: Final = (QuotaKind.NAMESPACED, QuotaKind.CLUSTER)
 """The kinds of quota that hold pods back."""
@@ -79,7 +80,8 @@ def observe_quotas(
     cluster: Cluster, clock: Clock, random: Random, kind: QuotaKind
 ) -> Informer[Sighting[QuotaObject]]:
     """Watch all quotas of one kind."""
-    return observe(cluster, clock, random, QUOTAS[kind], partial(decode_quota, kind))
+    decode = decode_quota if kind is QuotaKind.NATIVE else read_quota
+    return observe(cluster, clock, random, QUOTAS[kind], partial(decode, kind))
 
 
 def observe_applied_quotas(

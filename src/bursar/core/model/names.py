@@ -30,12 +30,13 @@ _WHOLE_OBJECT_COUNTS: Final = frozenset(
     }
 )
 _STANDARD_FOR_CONTAINERS: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
-_STANDARD: Final = (
+STANDARD: Final = (
     _WHOLE_OBJECT_COUNTS
     | _STANDARD_FOR_CONTAINERS
     | {STORAGE, "requests.storage"}
     | {f"{side}.{name}" for side in ("requests", "limits") for name in _STANDARD_FOR_CONTAINERS}
 )
+"""Names that the API server knows without a domain in front, apart from those of huge pages."""
 
 _NAME_PART: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -102,7 +103,7 @@ def is_pod_level(name: str) -> bool:
 
 def is_standard(name: str) -> bool:
     """Known to the API server without a domain in front, if only in a quota."""
-    return name in _STANDARD or is_hugepages(name.removeprefix(QUOTA_REQUESTS_PREFIX))
+    return name in STANDARD or is_hugepages(name.removeprefix(QUOTA_REQUESTS_PREFIX))
 
 
 def is_standard_for_containers(name: str) -> bool:

@@ -145,6 +145,30 @@ def selector_of(selector: LabelSelector | None) -> Selector:
     return all_of(requirements)
 
 
+def readable_part(selector: LabelSelector) -> Selector:
+    """The requirements of a selector without those that cannot be read.
+
+    It matches whatever the whole selector can have been meant to match. An operator in the wrong
+    case, such as `in`, counts as read.
+
+    >>> wrong = LabelExpression(key="team", operator="in", values=("a",))
+    >>> str(readable_part(LabelSelector(match_expressions=(wrong,))))
+    'team in (a)'
+    """
+    wanted: list[tuple[str, Operator, tuple[str, ...]]] = [
+        (key, Operator.EQUALS, (value,)) for key, value in selector.match_labels.items()
+    ]
+    for each in selector.match_expressions:
+        operator = _LOWER_CASE_OPERATORS.get(each.operator.lower())
+        if operator is not None:
+            wanted.append((each.key, operator, each.values))
+    return all_of(
+        Requirement(key=key, operator=operator, values=values)
+        for key, operator, values in wanted
+        if not _problems(key, operator, values)
+    )
+
+
 def all_of(requirements: Iterable[Requirement]) -> Selector:
     """The selector that wants all of these; with none of them, everything."""
     return Selector(requirements=tuple(sorted(requirements, key=lambda wanted: wanted.key)))
@@ -207,6 +231,7 @@ _API_OPERATORS: Final = {
     "Exists": Operator.EXISTS,
     "DoesNotExist": Operator.DOES_NOT_EXIST,
 }
+_LOWER_CASE_OPERATORS: Final = {name.lower(): each for name, each in _API_OPERATORS.items()}
 _SET: Final = (1, None, "for 'in', 'notin' operators, values set can't be empty")
 _EXACT: Final = (1, 1, "exact-match compatibility requires one single value")
 _UNARY: Final = (0, 0, "values set must be empty for exists and does not exist")

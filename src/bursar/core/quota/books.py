@@ -139,6 +139,9 @@ class Books:
         namespace = self.coverage.namespace(pod.namespace)
         if namespace is None:
             return Refusal(reason=Reason.NAMESPACE_UNKNOWN)
+        refusal = self.coverage.refusal(row.profile)
+        if refusal is not None:
+            return refusal
         backoff = self._backoffs.get(pod)
         if backoff is not None and backoff.until_s > self._now_s:
             self._timers.set(backoff.until_s, pod)
@@ -257,7 +260,7 @@ class Books:
         covering = self.coverage.covering(namespace.name)
         if self.coverage.put_namespace(namespace):
             self._rebill(namespace.name, covering)
-        if before is None or before.is_targeted != namespace.is_targeted:
+        if before is None or before.gating != namespace.gating:
             self._changes.put(("pods", namespace.name), self._requeue_steps(namespace.name))
         self._changes.run(STEPS_AT_ONCE)
 
@@ -382,6 +385,9 @@ class Books:
         if row.profile.gates or not is_counted(row, self._now_s):
             return ()
         counted = self._count(row)
+        refusal = self.coverage.unreadable(row.profile)
+        if refusal is not None:
+            return (refusal,)
         if isinstance(counted, NotReady):
             if self.coverage.limits(row.profile):
                 return (Refusal(reason=Reason.NOT_COUNTED, detail=counted.detail),)

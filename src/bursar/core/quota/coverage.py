@@ -15,6 +15,7 @@ from bursar.core.quota import scopes
 from bursar.core.quota.account import Account, Bill, Charge, Item
 from bursar.core.quota.names import is_schedulable
 from bursar.core.quota.quota import Quota, QuotaKey
+from bursar.core.quota.refusal import Reason, Refusal
 from bursar.core.sharing import Generations, Living
 
 RECENT_BILLS: Final = 2048
@@ -32,6 +33,13 @@ class Namespace:
     annotations: Mapping[str, str] = field(default_factory=dict)
     is_targeted: bool = True
     """Whether pods are gated here. If not, pods that still have the gate are released."""
+    dispute: str = ""
+    """Why pods of a namespace that is not targeted must keep the gate; empty if they need not."""
+
+    @property
+    def gating(self) -> tuple[bool, str]:
+        """What decides whether its pods keep the gate."""
+        return self.is_targeted, self.dispute
 
 
 class CoveredQuota:
@@ -82,6 +90,8 @@ class CoveredQuota:
         quota = self.quota
         if quota.selector is None:
             return quota.key.namespace == namespace.name
+        if namespace.name in quota.selector.names:
+            return True
         return quota.selector.matches(namespace.labels, namespace.annotations)
 
     def items(self, profile: PodProfile, amounts: _Amounts) -> Iterator[Item]:
@@ -104,6 +114,7 @@ def _is_billed_alike(one: Quota, other: Quota) -> bool:
     """Whether the two quotas differ at most in their limits, so that bills stay valid."""
     return (
         one.order is other.order
+        and one.problem == other.problem
         and one.scopes == other.scopes
         and one.selector == other.selector
         and one.hard.keys() == other.hard.keys()
@@ -145,6 +156,23 @@ class Coverage:
         return any(
             each.accounts and scopes.matches(each.quota.scopes, profile) for each in covering
         )
+
+    def refusal(self, profile: PodProfile) -> Refusal | None:
+        """Why such a gated pod must wait, whatever is free; None if it need not."""
+        namespace = self._namespaces[profile.namespace]
+        if namespace.is_targeted:
+            return self.unreadable(profile)
+        dispute = namespace.dispute
+        return Refusal(reason=Reason.GATING_MISMATCH, detail=dispute) if dispute else None
+
+    def unreadable(self, profile: PodProfile) -> Refusal | None:
+        """The refusal of a quota that may cover such a pod and cannot be read; None if none may."""
+        for covered in self._covering.get(profile.namespace, ()):
+            quota = covered.quota
+            if quota.problem and scopes.matches(quota.scopes, profile):
+                detail = f"{quota.key}: {quota.problem}"
+                return Refusal(reason=Reason.QUOTA_UNREADABLE, quota=quota.key, detail=detail)
+        return None
 
     # ------------------------------------------------------------------ changes
 

@@ -75,6 +75,8 @@ class NamespaceSelector:
     """None matches any labels."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Annotations that a namespace must all have, with equal values."""
+    names: frozenset[str] = frozenset()
+    """Further namespaces: those that a quota covered before its selector became unreadable."""
 
     def matches(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
         if self.labels is not None and not self.labels.matches(labels):
@@ -92,6 +94,12 @@ class Quota:
     selector: NamespaceSelector | None = None
     """Of a cluster-wide quota; None for the others."""
     order: Order = Order.BACKFILL
+    problem: str = ""
+    """Why the spec cannot be read; empty if it can.
+
+    It is then unknown what the quota limits. Pods that it may cover wait: `scopes` and `selector`
+    are those parts of the spec that can be read.
+    """
 
 
 # ------------------------------------------------------------------ quotas as objects

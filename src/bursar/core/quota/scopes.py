@@ -5,13 +5,27 @@ scope PriorityClass. With other scopes the API allows only the operator Exists.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from bursar.core.model.qos import QosClass
 
 EXISTS: Final = "Exists"
 """The operator of an entry of `spec.scopes`."""
+OPERATORS: Final = frozenset({"In", "NotIn", EXISTS, "DoesNotExist"})
+POD_SCOPES: Final = frozenset(
+    {
+        "Terminating",
+        "NotTerminating",
+        "BestEffort",
+        "NotBestEffort",
+        "PriorityClass",
+        "CrossNamespacePodAffinity",
+    }
+)
+"""Scopes that look at pods."""
+SCOPES: Final = POD_SCOPES | {"VolumeAttributesClass"}
+"""All scopes. VolumeAttributesClass looks at claims for volumes, and matches no pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +35,15 @@ class ScopeRule:
     scope: str
     operator: str
     values: tuple[str, ...] = ()
+    is_listed: bool = field(default=False, compare=False)
+    """Whether it is an entry of `spec.scopes`. Both notations mean the same."""
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the scope and the operator are known, and there are values if it takes some."""
+        takes_values = self.operator in {"In", "NotIn"}
+        is_known = self.scope in SCOPES and self.operator in OPERATORS
+        return is_known and bool(self.values) == takes_values
 
 
 class ScopeFacts(Protocol):

@@ -32,11 +32,16 @@ class Targeting:
             return False
         return self.selector.matches(namespace.labels)
 
-    def namespace(self, namespace: NamespaceObject) -> Namespace:
-        """The namespace as the books hold it."""
+    def namespace(self, namespace: NamespaceObject, dispute: str = "") -> Namespace:
+        """The namespace as the books hold it.
+
+        `dispute` says why its pods must keep the gate even if it is not targeted.
+        """
+        is_targeted = self.is_targeted(namespace)
         return Namespace(
             name=namespace.name,
             labels=namespace.labels,
             annotations=namespace.annotations,
-            is_targeted=self.is_targeted(namespace),
+            is_targeted=is_targeted,
+            dispute="" if is_targeted else dispute,
         )

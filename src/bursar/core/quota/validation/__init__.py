@@ -1,0 +1,1 @@
+"""What the API server refuses in quotas."""
