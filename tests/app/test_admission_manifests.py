@@ -108,6 +108,8 @@ def test_each_policy_is_followed_by_its_binding_and_gates_come_last():
     policies, bindings = documents[::2], documents[1::2]
 
     assert [d["metadata"]["name"] for d in policies] == [
+        "valid-quotas.bursar.io",
+        "valid-cluster-quotas.bursar.io",
         "protect-gate.bursar.io",
         "refuse-bound-pods.bursar.io",
         "single-aaq.bursar.io",

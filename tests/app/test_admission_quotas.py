@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -152,3 +153,22 @@ async def test_an_unknown_order_is_taken_with_a_warning():
     assert len(verdict.warnings) == 1
     assert "backfill, strict, fifo" in verdict.warnings[0]
     assert len(verdict.warnings[0]) <= 256
+
+
+async def test_a_selector_that_cannot_be_read_is_refused_without_a_question():
+    writer = OpinionatedWriter()
+    wrong = {"selector": {"labels": {}}, "selector_problem": "spec.selector.labels: no"}
+    writing = a_writing("cpu", kind=QuotaKind.CLUSTER, **wrong)
+
+    verdict = await a_check(writer).judge(writing)
+
+    assert (verdict.is_allowed, verdict.message) == (False, "spec.selector.labels: no")
+    assert writer.created == []
+
+
+async def test_a_selector_that_was_wrong_before_is_not_refused_again():
+    writing = a_writing("cpu", kind=QuotaKind.CLUSTER)
+    same = {"selector": {"labels": {}}, "selector_before": {"labels": {}}}
+    stored = replace(writing, selector_problem="no", spec_before=writing.spec, **same)
+
+    assert (await a_check(OpinionatedWriter()).judge(stored)).is_allowed

@@ -243,3 +243,22 @@ def test_no_object_does_worse_than_being_refused(body):
     for kind in (QuotaKind.NAMESPACED, QuotaKind.CLUSTER):
         with suppress(ObjectError):
             decode_quota_text(body, kind)
+
+
+@pytest.mark.parametrize(
+    ("selector", "problem"),
+    [
+        (None, ""),
+        ({}, ""),
+        ({"labels": None}, ""),
+        ({"labels": {"matchLabels": {"a": "b"}}}, ""),
+        (
+            {"labels": {"matchExpressions": [{"key": "a", "operator": "in", "values": ["b"]}]}},
+            'spec.selector.labels: "in" is not a valid label selector operator',
+        ),
+    ],
+)
+def test_the_selector_of_a_cluster_quota_is_read(selector, problem):
+    body = json.dumps({"spec": {"quota": {}, "selector": selector}}).encode()
+    assert decode_quota_text(body, QuotaKind.CLUSTER).selector_problem == problem
+    assert decode_quota_text(body, QuotaKind.NAMESPACED).selector is None

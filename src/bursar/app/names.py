@@ -28,3 +28,8 @@ GATING_WEBHOOKS: Final = "gating-mutator"
 """The MutatingWebhookConfiguration that gates pods."""
 PROTECTION_WEBHOOKS: Final = "aaq-validator"
 """The ValidatingWebhookConfiguration that protects gates and checks quotas."""
+GATING_WEBHOOK: Final = "gater.cqo.kubevirt.io"
+REMOVAL_WEBHOOK: Final = "remove.pod.gate.validator"
+RESIZE_WEBHOOK: Final = "resize.pod.quota.validator"
+POD_WEBHOOKS: Final = (GATING_WEBHOOK, REMOVAL_WEBHOOK, RESIZE_WEBHOOK)
+"""The webhooks of both configurations that apply to pods of gated namespaces."""

@@ -12,9 +12,15 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from bursar.core.model.selector import SelectorError, selector_of
 from bursar.core.quota.quota import ORDER_ANNOTATION, QuotaKind
 from bursar.wire.documents.tree import Json
-from bursar.wire.quota import ScopeExpression, ScopeSelector
+from bursar.wire.quota import (
+    NamespacesSelector,
+    ScopeExpression,
+    ScopeSelector,
+    label_selector,
+)
 from bursar.wire.structs.fields import printable
 from bursar.wire.structs.metadata import Named, ObjectMeta
 from bursar.wire.structs.struct import Struct
@@ -267,6 +273,8 @@ class _QuotaSpec(Struct):
     scope_selector: ScopeSelector | None = None
     quota: "_QuotaSpec | None" = None
     """The spec inside the spec of a cluster-scoped quota."""
+    selector: NamespacesSelector | None = None
+    """The namespaces of a cluster-scoped quota."""
 
 
 class _Quota(Struct):
@@ -284,13 +292,19 @@ class QuotaText:
     """The names of the resources in `hard`."""
     order: str | None
     """The value of the annotation that sets the order of release; None if it is absent."""
+    selector: Json = None
+    """The selector of namespaces of a cluster-scoped quota, as it is written."""
+    selector_problem: str = ""
+    """Why the selector of namespaces cannot be read; empty if it can, or if there is none."""
 
 
 def decode_quota_text(body: bytes, kind: QuotaKind) -> QuotaText:
     """Decode a quota without parsing its amounts. Raises `ObjectError`."""
     quota = decode_object(_QUOTAS, body)
     spec = quota.spec or _QuotaSpec()
+    selector, problem = None, ""
     if kind is QuotaKind.CLUSTER:
+        selector, problem = spec.selector, _selector_problem(spec.selector)
         spec = spec.quota or _QuotaSpec()
     annotations = (quota.metadata or ObjectMeta()).annotations or {}
     hard = {name: _amount_text(raw) for name, raw in (spec.hard or {}).items()}
@@ -300,7 +314,18 @@ def decode_quota_text(body: bytes, kind: QuotaKind) -> QuotaText:
     if spec.scope_selector is not None:
         expressions = spec.scope_selector.match_expressions or ()
         text["scopeSelector"] = {"matchExpressions": [_expression(each) for each in expressions]}
-    return QuotaText(text, tuple(hard), annotations.get(ORDER_ANNOTATION))
+    order = annotations.get(ORDER_ANNOTATION)
+    return QuotaText(text, tuple(hard), order, msgspec.to_builtins(selector), problem)
+
+
+def _selector_problem(selector: NamespacesSelector | None) -> str:
+    if selector is None or selector.labels is None:
+        return ""
+    try:
+        selector_of(label_selector(selector.labels))
+    except SelectorError as error:
+        return f"spec.selector.labels: {error}"
+    return ""
 
 
 def _amount_text(raw: msgspec.Raw) -> str:

@@ -122,6 +122,9 @@ def _quota_writing(review: Review, kind: QuotaKind) -> QuotaWriting:
         names=text.names,
         order=text.order,
         spec_before=None if before is None else before.spec,
+        selector=text.selector,
+        selector_before=None if before is None else before.selector,
+        selector_problem=text.selector_problem,
     )
 
 

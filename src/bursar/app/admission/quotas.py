@@ -23,8 +23,8 @@ from bursar.app.cluster.ports import (
     Writer,
 )
 from bursar.app.cluster.time_limit import within
-from bursar.core.quota.names import is_schedulable
 from bursar.core.quota.quota import ORDER_ANNOTATION, Order, QuotaKind
+from bursar.core.quota.validation.spec import undelegated
 from bursar.wire.admission import AdmissionDecision
 
 NAME_PREFIX: Final = "aaq-validating-rq-"
@@ -51,6 +51,15 @@ class QuotaWriting:
     """The value of the annotation for the order of release; None if it is absent."""
     spec_before: Mapping[str, Json] | None = None
     """The spec before the change; None for a new quota."""
+    selector: Json = None
+    """The selector of namespaces of a cluster-scoped quota, not validated."""
+    selector_before: Json = None
+    selector_problem: str = ""
+    """Why the selector of namespaces cannot be read; empty if it can."""
+
+    @property
+    def is_changed(self) -> bool:
+        return (self.spec, self.selector) != (self.spec_before, self.selector_before)
 
 
 class QuotaCheck:
@@ -61,8 +70,9 @@ class QuotaCheck:
 
     async def judge(self, writing: QuotaWriting) -> AdmissionDecision:
         refusal = None
-        if writing.spec != writing.spec_before:
-            refusal = await self._refusal(writing) or _undelegated(writing)
+        if writing.is_changed:
+            refusal = deny(writing.selector_problem) if writing.selector_problem else None
+            refusal = refusal or await self._refusal(writing) or _undelegated(writing)
         if refusal is not None:
             return refusal
         return allow(f"{writing.kind.value} request is valid", warnings=_warnings(writing))
@@ -105,13 +115,8 @@ def _unasked(cause: str) -> AdmissionDecision:
 
 def _undelegated(writing: QuotaWriting) -> AdmissionDecision | None:
     """Deny resources in a cluster-scoped quota that only a ResourceQuota can limit."""
-    names = sorted(name for name in writing.names if not is_schedulable(name))
-    if writing.kind is not QuotaKind.CLUSTER or not names:
-        return None
-    return deny(
-        f"{QuotaKind.CLUSTER.value} without clusterResourceQuota support, operator cannot handle "
-        f"non scheduable resources :[{' '.join(names)}]"
-    )
+    problem = undelegated(writing.names) if writing.kind is QuotaKind.CLUSTER else ""
+    return deny(problem) if problem else None
 
 
 def _warnings(writing: QuotaWriting) -> tuple[str, ...]:

@@ -35,14 +35,18 @@ from bursar.app.install.documents import (
     validation,
     webhook,
 )
+from bursar.app.install.quota_policy import quota_policy_documents
 from bursar.app.names import (
     CONTROLLER,
     GATING_ACTIVE,
     GATING_ANNOTATION,
     GATING_POLICY,
+    GATING_WEBHOOK,
     GATING_WEBHOOKS,
     PROTECTION_POLICY,
     PROTECTION_WEBHOOKS,
+    REMOVAL_WEBHOOK,
+    RESIZE_WEBHOOK,
     WEBHOOK,
 )
 from bursar.app.quota.kinds import AAQS, APPLICATION_QUOTAS, CLUSTER_QUOTAS, GROUP
@@ -157,12 +161,13 @@ def _within(now: str, was: str) -> str:
 
 def policy_documents(settings: GatingSettings) -> tuple[Document, ...]:
     """Gating by policies. Protection comes first, so that no gate is ever unprotected."""
+    quotas = quota_policy_documents(has_cluster_quota=settings.allow_cluster_quota)
     pairs = [_protection(settings), _bound_pods(settings), _single_configuration()]
     if not settings.allow_growth:
         pairs.append(_growth(settings))
     gating = _gating(settings)
     flat = (document for pair in pairs for document in pair)
-    return (*flat, *scope_policy_documents(settings), *gating)
+    return (*quotas, *flat, *scope_policy_documents(settings), *gating)
 
 
 def scope_policy_documents(settings: GatingSettings) -> tuple[Document, ...]:
@@ -341,7 +346,7 @@ def webhook_documents(
 
 def _gater(settings: GatingSettings, client: Document) -> Document:
     return {
-        **_webhook("gater.cqo.kubevirt.io", _POD_CREATION, client),
+        **_webhook(GATING_WEBHOOK, _POD_CREATION, client),
         "namespaceSelector": selector_document(settings.gated_namespaces),
         "matchConditions": [_UNGATED, _NO_MIRROR],
         "reinvocationPolicy": "IfNeeded",
@@ -358,13 +363,13 @@ def _validators(settings: GatingSettings, client: Document) -> list[Document]:
     found: list[Document] = [
         _webhook("application.resource.quota.validator", _quotas("resource", "Namespaced"), client),
         {
-            **_webhook("remove.pod.gate.validator", _POD_UPDATE, client),
+            **_webhook(REMOVAL_WEBHOOK, _POD_UPDATE, client),
             "namespaceSelector": namespaces,
             "matchConditions": [_GATE_REMOVED, others],
             "timeoutSeconds": GATING_TIMEOUT_S,
         },
         {
-            **_webhook("resize.pod.quota.validator", _POD_RESIZE, client),
+            **_webhook(RESIZE_WEBHOOK, _POD_RESIZE, client),
             "namespaceSelector": namespaces,
             "matchConditions": [_RELEASED],
             # A granted resize is reserved in the books, except with dry-run.
