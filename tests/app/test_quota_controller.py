@@ -12,7 +12,6 @@ from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, Resource
 from bursar.app.counting.feeds import Counting
 from bursar.app.names import ADDRESS_ANNOTATION
-from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.core.counting.counters import Counters
 from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL
@@ -89,16 +88,17 @@ async def test_a_successor_waits_out_what_its_predecessor_may_have_sent(scene):
         assert await scene.released() == ["p"]
 
 
-async def test_objects_that_cannot_be_decoded_are_logged(scene, caplog):
+async def test_quotas_that_cannot_be_read_are_logged(scene, caplog):
     async with scene.started():
         await scene.moment(1)
         for name in ("a", "b", "c"):
             await load_manifests(scene.cluster, [quota(name, pods="many")])
         await scene.moment(1)
 
-        assert caplog.messages == ["an object cannot be decoded"] * 3
+        assert caplog.messages == ["a quota is not in force"] * 3
         fields = caplog.records[0].fields
-        assert (fields["resource"], str(fields["object"])) == (APPLICATION_QUOTAS, "team/a")
+        assert str(fields["quota"]) == "ApplicationAwareResourceQuota team/a"
+        assert "spec.hard[pods]" in fields["error"]
 
 
 async def test_only_one_of_two_works(scene):

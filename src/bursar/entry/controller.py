@@ -71,6 +71,7 @@ async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
                 identity=process_identity(),
                 timing=timing,
                 patience_s=settings.patience_s,
+                quota_grace_s=settings.quota_grace_s,
                 address=settings.address,
             ),
             open_sources=lambda: term_sources(

@@ -31,9 +31,11 @@ from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.informer.informer import InformerCounters
 from bursar.app.cluster.kinds import PODS
 from bursar.app.counting.sidecar_feed import SidecarFeed
+from bursar.app.quota.departed_quotas import DepartedQuotas, served_by
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
 from bursar.app.quota.quota_loop import RELEASE_BOUNDS, QuotaCounters
+from bursar.app.quota.refused_writes import RefusedWrites
 from bursar.core.counting.sidecars import SidecarCounter, SidecarRules
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.quantity import Quantity
@@ -279,7 +281,15 @@ def test_drift_is_shown_once_it_is_known():
 
 def every_family() -> list[Family]:
     drift = Drift(accounts=0, largest=dict.fromkeys(Unit, Quantity.of(0)), count_seconds=0.0)
-    view = a_view(informers=(Followed(0),), term=a_term(drift=drift))
+    view = a_view(
+        informers=(Followed(0),),
+        term=a_term(
+            drift=drift,
+            refused=RefusedWrites(lambda _key, _text: None),
+            departed=DepartedQuotas(SYSTEM_CLOCK, served_by(()), lambda _: None),
+            mismatches={"MutatingWebhookConfiguration gating-mutator": True},
+        ),
+    )
     counter = SidecarCounter(SidecarRules(expected=1), keep_body)
     feed = SidecarFeed(counter, ScriptedSockets(), SYSTEM_CLOCK)
     served = ServedCertificate(not_after=EPOCH, loads=0, invalid=0)

@@ -4,8 +4,9 @@ Each function turns the counters of one part into metric families. The families 
 books exist only on the replica that leads.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
 from typing import Final, Protocol
@@ -15,10 +16,13 @@ from bursar.adapters.telemetry.exposition import Family, Sample, by, histogram, 
 from bursar.adapters.telemetry.quota_families import quota_families
 from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.observe import RunningInformer
+from bursar.app.quota.departed_quotas import DepartedQuotas
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
 from bursar.app.quota.quota_loop import RELEASE_BOUNDS, QuotaCounters
-from bursar.app.quota.status_document import ConditionReason
+from bursar.app.quota.refused_writes import RefusedWrites
+from bursar.app.quota.sources import EVERY_KIND
+from bursar.app.quota.status_document import READY, ConditionReason
 from bursar.core.quota.account import to_quantity
 from bursar.core.quota.books import Books
 from bursar.core.quota.names import unit_of
@@ -46,6 +50,10 @@ class TermView:
     lifts: LiftCounters
     quotas: Sequence[QuotaObject]
     drift: Drift | None = None
+    refused: RefusedWrites | None = None
+    departed: DepartedQuotas | None = None
+    mismatches: Mapping[str, bool] = field(default_factory=dict)
+    """By installed policy or webhook configuration: whether it gates other namespaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,20 +83,71 @@ def term_families(term: TermView) -> Iterator[Family]:
         lift_families(term.lifts),
         books_families(term.books),
         drift_families(term.drift),
-        table(
-            "bursar_",
-            quotas_not_counted=(
-                "Quotas whose status says that no counter charges some of their names.",
-                sum(map(_is_not_counted, term.quotas)),
-            ),
-        ),
+        enforcement_families(term),
         quota_families(term.quotas),
     )
 
 
-def _is_not_counted(quota: QuotaObject) -> bool:
-    reasons = (each.reason for each in quota.reported_conditions)
-    return ConditionReason.NOT_COUNTED.value in reasons
+def enforcement_families(term: TermView) -> Iterator[Family]:
+    """Quotas that look enforced and are not."""
+    reasons = Counter(filter(None, map(_reason_not_ready, term.quotas)))
+    yield from table(
+        "bursar_",
+        quotas_not_counted=(
+            "Quotas whose status says that no counter charges some of their names.",
+            reasons[ConditionReason.NOT_COUNTED.value],
+        ),
+        quotas_not_ready=(
+            "Quotas whose status says that limits are not in force, by reason.",
+            by("reason", {reason: reasons[reason.value] for reason in NOT_READY}),
+        ),
+        quotas_unreadable=(
+            "Quotas whose spec cannot be read. Pods that they may cover wait.",
+            sum(bool(each.quota.problem) for each in term.quotas),
+        ),
+        gating_mismatch=(
+            "1 for a policy or webhook that gates other namespaces than the controller, else 0.",
+            [Sample(value, {"object": name}) for name, value in term.mismatches.items()],
+        ),
+    )
+    if term.refused is not None:
+        yield from table(
+            "bursar_",
+            refused_writes=(
+                "Objects of quotas whose latest write the API server refused, by object.",
+                by("object", term.refused.counts()),
+            ),
+            refused_writes_total=(
+                "Refusals of writes for quotas by the API server, by object.",
+                by("object", term.refused.totals),
+            ),
+        )
+    if term.departed is not None:
+        yield from table(
+            "bursar_",
+            quotas_departed=("Deleted quotas that are still in force.", len(term.departed)),
+            quota_kind_missing=(
+                "1 if the API server does not serve a kind of quota any more, else 0.",
+                by("kind", {kind: kind in term.departed.missing for kind in EVERY_KIND}),
+            ),
+        )
+
+
+NOT_READY: Final = (
+    ConditionReason.UNREADABLE,
+    ConditionReason.WRITE_REFUSED,
+    ConditionReason.INVALID,
+    ConditionReason.NOT_ENFORCED,
+    ConditionReason.NOT_COUNTED,
+)
+
+
+def _reason_not_ready(quota: QuotaObject) -> str | None:
+    conditions = quota.reported_conditions
+    return next((each.reason for each in conditions if (each.type, each.status) == NOT_TRUE), None)
+
+
+NOT_TRUE: Final = (READY, "False")
 
 
 # ------------------------------------------------------------------ decisions

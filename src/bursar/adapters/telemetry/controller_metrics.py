@@ -36,7 +36,7 @@ def controller_metrics(
     recorders = (
         controller.recorder,
         controller.capacity_recorder,
-        controller.counting_recorder,
+        controller.quota_recorder,
     )
     view = ControllerView(
         is_leader=controller.election.is_leader,
@@ -108,4 +108,7 @@ def _term_view(term: Term) -> TermView:
             for seen in informer.snapshot().objects()
         ],
         drift=term.drift.latest,
+        refused=term.refused,
+        departed=term.loop.departed,
+        mismatches=term.gating.mismatches(),
     )

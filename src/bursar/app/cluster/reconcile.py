@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from http import HTTPStatus
 from random import Random
 from typing import Final, Generic, TypeVar
 
@@ -26,12 +27,15 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.cluster.time_limit import within
 from bursar.app.log import Log
+from bursar.wire.structs.fields import printable
 
 LOG: Final = Log("reconcile")
 IN_FLIGHT_MAX: Final = 8
 REQUEST_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 0.2
 RETRY_SECONDS_MAX: Final = 30.0
+WORDS_MAX: Final = 1000
+"""How much of the API server's words is kept when it refuses a write."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -96,10 +100,16 @@ class Reconciler(Generic[K]):
     interval_s: float
     """Shortest time between two writes for one key."""
 
+    on_refused: Callable[[K, str], None] = lambda _key, _words: None
+    """Called when the API server refuses a write, with its words, and with an empty text when a
+    write of the same key succeeds again. Repetitions are left out."""
+
     counters: ReconcileCounters = field(default_factory=ReconcileCounters, init=False)
 
     def __post_init__(self) -> None:
         self._entries: dict[K, _Entry] = {}
+        self._refused: dict[K, str] = {}
+        """By key: the API server's words, if it refused the latest write."""
         self._due: list[tuple[float, int, K]] = []
         self._sequence = 0
         self._has_new = asyncio.Event()
@@ -169,6 +179,7 @@ class Reconciler(Generic[K]):
         except NotFoundError:
             # The watch will show the deletion, and queue the key again if it is created again.
             self.counters.gone += 1
+            self._note_refusal(key, "")
             return None
         except (ConflictError, AlreadyExistsError) as error:
             # The object changed after it was read. The watch is about to show it.
@@ -182,15 +193,27 @@ class Reconciler(Generic[K]):
                 reason=type(error).__name__,
                 error=str(error) or f"no answer within {REQUEST_SECONDS:.0f} s",
             )
+            if isinstance(error, ClusterError) and _is_refusal(error):
+                self._note_refusal(key, printable(_words(error), WORDS_MAX))
             retry_after = error.retry_after if isinstance(error, ClusterError) else None
             return self._backoff(entry, retry_after)
         entry.failures = 0
+        self._note_refusal(key, "")
         if isinstance(has_written, Postponed):
             return has_written.seconds
         if not has_written:
             return None
         self.counters.writes += 1
         return self.interval_s
+
+    def _note_refusal(self, key: K, words: str) -> None:
+        if words == self._refused.get(key, ""):
+            return
+        if words:
+            self._refused[key] = words
+        else:
+            del self._refused[key]
+        self.on_refused(key, words)
 
     def _count_failure(self, error: Exception) -> None:
         self.counters.failures += 1
@@ -203,6 +226,34 @@ class Reconciler(Generic[K]):
         # Jitter, so that keys that failed together are not retried together.
         jitter = 0.5 + self.context.random.random()
         return max(retry_after or 0.0, self.interval_s, pause * jitter)
+
+
+def _words(error: ClusterError) -> str:
+    """The API server's words. Problems of a map come in another order each time."""
+    if len(error.causes) <= 1:
+        return error.message
+    return f"{error.message.partition(': ')[0]}: {', '.join(sorted(error.causes))}"
+
+
+def _is_refusal(error: ClusterError) -> bool:
+    """Whether the API server has judged the request, and a retry gets the same answer.
+
+    A broken webhook of others is answered with 500.
+    """
+    return error.code >= HTTPStatus.BAD_REQUEST and error.code not in _NO_JUDGEMENT
+
+
+_NO_JUDGEMENT: Final = frozenset(
+    {
+        HTTPStatus.UNAUTHORIZED,
+        HTTPStatus.REQUEST_TIMEOUT,
+        HTTPStatus.GONE,
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    }
+)
 
 
 class PendingWrites(Generic[V]):

@@ -28,7 +28,14 @@ from bursar.app.controller.sources import TermSources
 from bursar.app.controller.term import Term, TermContext
 from bursar.app.log import Log
 from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER
-from bursar.app.quota.events import CountingReason, record_left_out, record_uncounted, record_wait
+from bursar.app.quota.departed_quotas import GRACE_SECONDS
+from bursar.app.quota.events import (
+    QuotaReason,
+    record_mismatch,
+    record_problem,
+    record_uncounted,
+    record_wait,
+)
 from bursar.app.quota.resize import ResizeService, staleness_problem
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import PATIENCE_SECONDS
@@ -50,6 +57,8 @@ class ControllerSettings:
     """The holderIdentity on the Lease; unique to this process."""
     timing: Timing = DEFAULT_TIMING
     patience_s: int = PATIENCE_SECONDS
+    quota_grace_s: float = GRACE_SECONDS
+    """How long a deleted quota stays in force."""
     address: str = ""
     """The URL at which this process answers questions about resizes; empty if it does not."""
 
@@ -92,10 +101,11 @@ class Controller:
         self.capacity_recorder = EventRecorder(
             cluster, clock, reasons=CapacityReason, component=CONTROLLER, instance=settings.identity
         )
-        self.counting_recorder = EventRecorder(
-            cluster, clock, reasons=CountingReason, component=CONTROLLER, instance=settings.identity
+        self.quota_recorder = EventRecorder(
+            cluster, clock, reasons=QuotaReason, component=CONTROLLER, instance=settings.identity
         )
         self._term_context = TermContext(
+            reader=cluster,
             writer=cluster,
             clock=clock,
             random=self.random,
@@ -103,9 +113,11 @@ class Controller:
             write_seconds=settings.timing.stop_seconds,
             remaining_seconds=lambda: self.election.remaining_seconds,
             patience_s=settings.patience_s,
+            quota_grace_s=settings.quota_grace_s,
             record_wait=partial(record_wait, self.recorder),
             record_uncounted=partial(record_uncounted, self.recorder),
-            record_left_out=partial(record_left_out, self.counting_recorder),
+            record_problem=partial(record_problem, self.quota_recorder),
+            record_mismatch=partial(record_mismatch, self.quota_recorder),
             record_capacity=partial(record_event, self.capacity_recorder),
             on_synced=self.on_synced,
         )
@@ -153,7 +165,7 @@ class Controller:
             # Events are written by tasks of their own, so that they never delay a term's end.
             tasks.create_task(self.recorder.run())
             tasks.create_task(self.capacity_recorder.run())
-            tasks.create_task(self.counting_recorder.run())
+            tasks.create_task(self.quota_recorder.run())
             await self.election.run(self._lead)
 
     async def _lead(self) -> None:

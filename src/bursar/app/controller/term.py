@@ -13,25 +13,28 @@ from typing import Final
 
 from bursar.app.capacity.controller import CapacityController
 from bursar.app.capacity.events import CapacityEvent
+from bursar.app.cluster.events.document import ObjectReference
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import follow
-from bursar.app.cluster.ports import Clock, Key, Writer
+from bursar.app.cluster.ports import Clock, Key, Reader, Writer
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.cluster.time_limit import wait_at_most, within
 from bursar.app.controller.gate_activation import GateActivation
+from bursar.app.controller.gating_check import GatingCheck
 from bursar.app.controller.sources import TermSources
 from bursar.app.log import Log
 from bursar.app.quota.applied import AppliedWriter
 from bursar.app.quota.drift import DriftCheck
-from bursar.app.quota.events import wait_cost
+from bursar.app.quota.events import QuotaReason, wait_cost
 from bursar.app.quota.lifting import GateLifter
 from bursar.app.quota.managed import ManagedWriter
 from bursar.app.quota.quota_loop import QuotaLoop
+from bursar.app.quota.refused_writes import RefusedWrites, WrittenObject
 from bursar.app.quota.resize import ResizeService
-from bursar.app.quota.status import StatusWriter
+from bursar.app.quota.status import StatusWriter, managed_key
 from bursar.core.quota.books import Books
 from bursar.core.quota.ledger import PodKey
-from bursar.core.quota.quota import Quota, QuotaKey, QuotaObject
+from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.releases import Wait
 
 LOG: Final = Log("controller")
@@ -49,6 +52,7 @@ SYNC_REPORT_SECONDS: Final = 10.0
 class TermContext:
     """What a term needs from its controller."""
 
+    reader: Reader
     writer: Writer
     clock: Clock
     random: Random
@@ -58,12 +62,16 @@ class TermContext:
     remaining_seconds: Callable[[], float]
     """Time until this process stops leading if the Lease is not renewed."""
     patience_s: int
+    quota_grace_s: float
+    """How long a deleted quota stays in force."""
     record_wait: Callable[[Wait, str], None]
     """Called with the pod that waits and, if it is not counted natively, how it is counted."""
     record_uncounted: Callable[[Quota, str], None]
     """Called with a quota and a description of the names that no counter charges."""
-    record_left_out: Callable[[Quota, str], None]
-    """Called with a quota and the reason why pods under it are counted without a sidecar."""
+    record_problem: Callable[[Quota, QuotaReason, str], None]
+    """Called with a quota that is not in force as its author may think, and why."""
+    record_mismatch: Callable[[ObjectReference, str], None]
+    """Called with an object that gates other namespaces than the controller targets."""
     record_capacity: Callable[[CapacityEvent], None]
     on_synced: Callable[[], None]
     """Called once, when the caches and the books hold everything."""
@@ -85,6 +93,13 @@ class Term:
             write_seconds=context.write_seconds,
             remaining_seconds=context.remaining_seconds,
         )
+        self.gating: Final = GatingCheck(
+            context.reader,
+            context.clock,
+            sources.books.targeting,
+            on_change=self._recheck_namespaces,
+            record=context.record_mismatch,
+        )
         self.loop: Final = QuotaLoop(
             self.books,
             sources.books,
@@ -92,34 +107,24 @@ class Term:
             clock=context.clock,
             record_wait=self._record_wait,
             on_usage_changed=self._on_usage_changed,
+            grace_s=context.quota_grace_s,
+            dispute=self.gating.dispute,
         )
         informers = sources.books.informers()
         self.resizes: Final = ResizeService(self.loop, informers, clock=context.clock)
         self.drift: Final = DriftCheck(self.loop, sources.books, counter.count, context.clock)
         reconciling = self._reconcile_context(lambda: context.is_leader() and self.loop.is_synced)
-        self.statuses: Final = StatusWriter(
-            context=reconciling,
-            coverage=self.books.coverage,
-            find=self._find_quota,
-            may_charge=counter.may_charge,
-            record_uncounted=context.record_uncounted,
-            left_out=sources.books.left_out or dict,
-            record_left_out=context.record_left_out,
-        )
+        self.refused: Final = RefusedWrites(self._on_refused)
         self._is_recounted = asyncio.Event()
         """A counter may charge other names than before."""
+        self.statuses: Final = self._status_writer(reconciling)
         self.managed: Final = ManagedWriter(
-            context=reconciling, find=self._find_quota, is_terminating=self._is_terminating
-        )
-        copies = sources.applied_quotas
-        self.applied: Final = AppliedWriter(
             context=reconciling,
-            coverage=self.books.coverage,
-            find=(lambda _: None) if copies is None else copies.find,
-            find_quota=self._find_quota,
+            find=self._find_quota,
             is_terminating=self._is_terminating,
-            may_charge=counter.may_charge,
+            on_refused=self._on_managed_refused,
         )
+        self.applied: Final = self._applied_writer(reconciling)
         self.gate: Final = GateActivation(sources.gate, reconciling)
         self.capacity: Final = (
             None
@@ -129,6 +134,31 @@ class Term:
                 sources=sources.capacity,
                 record=context.record_capacity,
             )
+        )
+
+    def _status_writer(self, reconciling: ReconcileContext) -> StatusWriter:
+        sources, context = self.sources.books, self._context
+        return StatusWriter(
+            context=reconciling,
+            coverage=self.books.coverage,
+            find=self._find_quota,
+            may_charge=sources.counter.may_charge,
+            record_uncounted=context.record_uncounted,
+            left_out=sources.left_out or dict,
+            record_problem=context.record_problem,
+            refused=self.refused,
+        )
+
+    def _applied_writer(self, reconciling: ReconcileContext) -> AppliedWriter:
+        copies = self.sources.applied_quotas
+        return AppliedWriter(
+            context=reconciling,
+            coverage=self.books.coverage,
+            find=(lambda _: None) if copies is None else copies.find,
+            find_quota=self._find_quota,
+            is_terminating=self._is_terminating,
+            may_charge=self.sources.books.counter.may_charge,
+            on_refused=self._on_copy_refused,
         )
 
     def _reconcile_context(self, may_write: Callable[[], bool]) -> ReconcileContext:
@@ -149,6 +179,7 @@ class Term:
             for feed in sources.books.feeds:
                 tasks.create_task(feed.run(self._recount))
             tasks.create_task(self.loop.run())
+            tasks.create_task(self.gating.run())
             if self.capacity is not None:
                 tasks.create_task(self.capacity.run())
             await self._wait_synced()
@@ -200,6 +231,24 @@ class Term:
         self._context.record_wait(wait, wait_cost(explain, wait) if explain else "")
 
     # ------------------------------------------------------------------ changes
+
+    def _recheck_namespaces(self) -> None:
+        self.loop.recheck_namespaces()
+
+    def _on_managed_refused(self, key: QuotaKey, words: str) -> None:
+        place = managed_key(key)
+        written = Key(place.namespace, place.name)
+        self.refused.note(key, WrittenObject.MANAGED, written, words)
+
+    def _on_copy_refused(self, copy: Key, words: str) -> None:
+        key = QuotaKey(QuotaKind.CLUSTER, "", copy.name)
+        self.refused.note(key, WrittenObject.COPY, copy, words)
+
+    def _on_refused(self, key: QuotaKey, text: str) -> None:
+        seen = self._find_quota(key)
+        if seen is not None and text:
+            self._context.record_problem(seen.item.quota, QuotaReason.WRITE_REFUSED, text)
+        self.statuses.enqueue([key])
 
     def _on_usage_changed(self, keys: set[QuotaKey]) -> None:
         self.statuses.enqueue(keys)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG
+from bursar.app.controller.gating_check import CONFIGURATIONS
 from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.app.counting.kubevirt import KUBEVIRTS, MIGRATIONS, VMIS
 from bursar.app.install.admission import GatingSettings
@@ -105,6 +106,11 @@ def _controller_rules(settings: GatingSettings) -> list[Document]:
         permission(("create", "patch"), "events", group="events.k8s.io"),
         # TokenReviews also of the webhook, which asks about resizes.
         *metrics_review_rules(),
+        # In which namespaces pods are gated, to compare with the controller's own selector.
+        *(
+            permission(("get",), resource.plural, group=resource.group, names=(name,))
+            for resource, name in CONFIGURATIONS
+        ),
         # Without KubeVirt these kinds do not exist, and the rule permits nothing.
         permission(OBSERVE, VMIS.plural, MIGRATIONS.plural, KUBEVIRTS.plural, group=VMIS.group),
         permission(OBSERVE, COUNTING_POLICIES.plural, group=COUNTING_POLICIES.group),

@@ -31,6 +31,7 @@ from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Coverage, CoveredQuota
 from bursar.core.quota.quota import AppliedQuota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.statement import statement_of
+from bursar.core.quota.validation.spec import enforcement_problem
 
 APPLIED_SECONDS: Final = 5.0
 """Shortest time between two writes of one copy."""
@@ -54,6 +55,8 @@ class AppliedWriter:
     """Whether a namespace is being deleted; false for an unknown namespace."""
     may_charge: Callable[[str], bool] = NativeCounter().may_charge
     """Whether any pod can be charged under a name."""
+    on_refused: Callable[[Key, str], None] = lambda _key, _words: None
+    """Called with a copy when the API server refuses it, and after it."""
     interval_s: float = APPLIED_SECONDS
 
     def __post_init__(self) -> None:
@@ -61,7 +64,7 @@ class AppliedWriter:
         self._namespaces: dict[str, set[str]] = {}
         """By the name of a quota: the namespaces that have a copy."""
         self.reconciler = Reconciler(
-            "applied quotas", self._reconcile, self.context, self.interval_s
+            "applied quotas", self._reconcile, self.context, self.interval_s, self.on_refused
         )
 
     def enqueue(self, keys: Iterable[QuotaKey]) -> None:
@@ -116,7 +119,11 @@ class AppliedWriter:
         now = self.context.clock.now()
         conditions = wanted_conditions(
             statement,
-            QuotaProblems(uncounted_text(uncounted_names(covered.quota.hard, self.may_charge))),
+            QuotaProblems(
+                uncounted=uncounted_text(uncounted_names(covered.quota.hard, self.may_charge)),
+                unreadable=covered.quota.problem,
+                invalid="" if covered.quota.problem else enforcement_problem(covered.quota),
+            ),
             before=conditions_in(stored),
             now=now,
         )

@@ -20,11 +20,19 @@ ACTION: Final = "HoldBack"
 QUOTA_ACTION: Final = "Enforce"
 
 
-class CountingReason(Enum):
-    """The reason of an event about how the pods of a quota are counted."""
+class QuotaReason(Enum):
+    """The reason of an event about a quota that looks enforced and is not."""
 
     WITHOUT_SIDECAR = "CountedWithoutSidecar"
     """A sidecar failed, and the settings allow to count without it."""
+    WRITE_REFUSED = "WriteRefused"
+    """The API server refused an object that the controller keeps for the quota, or its status."""
+    UNREADABLE = "Unreadable"
+    """The spec cannot be read. Pods that the quota may cover wait."""
+    INVALID = "Invalid"
+    """The API server would refuse a ResourceQuota with this spec."""
+    GATING_MISMATCH = "GatingMismatch"
+    """Policies or webhooks gate other namespaces than the controller targets."""
 
 
 def wait_cost(explain: Explain, wait: Wait | WaitingPod) -> str:
@@ -70,14 +78,19 @@ def record_uncounted(recorder: EventRecorder[Reason], quota: Quota, message: str
     )
 
 
-def record_left_out(recorder: EventRecorder[CountingReason], quota: Quota, message: str) -> None:
-    """Record on a quota that pods under it are counted without a sidecar that failed."""
+def record_problem(
+    recorder: EventRecorder[QuotaReason], quota: Quota, reason: QuotaReason, message: str
+) -> None:
+    """Record on a quota why it is not in force as its author may think."""
+    recorder.record(_reference(quota), reason, message, action=QUOTA_ACTION, type=EventType.WARNING)
+
+
+def record_mismatch(
+    recorder: EventRecorder[QuotaReason], about: ObjectReference, message: str
+) -> None:
+    """Record on a policy's binding or a webhook configuration that it selects other namespaces."""
     recorder.record(
-        _reference(quota),
-        CountingReason.WITHOUT_SIDECAR,
-        message,
-        action=QUOTA_ACTION,
-        type=EventType.WARNING,
+        about, QuotaReason.GATING_MISMATCH, message, action=QUOTA_ACTION, type=EventType.WARNING
     )
 
 

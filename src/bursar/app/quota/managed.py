@@ -60,6 +60,8 @@ def action_for(
     """What to do, given the quota, its managed ResourceQuota and the namespace's state."""
     if is_terminating or (managed is not None and managed.is_deleting):
         return Action.NONE
+    if owner is not None and owner.quota.problem:
+        return Action.NONE  # Its limits are not known, so those in force stay.
     if owner is None or not delegated(owner.quota.hard):
         return Action.DELETE if managed is not None and _is_ours(managed) else Action.NONE
     if owner.is_deleting:
@@ -93,6 +95,8 @@ class ManagedWriter:
     find: FindQuota
     is_terminating: Callable[[str], bool]
     """Whether a namespace is being deleted; false for an unknown namespace."""
+    on_refused: Callable[[QuotaKey, str], None] = lambda _key, _words: None
+    """Called with a quota when the API server refuses its managed ResourceQuota, and after it."""
     interval_s: float = MANAGED_SECONDS
 
     def __post_init__(self) -> None:
@@ -103,7 +107,11 @@ class ManagedWriter:
         self._deleted_uids: set[str] = set()
         """Managed ResourceQuotas that were deleted here."""
         self.reconciler = Reconciler(
-            "managed ResourceQuotas", self._reconcile, self.context, self.interval_s
+            "managed ResourceQuotas",
+            self._reconcile,
+            self.context,
+            self.interval_s,
+            self.on_refused,
         )
 
     def on_change(self, seen: Sighting[QuotaObject]) -> None:

@@ -21,6 +21,7 @@ from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import Clock, Key
 from bursar.app.cluster.time_limit import wait_at_most, within
 from bursar.app.log import Log
+from bursar.app.quota.departed_quotas import GRACE_SECONDS, DepartedQuotas, served_by
 from bursar.app.quota.lift_queue import LiftQueue
 from bursar.app.quota.lifting import GateLifter, LiftResult
 from bursar.app.quota.sources import QuotaSources
@@ -67,7 +68,7 @@ class QuotaCounters:
 class QuotaLoop:
     """The quota work of one term. Call `run` once; it ends when it is cancelled."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the loop connects all of them
         self,
         books: Books,
         sources: QuotaSources,
@@ -76,12 +77,22 @@ class QuotaLoop:
         clock: Clock,
         record_wait: Callable[[Wait], None],
         on_usage_changed: Callable[[set[QuotaKey]], None],
+        grace_s: float = GRACE_SECONDS,
+        dispute: Callable[[NamespaceObject], str] = lambda _: "",
     ) -> None:
+        """A deleted quota stays in force for `grace_s`.
+
+        `dispute` says why pods of a namespace must keep the gate even if it is not targeted.
+        """
         self.books: Final = books
         self.counters: Final = QuotaCounters()
         self._sources, self._lifter, self._clock = sources, lifter, clock
         self._record_wait, self._on_usage_changed = record_wait, on_usage_changed
         self.steps_max = STEPS_MAX
+        self._dispute = dispute
+        self.departed: Final = DepartedQuotas(
+            clock, served_by(sources.quotas), self._drop_quota, grace_s
+        )
         self._is_changed = asyncio.Event()
         self._releases = LiftQueue(LIFTS_MAX)
         self._fed = asyncio.Event()
@@ -101,6 +112,12 @@ class QuotaLoop:
     def notify(self) -> None:
         """The books have changed: decide soon."""
         self._is_changed.set()
+
+    def recheck_namespaces(self) -> None:
+        """`dispute` may answer differently."""
+        for seen in self._sources.namespaces.snapshot().objects():
+            self._see_namespace(seen)
+        self.notify()
 
     def recount(self, pods: Iterable[PodKey]) -> None:
         """Count these pods again, because the counter's answer may have changed."""
@@ -135,6 +152,7 @@ class QuotaLoop:
         await self._fed.wait()
         await self._wait_for_counters()
         self._synced.set()
+        tasks.create_task(self.departed.run())
         for _ in range(LIFTS_MAX):
             tasks.create_task(self._lift())
         await self._decide()
@@ -184,13 +202,19 @@ class QuotaLoop:
         self.books.lose_pod(row.namespace, row.name, row.stamp.uid)
 
     def _see_quota(self, seen: Sighting[QuotaObject]) -> None:
+        self.departed.on_change(seen.item.quota.key)
         self.books.see_quota(seen.item.quota)
 
     def _lose_quota(self, seen: Sighting[QuotaObject]) -> None:
-        self.books.lose_quota(seen.item.quota.key)
+        self.departed.on_delete(seen.item.quota.key)
+
+    def _drop_quota(self, key: QuotaKey) -> None:
+        self.books.lose_quota(key)
+        self.notify()
 
     def _see_namespace(self, seen: Sighting[NamespaceObject]) -> None:
-        self.books.see_namespace(self._sources.targeting.namespace(seen.item))
+        dispute = self._dispute(seen.item)
+        self.books.see_namespace(self._sources.targeting.namespace(seen.item, dispute))
 
     def _lose_namespace(self, seen: Sighting[NamespaceObject]) -> None:
         self.books.lose_namespace(seen.item.name)

@@ -8,16 +8,19 @@ same name does not get the numbers of the deleted one.
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.patches import fenced_patch, put
-from bursar.app.cluster.ports import Json
+from bursar.app.cluster.ports import Json, Key
 from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
 from bursar.app.counting.feeds import LeftOut
 from bursar.app.counting.uncounted import uncounted_names, uncounted_text
+from bursar.app.log import Log
+from bursar.app.quota.events import QuotaReason
 from bursar.app.quota.kinds import QUOTAS
+from bursar.app.quota.refused_writes import RefusedWrites, WrittenObject
 from bursar.app.quota.status_document import (
     READY,
     QuotaProblems,
@@ -29,12 +32,17 @@ from bursar.app.quota.status_document import (
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Coverage, CoveredQuota
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
-from bursar.core.quota.statement import Statement, statement_of, used_in
+from bursar.core.quota.refusal import Reason
+from bursar.core.quota.statement import Statement, delegated, statement_of, used_in
+from bursar.core.quota.validation.spec import enforcement_problem
 
 STATUS_SECONDS: Final = 0.5
 """Shortest time between two writes of the status of one quota."""
 MANAGED_SUFFIX: Final = "-non-schedulable-resources-managed-rq-x"
 """AAQ's suffix on the name of the ResourceQuota that it manages for a quota."""
+
+LOG: Final = Log("quota")
+_SORTS: Final = (Reason.NOT_COUNTED, *QuotaReason)
 
 FindQuota = Callable[[QuotaKey], Sighting[QuotaObject] | None]
 """Looks up a quota of any kind in the informers."""
@@ -66,23 +74,23 @@ class StatusWriter:
     """Called when the names change that no counter charges; not if there are none."""
     left_out: LeftOut = dict
     """Why pods are counted without an answer that their counter needs, by namespace."""
-    record_left_out: Callable[[Quota, str], None] = lambda _quota, _message: None
-    """Called when pods under a quota begin to be counted without a sidecar."""
+    record_problem: Callable[[Quota, QuotaReason, str], None] = lambda _quota, _reason, _text: None
+    """Called when a quota begins not to be in force, or pods to be counted without a sidecar."""
+    refused: RefusedWrites = field(default_factory=lambda: RefusedWrites(lambda _key, _text: None))
+    """What the API server refused to write for quotas."""
     interval_s: float = STATUS_SECONDS
 
     def __post_init__(self) -> None:
         self._pending = PendingWrites[dict[str, Json]]()
         self.reconciler = Reconciler(
-            "status of quotas", self._reconcile, self.context, self.interval_s
+            "status of quotas", self._reconcile, self.context, self.interval_s, self._on_refused
         )
-        self._told: dict[QuotaKey, str] = {}
-        """By quota: the names that no counter charged when the status was last written."""
+        self._told: dict[tuple[QuotaKey, object], str] = {}
+        """By quota and sort of problem: the text when the status was last written."""
         self._charged: dict[str, bool] = {}
         """By name: whether a counter charged it at the last `recheck`."""
         self._left_out: Mapping[str, str] = {}
         """What `left_out` returned at the last `recheck`."""
-        self._told_left_out: dict[QuotaKey, str] = {}
-        """By quota: why pods were counted without a sidecar when the status was last written."""
 
     def recheck(self) -> set[QuotaKey]:
         """The quotas whose pods are counted in another way since the last call.
@@ -121,9 +129,13 @@ class StatusWriter:
         """A quota of any kind was deleted."""
         if seen.item.quota.key.kind is not QuotaKind.NATIVE:
             self._pending.forget(seen.identity.key)
-            self._told.pop(seen.item.quota.key, None)
-            self._told_left_out.pop(seen.item.quota.key, None)
+            self.refused.forget(seen.item.quota.key)
+            for sort in _SORTS:
+                self._told.pop((seen.item.quota.key, sort), None)
         self.on_change(seen)
+
+    def _on_refused(self, key: QuotaKey, words: str) -> None:
+        self.refused.note(key, WrittenObject.STATUS, Key(key.namespace, key.name), words)
 
     async def _reconcile(self, key: QuotaKey) -> bool:
         covered, seen = self.coverage.quota(key), self.find(key)
@@ -132,11 +144,10 @@ class StatusWriter:
             return False
         stored = self._pending.find(seen.identity) or shown_status(seen.item)
         statement = self._statement(covered)
-        uncounted = uncounted_text(uncounted_names(covered.quota.hard, self.may_charge))
-        left_out = self._left_out_text(covered)
+        problems = self._problems(covered, seen.item)
         conditions = wanted_conditions(
             statement,
-            QuotaProblems(uncounted, left_out, seen.item.order_problem),
+            problems,
             generation=seen.item.generation,
             before=conditions_in(stored),
             now=self.context.clock.now(),
@@ -149,9 +160,50 @@ class StatusWriter:
             QUOTAS[key.kind], seen.identity.key, patch, subresource="status"
         )
         self._pending.add(seen.identity, wanted)
-        self._tell(covered.quota, uncounted, stored, self._told, self.record_uncounted)
-        self._tell(covered.quota, left_out, stored, self._told_left_out, self.record_left_out)
+        self._tell_all(covered.quota, problems, stored)
         return True
+
+    def _problems(self, covered: CoveredQuota, item: QuotaObject) -> QuotaProblems:
+        """Everything that is wrong with a quota."""
+        quota = covered.quota
+        return QuotaProblems(
+            uncounted=uncounted_text(uncounted_names(quota.hard, self.may_charge)),
+            left_out=self._left_out_text(covered),
+            order_problem=item.order_problem,
+            unreadable=quota.problem,
+            refused=self.refused.managed(quota.key),
+            invalid="" if quota.problem else enforcement_problem(quota),
+            not_enforced=self._not_enforced(quota),
+            copy_refused=self.refused.copies(quota.key),
+        )
+
+    def _not_enforced(self, quota: Quota) -> str:
+        """The limits that are left to Kubernetes, as long as Kubernetes does not enforce them.
+
+        The API server enforces what the status of a ResourceQuota says, not its spec.
+        """
+        wanted = delegated(quota.hard)
+        if quota.key.kind is QuotaKind.CLUSTER or not wanted:
+            return ""
+        key = managed_key(quota.key)
+        managed = self.find(key)
+        if managed is not None and set(managed.item.quota.scopes) == set(quota.scopes):
+            hard = managed.item.reported_hard
+            lacking = sorted(name for name in wanted if hard.get(name) != wanted[name])
+        else:
+            lacking = sorted(wanted)
+        if not lacking:
+            return ""
+        return f"not in force yet, because ResourceQuota {key.name} is not: {', '.join(lacking)}"
+
+    def _tell_all(self, quota: Quota, problems: QuotaProblems, stored: dict[str, Json]) -> None:
+        self._tell(quota, problems.uncounted, stored, Reason.NOT_COUNTED)
+        for reason, text in (
+            (QuotaReason.WITHOUT_SIDECAR, problems.left_out),
+            (QuotaReason.UNREADABLE, problems.unreadable),
+            (QuotaReason.INVALID, problems.invalid),
+        ):
+            self._tell(quota, text, stored, reason)
 
     def _left_out_text(self, covered: CoveredQuota) -> str:
         """Why pods under a quota are counted without a sidecar; empty if they are not."""
@@ -162,19 +214,19 @@ class StatusWriter:
         where = f"{found[0]}{others}"
         return f"pods of {where} are counted without a sidecar: {self._left_out[found[0]]}"
 
-    @staticmethod
     def _tell(
-        quota: Quota,
-        text: str,
-        stored: dict[str, Json],
-        told: dict[QuotaKey, str],
-        record: Callable[[Quota, str], None],
+        self, quota: Quota, text: str, stored: dict[str, Json], reason: QuotaReason | Reason
     ) -> None:
         """Record an event unless the stored status, or an earlier event, says the same."""
-        is_new = text != told.get(quota.key, "") and not _says(stored, text)
-        told[quota.key] = text
-        if text and is_new:
-            record(quota, text)
+        is_new = text != self._told.get((quota.key, reason), "") and not _says(stored, text)
+        self._told[quota.key, reason] = text
+        if not text or not is_new:
+            return
+        if isinstance(reason, QuotaReason):
+            LOG.warning("a quota is not in force", quota=quota.key, reason=reason.value, error=text)
+            self.record_problem(quota, reason, text)
+        else:
+            self.record_uncounted(quota, text)
 
     def _statement(self, covered: CoveredQuota) -> Statement:
         quota = covered.quota

@@ -14,11 +14,14 @@ from bursar.app.quota.kinds import GROUP, QUOTAS
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.quota import Quota, QuotaKind, QuotaObject, Reported, ReportedCondition
 from bursar.core.quota.statement import Statement
+from bursar.wire.structs.fields import printable
 
 LABEL: Final = GROUP
 LABEL_VALUE: Final = "true"
 """Label and value on every object that the controller keeps for a quota."""
 
+MESSAGE_MAX: Final = 4000
+"""Length of the message of the condition Ready."""
 READY: Final = "Ready"
 EXCEEDED: Final = "Exceeded"
 
@@ -34,6 +37,16 @@ class QuotaProblems(NamedTuple):
     """Why pods under the quota are counted without a sidecar."""
     order_problem: str = ""
     """What is wrong with the order annotation."""
+    unreadable: str = ""
+    """What of the spec cannot be read."""
+    refused: str = ""
+    """How the API server refused the managed ResourceQuota."""
+    invalid: str = ""
+    """What the API server would refuse in a ResourceQuota with the same spec."""
+    not_enforced: str = ""
+    """The names whose managed ResourceQuota is not in force."""
+    copy_refused: str = ""
+    """How the API server refused a copy of a cluster-wide quota."""
 
 
 class ConditionReason(Enum):
@@ -42,6 +55,14 @@ class ConditionReason(Enum):
     LIMITS_IN_FORCE = "LimitsInForce"
     ORDER_UNKNOWN = "OrderUnknown"
     """The limits are in force, but the order annotation has an unknown value."""
+    UNREADABLE = "Unreadable"
+    """The spec cannot be read. Pods that the quota may cover wait."""
+    WRITE_REFUSED = "WriteRefused"
+    """The API server refused the ResourceQuota that enforces some of the limits, or a copy."""
+    INVALID = "Invalid"
+    """The API server would refuse a ResourceQuota with this spec."""
+    NOT_ENFORCED = "NotEnforced"
+    """The ResourceQuota that enforces some of the limits is missing, or not in force yet."""
     NOT_COUNTED = "NotCounted"
     """No counter charges some of the names, so their limits hold no pod."""
     WITHOUT_SIDECAR = "CountedWithoutSidecar"
@@ -90,17 +111,40 @@ def wanted_conditions(
 
 
 def _ready(problems: QuotaProblems) -> dict[str, str]:
-    uncounted, left_out, order_problem = problems
-    status, reason, message = "True", ConditionReason.LIMITS_IN_FORCE, "the limits are in force"
-    if order_problem:
-        reason = ConditionReason.ORDER_UNKNOWN
-    if left_out:
-        reason = ConditionReason.WITHOUT_SIDECAR
-    if uncounted:
-        status, reason = "False", ConditionReason.NOT_COUNTED
-        message = f"not in force, because nothing counts them: {uncounted}"
-    message = "; ".join(each for each in (message, left_out, order_problem) if each)
+    lacking = [(reason, text) for reason, text in _not_in_force(problems) if text]
+    if lacking:
+        status, reason = "False", lacking[0][0]
+        messages = [text for _, text in lacking]
+    else:
+        status, reason, messages = "True", _reason_in_force(problems), ["the limits are in force"]
+    messages += filter(None, (problems.left_out, problems.order_problem, problems.copy_refused))
+    message = printable("; ".join(messages), MESSAGE_MAX)
     return {"status": status, "reason": reason.value, "message": message}
+
+
+def _not_in_force(problems: QuotaProblems) -> Iterator[tuple[ConditionReason, str]]:
+    """Why limits are not in force, the gravest first. The texts may be empty."""
+    unreadable, uncounted = problems.unreadable, problems.uncounted
+    if unreadable:
+        unreadable = f"the spec cannot be read, so pods that it may cover wait: {unreadable}"
+    yield ConditionReason.UNREADABLE, unreadable
+    yield ConditionReason.WRITE_REFUSED, problems.refused
+    if not problems.refused:
+        yield ConditionReason.INVALID, problems.invalid
+        yield ConditionReason.NOT_ENFORCED, problems.not_enforced
+    if uncounted:
+        uncounted = f"not in force, because nothing counts them: {uncounted}"
+    yield ConditionReason.NOT_COUNTED, uncounted
+
+
+def _reason_in_force(problems: QuotaProblems) -> ConditionReason:
+    if problems.copy_refused:
+        return ConditionReason.WRITE_REFUSED
+    if problems.left_out:
+        return ConditionReason.WITHOUT_SIDECAR
+    return (
+        ConditionReason.ORDER_UNKNOWN if problems.order_problem else ConditionReason.LIMITS_IN_FORCE
+    )
 
 
 def _exceeded(statement: Statement) -> dict[str, str]:

@@ -9,6 +9,7 @@ from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.certificates.keeper import KeeperSettings
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.counting.settings import CountingSettings
+from bursar.app.quota.departed_quotas import GRACE_SECONDS
 from bursar.app.quota.sources import EVERY_KIND
 from bursar.cli.capacity.options import places_from, preset_options, selector_from
 from bursar.cli.exit_codes import OK
@@ -62,6 +63,8 @@ class ControllerProcess:
     counting: CountingSettings
     timing: Timing
     patience_s: int
+    quota_grace_s: float
+    """How long a deleted quota stays in force."""
     log: LogSettings
     ignored: tuple[str, ...] = ()
     """Options that were given and have no effect."""
@@ -95,6 +98,11 @@ class ControllerProcess:
     "--patience",
     f"{PATIENCE_SECONDS}s",
     "How long later pods may be released ahead of a pod that does not fit.",
+)
+@duration(
+    "--quota-grace",
+    f"{GRACE_SECONDS:g}s",
+    "How long a deleted quota stays in force, in case it is created again.",
 )
 @duration(
     "--lease-duration",
@@ -132,6 +140,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
     peerpods_namespace: str,
     peerpods_nodes: str,
     patience: float,
+    quota_grace: float,
     lease_duration: float,
     renew_deadline: float,
     retry_period: float,
@@ -164,6 +173,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
             counting=counting_from(others),
             timing=_timing(lease_duration, renew_deadline, retry_period),
             patience_s=int(patience),
+            quota_grace_s=quota_grace,
             log=log_from(others),
             ignored=_ignored(
                 has_tls=source.is_given,

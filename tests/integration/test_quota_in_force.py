@@ -1,0 +1,199 @@
+"""Limits that look enforced, on a real API server: they are said not to be, and nothing goes."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from bursar.app.cluster.events.document import EVENTS
+from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
+from bursar.app.cluster.ports import ClusterError, Key, Query, Resource
+from bursar.app.quota.kinds import APPLICATION_QUOTAS
+from controlplane import ControlPlane
+from support.cluster.access import SERVICE_ACCOUNTS
+from support.processes.kubectl import kubectl, try_kubectl
+from support.quota.controller_processes import (
+    Administrator,
+    Controllers,
+    Lane,
+    a_pod,
+    administering,
+    install,
+    printed,
+    watched,
+)
+from support.until import until
+
+SERVICES = Resource("", "v1", "services", "Service")
+MANAGED = "-non-schedulable-resources-managed-rq-x"
+CRD = f"crd/{APPLICATION_QUOTAS}"
+GRACE = "--quota-grace=4s"
+
+
+@pytest.fixture(scope="module")
+def control_plane(quota_cluster):
+    return quota_cluster
+
+
+@pytest.fixture
+def controllers(control_plane, tmp_path) -> Iterator[Controllers]:
+    with Controllers(control_plane, tmp_path, GRACE) as running:
+        yield running
+
+
+async def ready(people: Administrator, quota: Key) -> dict:
+    status = (await people.read(APPLICATION_QUOTAS, quota)).get("status", {})
+    return {each["type"]: each for each in status.get("conditions", ())}.get("Ready", {})
+
+
+async def event_reasons(people: Administrator, name: str) -> set[str]:
+    page = await people.client.list(EVENTS, Query())
+    events = [json.loads(body) for body in page.items]
+    return {each["reason"] for each in events if each["regarding"]["name"] == name}
+
+
+async def service(people: Administrator, namespace: str, name: str) -> bool:
+    """Whether a Service could be created."""
+    body = {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}}
+    try:
+        await people.client.create(SERVICES, body, namespace=namespace)
+    except ClusterError:
+        return False
+    return True
+
+
+@pytest.mark.usefixtures("controllers")
+async def test_a_resource_quota_that_the_api_server_refuses_is_said_on_the_quota(control_plane):
+    words = '"servicess": must be a standard resource type or fully qualified'
+    async with administering(control_plane) as people:
+        quota = Key(await people.namespace("refused"), "q")
+        await people.quota(quota, {"services": "1", "servicess": "1", "pods": "3"})
+        shown: dict = {}
+
+        async def is_refused() -> bool:
+            nonlocal shown
+            shown = await ready(people, quota)
+            return shown.get("reason") == "WriteRefused"
+
+        await until(is_refused, lambda: f"the quota says so: {shown}")
+        assert shown["status"] == "False"
+        assert words in shown["message"]
+
+        async def is_told() -> bool:
+            return "WriteRefused" in await event_reasons(people, quota.name)
+
+        await until(is_told, "an event says so")
+
+        await people.limit(quota, servicess=None)
+
+        async def is_ready() -> bool:
+            nonlocal shown
+            shown = await ready(people, quota)
+            return shown.get("status") == "True"
+
+        await until(is_ready, lambda: f"the limits are in force: {shown}")
+        managed = await people.read(RESOURCE_QUOTAS, Key(quota.namespace, quota.name + MANAGED))
+        assert managed["status"]["hard"] == {"services": "1"}
+        created = [await service(people, quota.namespace, name) for name in ("one", "two")]
+        assert created == [True, False]
+
+
+@pytest.mark.usefixtures("controllers")
+async def test_replacing_a_quota_by_force_releases_nobody_of_a_hundred(control_plane):
+    async with (
+        administering(control_plane) as people,
+        watched(people.client, team=Lane(1)) as turnstile,
+    ):
+        quota = Key(await people.namespace("forced"), "q")
+        turnstile.assign("team", quota.namespace)
+        await people.quota(quota, {"pods": "1"})
+        await people.pods(quota.namespace, 101)
+        await until(lambda: turnstile.released == 1, "one of them goes")
+        body = await people.read(APPLICATION_QUOTAS, quota)
+        manifest = {
+            **{name: body[name] for name in ("apiVersion", "kind", "spec")},
+            "metadata": {"name": quota.name, "namespace": quota.namespace},
+        }
+        for _ in range(3):
+            kubectl(control_plane, "replace", "--force", "-f", "-", stdin=json.dumps(manifest))
+            await people.settle()
+        assert turnstile.excesses == []
+        assert (turnstile.released, turnstile.waiting) == (1, 100)
+
+        await people.client.delete(APPLICATION_QUOTAS, quota)
+        turnstile.lanes["team"].limit = 101
+        await until(lambda: turnstile.released == 101, "after the grace period all go")
+
+
+async def test_quotas_stay_in_force_without_their_definition(control_plane, controllers):
+    async with (
+        administering(control_plane) as people,
+        watched(people.client, team=Lane(1)) as turnstile,
+    ):
+        quota = Key(await people.namespace("undefined"), "q")
+        turnstile.assign("team", quota.namespace)
+        await people.quota(quota, {"pods": "1"})
+        await people.pods(quota.namespace, 101)
+        await until(lambda: turnstile.released == 1, "one of them goes")
+
+        kubectl(control_plane, "delete", CRD, "--timeout=60s")
+        try:
+            said = "the API server does not serve the kind any more"
+            await until(lambda: said in controllers.logs(), "the controller says so")
+            await people.settle()
+            assert (turnstile.released, turnstile.waiting) == (1, 100)
+        finally:
+            install(control_plane)
+        said = "the API server serves the kind again"
+        await people.quota(quota, {"pods": "1"})
+        await until(lambda: said in controllers.logs(), "the controller has seen it")
+        await people.uses(quota, pods="1")
+        await people.settle()
+        assert turnstile.excesses == []
+        assert (turnstile.released, turnstile.waiting) == (1, 100)
+        # Leave no queue to the next test.
+        turnstile.lanes["team"].limit = 101
+        await people.client.delete(APPLICATION_QUOTAS, quota)
+        await until(lambda: turnstile.released == 101, "after the grace period all go")
+
+
+async def test_policies_for_other_namespaces_release_nobody(control_plane, controllers):
+    policies = printed("policies", "-l", "bursar-test/dispute=a")
+    kubectl(control_plane, "apply", "-f", "-", stdin=policies)
+    try:
+        async with administering(control_plane) as people:
+            name = f"disputed-{(await people.namespace('x'))[-6:]}"
+            labels = {"bursar-test/dispute": "a"}
+            await people.client.create(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
+            if try_kubectl(control_plane, "get", "sa", "-n", name, "default").code:
+                account = {"metadata": {"name": "default"}}
+                await people.client.create(SERVICE_ACCOUNTS, account, namespace=name)
+            said = "gate other namespaces than this controller targets"
+            await until(lambda: said in controllers.logs(), "the controller says so")
+            await people.client.create(
+                Resource("", "v1", "pods", "Pod"), a_pod("held", cpu="1000"), namespace=name
+            )
+
+            async def is_told() -> bool:
+                return "GatingMismatch" in await event_reasons(people, "held")
+
+            await until(is_told, "the pod has an event")
+            await people.settle()
+            assert await people.gates(Key(name, "held"))
+            assert "GatingMismatch" in await event_reasons(people, "gate-pods.bursar.io")
+    finally:
+        kubectl(control_plane, "delete", "--ignore-not-found", "-f", "-", stdin=policies)
+
+
+def test_the_schema_refuses_an_operator_in_lower_case(control_plane: ControlPlane):
+    expression = {"key": "team", "operator": "in", "values": ["a"]}
+    selector = {"labels": {"matchExpressions": [expression]}}
+    body = {
+        "apiVersion": APPLICATION_QUOTAS.api_version,
+        "kind": "ApplicationAwareClusterResourceQuota",
+        "metadata": {"name": "wrong"},
+        "spec": {"quota": {"hard": {"pods": "1"}}, "selector": selector},
+    }
+    ran = try_kubectl(control_plane, "create", "-f", "-", stdin=json.dumps(body))
+    assert ran.code != 0
+    assert 'Unsupported value: "in"' in ran.err
