@@ -7,7 +7,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from bursar.core.quota.waiting import STALE_MAX, Timers
 
 from bursar.core.model.pod_row import NAMES_MAX
 from bursar.core.quota import coverage
@@ -15,6 +14,7 @@ from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import GATE
+from bursar.core.quota.waiting_pods.timers import STALE_MAX, PodTimers
 from bursar.wire.model import pod_row
 from bursar.wire.model.pod_row import PodRowDecoder
 from support.builders.manifests import pod_manifest
@@ -156,8 +156,12 @@ def test_pods_that_come_and_go_behind_one_that_waits_are_forgotten(controller):
     assert len(group._arrivals) < 100
 
 
+def fired(timers, now_s):
+    return iter(lambda: timers.pop_due(now_s), None)
+
+
 def test_timers_fire_in_order_once_and_not_if_they_are_cancelled():
-    timers = Timers()
+    timers = PodTimers()
     pods = {number: PodKey("a", f"{number:03}") for number in range(200)}
     for number, pod in pods.items():
         timers.set(1000 - number, pod)
@@ -167,9 +171,9 @@ def test_timers_fire_in_order_once_and_not_if_they_are_cancelled():
         timers.cancel(pods[number])
 
     assert timers.next_due_s == 801
-    assert list(timers.fired(805)) == [pods[number] for number in range(199, 194, -1)]
+    assert list(fired(timers, 805)) == [pods[number] for number in range(199, 194, -1)]
     timers.set(806, pods[199])
-    assert list(timers.fired(806)) == [pods[194], pods[199]]
+    assert list(fired(timers, 806)) == [pods[194], pods[199]]
     assert len(timers) < 100
 
 
