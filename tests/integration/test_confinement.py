@@ -98,7 +98,7 @@ def confined(control_plane) -> Iterator[Confined]:
         here.ask("", "POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
         until_sync(lambda: here.ask("", "GET", account)[0] == 200, "a service account was made")
-        write = ["create", "update", "patch", "delete", "get", "list"]
+        write = ["create", "update", "patch", "delete", "deletecollection", "get", "list"]
         quotas = {"apiGroups": [""], "resources": ["resourcequotas"], "verbs": write}
         status = {"apiGroups": [""], "resources": ["resourcequotas/status"], "verbs": write}
         here.grant(TENANT, quotas, status)
