@@ -10,6 +10,7 @@ from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Query
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
+from bursar.core.quota.targeting import GATING_LABEL
 from support.faults import line
 from support.quota.aaq_controller import TEAM, AaqScene
 
@@ -126,6 +127,33 @@ async def test_a_cluster_quota_on_what_no_gate_can_enforce_is_not_ready(scene):
         status, reason, message = await ready(scene, "wide", CLUSTER_QUOTAS, "")
         assert (status, reason) == ("False", "Invalid")
         assert "operator cannot handle non scheduable resources :[services]" in message
+
+
+async def test_a_quota_of_a_namespace_that_is_not_gated_is_not_ready(scene):
+    await scene.quota("pods=3")
+    async with scene.at_work():
+        assert (await ready(scene))[0] == "True"
+        await label(scene, TEAM, **{GATING_LABEL: None})
+        await scene.moment()
+        status, reason, message = await ready(scene)
+        assert (status, reason) == ("False", "NotGated")
+        assert TEAM in message
+
+        await label(scene, TEAM, **{GATING_LABEL: ""})
+        await scene.moment()
+        assert (await ready(scene))[0] == "True"
+
+
+async def test_a_cluster_quota_holds_pods_if_one_of_its_namespaces_is_gated(scene):
+    await scene.cluster_quota("pods=3")
+    async with scene.at_work():
+        assert (await ready(scene, "wide", CLUSTER_QUOTAS, ""))[0] == "True"
+        for name in (TEAM, "other"):
+            await label(scene, name, **{GATING_LABEL: None})
+        await scene.moment()
+        status, reason, message = await ready(scene, "wide", CLUSTER_QUOTAS, "")
+        assert (status, reason) == ("False", "NotGated")
+        assert "more" in message
 
 
 class RefusingLine(line.Line):

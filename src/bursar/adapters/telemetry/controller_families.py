@@ -138,6 +138,7 @@ NOT_READY: Final = (
     ConditionReason.WRITE_REFUSED,
     ConditionReason.INVALID,
     ConditionReason.NOT_ENFORCED,
+    ConditionReason.NOT_GATED,
     ConditionReason.NOT_COUNTED,
 )
 

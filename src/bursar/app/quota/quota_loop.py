@@ -213,8 +213,14 @@ class QuotaLoop:
         self.notify()
 
     def _see_namespace(self, seen: Sighting[NamespaceObject]) -> None:
-        dispute = self._dispute(seen.item)
-        self.books.see_namespace(self._sources.targeting.namespace(seen.item, dispute))
+        namespace = self._sources.targeting.namespace(seen.item, self._dispute(seen.item))
+        coverage = self.books.coverage
+        before = coverage.namespace(namespace.name)
+        self.books.see_namespace(namespace)
+        if before is not None and before.gating != namespace.gating:
+            # The status of a quota says whether it holds pods.
+            covering = coverage.covering(namespace.name)
+            self.books.ledger.touched.update(each.quota.key for each in covering)
 
     def _lose_namespace(self, seen: Sighting[NamespaceObject]) -> None:
         self.books.lose_namespace(seen.item.name)

@@ -174,6 +174,7 @@ class StatusWriter:
             refused=self.refused.managed(quota.key),
             invalid="" if quota.problem else enforcement_problem(quota),
             not_enforced=self._not_enforced(quota),
+            not_gated=self._not_gated(covered),
             copy_refused=self.refused.copies(quota.key),
         )
 
@@ -195,6 +196,17 @@ class StatusWriter:
         if not lacking:
             return ""
         return f"not in force yet, because ResourceQuota {key.name} is not: {', '.join(lacking)}"
+
+    def _not_gated(self, covered: CoveredQuota) -> str:
+        """Why no pod is held, if pods are gated in no namespace that the quota covers."""
+        names = sorted(_namespaces(covered))
+        found = [self.coverage.namespace(name) for name in names]
+        known = [each for each in found if each is not None]
+        if not covered.accounts or not known or any(each.is_targeted for each in known):
+            return ""
+        others = f" and {len(known) - 1} more" if len(known) > 1 else ""
+        where = f"{known[0].name}{others}"
+        return f"holds no pod, because the controller gates none in namespace {where}"
 
     def _tell_all(self, quota: Quota, problems: QuotaProblems, stored: dict[str, Json]) -> None:
         self._tell(quota, problems.uncounted, stored, Reason.NOT_COUNTED)

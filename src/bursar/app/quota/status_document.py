@@ -45,6 +45,8 @@ class QuotaProblems(NamedTuple):
     """What the API server would refuse in a ResourceQuota with the same spec."""
     not_enforced: str = ""
     """The names whose managed ResourceQuota is not in force."""
+    not_gated: str = ""
+    """Why no pod is held: the controller does not target the namespaces of the quota."""
     copy_refused: str = ""
     """How the API server refused a copy of a cluster-wide quota."""
 
@@ -63,6 +65,8 @@ class ConditionReason(Enum):
     """The API server would refuse a ResourceQuota with this spec."""
     NOT_ENFORCED = "NotEnforced"
     """The ResourceQuota that enforces some of the limits is missing, or not in force yet."""
+    NOT_GATED = "NotGated"
+    """The quota covers only namespaces where pods are not gated."""
     NOT_COUNTED = "NotCounted"
     """No counter charges some of the names, so their limits hold no pod."""
     WITHOUT_SIDECAR = "CountedWithoutSidecar"
@@ -132,6 +136,7 @@ def _not_in_force(problems: QuotaProblems) -> Iterator[tuple[ConditionReason, st
     if not problems.refused:
         yield ConditionReason.INVALID, problems.invalid
         yield ConditionReason.NOT_ENFORCED, problems.not_enforced
+    yield ConditionReason.NOT_GATED, problems.not_gated
     if uncounted:
         uncounted = f"not in force, because nothing counts them: {uncounted}"
     yield ConditionReason.NOT_COUNTED, uncounted
