@@ -219,6 +219,26 @@ async def test_a_newcomer_is_refused_only_if_every_connection_is_being_answered(
         held.set()
 
 
+async def test_an_address_without_a_connection_is_accepted_while_all_others_are_answered():
+    """Requests that take long, from several addresses, must not fail the kubelet's probes."""
+    held, limits = asyncio.Event(), ServerLimits(connections_max=4, connections_spare=1)
+    async with plain(limits, held) as made, contextlib.AsyncExitStack() as stack:
+        crowd = [await made.connect_from(f"127.0.0.{2 + each % 2}", stack) for each in range(4)]
+        for each in crowd:
+            await each.send(request_bytes("GET", "/held"))
+        await until(lambda: made.phases == [Phase.ANSWERING] * 4)
+
+        late = await made.connect_from("127.0.0.2", stack)
+        assert await late.is_closed()
+        probe = await made.connect_from("127.0.0.9", stack)
+        assert (await probe.ask("GET", "/")).code == 200
+        again = await made.connect_from("127.0.0.8", stack)
+        assert (await again.ask("GET", "/")).code == 200
+        assert await probe.is_closed()
+        held.set()
+        assert [(await each.answer()).code for each in crowd] == [200] * 4
+
+
 async def test_at_the_total_limit_the_address_with_the_most_connections_loses_its_oldest_idle_one():
     async with (
         plain(ServerLimits(connections_max=4)) as made,
@@ -330,7 +350,7 @@ def test_a_process_with_few_files_takes_fewer_connections():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
     try:
-        assert ServerLimits().within_open_files().connections_max == 384
+        assert ServerLimits().within_open_files().connections_max == 352
         assert AGENT_LIMITS.within_open_files() == AGENT_LIMITS
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -86,6 +86,8 @@ class Bounds:
         elif len(self.connections) >= limits.connections_max:
             crowds = sorted(self._by_address.values(), key=len, reverse=True)
             is_admitted = any(self._close_one("connections", crowd) for crowd in crowds)
+            most = limits.connections_max + limits.connections_spare
+            is_admitted = is_admitted or (not own and len(self.connections) < most)
         if is_admitted and connection.phase is Phase.HANDSHAKE:
             self._admit_handshake(connection)
         if is_admitted:

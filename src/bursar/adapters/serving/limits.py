@@ -12,6 +12,9 @@ FILES_RESERVED: Final = 128
 class ServerLimits:
     connections_max: int = 1024
     """Open connections, TLS handshakes included."""
+    connections_spare: int = 32
+    """Further connections for addresses that have none, such as the kubelet's, while all others
+    are being answered."""
     connections_per_address_max: int = 768
     """Open connections of one client address. A kube-apiserver runs up to 600 requests at a
     time by default, and each may hold a connection to the webhook."""
@@ -50,7 +53,7 @@ class ServerLimits:
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft == resource.RLIM_INFINITY:
             return self
-        room = max(soft - FILES_RESERVED, soft // 2, 1)
+        room = max(soft - FILES_RESERVED - self.connections_spare, soft // 2, 1)
         return replace(self, connections_max=min(self.connections_max, room))
 
 

@@ -11,6 +11,7 @@ from bursar.adapters.telemetry.agent_health import Health
 
 AGENT_LIMITS: Final = ServerLimits(
     connections_max=32,
+    connections_spare=8,
     connections_per_address_max=16,
     bytes_in_flight_max=8 * 2**20,
     linger_seconds=0,
