@@ -12,7 +12,6 @@ from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.counting.peer_pods import peer_pod_parts
 from bursar.app.counting.settings import CountingSettings
 from bursar.app.quota.read_model import view_of
-from bursar.app.quota.resize import ResizeService
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.peer_pods import PeerPodCounting, PeerPodMode
 from bursar.core.kubevirt.usage import VmiMode
@@ -129,13 +128,13 @@ async def test_a_resize_costs_more_only_where_the_containers_outgrow_the_vm():
         await scene.rest()
         assert used(scene, "requests.cpu") == "8"
 
-        service = ResizeService(scene.loop, scene.informers, clock=scene.clock)
+        service = scene.resize_service()
         decoder = PodRowDecoder(scene.counter.derive_facts)
         stored = json.loads(await scene.cluster.get(PODS, Key(HOME, "web")))
-        for number, (cpu, fits) in enumerate((("7", True), ("10", True), ("11", False))):
+        for cpu, fits in (("7", True), ("10", True), ("11", False)):
             stored["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
             row = decoder.decode(json.dumps(stored).encode())
-            refusals = service.resize(row, str(number), is_dry_run=True)
+            refusals = await service.resize(row, is_dry_run=True)
             assert (refusals == ()) is fits, cpu
 
 

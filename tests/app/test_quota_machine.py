@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 
-from bursar.core.model.pod_row import Deletion
+from bursar.core.model.pod_row import Deletion, PodRow
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Order
 from bursar.core.quota.releases import ReleaseOutcome
@@ -27,9 +27,10 @@ from support.builders.quota_books import (
     changed,
     with_facts,
 )
-from support.quota.naive_count import ENDED, is_in_use
-from support.quota.simulated_cluster import HANDOVER_S, LANDING_S, RESIZE_S, REST_S, World
-from support.quota.simulated_leader import KINDS, Leader, Lift, Resize
+from support.quota.naive_count import ENDED
+from support.quota.simulated_cluster import HANDOVER_S, LANDING_S, REST_S, World
+from support.quota.simulated_growth import DEMANDS, GrowthActions
+from support.quota.simulated_leader import KINDS, Leader, Lift
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +40,6 @@ BATCHES = 10
 SEQUENCES = int(os.environ.get("BURSAR_SEQUENCES") or 1_200)
 
 NAMES = ("a", "b", "c")
-DEMANDS = ("", "cpu=100m", "cpu=200m memory=64Mi", "cpu=500m memory=10Mi", "memory=200Mi", "cpu=1")
 LABELS = ("", "team=red", "team=blue", "team=red tier=gold")
 SELECTORS = ("", "team", "team=red", "tier=gold")
 HARD = {
@@ -62,12 +62,14 @@ SCOPES = (
 )
 
 
-class History:
+class History(GrowthActions):
     """One history: what happens next is drawn from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)  # noqa: S311 - a script, not a secret
         self.world = World(self.random)
+        self.world.has_steps = self.random.random() < 0.3
+        self.world.lag_s = self.random.choice((20, 20, 300))
         self.ids = 0
         for name in NAMES:
             self.world.put_namespace(a_namespace(name, self.random.choice(LABELS)))
@@ -78,11 +80,14 @@ class History:
         """Decides after every event; otherwise several are gathered at times."""
         self.is_orderly = self.random.random() < 0.4
         """Everything is heard and answered at once, so that who goes before whom can be judged."""
+        self.is_about_growth = not self.is_orderly and self.random.random() < 0.25
+        """Resizes and changes of leader; all other troubles are rare."""
         weights = {
-            action: weight
+            action: weight * (GROWTH.get(action, 0.2) if self.is_about_growth else 1)
             for action, weight in ACTIONS.items()
             if weight > COMMON or self.random.random() < 0.5
             if action in ORDERLY or not self.is_orderly
+            if action is not History.set_wall_clock or self.world.has_steps
         }
         self.actions = self.random.choices(
             list(weights), list(weights.values()), k=self.random.choice((20, 60, 160, 320))
@@ -113,10 +118,6 @@ class History:
         self.catch_up()
 
     # .............................................................. pods
-
-    def some_pod(self):
-        pods = self.world.pods
-        return self.random.choice(list(pods.values())) if pods else None
 
     def create(self) -> None:
         self.create_at(self.random.choice(NAMES), f"p{self.random.randrange(8)}")
@@ -161,7 +162,8 @@ class History:
     def begin_deletion(self) -> None:
         row = self.some_pod()
         if row is not None and row.deletion is None:
-            grace_s = self.random.choice((None, 0, 30))
+            # Kubernetes judges by the wall clock how long a pod that is being deleted counts.
+            grace_s = None if self.world.has_steps else self.random.choice((None, 0, 30))
             due_s = self.world.now_s + (grace_s or 0)
             self.world.put(changed(row, deletion=Deletion(due_s, grace_s)))
 
@@ -187,48 +189,24 @@ class History:
                 self.world.bypassed[row.stamp.uid] = self.world.version + 1
             self.world.put(changed(row, profile=with_facts(row.profile, deadline_s=60)))
 
-    def ask_for_resize(self) -> None:
-        row, world, leader = self.some_pod(), self.world, self.world.leader
-        if row is None or leader is None or row.profile.gates or not row.demand.quota_requests:
-            return
-        profile = with_facts(row.profile, requests=self.random.choice(DEMANDS[1:]))
-        after = changed(row, profile=profile)
-        is_dry_run = self.random.random() < 0.1
-        known = leader.knowledge_of_growth(row)
-        self.ids += 1
-        request = f"resize/{self.ids}"
-        for _ in range(self.random.choice((1, 1, 2))):
-            refusals = leader.books.resize(
-                request, after, deadline_s=world.now_s + RESIZE_S, is_dry_run=is_dry_run
-            )
-        world.met["resizes refused"] += bool(refusals)
-        if refusals or is_dry_run:
-            return
-        until_s = world.now_s + LANDING_S
-        if leader.ends_s is not None:
-            until_s = min(until_s, leader.ends_s)
-        world.reserved_until_s = world.now_s + RESIZE_S
-        resize = Resize(row, after, known, until_s, world.reserved_until_s)
-        if is_in_use(row, world.now_s):
-            leader.promises[request] = resize
-        world.resizes.append(resize)
-
-    def write_resize(self) -> None:
-        resizes = self.world.resizes
-        if resizes:
-            resize = resizes.pop(self.random.randrange(len(resizes)))
-            if self.random.random() < 0.8:
-                self.world.resize(resize)
-
     def count_otherwise(self) -> None:
         """What a pod costs can be told now, or cannot any more."""
         row = self.some_pod()
         if row is not None:
             self.world.unready ^= {row.stamp.uid}
-            for leader in self.world.leaders:
-                seen = leader.view["pods"].get(PodKey(row.namespace, row.name))
-                if seen is not None:
-                    leader.books.recount_pod(seen)
+            self.recount(row)
+
+    def recount(self, row: PodRow) -> None:
+        for leader in self.world.leaders:
+            seen = leader.view["pods"].get(PodKey(row.namespace, row.name))
+            if seen is not None:
+                leader.books.recount_pod(seen)
+
+    def count_all(self) -> None:
+        """A promise is handed over for the names that were limited, so a count is needed again."""
+        self.world.unready.clear()
+        for row in self.world.pods.values():
+            self.recount(row)
 
     # .............................................................. quotas and namespaces
 
@@ -349,7 +327,8 @@ class History:
         self.world.refusing ^= {self.random.choice(NAMES)}
 
     def wait(self) -> None:
-        self.world.pass_time(self.random.choice((1, 1, 3, 12, 35, 130)))
+        longest = 4 if self.is_about_growth else 6
+        self.world.pass_time(self.random.choice((1, 1, 3, 12, 35, 130)[:longest]))
 
     def crash(self) -> None:
         world = self.world
@@ -357,6 +336,8 @@ class History:
             world.met["crashes"] += 1
             world.end_term()
             world.starts_s = world.now_s + HANDOVER_S
+            if self.is_about_growth:
+                world.pass_time(HANDOVER_S)
 
     def lose_lease(self) -> None:
         """The leader goes on for a while, and so do its writes."""
@@ -372,6 +353,8 @@ class History:
         world = self.world
         world.refusing.clear()
         for _ in range(40):
+            if world.met["promises of an earlier leader"]:
+                self.count_all()
             self.finish_round()
             while world.strays:
                 world.lift(world.strays.pop())
@@ -402,8 +385,11 @@ ACTIONS = {
     History.finish: 5,
     History.touch: 5,
     History.set_deadline: 1,
-    History.ask_for_resize: 6,
+    History.ask_for_resize: 12,
     History.write_resize: 5,
+    History.forge_resize: 2,
+    History.end_promises: 3,
+    History.set_wall_clock: 4,
     History.count_otherwise: 2,
     History.write_quota: 5,
     History.change_limits: 3,
@@ -419,11 +405,26 @@ ACTIONS = {
     History.send_lift: 40,
     History.land_stray: 4,
     History.refuse: 3,
-    History.wait: 8,
+    History.wait: 9,
     History.crash: 1,
     History.lose_lease: 1,
     History.become_quiet: 2,
 }
+GROWTH = {
+    History.create: 0.5,
+    History.ask_for_resize: 4,
+    History.write_resize: 2,
+    History.forge_resize: 2,
+    History.end_promises: 2,
+    History.deliver: 1,
+    History.catch_up: 1,
+    History.send_lift: 1,
+    History.wait: 1,
+    History.set_wall_clock: 2,
+    History.crash: 5,
+    History.lose_lease: 5,
+}
+"""How much more often these happen in histories about growth."""
 ORDERLY = {
     History.create,
     History.delete,
@@ -476,6 +477,11 @@ def test_the_histories_meet_every_kind_of_trouble():
         "late write changed": 3,
         "resizes": 10,
         "resizes refused": 3,
+        "resizes of unknown states": 3,
+        "forged uids": 3,
+        "forged sizes": 3,
+        "promises overdue": 10,
+        "promises of an earlier leader": 3,
         "waits behind another": 10,
         "order checks": 10,
         "growth checks": 200,

@@ -143,11 +143,40 @@ def test_a_deletion_that_says_no_grace_counts_until_the_pod_is_gone(books):
     assert cpu(books) == (600, 0)
 
 
-def test_time_never_goes_back(books):
-    books.advance(NOW_S - 500)
-    books.see_pod(a_row("a/web", "cpu=600m", gates=UNGATED, deletion=(NOW_S - 300, 0)))
+def test_deletions_are_judged_by_the_wall_clock_even_after_it_was_set_back(books):
+    """A pod that is overdue by a clock that was an hour ahead is not overdue."""
+    books.advance(NOW_S + 3600, NOW_S)
+    books.advance(NOW_S, NOW_S + 1)
+    books.see_pod(a_row("a/web", "cpu=600m", gates=UNGATED, deletion=(NOW_S + 30, 30)))
 
-    assert cpu(books) == (0, 0)
+    assert cpu(books) == (600, 0)
+    assert books.next_due_s == NOW_S + 61
+
+
+@pytest.mark.parametrize("step_s", [3600, -3600])
+def test_a_step_of_the_wall_clock_neither_hastens_nor_delays_a_retry(books, step_s):
+    row = flown(books)
+    books.settle(row, ReleaseOutcome.CHANGED)
+
+    books.advance(NOW_S + step_s + 1, NOW_S + 1)
+    assert releases(books) == []
+    assert books.next_due_s == NOW_S + step_s + RETRY_SECONDS
+    books.advance(NOW_S + step_s + RETRY_SECONDS, NOW_S + RETRY_SECONDS)
+
+    assert releases(books) == [row]
+
+
+@pytest.mark.parametrize("step_s", [3600, -3600])
+def test_a_step_of_the_wall_clock_neither_hastens_nor_delays_a_back_off(books, step_s):
+    row = flown(books)
+    books.settle(row, ReleaseOutcome.REFUSED, "no")
+    assert releases(books) == []
+
+    books.advance(NOW_S + step_s + 1, NOW_S + 1)
+    assert releases(books) == []
+    books.advance(NOW_S + step_s + BACKOFF_SECONDS, NOW_S + BACKOFF_SECONDS)
+
+    assert releases(books) == [row]
 
 
 def test_another_pod_under_the_same_name_takes_over_nothing(books):

@@ -4,8 +4,6 @@ Three ways of counting add up: a table that may be down, groups of which the fir
 all, and Kubernetes' own for the other pods. A naive model counts beside the books.
 """
 
-from dataclasses import dataclass, field
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -14,9 +12,11 @@ from bursar.core.counting.counter import Counted, Pending
 from bursar.core.counting.counters import Counters
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import BACKOFF_SECONDS_MAX, RETRY_SECONDS, Books
+from bursar.core.quota.growth.promises import POD_PROMISES_MAX, UNKNOWN_POD, version_of
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import ReleaseOutcome
+from bursar.wire.resize_promises import decode_promises, encode_promises
 from support.builders.pods import parsed
 from support.builders.quota_books import (
     GATED,
@@ -31,18 +31,25 @@ from support.builders.quota_books import (
     with_facts,
 )
 from support.counting.table_counter import TableCounter
+from support.quota.naive_books import (
+    CPU,
+    INSTANCES,
+    LIMITED,
+    NOTHING,
+    Amounts,
+    Flight,
+    Model,
+    Promise,
+    amounts_of,
+)
 
-CPU, INSTANCES = "requests.cpu", "instances/app"
-LIMITED = {"a/q": (CPU, INSTANCES), "x": (CPU,)}
-"""The quotas and the names that they limit."""
 NEVER_S = 10**9
+BOUND_S = RETRY_SECONDS
+"""How long the API server may take to store a resize."""
 NAMES = ("first", "second", "third", "g-1", "g-2", "g-3")
 """Those that begin with `g-` are a group."""
 PRICE = 2
 """What the first pod of the group pays, in CPUs."""
-
-Amounts = dict[str, int]
-NOTHING: Amounts = {CPU: 0, INSTANCES: 0}
 
 
 class FallibleTable(TableCounter):
@@ -88,91 +95,29 @@ class GroupCounter:
         return resource == CPU
 
 
-@dataclass
-class Flight:
-    """A release that was decided and whose outcome is open."""
-
-    row: PodRow
-    held: Amounts
-    is_unconfirmed: bool = False
-
-
-@dataclass
-class Promise:
-    """A resize that was agreed to."""
-
-    row: PodRow
-    held: Amounts
-    deadline_s: int
-
-
-@dataclass
-class Model:
-    """What the machine knows of the world, counted naively."""
-
-    pods: dict[str, PodRow] = field(default_factory=dict)
-    hard: dict[str, Amounts] = field(default_factory=dict)
-    order: dict[str, str] = field(default_factory=dict)
-    flights: dict[str, Flight] = field(default_factory=dict)
-    charged: dict[str, Amounts] = field(default_factory=dict)
-    promises: dict[str, dict[str, Promise]] = field(default_factory=dict)
-    refused: set[str] = field(default_factory=set)
-
-    def promised(self, name: str) -> Amounts:
-        """What is held for a pod beyond its charge."""
-        held = [each.held for each in self.promises.get(name, {}).values()]
-        if name in self.flights:
-            held.append(self.flights[name].held)
-        charged = self.charged.get(name, NOTHING)
-        return {
-            each: max([0, *(amounts[each] - charged[each] for amounts in held)])
-            for each in (CPU, INSTANCES)
-        }
-
-    def free(self, quota: str, name: str) -> int:
-        charged = sum(each[name] for each in self.charged.values())
-        promised = sum(self.promised(pod)[name] for pod in {*self.flights, *self.promises})
-        return self.hard[quota][name] - charged - promised
-
-    def fits(self, amounts: Amounts) -> bool:
-        return not self.short(amounts)
-
-    def short(self, amounts: Amounts) -> set[str]:
-        """The quotas that are short."""
-        return {
-            quota
-            for quota, names in LIMITED.items()
-            for name in names
-            if amounts[name] and amounts[name] > self.free(quota, name)
-        }
-
-    def is_hopeless(self, amounts: Amounts) -> bool:
-        return any(
-            amounts[name] > self.hard[quota][name]
-            for quota, names in LIMITED.items()
-            for name in names
-        )
-
-
-def amounts_of(text: str) -> Amounts:
-    return NOTHING | {
-        name: int(str(amount)) for name, amount in parsed(text).items() if name in NOTHING
-    }
-
-
 class ChangingMinds(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.table, self.groups = FallibleTable("table"), GroupCounter()
-        counters = Counters((self.table, self.groups))
-        self.books = Books(counters.count, related=counters, patience_s=NEVER_S)
         self.model = Model()
         self.now_s, self.ids = NOW_S, 0
-        self.books.advance(self.now_s)
+        self.wall_step_s = 0
+        """How far the wall clock is from what it should be."""
+        self.open()
+
+    def open(self) -> None:
+        """The books of a new leader."""
+        self.groups.members.clear()
+        counters = Counters((self.table, self.groups))
+        self.books = Books(counters.count, related=counters, patience_s=NEVER_S)
+        self.advance()
+        self.books.see_namespace(a_namespace("a"))
+
+    def advance(self) -> None:
+        self.books.advance(self.now_s + self.wall_step_s, self.now_s)
 
     @initialize(order=st.sampled_from(("backfill", "strict")))
     def open_books(self, order: str) -> None:
-        self.books.see_namespace(a_namespace("a"))
         for quota in LIMITED:
             self.limit(quota, order, 4, 2)
 
@@ -209,8 +154,9 @@ class ChangingMinds(RuleBasedStateMachine):
             if not row.profile.gates and not row.is_terminated:
                 provisional = self.counted(row, is_sum=True)
                 model.charged[name] = self.counted(row) or model.charged.get(name) or provisional
-            for promise in model.promises.get(name, {}).values():
-                promise.held = self.counted(promise.row) or promise.held
+            for promise in model.promises.get(name, ()):
+                if promise.row is not None:
+                    promise.held = self.counted(promise.row) or promise.held
             if name in model.flights:
                 flight = model.flights[name]
                 flight.held = self.counted(flight.row) or flight.held
@@ -225,9 +171,17 @@ class ChangingMinds(RuleBasedStateMachine):
             if flight is not None:
                 model.charged[row.name] = flight.held
             model.refused.discard(row.name)
+            for promise in reversed(model.promises.get(row.name, ())):
+                if promise.is_for(row):
+                    model.charged[row.name] = promise.held
         if row.is_terminated:
             model.charged.pop(row.name, None)
-            model.promises.pop(row.name, None)
+        version = version_of(row)
+        model.keep_promises(
+            lambda name, each: (
+                name != row.name or (each.version >= version and not row.is_terminated)
+            )
+        )
         self.books.see_pod(row)
         self.count_anew()
 
@@ -275,28 +229,75 @@ class ChangingMinds(RuleBasedStateMachine):
         model, row = self.model, self.model.pods.get(name)
         if row is None or row.profile.gates or row.is_terminated:
             return
-        after = changed(row, profile=with_facts(row.profile, requests=f"cpu={cpu}"))
-        wanted, deadline_s = self.counted(after), self.now_s + RETRY_SECONDS
+        after = row._replace(profile=with_facts(row.profile, requests=f"cpu={cpu}"))
+        wanted, deadline_s = self.counted(after), self.now_s + BOUND_S
         growth = None
         if wanted is not None:
             charged, promised = model.charged[name], model.promised(name)
             growth = {
                 each: max(0, wanted[each] - charged[each] - promised[each]) for each in NOTHING
             }
-        self.ids += 1
-        refusals = self.books.resize(f"resize/{self.ids}", after, deadline_s=deadline_s)
+        held = model.promises.get(name, [])
+        same = [each for each in held if each.row is not None and each.row.demand == after.demand]
+        is_busy = not same and len(held) >= POD_PROMISES_MAX
+        refusals = self.books.resize(after, row, until_s=deadline_s)
 
-        assert bool(refusals) == (growth is None or not model.fits(growth))
-        if wanted is not None and not refusals:
-            promise = Promise(after, wanted, deadline_s)
-            model.promises.setdefault(name, {})[f"resize/{self.ids}"] = promise
+        assert bool(refusals) == (growth is None or not model.fits(growth) or is_busy)
+        if wanted is None or refusals:
+            return
+        if same:
+            same[0].deadline_s = deadline_s
+        else:
+            made = Promise(after, wanted, deadline_s, version_of(row))
+            model.promises.setdefault(name, []).append(made)
+
+    @rule(name=st.sampled_from(NAMES), cpu=st.integers(1, 5), is_recreated=st.booleans())
+    def forge_resize(self, name: str, cpu: int, *, is_recreated: bool) -> None:
+        """Somebody makes a question up. The invariants see to it that it changes nothing."""
+        row = self.model.pods.get(name)
+        forged = a_row(f"a/{name}", f"cpu={cpu}", uid="made up", gates=UNGATED, version=10**9)
+        if row is None or is_recreated:
+            refusals = self.books.resize(forged, row, until_s=self.now_s + BOUND_S)
+            assert refusals == (UNKNOWN_POD,)
 
     @rule(name=st.sampled_from(NAMES))
     def write_resize(self, name: str) -> None:
-        promises = self.model.promises.get(name)
+        promises = [each for each in self.model.promises.get(name, ()) if each.row is not None]
         if promises:
-            after = list(promises.values())[-1].row
-            self.see(changed(self.model.pods[name], profile=after.profile))
+            row = self.model.pods[name]
+            demand = promises[-1].row.demand
+            cpu = str(demand.quota_requests["cpu"])
+            self.see(changed(row, profile=with_facts(row.profile, requests=f"cpu={cpu}")))
+
+    @rule()
+    def end_overdue_promises(self) -> None:
+        """The watch has shown everything that was stored until now."""
+        for promise in self.books.growth.overdue(self.now_s):
+            self.books.growth.end(promise)
+        self.model.keep_promises(lambda _, each: each.deadline_s > self.now_s)
+
+    @rule()
+    def change_leader(self) -> None:
+        """The next leader lists everything and reads the record of promises."""
+        model = self.model
+        recorded = decode_promises(encode_promises(self.books.growth.recorded()))
+        assert len(recorded) == sum(map(len, model.promises.values()))
+        self.open()
+        for quota, hard in model.hard.items():
+            self.limit(quota, model.order[quota], hard[CPU], hard[INSTANCES])
+        model.flights.clear()
+        model.refused.clear()
+        model.charged.clear()
+        for row in model.pods.values():
+            self.books.see_pod(row)
+        for each in recorded:
+            known = model.pods.get(each.pod.name)
+            self.books.growth.restore(each, known, until_s=self.now_s + BOUND_S)
+        for name, promises in model.promises.items():
+            for promise in promises:
+                promise.row, promise.deadline_s = None, self.now_s + BOUND_S
+                promise.before = model.pods[name].demand
+        self.count_anew()
 
     # .............................................................. minds
 
@@ -427,15 +428,14 @@ class ChangingMinds(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from((1, RETRY_SECONDS + 1, BACKOFF_SECONDS_MAX + 1)))
     def wait(self, seconds: int) -> None:
         self.now_s += seconds
-        self.books.advance(self.now_s)
+        self.advance()
         if seconds > BACKOFF_SECONDS_MAX:
             self.model.refused.clear()
-        for name, promises in list(self.model.promises.items()):
-            for request, promise in list(promises.items()):
-                if promise.deadline_s <= self.now_s:
-                    del promises[request]
-            if not promises:
-                del self.model.promises[name]
+
+    @rule(seconds=st.sampled_from((-86_400, -3600, 0, 3600, 86_400)))
+    def set_wall_clock(self, seconds: int) -> None:
+        self.wall_step_s = seconds
+        self.advance()
 
     # .............................................................. what always holds
 

@@ -126,7 +126,7 @@ def test_a_resize_that_is_stored_is_charged_as_promised_even_if_it_cannot_be_cou
     prices["web"] = 300
     priced.see_pod(web)
     prices["web"] = 500
-    assert priced.resize("1", larger, deadline_s=NOW_S + 9) == ()
+    assert priced.resize(larger, web, until_s=NOW_S + 9) == ()
     del prices["web"]
 
     priced.see_pod(changed(web))
@@ -140,9 +140,9 @@ def test_a_resize_of_a_pod_that_cannot_be_counted_is_refused_where_a_quota_limit
     limited, free = a_row("a/web", gates=UNGATED), a_row("b/web", gates=UNGATED)
     priced.see_namespace(a_namespace("b"))
 
-    [refusal] = priced.resize("1", limited, deadline_s=NOW_S + 9)
+    [refusal] = priced.resize(limited, limited, until_s=NOW_S + 9)
     assert (refusal.reason, refusal.detail) == (Reason.NOT_COUNTED, "no price")
-    assert priced.resize("2", free, deadline_s=NOW_S + 9) == ()
+    assert priced.resize(free, free, until_s=NOW_S + 9) == ()
 
 
 def test_a_recount_releases_pods_that_fit_now(priced, prices):
@@ -192,7 +192,7 @@ def test_a_resize_that_was_promised_is_counted_again(priced, prices):
     prices["web"] = 300
     web = a_row("a/web", gates=UNGATED)
     priced.see_pod(web)
-    assert priced.resize("r", web, deadline_s=NOW_S + 30) == ()
+    assert priced.resize(web, web, until_s=NOW_S + 30) == ()
     prices["web"] = 400
     priced.recount_pod(web)
 
@@ -203,7 +203,7 @@ def test_the_promise_of_a_resize_ends_with_the_pod(priced, prices):
     prices["web"] = 300
     web = a_row("a/web", gates=UNGATED)
     priced.see_pod(web)
-    assert priced.resize("r", web, deadline_s=NOW_S + 30) == ()
+    assert priced.resize(web, web, until_s=NOW_S + 30) == ()
     priced.see_pod(changed(web, phase="Succeeded"))
 
     assert cpu(priced) == (0, 0)
@@ -244,7 +244,7 @@ def test_a_pod_that_no_quota_limits_waits_for_no_counter(priced):
     assert releases(priced) == [web]
 
     priced.see_pod(running(web))
-    assert priced.resize("r", running(web), deadline_s=NOW_S + 30) == ()
+    assert priced.resize(running(web), running(web), until_s=NOW_S + 30) == ()
 
 
 def test_an_uncounted_pod_goes_when_the_last_quota_that_limits_it_goes(priced):

@@ -26,8 +26,8 @@ def a_bill(account, amount, *, namespace="a"):
     return Bill(a_profile(namespace), charge, [item])
 
 
-def promise(bill, id="r", pod=POD, deadline_s=None):
-    return Reservation(id=id, bill=bill, pod=pod, row=a_row(str(pod)), deadline_s=deadline_s)
+def promise(bill, id="r", pod=POD):
+    return Reservation(id=id, bill=bill, pod=pod, row=a_row(str(pod)))
 
 
 @pytest.fixture
@@ -209,21 +209,15 @@ def test_a_pod_may_shrink_even_where_there_is_a_debt(ledger, account):
     assert ledger.reserve(promise(a_bill(account, "901m"), "s")) != ()
 
 
-def test_a_promise_lapses_at_its_deadline(ledger, account):
-    assert ledger.next_deadline_s is None
-    ledger.reserve(promise(a_bill(account, "100m"), "early", POD, 10))
-    ledger.reserve(promise(a_bill(account, "200m"), "late", OTHER, 20))
-    ledger.reserve(promise(a_bill(account, "100m"), "early", POD, 15))
-    ledger.reserve(promise(a_bill(account, "400m"), "cancelled", PodKey("a", "x"), 11))
-    ledger.cancel("cancelled")
-    assert ledger.next_deadline_s == 10
+def test_a_promise_can_be_held_although_it_does_not_fit(ledger, account):
+    """An earlier leader made it, and it may be needed any moment."""
+    ledger.hold(promise(a_bill(account, "700m"), "old"))
+    ledger.hold(promise(a_bill(account, "900m"), "older", OTHER))
 
-    ledger.expire(14)
-    assert account.promised == 300 * M
-    ledger.expire(15)
-    assert account.promised == 200 * M
-    assert ledger.next_deadline_s == 20
-    assert ledger.reservations_of(POD) == ()
+    assert account.promised == 1600 * M
+    assert ledger.reservation("old").pod == POD
+    ledger.cancel("older")
+    assert account.promised == 700 * M
 
 
 # ------------------------------------------------------------------ other quotas

@@ -102,7 +102,7 @@ def in_virtual_time(
 class MachineClock:
     def __init__(self, *, rate: float = 1, offset: timedelta = timedelta()) -> None:
         self._loop = asyncio.get_running_loop()
-        self._rate, self._offset = rate, offset
+        self._rate, self.offset = rate, offset
         self._pauses: list[tuple[float, float]] = []
 
     def pause(self, start: float, end: float) -> None:
@@ -110,7 +110,7 @@ class MachineClock:
         self._pauses.append((start, end))
 
     def now(self) -> datetime:
-        return EPOCH + self._offset + timedelta(seconds=self.monotonic())
+        return EPOCH + self.offset + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
         return self._loop.time() * self._rate

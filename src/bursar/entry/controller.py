@@ -72,6 +72,7 @@ async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
                 timing=timing,
                 patience_s=settings.patience_s,
                 quota_grace_s=settings.quota_grace_s,
+                request_seconds=settings.request_seconds,
                 address=settings.address,
             ),
             open_sources=lambda: term_sources(

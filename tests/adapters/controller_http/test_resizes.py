@@ -8,7 +8,6 @@ from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
 from bursar.adapters.serving.message import Request
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, UnavailableError
-from bursar.app.quota.resize import ResizeService
 from support.quota.quota_loop import HOME, QuotaLoopScene, a_quota_loop
 from support.virtual_time import in_virtual_time
 
@@ -27,7 +26,7 @@ class Asker:
 
     def __init__(self, scene: QuotaLoopScene, *, is_leader: bool = True) -> None:
         self.scene = scene
-        resizes = ResizeService(scene.loop, scene.informers, clock=scene.clock)
+        resizes = scene.resize_service()
         self.route = ResizeRoute(
             user=webhook_user("aaq"),
             find_username=find_username,
@@ -78,6 +77,37 @@ async def test_a_pod_is_granted_what_fits_and_refused_the_rest(scene):
     answer = json.loads(text)
     assert (code, answer["allowed"]) == (200, False)
     assert answer["message"].startswith("exceeded quota: q, requested: requests.cpu=1m, ")
+
+
+@pytest.mark.parametrize("is_dry_run", [True, False])
+@pytest.mark.parametrize("forged", ["name", "uid"])
+@in_virtual_time(on=a_quota_loop)
+async def test_a_made_up_pod_gets_nothing_and_its_sender_learns_nothing(scene, forged, is_dry_run):
+    """A stranger sends the webhook what looks like an AdmissionReview of a resize."""
+    asker = await furnished(scene)
+    for cpu in ("2", "1000"):
+        question = await asker.question("web", cpu, dryRun=is_dry_run, **{forged: "made-up"})
+        question["pod"]["metadata"][forged] = "made-up"
+        code, text = await asker.ask(question)
+
+        answer = json.loads(text)
+        assert (code, answer["allowed"]) == (200, False)
+        assert "q" not in answer["message"].split()
+        assert not any(letter.isdigit() for letter in answer["message"])
+    assert scene.books.ledger.reservation_count == 0
+
+
+@in_virtual_time(on=a_quota_loop)
+async def test_one_id_for_the_resizes_of_two_pods_takes_nothing_from_the_first(scene):
+    asker = await furnished(scene)
+    await scene.create_pod("db", "1")
+    await scene.rest()
+    assert json.loads((await asker.ask(await asker.question("web", "3")))[1])["allowed"]
+
+    again = await asker.question("web", "2")
+    assert json.loads((await asker.ask(again))[1])["allowed"]
+    other = await asker.question("db", "2")
+    assert not json.loads((await asker.ask(other))[1])["allowed"]
 
 
 @in_virtual_time(on=a_quota_loop)

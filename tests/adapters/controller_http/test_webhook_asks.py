@@ -14,7 +14,6 @@ from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Json, Key, Resource
 from bursar.app.names import RESIZES_PATH
-from bursar.app.quota.resize import ResizeService
 from support.builders.reviews import posting, running
 from support.quota.quota_loop import HOME, QuotaLoopScene, a_quota_loop
 
@@ -70,7 +69,7 @@ async def test_the_webhook_is_granted_or_denied_over_the_wire(tmp_path, token, r
         await scene.set_quota("q", requests_cpu="4")
         await scene.create_pod("web", "1")
         await scene.rest()
-        resizes = ResizeService(scene.loop, scene.informers, clock=scene.clock)
+        resizes = scene.resize_service()
         route = ResizeRoute(
             user=webhook_user("aaq"),
             find_username=TokenReviewer(Authority(), SYSTEM_CLOCK).find_username,

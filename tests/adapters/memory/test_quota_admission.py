@@ -7,6 +7,7 @@ import random
 import pytest
 
 from bursar.adapters.files.crds import crd_documents
+from bursar.adapters.memory.admission import Admitted, Request
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.quota_admission import QuotaAdmission
 from bursar.adapters.memory.simulation.clock import VirtualClock
@@ -15,6 +16,7 @@ from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
+from bursar.app.quota.resize import REQUEST_SECONDS
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 from bursar.wire.model.pod_row import PodRowDecoder
@@ -27,13 +29,36 @@ def pod(name: str, space: str = "team", cpu: str = "100m", **spec: object) -> di
     return pod_manifest(f"{space}/{name}", requests=f"cpu={cpu}", **spec)
 
 
+class SlowWebhook:
+    """Somebody else's admission plugin, which takes its time for resizes of one pod."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self.name, self.seconds = "", 0.0
+
+    async def __call__(self, request: Request) -> Admitted:
+        if request.subresource == "resize" and request.key.name == self.name:
+            await self._clock.sleep(self.seconds)
+        return Admitted()
+
+
 @pytest.fixture
-async def world():
+def clock():
+    return VirtualClock()
+
+
+@pytest.fixture
+def slow(clock):
+    return SlowWebhook(clock)
+
+
+@pytest.fixture
+async def world(clock, slow):
     """A cluster with quota admission and a controller, on a virtual clock."""
-    clock, luck = VirtualClock(), random.Random(7)  # noqa: S311 - a run must be repeatable
+    luck = random.Random(7)  # noqa: S311 - a run must be repeatable
     keeper = QuotaAdmission(TARGETING, decode=PodRowDecoder().decode)
     cluster = MemoryCluster(
-        clock, source=luck, mutating=(keeper.gate,), validating=(keeper.check_resize,)
+        clock, source=luck, mutating=(keeper.gate,), validating=(keeper.check_resize, slow)
     )
     keeper.reader = cluster
     await load_manifests(
@@ -113,3 +138,26 @@ async def test_a_pod_grows_only_into_room(world):
     await grow(cluster, "p2", "150m", is_dry_run=True)
     await clock.advance(1)
     await grow(cluster, "p2", "200m")
+
+
+async def test_room_of_a_resize_that_takes_nearly_as_long_as_a_request_may_goes_to_nobody_else(
+    world, slow
+):
+    cluster, clock = world
+    limits = arq_manifest("team/limits", {"requests.cpu": "300m"})
+    await load_manifests(cluster, [limits, pod("p0"), pod("p1")])
+    await clock.advance(1)
+    slow.name, slow.seconds = "p0", REQUEST_SECONDS - 1
+    growing = asyncio.create_task(grow(cluster, "p0", "200m"))
+    await load_manifests(cluster, [pod("p2")])
+
+    await clock.advance(slow.seconds - 1)
+    assert not growing.done()
+    assert await gates(cluster, Key("team", "p2")) == [GATE]
+    with pytest.raises(ForbiddenError, match="exceeded quota: limits"):
+        await grow(cluster, "p1", "200m")
+
+    await clock.advance(2)
+    await growing
+    await clock.advance(2 * REQUEST_SECONDS)
+    assert await gates(cluster, Key("team", "p2")) == [GATE]

@@ -16,6 +16,7 @@ from bursar.app.counting.feeds import Counting
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.lifting import GateLifter
 from bursar.app.quota.quota_loop import STEPS_MAX, QuotaLoop
+from bursar.app.quota.resize import ResizeService
 from bursar.app.quota.sources import quota_sources
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import Counter, NativeCounter
@@ -84,6 +85,10 @@ class QuotaLoopScene:
         self.waits.append(wait)
         if self.wait_seconds:
             spend(self.wait_seconds)
+
+    def resize_service(self, **options: Any) -> ResizeService:
+        parts = {"pods": self.sources.pods, "informers": self.informers, "reader": self.cluster}
+        return ResizeService(self.loop, clock=self.clock, **{**parts, **options})
 
     async def furnish(self) -> None:
         for definition in DEFINITIONS:

@@ -32,14 +32,12 @@ from support.quota.naive_count import (
     reach,
     used,
 )
-from support.quota.simulated_leader import LAG_S, Knowledge, Leader, Lift, Resize, charged_of
+from support.quota.simulated_leader import Knowledge, Leader, Lift, Resize, charged_of
 
 LANDING_S = 20
 """A write that was sent is carried out within this time, or never."""
 HANDOVER_S = 20
 """After a leader was lost, nobody decides for so long; all its writes have landed by then."""
-RESIZE_S = LANDING_S + LAG_S + 5
-"""How long an admitted resize is reserved: until its write has landed and been seen."""
 REST_S = 310
 """Longer than any pod rests after a refusal, and than a lift waits for its next try."""
 # ------------------------------------------------------------------ the cluster
@@ -59,7 +57,16 @@ class World:
     strays: list[Lift] = field(default_factory=list)
     """Writes nobody waits for any more, that may still be carried out."""
     resizes: list[Resize] = field(default_factory=list)
-    reserved_until_s: int = 0
+    promised: list[Resize] = field(default_factory=list)
+    """What the last leader that is gone had agreed to."""
+    record: str = "[]"
+    """The promises that the leader has written down for its successor."""
+    lag_s: int = 20
+    """A watch is never further behind than this."""
+    wall_step_s: int = 0
+    """How far the wall clock of leaders is from what it should be."""
+    has_steps: bool = False
+    """The wall clock is set now and then, so that no pod may depend on what it says."""
     refusing: set[str] = field(default_factory=set)
     """Namespaces in which somebody else's webhook refuses writes to pods."""
     unready: set[str] = field(default_factory=set)
@@ -147,16 +154,19 @@ class World:
         return self.leaders[0] if self.leaders else None
 
     def begin_term(self) -> None:
-        """All that was under way has landed or is lost by now; list, then lead."""
+        """All gates that were being lifted are, or never will be. List, and then lead."""
         self.strays.clear()
-        self.resizes.clear()
         self.starts_s = None
-        self.leaders = [Leader(self, self.random.choice((30, 600, 10**6)))]
+        patience_s = 10**6 if self.has_steps else self.random.choice((30, 600, 10**6))
+        for leader in self.leaders:
+            self.promised = leader.promises
+        self.leaders = [Leader(self, patience_s)]
 
     def end_term(self) -> None:
         """The leader is no more. What it has sent may still be carried out."""
         for leader in self.leaders:
             self.stray(leader.lifts, self.now_s + HANDOVER_S)
+        self.promised = [each for leader in self.leaders for each in leader.promises]
         self.leaders = []
 
     def stray(self, lifts: Iterable[Lift], until_s: int) -> None:
@@ -168,7 +178,8 @@ class World:
         self.now_s += seconds
         for leader in self.leaders:
             leader.deliver_overdue(self.now_s)
-            leader.books.advance(self.now_s)
+            leader.advance()
+            leader.end_overdue_promises()
         self.strays = [lift for lift in self.strays if (lift.until_s or 0) > self.now_s]
         self.resizes = [each for each in self.resizes if each.until_s > self.now_s]
         if self.starts_s is not None and self.starts_s <= self.now_s:

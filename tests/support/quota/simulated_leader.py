@@ -6,7 +6,7 @@ each carries what the leader knew, so that an auditor can tell fault from misfor
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bursar.core.model.pod_row import PodRow, Stamp
@@ -14,9 +14,11 @@ from bursar.core.quota.account import Charge
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter, NotReady
 from bursar.core.quota.coverage import Namespace
+from bursar.core.quota.growth.promises import GrowthRefusals
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Quota, QuotaKey
 from bursar.core.quota.releases import Release
+from bursar.wire.resize_promises import decode_promises, encode_promises
 from support.quota.naive_count import (
     Amounts,
     could_never_fit,
@@ -31,8 +33,8 @@ from support.quota.naive_count import (
 if TYPE_CHECKING:
     from support.quota.simulated_cluster import World
 
-LAG_S = 20
-"""A watch is never further behind than this."""
+RESIZE_S = 60
+"""How long an admitted resize can take to be written, whoever leads meanwhile."""
 KINDS = ("pods", "quotas", "namespaces")
 
 
@@ -71,6 +73,14 @@ class Resize:
     until_s: int
     """When it is lost, if it has not been written before."""
     reserved_until_s: int
+    is_restored: bool = False
+    """An earlier leader has agreed to it."""
+
+    def is_outdated_by(self, row: PodRow) -> bool:
+        """Whether it cannot be written any more, because the pod has changed or ended."""
+        is_same = row.stamp.uid == self.after.stamp.uid
+        is_newer = int(row.stamp.resource_version) > int(self.after.stamp.resource_version)
+        return is_same and (is_newer or row.is_terminated)
 
 
 # ------------------------------------------------------------------ a leader
@@ -93,14 +103,34 @@ class Leader:
         """Pods that it has released, and what it knew when it did so for the first time."""
         self.unsure: set[Stamp] = set()
         """Pods that it has released, and that may have been lifted for all it knows."""
-        self.promises: dict[str, Resize] = {}
+        self.promises: list[Resize] = []
         """Resizes that it has agreed to, as long as it keeps room for them."""
+        self.newest: tuple[int, int] | None = None
+        """When it last asked for the newest version, and the answer; None if it awaits none."""
         self.refused: set[str] = set()
         self.told: set[str] = set()
         self.reported: dict[QuotaKey, tuple[Any, Any]] = {}
-        self.books.advance(world.now_s)
+        self.advance()
         for kind in world.random.sample(KINDS, len(KINDS)):
             self.relist(kind)
+        self.restore_promises()
+
+    def advance(self) -> None:
+        now_s = self.world.now_s
+        self.books.advance(now_s + self.world.wall_step_s, now_s)
+
+    def restore_promises(self) -> None:
+        """Learn from the record what earlier leaders have agreed to."""
+        world, growth = self.world, self.books.growth
+        until_s = world.now_s + RESIZE_S
+        for each in decode_promises(world.record):
+            growth.restore(each, self.view["pods"].get(each.pod), until_s=until_s)
+        for resize in world.promised:
+            row = self.view["pods"].get(PodKey(resize.after.namespace, resize.after.name))
+            is_there = row is not None and row.stamp.uid == resize.after.stamp.uid
+            if is_there and not resize.is_outdated_by(row):
+                world.met["promises of an earlier leader"] += 1
+                self.promises.append(replace(resize, reserved_until_s=until_s, is_restored=True))
 
     def counted(self, row: PodRow) -> Charge | NotReady:
         charge = self.native.count(row)
@@ -131,7 +161,7 @@ class Leader:
 
     def deliver_overdue(self, now_s: int) -> None:
         for kind, news in self.news.items():
-            while news and news[0][0] + LAG_S <= now_s:
+            while news and news[0][0] + self.world.lag_s <= now_s:
                 self.deliver(kind, 1)
 
     def hear(self, kind: str, key: Any, thing: Any) -> None:
@@ -146,6 +176,8 @@ class Leader:
         books = self.books
         see = {"pods": books.see_pod, "quotas": books.see_quota, "namespaces": books.see_namespace}
         lose = {"quotas": books.lose_quota, "namespaces": books.lose_namespace}
+        if kind == "pods" and thing is not None:
+            self.promises = [each for each in self.promises if not each.is_outdated_by(thing)]
         if thing is not None:
             see[kind](thing)
         elif kind in lose:
@@ -153,11 +185,55 @@ class Leader:
 
     def forget_promises(self, uid: str) -> None:
         """Room is kept for a pod until it is heard to be gone; if it never was, to the end."""
-        self.promises = {
-            request: resize
-            for request, resize in self.promises.items()
-            if resize.after.stamp.uid != uid
-        }
+        self.promises = [each for each in self.promises if each.after.stamp.uid != uid]
+
+    # .............................................................. resizes
+
+    def resize(self, after: PodRow, *, is_dry_run: bool) -> GrowthRefusals:
+        """Ask the books, if the watch has shown the state that is to be replaced."""
+        known = self.view["pods"].get(PodKey(after.namespace, after.name))
+        if known is not None and int(known.stamp.resource_version) < int(
+            after.stamp.resource_version
+        ):
+            known = None
+        until_s = self.world.now_s + RESIZE_S
+        refusals = self.books.resize(after, known, until_s=until_s, is_dry_run=is_dry_run)
+        if not refusals and not is_dry_run:
+            self.world.record = encode_promises(self.books.growth.recorded())
+        return refusals
+
+    def agree(self, resize: Resize) -> None:
+        """Remember what the books have agreed to, as long as they hold something for it."""
+        known = self.view["pods"][PodKey(resize.after.namespace, resize.after.name)]
+        if known.profile.gates or known.is_terminated:
+            return
+        if known.stamp.resource_version != resize.after.stamp.resource_version:
+            resize = replace(resize, after=resize.after._replace(packed_stamp=known.stamp))
+        for each in self.promises:
+            is_same_pod = each.after.stamp.uid == resize.after.stamp.uid
+            is_same_size = each.after.profile == resize.after.profile
+            if is_same_pod and is_same_size and not each.is_restored:
+                each.reserved_until_s = resize.reserved_until_s
+                each.after = resize.after
+                return
+        self.promises.append(resize)
+
+    def end_overdue_promises(self) -> None:
+        """End what cannot be written any more, when the watch has shown what was written."""
+        world, growth = self.world, self.books.growth
+        if self.newest is None and growth.overdue(world.now_s):
+            self.newest = (world.now_s, world.version)
+        if self.newest is None:
+            return
+        asked_s, version = self.newest
+        news = self.news["pods"]
+        if news and news[0][1] <= version:
+            return
+        self.newest = None
+        for promise in growth.overdue(asked_s):
+            growth.end(promise)
+            world.met["promises overdue"] += 1
+        self.promises = [each for each in self.promises if each.reserved_until_s > asked_s]
 
     # .............................................................. what it does
 
@@ -176,7 +252,7 @@ class Leader:
         world = self.world
         return (
             not (world.strays or world.resizes)
-            and world.now_s > world.reserved_until_s
+            and not len(self.books.growth)
             and self.is_up_to_date
         )
 
@@ -199,6 +275,8 @@ class Leader:
             assert is_counted or not is_first or not self.limits(row)
             known = self.aloft.setdefault(row.stamp, knowledge)
             self.lifts.append(Lift(row, release.is_exempt, known))
+        # Promises that have ended are removed from the record after a while.
+        self.world.record = encode_promises(self.books.growth.recorded())
         self.told.update(wait.row.stamp.uid for wait in decisions.waits)
         self.report()
 
@@ -215,12 +293,10 @@ class Leader:
     def check_promises(self) -> None:
         """What is held for resizes is what they add, once per pod, and nothing else."""
         world = self.world
-        self.promises = {
-            request: resize
-            for request, resize in self.promises.items()
-            if resize.reserved_until_s > world.now_s and not self.has_ended(resize.after)
-        }
-        grown = [resize.after for resize in self.promises.values()]
+        has_restored = any(each.is_restored for each in self.promises)
+        if has_restored or any(promise.grown is None for promise in self.books.growth):
+            return  # It holds what its predecessor counted, by the quotas of that time.
+        grown = [resize.after for resize in self.promises]
         pods = {PodKey(row.namespace, row.name) for row in grown}
         for quota in world.quotas.values():
             expected = nothing_of(quota)
@@ -233,16 +309,10 @@ class Leader:
             promised = {name: account.promised for name, account in covered.accounts.items()}
             assert promised == {name: amount.nanos for name, amount in expected.items()}, quota.key
 
-    def has_ended(self, row: PodRow) -> bool:
-        """Whether it knows that the pod has ended, so that nothing is kept for it."""
-        held = self.view["pods"].get(PodKey(row.namespace, row.name))
-        return held is not None and held.stamp.uid == row.stamp.uid and held.is_terminated
-
     def knowledge_of_growth(self, row: PodRow) -> Knowledge:
         """What it knew when it agreed that the pod may grow, be it in an earlier answer."""
-        for resize in self.promises.values():
-            is_kept = resize.reserved_until_s > self.world.now_s
-            if is_kept and resize.after.stamp.uid == row.stamp.uid:
+        for resize in self.promises:
+            if resize.after.stamp.uid == row.stamp.uid:
                 return resize.known
         return self.knowledge()
 

@@ -1,8 +1,8 @@
 """Requests to the leader's resize service, at the address that its Lease names.
 
 Every failure becomes `Unreachable`, because the webhook must answer the API server in time. A
-failed request is sent once more, to the leader at that time. This is safe: requests have an id,
-and the leader reserves once per id.
+failed request is sent once more, to the leader at that time. This is safe: the leader promises a
+pod the same size only once.
 """
 
 import asyncio
@@ -155,7 +155,7 @@ class LeaderClient:
             target=RESIZES_PATH,
             headers=[("Content-Type", JSON), *bearer(self._token())],
             body=msgspec.json.encode(document),
-            # It has an id: the leader reserves once, even if it receives the request twice.
+            # The leader reserves once, even if it receives the request twice.
             is_idempotent=True,
         )
         response = await self._http.send(route, sent)

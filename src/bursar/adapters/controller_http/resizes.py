@@ -2,7 +2,8 @@
 
 Only the webhook's service account may ask, because an answer reserves quota. A replica that
 does not lead answers 421, and the webhook reads the Lease again. No response contains any part
-of a pod or a token.
+of a pod or a token. It contains amounts of a quota only if the controller knows the pod by
+namespace, name and uid: the webhook may have been asked by a stranger.
 """
 
 from collections.abc import Awaitable, Callable
@@ -77,7 +78,7 @@ class ResizeRoute:
     async def __call__(self, request: Request) -> Response:
         try:
             await self._require_webhook(request)
-            answer = self._answer(_decode_question(request))
+            answer = await self._answer(_decode_question(request))
         except _RefusedError as error:
             return error.response
         return Response(msgspec.json.encode(answer), content_type=JSON)
@@ -96,7 +97,7 @@ class ResizeRoute:
         if username != self.user:
             raise _RefusedError(HTTPStatus.FORBIDDEN, f"only {self.user} may ask")
 
-    def _answer(self, question: _ResizeQuestion) -> _ResizeAnswer:
+    async def _answer(self, question: _ResizeQuestion) -> _ResizeAnswer:
         row = self._decode_pod(question)
         # Leadership may have changed while the token was checked, so it is looked up here.
         resizes = self.find_resizes()
@@ -104,7 +105,7 @@ class ResizeRoute:
             problem = "this replica does not lead"
             raise _RefusedError(HTTPStatus.MISDIRECTED_REQUEST, problem)
         try:
-            refusals = resizes.resize(row, question.id, is_dry_run=question.dry_run)
+            refusals = await resizes.resize(row, is_dry_run=question.dry_run)
         except UnavailableError as error:
             raise _RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, error.message) from None
         return _ResizeAnswer(allowed=not refusals, message=explanation(refusals))

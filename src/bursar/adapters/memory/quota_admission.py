@@ -16,7 +16,8 @@ from bursar.app.admission.pods import Installation, judge_creation
 from bursar.app.cluster.ports import Json, Key, NotFoundError, Reader, UnavailableError
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.refusal import Refusal, explanation
+from bursar.core.quota.growth.promises import GrowthRefusals
+from bursar.core.quota.refusal import explanation
 from bursar.core.quota.targeting import Targeting
 
 RESIZE = "resize"
@@ -26,7 +27,7 @@ _ALLOWED = Admitted()
 class ResizeBooks(Protocol):
     """The books of the leading controller, for resizes."""
 
-    def resize(self, row: PodRow, id: str, *, is_dry_run: bool) -> tuple[Refusal, ...]:
+    async def resize(self, row: PodRow, *, is_dry_run: bool) -> GrowthRefusals:
         """Reserve the resized pod's amounts; the refusals if they do not fit.
 
         Raises `UnavailableError`.
@@ -71,9 +72,8 @@ class QuotaAdmission:
         if books is None:
             return _ALLOWED
         row = self._decode(json.dumps(_without_conditions(request.new)).encode())
-        identity = f"{row.stamp.uid}/{row.stamp.resource_version}"
         try:
-            refusals = books.resize(row, identity, is_dry_run=request.is_dry_run)
+            refusals = await books.resize(row, is_dry_run=request.is_dry_run)
         except UnavailableError as error:
             return Refused(message=error.message, code=503, reason="ServiceUnavailable")
         return Refused(message=explanation(refusals)) if refusals else _ALLOWED

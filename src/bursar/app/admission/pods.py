@@ -110,7 +110,7 @@ class ResizeRequest:
     """A request to reserve the amounts of a resized pod. Its `repr` contains no pod."""
 
     id: str
-    """Identifies the request. A retry has the same id, so that it reserves only once."""
+    """Identifies the request in logs."""
     namespace: str
     name: str
     uid: str

@@ -36,7 +36,7 @@ from bursar.app.quota.events import (
     record_uncounted,
     record_wait,
 )
-from bursar.app.quota.resize import ResizeService, staleness_problem
+from bursar.app.quota.resize import REQUEST_SECONDS, ResizeService, staleness_problem
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.refusal import Reason
@@ -59,6 +59,8 @@ class ControllerSettings:
     patience_s: int = PATIENCE_SECONDS
     quota_grace_s: float = GRACE_SECONDS
     """How long a deleted quota stays in force."""
+    request_seconds: float = REQUEST_SECONDS
+    """The API server's `--request-timeout`: how long it can take to store a resize."""
     address: str = ""
     """The URL at which this process answers questions about resizes; empty if it does not."""
 
@@ -105,8 +107,7 @@ class Controller:
             cluster, clock, reasons=QuotaReason, component=CONTROLLER, instance=settings.identity
         )
         self._term_context = TermContext(
-            reader=cluster,
-            writer=cluster,
+            cluster=cluster,
             clock=clock,
             random=self.random,
             is_leader=lambda: self.election.is_leader,
@@ -114,6 +115,8 @@ class Controller:
             remaining_seconds=lambda: self.election.remaining_seconds,
             patience_s=settings.patience_s,
             quota_grace_s=settings.quota_grace_s,
+            request_seconds=settings.request_seconds,
+            promises_namespace=settings.namespace if settings.address else "",
             record_wait=partial(record_wait, self.recorder),
             record_uncounted=partial(record_uncounted, self.recorder),
             record_problem=partial(record_problem, self.quota_recorder),

@@ -16,7 +16,7 @@ from bursar.app.capacity.events import CapacityEvent
 from bursar.app.cluster.events.document import ObjectReference
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import follow
-from bursar.app.cluster.ports import Clock, Key, Reader, Writer
+from bursar.app.cluster.ports import Clock, Key
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.cluster.time_limit import wait_at_most, within
 from bursar.app.controller.gate_activation import GateActivation
@@ -28,6 +28,7 @@ from bursar.app.quota.drift import DriftCheck
 from bursar.app.quota.events import QuotaReason, wait_cost
 from bursar.app.quota.lifting import GateLifter
 from bursar.app.quota.managed import ManagedWriter
+from bursar.app.quota.promise_record import Cluster, PromiseRecord
 from bursar.app.quota.quota_loop import QuotaLoop
 from bursar.app.quota.refused_writes import RefusedWrites, WrittenObject
 from bursar.app.quota.resize import ResizeService
@@ -52,8 +53,7 @@ SYNC_REPORT_SECONDS: Final = 10.0
 class TermContext:
     """What a term needs from its controller."""
 
-    reader: Reader
-    writer: Writer
+    cluster: Cluster
     clock: Clock
     random: Random
     is_leader: Callable[[], bool]
@@ -64,6 +64,10 @@ class TermContext:
     patience_s: int
     quota_grace_s: float
     """How long a deleted quota stays in force."""
+    request_seconds: float
+    """The API server's `--request-timeout`."""
+    promises_namespace: str
+    """Where resize promises are recorded; empty if no other process asks for any."""
     record_wait: Callable[[Wait, str], None]
     """Called with the pod that waits and, if it is not counted natively, how it is counted."""
     record_uncounted: Callable[[Quota, str], None]
@@ -86,7 +90,7 @@ class Term:
         counter = sources.books.counter
         self.books: Final = Books(counter.count, related=counter, patience_s=context.patience_s)
         self.lifter: Final = GateLifter(
-            context.writer,
+            context.cluster,
             context.clock,
             random=context.random,
             may_write=context.is_leader,
@@ -94,7 +98,7 @@ class Term:
             remaining_seconds=context.remaining_seconds,
         )
         self.gating: Final = GatingCheck(
-            context.reader,
+            context.cluster,
             context.clock,
             sources.books.targeting,
             on_change=self._recheck_namespaces,
@@ -109,9 +113,9 @@ class Term:
             on_usage_changed=self._on_usage_changed,
             grace_s=context.quota_grace_s,
             dispute=self.gating.dispute,
+            before_deciding=lambda: self.resizes.restore(),  # noqa: PLW0108 - made below
         )
-        informers = sources.books.informers()
-        self.resizes: Final = ResizeService(self.loop, informers, clock=context.clock)
+        self.resizes: Final = self._resize_service()
         self.drift: Final = DriftCheck(self.loop, sources.books, counter.count, context.clock)
         reconciling = self._reconcile_context(lambda: context.is_leader() and self.loop.is_synced)
         self.refused: Final = RefusedWrites(self._on_refused)
@@ -161,10 +165,29 @@ class Term:
             on_refused=self._on_copy_refused,
         )
 
+    def _resize_service(self) -> ResizeService:
+        context, sources = self._context, self.sources.books
+        record = PromiseRecord(
+            context.cluster,
+            context.clock,
+            namespace=context.promises_namespace,
+            term=f"{context.random.getrandbits(64):016x}",
+            is_leader=context.is_leader,
+        )
+        return ResizeService(
+            self.loop,
+            sources.pods,
+            sources.informers(),
+            reader=context.cluster,
+            clock=context.clock,
+            record=record if context.promises_namespace else None,
+            request_seconds=context.request_seconds,
+        )
+
     def _reconcile_context(self, may_write: Callable[[], bool]) -> ReconcileContext:
         context = self._context
         return ReconcileContext(
-            writer=context.writer,
+            writer=context.cluster,
             clock=context.clock,
             random=context.random,
             may_write=may_write,
@@ -180,6 +203,7 @@ class Term:
                 tasks.create_task(feed.run(self._recount))
             tasks.create_task(self.loop.run())
             tasks.create_task(self.gating.run())
+            tasks.create_task(self.resizes.run())
             if self.capacity is not None:
                 tasks.create_task(self.capacity.run())
             await self._wait_synced()

@@ -23,7 +23,7 @@ from bursar.app.install.documents import (
     metrics_review_rules,
     permission,
 )
-from bursar.app.names import CONTROLLER, WEBHOOK
+from bursar.app.names import CONTROLLER, PROMISES, WEBHOOK
 from bursar.app.quota.kinds import GROUP
 
 CAPACITY: Final = f"{CONTROLLER}-capacity"
@@ -52,6 +52,8 @@ def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tu
     election = [
         permission(("get", "patch"), "leases", group=leases, names=(CONTROLLER,)),
         permission(("create",), "leases", group=leases),
+        permission(("get", "patch"), "configmaps", names=(PROMISES,)),
+        permission(("create",), "configmaps"),
         # The annotation that switches the gate on; its uid, for the owner of Lease and Secrets.
         permission((*READ, "patch"), "serviceaccounts", names=(CONTROLLER,)),
     ]

@@ -11,7 +11,7 @@ the one that renews the Lease, so that no number of waiting pods can cost the le
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -50,6 +50,10 @@ RELEASE_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 T = TypeVar("T")
 
 
+async def _do_nothing() -> None:
+    """Do nothing. The default where the caller has nothing to do before the first decision."""
+
+
 @dataclass(slots=True)
 class QuotaCounters:
     """Totals since the loop was made."""
@@ -79,10 +83,12 @@ class QuotaLoop:
         on_usage_changed: Callable[[set[QuotaKey]], None],
         grace_s: float = GRACE_SECONDS,
         dispute: Callable[[NamespaceObject], str] = lambda _: "",
+        before_deciding: Callable[[], Awaitable[None]] = _do_nothing,
     ) -> None:
         """A deleted quota stays in force for `grace_s`.
 
         `dispute` says why pods of a namespace must keep the gate even if it is not targeted.
+        `before_deciding` is awaited once, when the books hold everything that existed.
         """
         self.books: Final = books
         self.counters: Final = QuotaCounters()
@@ -93,6 +99,7 @@ class QuotaLoop:
         self.departed: Final = DepartedQuotas(
             clock, served_by(sources.quotas), self._drop_quota, grace_s
         )
+        self._before_deciding = before_deciding
         self._is_changed = asyncio.Event()
         self._releases = LiftQueue(LIFTS_MAX)
         self._fed = asyncio.Event()
@@ -151,6 +158,7 @@ class QuotaLoop:
             tasks.create_task(each)
         await self._fed.wait()
         await self._wait_for_counters()
+        await self._before_deciding()
         self._synced.set()
         tasks.create_task(self.departed.run())
         for _ in range(LIFTS_MAX):
@@ -247,7 +255,8 @@ class QuotaLoop:
 
     def _decide_slice(self) -> bool:
         """Have the books decide for a bounded number of steps. Returns whether they are done."""
-        self.books.advance(int(self._clock.now().timestamp()), self.steps_max)
+        now_s, steady_s = int(self._clock.now().timestamp()), int(self._clock.monotonic())
+        self.books.advance(now_s, steady_s, self.steps_max)
         decisions = self.books.decide(self.steps_max)
         for release in decisions.releases:
             self._releases.put(release)

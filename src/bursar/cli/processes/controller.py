@@ -10,6 +10,7 @@ from bursar.app.certificates.keeper import KeeperSettings
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.counting.settings import CountingSettings
 from bursar.app.quota.departed_quotas import GRACE_SECONDS
+from bursar.app.quota.resize import REQUEST_SECONDS
 from bursar.app.quota.sources import EVERY_KIND
 from bursar.cli.capacity.options import places_from, preset_options, selector_from
 from bursar.cli.exit_codes import OK
@@ -65,6 +66,8 @@ class ControllerProcess:
     patience_s: int
     quota_grace_s: float
     """How long a deleted quota stays in force."""
+    request_seconds: float
+    """The API server's `--request-timeout`."""
     log: LogSettings
     ignored: tuple[str, ...] = ()
     """Options that were given and have no effect."""
@@ -119,6 +122,11 @@ class ControllerProcess:
     f"{DEFAULT_TIMING.retry_seconds:g}s",
     "Time between two tries to acquire or renew the Lease.",
 )
+@duration(
+    "--api-request-timeout",
+    f"{REQUEST_SECONDS:g}s",
+    "The API server's --request-timeout: how long an admitted resize can take to be stored.",
+)
 @counting_options
 @log_options
 @click.pass_obj
@@ -144,6 +152,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
     lease_duration: float,
     renew_deadline: float,
     retry_period: float,
+    api_request_timeout: float,
     **others: Any,  # noqa: ANN401 - the options of several decorators
 ) -> int:
     """Keep the books of a cluster until SIGTERM or Ctrl-C.
@@ -174,6 +183,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
             timing=_timing(lease_duration, renew_deadline, retry_period),
             patience_s=int(patience),
             quota_grace_s=quota_grace,
+            request_seconds=api_request_timeout,
             log=log_from(others),
             ignored=_ignored(
                 has_tls=source.is_given,

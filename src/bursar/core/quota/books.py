@@ -20,6 +20,7 @@ from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.account import Bill, Charge
 from bursar.core.quota.counting import Count, NotReady, RelatedPods
 from bursar.core.quota.coverage import Coverage, CoveredQuota, Namespace
+from bursar.core.quota.growth.promises import Growth, GrowthRefusals
 from bursar.core.quota.ledger import Ledger, PodKey, Reservation
 from bursar.core.quota.quota import GATE, Order, Quota, QuotaKey
 from bursar.core.quota.refusal import Reason, Refusal
@@ -61,20 +62,25 @@ class Books:
         """`related` is told of every pod before it is counted, and names those to count again."""
         self._count, self._related = count, related
         self._now_s = 0
+        """Wall clock: deletions and ages of pods. An administrator or NTP may set it back."""
+        self._steady_s = 0
+        """Monotonic clock: back-offs and retries."""
         self._backoffs: dict[PodKey, Backoff] = {}
         self._pending: dict[PodKey, PendingRelease] = {}
         self._blocked = BlockedPods()
         self._expires_s: dict[PodKey, int] = {}
         """When a pod that is being deleted is charged no longer."""
-        self._timers = PodTimers()
+        self._wall_timers: Final = PodTimers()
+        self._steady_timers: Final = PodTimers()
         self._changes = StepQueue()
         """Changes that are not entered for all pods yet."""
         self._retries: list[Release] = []
         self._waits: list[Wait] = []
         self.ledger: Final = Ledger()
         self.coverage: Final = Coverage()
+        self.growth: Final = Growth(self.ledger, self.coverage, count)
         self._decider = Decider(
-            self.ledger, self.coverage, self._timers, self._make_release, patience_s=patience_s
+            self.ledger, self.coverage, self._wall_timers, self._make_release, patience_s=patience_s
         )
         self.waiting: Final = self._decider.waiting
 
@@ -143,8 +149,8 @@ class Books:
         if refusal is not None:
             return refusal
         backoff = self._backoffs.get(pod)
-        if backoff is not None and backoff.until_s > self._now_s:
-            self._timers.set(backoff.until_s, pod)
+        if backoff is not None and backoff.until_s > self._steady_s:
+            self._steady_timers.set(backoff.until_s, pod)
             return Refusal(reason=Reason.RELEASE_REFUSED, detail=backoff.detail)
         counted = self._count(row)
         if not isinstance(counted, NotReady):
@@ -172,19 +178,17 @@ class Books:
         self._backoffs.pop(pod, None)
         if row.deletion is not None and row.deletion.grace_s is not None:
             self._expires_s[pod] = row.deletion.due_s + row.deletion.grace_s
-            self._timers.set(self._expires_s[pod] + 1, pod)
+            self._wall_timers.set(self._expires_s[pod] + 1, pod)
         else:
             self._expires_s.pop(pod, None)
         bill = self._running_bill(pod, row) if is_counted(row, self._now_s) else None
         # The reservation becomes a charge. Nothing is decided in between.
         self._end_release(pod)
-        if row.is_terminated:
-            # No resize makes it use anything again.
-            self.ledger.cancel_all(pod, row.stamp.uid)
         if bill is None:
             self.ledger.discharge(pod)
         else:
             self.ledger.charge(pod, bill)
+        self.growth.see_pod(pod, row)
 
     def _running_bill(self, pod: PodKey, row: PodRow) -> Bill:
         counted = self._count(row)
@@ -195,7 +199,7 @@ class Books:
     def _earlier_charge(self, pod: PodKey, row: PodRow) -> Charge | None:
         """What was promised to the pod for what it requests now, else what it is charged."""
         for reservation in self.ledger.reservations_of(pod):
-            if reservation.bill.profile.demand == row.demand:
+            if reservation.is_for(row):
                 return reservation.bill.charge
         held = self.ledger.bill_of(pod)
         return None if held is None else held.charge
@@ -206,10 +210,11 @@ class Books:
         self._dequeue(pod)
         self._backoffs.pop(pod, None)
         self._expires_s.pop(pod, None)
-        self._timers.cancel(pod)
+        self._wall_timers.cancel(pod)
+        self._steady_timers.cancel(pod)
         self.ledger.discharge(pod)
         self._end_release(pod)
-        self.ledger.cancel_all(pod, uid)
+        self.growth.lose_pod(pod, uid)
         if self._related is not None:
             for other in self._related.lose_pod(pod):
                 self.recount_pod(other)
@@ -222,6 +227,8 @@ class Books:
         """
         pod = PodKey(row.namespace, row.name)
         for promise in self.ledger.reservations_of(pod):
+            if promise.row is None:
+                continue  # An earlier leader counted it.
             counted = self._count(promise.row)
             if not isinstance(counted, NotReady):
                 self.ledger.replace_bill(promise, self.coverage.bill(promise.row.profile, counted))
@@ -315,19 +322,23 @@ class Books:
 
     # ------------------------------------------------------------------ time
 
-    def advance(self, now_s: int, steps_max: int = UNLIMITED) -> int:
-        """Time has passed. It never goes back. Returns how many steps are left.
+    def advance(self, now_s: int, steady_s: int | None = None, steps_max: int = UNLIMITED) -> int:
+        """Time has passed: `now_s` of the wall clock, `steady_s` of the monotonic clock.
 
-        What is due and was not done in this number of steps is done by the next `decide`.
+        The wall clock may be set back or forth. Without `steady_s`, the caller has one clock
+        that never goes back. Returns how many steps are left. What is due and was not done in this
+        number of steps is done by the next `decide`.
         """
-        self._now_s = max(now_s, self._now_s)
-        self.ledger.expire(self._now_s)
+        self._now_s = now_s
+        self._steady_s = max(now_s if steady_s is None else steady_s, self._steady_s)
         return self._fire(steps_max)
 
     def _fire(self, steps_max: int) -> int:
         """Do what is due. Returns how many steps are left; 0 if there is more."""
         for left in range(steps_max, 0, -1):
-            pod = self._timers.pop_due(self._now_s)
+            pod = self._steady_timers.pop_due(self._steady_s)
+            if pod is None:
+                pod = self._wall_timers.pop_due(self._now_s)
             if pod is None:
                 return left
             self._on_timer(pod)
@@ -340,14 +351,14 @@ class Books:
                 del self._expires_s[pod]
                 self.ledger.discharge(pod)
             else:
-                self._timers.set(expires_s + 1, pod)
+                self._wall_timers.set(expires_s + 1, pod)
         self._requeue(pod)
         pending = self._pending.get(pod)
         if pending is not None and pending.is_unconfirmed:
             # The patch is fenced, so a retry is harmless. The reservation stays, because the
             # first patch may have been applied.
             self._retries.append(Release(row=pending.row, is_exempt=pending.is_exempt))
-            self._timers.set(self._now_s + RETRY_SECONDS, pod)
+            self._steady_timers.set(self._steady_s + RETRY_SECONDS, pod)
 
     def _requeue(self, pod: PodKey) -> None:
         """Look again whether a gated pod is blocked, and what it costs."""
@@ -367,36 +378,24 @@ class Books:
 
     @property
     def next_due_s(self) -> int | None:
-        """When `advance` has something to do even if nothing happens before."""
-        dues = (self.ledger.next_deadline_s, self._timers.next_due_s)
+        """When `advance` has something to do even if nothing happens before.
+
+        It is a time of the wall clock, right as long as that clock is not set.
+        """
+        wall_s, steady_s = self._wall_timers.next_due_s, self._steady_timers.next_due_s
+        dues = [wall_s, None if steady_s is None else steady_s - self._steady_s + self._now_s]
         return min((due for due in dues if due is not None), default=None)
 
     # ------------------------------------------------------------------ resizes
 
     def resize(
-        self, id: str, row: PodRow, *, deadline_s: int, is_dry_run: bool = False
-    ) -> tuple[Refusal, ...]:
-        """Promise a running pod what it will use after a resize. No refusals mean yes.
+        self, row: PodRow, known: PodRow | None, *, until_s: int, is_dry_run: bool = False
+    ) -> GrowthRefusals:
+        """Promise a running pod what it will use after a resize; see `Growth.promise`.
 
-        A gated pod is not charged, so any resize is allowed: what it requests is charged when
-        it is released. If the pod cannot be counted and a quota limits it, the resize is refused.
+        `known` is the pod as the watch has shown it. `until_s` is a time of the monotonic clock.
         """
-        pod = PodKey(row.namespace, row.name)
-        if row.profile.gates or not is_counted(row, self._now_s):
-            return ()
-        counted = self._count(row)
-        refusal = self.coverage.unreadable(row.profile)
-        if refusal is not None:
-            return (refusal,)
-        if isinstance(counted, NotReady):
-            if self.coverage.limits(row.profile):
-                return (Refusal(reason=Reason.NOT_COUNTED, detail=counted.detail),)
-            counted = counted.provisional
-        bill = self.coverage.bill(row.profile, counted)
-        refusals = self.ledger.reserve(Reservation(id, bill, pod, row, row.stamp.uid, deadline_s))
-        if is_dry_run and not refusals:
-            self.ledger.cancel(id)
-        return refusals
+        return self.growth.promise(row, known, until_s=until_s, is_dry_run=is_dry_run)
 
     # ------------------------------------------------------------------ deciding
 
@@ -438,7 +437,7 @@ class Books:
             case ReleaseOutcome.LIFTED:
                 return
             case ReleaseOutcome.CHANGED | ReleaseOutcome.GONE | ReleaseOutcome.UNANSWERED:
-                self._timers.set(self._now_s + pending.retry_seconds(outcome), pod)
+                self._steady_timers.set(self._steady_s + pending.retry_seconds(outcome), pod)
                 if outcome is ReleaseOutcome.UNANSWERED:
                     refusal = Refusal(reason=Reason.RELEASE_REFUSED, detail=detail)
                     self._waits.append(Wait(row=row, refusals=(refusal,)))
@@ -463,7 +462,7 @@ class Books:
         seconds = BACKOFF_SECONDS
         if before is not None:
             seconds = min(before.seconds * 2, BACKOFF_SECONDS_MAX)
-        self._backoffs[pod] = Backoff(self._now_s + seconds, seconds, detail)
+        self._backoffs[pod] = Backoff(self._steady_s + seconds, seconds, detail)
 
     def _end_release(self, pod: PodKey) -> None:
         pending = self._pending.pop(pod, None)

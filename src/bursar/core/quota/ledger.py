@@ -1,18 +1,16 @@
 """The ledger: what every pod is charged, and what is promised on top of it.
 
 A *charge* is a fact: a running pod uses this much. A *reservation* is a promise for what is
-about to become a fact: a gate that is being lifted, a resize that is being admitted. Its id is
-chosen by the caller, so that a repeated request counts once. It may have a deadline after
-which it lapses. The reservation of a pod states the total that the pod will use, and holds
-only what goes beyond the pod's charge. So charge and promise never count twice, in whichever
-order they arrive.
+about to become a fact: a gate that is being lifted, a resize that is being admitted. The caller
+chooses its id and ends it. The reservation of a pod states the total that the pod will use, and
+holds only what goes beyond the pod's charge. So charge and promise never count twice, in
+whichever order they arrive.
 
 The ledger knows neither the time nor the waiting pods. After a change its owner reads `freed`
 and `touched`, and empties them.
 """
 
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from bursar.core.model.pod_row import PodRow
@@ -35,11 +33,19 @@ class Reservation(NamedTuple):
     id: str
     bill: Bill
     pod: PodKey
-    row: PodRow
-    """The pod as it will be charged."""
+    row: PodRow | None
+    """The pod as it will be charged; None if only the amounts are known."""
     uid: str = ""
-    deadline_s: int | None = None
-    """When it lapses; None keeps it until it is cancelled."""
+
+    def is_for(self, row: PodRow) -> bool:
+        """Whether the pod requests what was promised.
+
+        If only the amounts are known, the bill has the profile from before the resize: any
+        other demand may be the promised one.
+        """
+        if self.row is None:
+            return self.bill.profile.demand != row.demand
+        return self.row.demand == row.demand
 
 
 class _Promise:
@@ -65,7 +71,6 @@ class Ledger:
         self._reservations: dict[str, Reservation] = {}
         self._promises: dict[str, dict[str, _Promise]] = {}
         """By namespace and name of the pod."""
-        self._deadlines: list[tuple[int, str]] = []
         self.freed: Final[dict[Account, None]] = {}
         """Accounts in which more is free than before."""
         self.touched: Final = set[QuotaKey]()
@@ -87,10 +92,6 @@ class Ledger:
     @property
     def reservation_count(self) -> int:
         return len(self._reservations)
-
-    @property
-    def next_deadline_s(self) -> int | None:
-        return self._deadlines[0][0] if self._deadlines else None
 
     # ------------------------------------------------------------------ charges
 
@@ -129,23 +130,29 @@ class Ledger:
 
     # ------------------------------------------------------------------ reservations
 
+    def refusals(self, pod: PodKey, bill: Bill) -> tuple[Refusal, ...]:
+        """Why a reservation of this bill would not fit; empty if it would."""
+        promise = self._promise_of(pod)
+        if promise is None and self.bill_of(pod) is None:
+            return () if bill.fits() else bill.refusals()
+        short = _shortfalls(bill, self._charged(pod), {} if promise is None else promise.extra)
+        return refusals_of(account.shortage(nanos, index) for account, nanos, index in short)
+
     def reserve(self, reservation: Reservation) -> tuple[Refusal, ...]:
         """Make a reservation if what it adds fits; then the refusals are empty.
 
         It replaces an earlier reservation with the same id.
         """
-        pod = reservation.pod
-        promise = self._promise_of(pod)
-        charged = self._charged(pod)
-        is_first = promise is None and not charged
-        short = (
-            reservation.bill.short_items()
-            if is_first
-            else _shortfalls(reservation.bill, charged, {} if promise is None else promise.extra)
-        )
-        if short:
-            return refusals_of(account.shortage(nanos, index) for account, nanos, index in short)
+        refusals = self.refusals(reservation.pod, reservation.bill)
+        if not refusals:
+            self.hold(reservation)
+        return refusals
+
+    def hold(self, reservation: Reservation) -> None:
+        """Make a reservation, even if it does not fit."""
         self.cancel(reservation.id)
+        pod = reservation.pod
+        is_first = self._promise_of(pod) is None and self.bill_of(pod) is None
         self._reservations[reservation.id] = reservation
         promise = self._promises.setdefault(pod.namespace, {}).setdefault(pod.name, _Promise())
         promise.reservations[reservation.id] = reservation
@@ -153,9 +160,6 @@ class Ledger:
             promise.hold(reservation.bill)
         else:
             self._update_promise(pod)
-        if reservation.deadline_s is not None:
-            heappush(self._deadlines, (reservation.deadline_s, reservation.id))
-        return ()
 
     def cancel(self, id: str) -> None:
         """End a reservation. An unknown id is ignored."""
@@ -176,19 +180,9 @@ class Ledger:
             account.promised -= nanos
             self.freed[account] = None
 
-    def cancel_all(self, pod: PodKey, uid: str = "") -> None:
-        """End all reservations of a pod; with a uid, only those of the pod with this uid."""
-        for reservation in self.reservations_of(pod):
-            if uid in ("", reservation.uid):
-                self.cancel(reservation.id)
-
-    def expire(self, now_s: int) -> None:
-        """Cancel the reservations whose deadline has passed."""
-        while self._deadlines and self._deadlines[0][0] <= now_s:
-            deadline_s, promised_id = heappop(self._deadlines)
-            reservation = self._reservations.get(promised_id)
-            if reservation is not None and reservation.deadline_s == deadline_s:
-                self.cancel(promised_id)
+    def reservation(self, id: str) -> Reservation:
+        """The reservation of this id. It must exist."""
+        return self._reservations[id]
 
     def reservations_of(self, pod: PodKey) -> tuple[Reservation, ...]:
         promise = self._promise_of(pod)

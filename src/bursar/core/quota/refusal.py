@@ -7,6 +7,7 @@ the API server's text for an exceeded quota, because users and programs search f
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import QuotaKey
@@ -121,7 +122,13 @@ def refusals_of(shortages: Iterable[Shortage]) -> tuple[Refusal, ...]:
     )
 
 
-def explanation(refusals: Iterable[Refusal]) -> str:
+class Reported(Protocol):
+    """Anything with a message: a `Refusal`, or why a resize is not promised."""
+
+    def message(self) -> str: ...
+
+
+def explanation(refusals: Iterable[Reported]) -> str:
     """All reasons of one pod in one text."""
     return "; ".join(refusal.message() for refusal in refusals)
 
