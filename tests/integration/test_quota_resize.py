@@ -1,19 +1,23 @@
 """Running pods grow at the same time: API server, webhook and controller, all of them real."""
 
 import asyncio
+import base64
 import contextlib
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.transport import Limits
-from bursar.app.cluster.kinds import PODS
+from bursar.adapters.serving.message import JSON, Request, Response, Route
+from bursar.app.cluster.kinds import PODS, VALIDATING_WEBHOOKS
 from bursar.app.cluster.ports import ClusterError, Key, Patch, PatchKind, Query
 from controlplane import LOOPBACK, ControlPlane
 from program import free_port
+from support.builders.reviews import running
 from support.cluster.access import a_client, access_of
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
@@ -237,3 +241,117 @@ async def test_while_nobody_leads_pods_may_shrink_but_not_grow(scene):
         # The next leader counts what happened while nobody did.
         await it.uses("1050m")
         assert await it.grow(it.pods[0], "300m") is None
+
+
+# ------------------------------------------------------------------ a resize that takes its time
+
+
+class SlowWebhook:
+    """Somebody else's webhook, which holds up the resize of one pod until it is let go."""
+
+    def __init__(self, held: Key) -> None:
+        self.held = held
+        self.is_asked = asyncio.Event()
+        self.may_go = asyncio.Event()
+
+    async def __call__(self, request: Request) -> Response:
+        review = json.loads(request.body)
+        asked = review["request"]
+        if Key(asked["namespace"], asked["name"]) == self.held:
+            self.is_asked.set()
+            await self.may_go.wait()
+        response = {"uid": asked["uid"], "allowed": True}
+        body = {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response}
+        return Response(json.dumps(body).encode(), content_type=JSON)
+
+    @contextlib.asynccontextmanager
+    async def installed(self, client: KubeClient, folder: Path) -> AsyncIterator[None]:
+        async with running(folder, {("POST", "/"): Route(self, 2**20)}) as server:
+            authority = base64.b64encode((folder / "ca.crt").read_bytes()).decode()
+            namespace = {"kubernetes.io/metadata.name": self.held.namespace}
+            hook = {
+                "name": "slow.example.com",
+                "clientConfig": {"url": server.url("/"), "caBundle": authority},
+                "rules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["UPDATE"],
+                        "resources": ["pods/resize"],
+                    }
+                ],
+                "namespaceSelector": {"matchLabels": namespace},
+                "failurePolicy": "Fail",
+                "sideEffects": "None",
+                "timeoutSeconds": 30,
+                "admissionReviewVersions": ["v1"],
+            }
+            name = f"slow-{self.held.namespace}"
+            body = {"metadata": {"name": name}, "webhooks": [hook]}
+            await client.create(VALIDATING_WEBHOOKS, body)
+            try:
+                yield
+            finally:
+                self.may_go.set()
+                await client.delete(VALIDATING_WEBHOOKS, Key("", name))
+
+
+@pytest.mark.parametrize("changes_leader", [False, True], ids=["one leader", "two leaders"])
+async def test_room_of_a_resize_that_another_webhook_holds_up_goes_to_nobody_else(
+    scene, tmp_path, changes_leader
+):
+    """Our webhook has agreed, and nothing is stored yet. A leader may change meanwhile."""
+    async with (
+        room(scene, "1200m") as it,
+        watched(it.people.client, millicores, room=Lane(1200)) as turnstile,
+    ):
+        turnstile.assign("room", it.quota.namespace)
+        first, second = it.pods[:2]
+        slow = SlowWebhook(first)
+        async with slow.installed(it.people.client, tmp_path):
+            # The API server learns of the other webhook by a watch of its own.
+            growing = await held_up(it, slow)
+
+            async def is_promised() -> bool:
+                answer = await it.grow(second, "300m", is_dry_run=True)
+                return answer is not None and "exceeded quota: room" in answer.message
+
+            await until(is_promised, "our webhook was asked, too")
+            await it.people.pods(it.quota.namespace, 1, cpu="200m")
+            if changes_leader:
+                controller = scene.controllers.replicas[0]
+                controller.stop()
+                controller.start()
+                await until(is_promised, "the next leader knows of the promise")
+            await it.people.settle()
+            assert not growing.done()
+            refused = await it.grow(second, "300m")
+            assert refused is not None
+            assert refused.code == 403
+
+            slow.may_go.set()
+            assert await growing is None
+        await it.uses("1200m")
+        await it.people.settle()
+
+        lane = turnstile.lanes["room"]
+        assert (len(lane.waiting), lane.used, turnstile.excesses) == (1, 1200, [])
+
+
+async def held_up(it: Room, slow: SlowWebhook) -> asyncio.Task[ClusterError | None]:
+    """A resize of the first pod that the other webhook holds up."""
+
+    async def is_there() -> bool:
+        # As long as the API server does not know the webhook, a dry run passes it.
+        tried = asyncio.create_task(it.grow(slow.held, "101m", is_dry_run=True))
+        await until(lambda: slow.is_asked.is_set() or tried.done(), "it is asked, or not")
+        slow.may_go.set()
+        assert await tried is None
+        slow.may_go.clear()
+        return slow.is_asked.is_set()
+
+    await until(is_there, "the API server asks the other webhook")
+    slow.is_asked.clear()
+    growing = asyncio.create_task(it.grow(slow.held, "300m"))
+    await slow.is_asked.wait()
+    return growing
