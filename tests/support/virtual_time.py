@@ -116,7 +116,11 @@ class MachineClock:
         return self._loop.time() * self._rate
 
     async def sleep(self, seconds: float) -> None:
+        due = self._loop.time() + seconds / self._rate
         await asyncio.sleep(seconds / self._rate)
+        if isinstance(self._loop, _JumpingLoop):
+            # asyncio ends a sleep up to a nanosecond early, and no time would pass meanwhile.
+            self._loop._waits.now = max(self._loop._waits.now, due)
         await self.wake()
 
     async def wake(self) -> None:
