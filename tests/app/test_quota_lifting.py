@@ -39,6 +39,7 @@ class Server:
         self.clock = clock
         self.answers = list(answers)
         self.bodies = []
+        self.body = b'{"metadata": {"uid": "u-1"}}'
         self.patches = []
         self.ended = 0
 
@@ -54,7 +55,7 @@ class Server:
             self.ended += 1
         if isinstance(answer, Exception):
             raise answer
-        return b"{}"
+        return self.body
 
 
 def lifting_at(server, may_write=lambda: True, leading_s=LEADING_S):
@@ -165,6 +166,18 @@ async def test_a_server_that_keeps_failing_does_not_keep_the_worker():
     assert result == LiftResult(UNCLEAR, "failed calling webhook")
     assert server.answers == [None]
     assert (counters.writes, counters.outcomes[UNCLEAR]) == (TRIES_MAX, 1)
+
+
+async def test_a_success_without_the_pod_is_no_answer():
+    """Something in between the controller and the API server may say yes to everything."""
+    clock = VirtualClock()
+    server = Server(clock, *[None] * TRIES_MAX)
+    server.body = b'{"status": "ok"}'
+    lifting = asyncio.create_task(lifting_at(server).lift(ROW))
+
+    await clock.advance(30)
+
+    assert lifting.result() == LiftResult(UNCLEAR, "the answer to the patch is not the pod")
 
 
 async def test_a_server_that_hangs_does_not_keep_the_worker():

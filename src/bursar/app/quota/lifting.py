@@ -31,6 +31,7 @@ from bursar.app.cluster.ports import (
     ForbiddenError,
     InvalidError,
     NotFoundError,
+    UnavailableError,
     Writer,
 )
 from bursar.app.cluster.time_limit import end
@@ -112,7 +113,7 @@ class GateLifter:
         self._may_write = may_write
         self._write_seconds = write_seconds
         self._remaining_seconds = remaining_seconds
-        self._deadlines: list[tuple[float, int, asyncio.Future[bytes]]] = []
+        self._deadlines: list[tuple[float, int, asyncio.Future[None]]] = []
         """A heap, by time."""
         self._overdue_task: asyncio.Future[None] | None = None
         self.counters: Final = LiftCounters()
@@ -182,7 +183,7 @@ class GateLifter:
             raise TimeoutError
         writing.result()
 
-    async def _send(self, row: PodRow, asked_at: float, timing: _Timing) -> bytes:
+    async def _send(self, row: PodRow, asked_at: float, timing: _Timing) -> None:
         if not self._may_write():
             raise TimeoutError
         identity, operations = identify_pod(row), [remove("/spec/schedulingGates")]
@@ -193,7 +194,10 @@ class GateLifter:
             send_by=asked_at + timing.send_seconds,
             timeout_seconds=timing.timeout_seconds,
         )
-        return await self._writer.patch(PODS, identity.key, patch)
+        body = await self._writer.patch(PODS, identity.key, patch)
+        if row.stamp.uid.encode() not in body:
+            # A proxy in between may answer with any JSON.
+            raise UnavailableError("the answer to the patch is not the pod")
 
     async def _end_overdue(self) -> None:
         """Cancel patches that exceed their time limit. One task does it for all patches."""
