@@ -121,7 +121,8 @@ def _is_whole(name: str) -> str:
 def _fits(scope: str, name: str) -> str:
     """CEL: whether a quota with this scope may limit this resource."""
     cases = "".join(
-        f"{scope} == {_text(each)} ? {name} in {_texts(fit)} : " for each, fit in FIT.items()
+        f"{scope} == {_text(each)} ? {name} in {_texts(fit)} : "
+        for each, fit in sorted(FIT.items())
     )
     return f"(!{_is_standard(name)} || ({cases}true))"
 
