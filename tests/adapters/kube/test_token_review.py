@@ -236,6 +236,29 @@ async def test_one_address_cannot_fill_a_lane_even_with_forged_claims(clock):
     assert await refused(asking) == 3_000 - token_review.PLACES_PER_ADDRESS_MAX
 
 
+async def test_a_tenant_with_thousands_of_valid_tokens_delays_nobody_else(clock):
+    """A tenant can make any number of tokens of its own service accounts."""
+    tenant = {f"tenant-{number}": "system:serviceaccount:shop:default" for number in range(2_000)}
+    authority = Authority(good=WEBHOOK, **tenant)
+    reviewer = TokenReviewer(authority, clock, expected=WEBHOOK)
+    await answered(clock, reviewer.find_username("good"))
+    for token in tenant:
+        await answered(clock, reviewer.find_username(token, "10.0.0.66"))
+    assert await reviewer.find_username("good") == WEBHOOK
+    assert authority.asked.count("good") == 1
+    assert len(reviewer._known) == len(reviewer._familiar) == token_review.RESULTS_MAX
+    await clock.advance(61)
+    authority.delay = asyncio.Event()
+    asking = await crowd(clock, reviewer, list(tenant))
+    [renewed] = await crowd(clock, reviewer, ["good"])
+
+    assert authority.asked[-1] == "good"
+    authority.delay.set()
+    await clock.advance(0)
+    assert await renewed == WEBHOOK
+    await refused(asking)
+
+
 async def test_callers_with_the_same_token_share_a_review_and_may_leave(clock):
     authority = Authority(good=WEBHOOK)
     authority.delay = asyncio.Event()

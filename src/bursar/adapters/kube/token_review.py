@@ -1,23 +1,22 @@
 """Authentication of callers by bearer token, with TokenReviews of the API server.
 
 Results are cached for a short time under a hash, so tokens are not stored and not every request
-needs a review. Unauthenticated callers can cause reviews. So reviews have three lanes, each of
-which is bounded, and callers of one lane never wait for those of another: tokens that were valid
-before, tokens that claim to be those of the expected caller, and all others.
+needs a review. Unauthenticated callers can cause reviews, and a tenant can have any number of
+valid tokens. So reviews have lanes, each of which is bounded, and callers of one lane never wait
+for those of another: tokens of the expected caller that were valid before, other tokens that were
+valid before, tokens that claim to be those of the expected caller, and all others.
 """
 
 import asyncio
 import base64
 import hashlib
 from collections import Counter
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import msgspec
 
 from bursar.app.cluster.ports import BusyError, Clock, Resource, UnavailableError, Writer
 from bursar.app.cluster.time_limit import within
-
-_ValueT = TypeVar("_ValueT")
 
 TOKEN_REVIEWS: Final = Resource(
     "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", is_namespaced=False
@@ -31,8 +30,9 @@ REVIEW_SECONDS: Final = 3.0
 RESULTS_MAX: Final = 1024
 TOKEN_LENGTH_MAX: Final = 16 * 1024
 REVIEWS_MAX: Final = 2
-"""Reviews at a time of each lane of tokens that were not valid before."""
-FAMILIAR_REVIEWS_MAX: Final = 4
+"""Reviews at a time of each other lane."""
+PROVEN_REVIEWS_MAX: Final = 4
+"""Reviews at a time of tokens of the expected caller that were valid before."""
 PLACES_MAX: Final = 64
 """Callers that are reviewed or wait in a lane; further ones are refused at once. A review takes a
 few milliseconds, so that the last of them does not wait for `REVIEW_SECONDS`."""
@@ -102,10 +102,11 @@ class TokenReviewer:
         # Separate, so that callers with many invalid tokens cannot evict the valid ones.
         self._known: dict[bytes, _Result] = {}
         self._refused: dict[bytes, _Result] = {}
-        self._familiar: dict[bytes, float] = {}
-        """Hashes of tokens that were valid, and until when they keep their lane."""
+        self._familiar: dict[bytes, _Result] = {}
+        """Tokens that were valid, and until when they keep their lane."""
         self._reviewing: dict[bytes, asyncio.Task[User | None]] = {}
-        self._familiar_lane = _Lane(FAMILIAR_REVIEWS_MAX, RESULTS_MAX, RESULTS_MAX)
+        self._proven_lane = _Lane(PROVEN_REVIEWS_MAX, RESULTS_MAX, RESULTS_MAX)
+        self._familiar_lane = _Lane(REVIEWS_MAX, PLACES_MAX, PLACES_PER_ADDRESS_MAX)
         self._expected_lane = _Lane(REVIEWS_MAX, PLACES_MAX, PLACES_PER_ADDRESS_MAX)
         self._other_lane = _Lane(REVIEWS_MAX, PLACES_MAX, PLACES_PER_ADDRESS_MAX)
 
@@ -180,8 +181,9 @@ class TokenReviewer:
         return status.user if status.user.username else None
 
     def _lane(self, digest: bytes, token: str) -> _Lane:
-        if self._familiar.get(digest, 0.0) > self._clock.monotonic():
-            return self._familiar_lane
+        familiar = self._familiar.get(digest)
+        if familiar is not None and familiar.until > self._clock.monotonic():
+            return self._proven_lane if self._is_expected(familiar) else self._familiar_lane
         is_expected = self._expected and claimed_user(token) == self._expected
         return self._expected_lane if is_expected else self._other_lane
 
@@ -190,16 +192,20 @@ class TokenReviewer:
         for table in (self._known, self._refused, self._familiar):
             table.pop(digest, None)
         if user is None:
-            _put(self._refused, digest, _Result(None, now + UNKNOWN_SECONDS))
+            self._put(self._refused, digest, _Result(None, now + UNKNOWN_SECONDS))
         else:
-            _put(self._known, digest, _Result(user, now + KNOWN_SECONDS))
-            _put(self._familiar, digest, now + FAMILIAR_SECONDS)
+            self._put(self._known, digest, _Result(user, now + KNOWN_SECONDS))
+            self._put(self._familiar, digest, _Result(user, now + FAMILIAR_SECONDS))
 
+    def _put(self, table: dict[bytes, _Result], digest: bytes, result: _Result) -> None:
+        """Add a result. The oldest of another user than the expected one makes room."""
+        if len(table) >= RESULTS_MAX:
+            others = (each for each, found in table.items() if not self._is_expected(found))
+            del table[next(others, next(iter(table)))]
+        table[digest] = result
 
-def _put(table: dict[bytes, _ValueT], digest: bytes, value: _ValueT) -> None:
-    if len(table) >= RESULTS_MAX:
-        del table[next(iter(table))]
-    table[digest] = value
+    def _is_expected(self, result: _Result) -> bool:
+        return result.user is not None and result.user.username == self._expected
 
 
 def claimed_user(token: str) -> str:
