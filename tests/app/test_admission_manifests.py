@@ -100,7 +100,7 @@ def test_everything_about_pods_is_bound_to_the_gated_namespaces():
         if webhook["rules"][0]["resources"][0].startswith("pods")
     ]
 
-    assert about_pods == [expected] * 9
+    assert about_pods == [expected] * 10
 
 
 def test_each_policy_is_followed_by_its_binding_and_gates_come_last():
@@ -113,6 +113,7 @@ def test_each_policy_is_followed_by_its_binding_and_gates_come_last():
         "protect-gate.bursar.io",
         "refuse-bound-pods.bursar.io",
         "single-aaq.bursar.io",
+        "limit-waiting-pods.bursar.io",
         "refuse-growth.bursar.io",
         "keep-scope.bursar.io",
         "keep-cluster-scope.bursar.io",

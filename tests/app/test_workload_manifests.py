@@ -129,6 +129,7 @@ def test_the_removal_may_delete_what_gates_pods_and_nothing_else():
     assert permitted == [
         (["mutatingadmissionpolicybindings"], ["gate-pods.bursar.io"], ["delete"]),
         (["mutatingwebhookconfigurations"], ["gating-mutator"], ["delete"]),
+        (["validatingadmissionpolicybindings"], ["limit-waiting-pods.bursar.io"], ["delete"]),
         # A pod that changed is read again before its gate is removed.
         (["pods"], [], ["get"]),
     ]

@@ -127,6 +127,21 @@ def test_certificates_and_address_go_into_the_webhooks(tmp_path):
     }
 
 
+def test_the_bound_of_waiting_pods_is_a_policy_with_and_without_webhooks():
+    name = "limit-waiting-pods.bursar.io"
+    for parts in (["policies"], ["webhooks"], ["policies", "webhooks"]):
+        assert [d["metadata"]["name"] for d in documents(*parts)].count(name) == 2
+
+
+def test_another_bound_of_waiting_pods_is_an_option_of_the_controller():
+    def arguments(*options):
+        [found] = [d for d in documents("controller", *options) if d["kind"] == "Deployment"]
+        return found["spec"]["template"]["spec"]["containers"][0]["args"]
+
+    assert "--waiting-pods-max=7" in arguments("--waiting-pods-max", "7")
+    assert not [each for each in arguments() if each.startswith("--waiting-pods-max")]
+
+
 def test_peer_pods_are_a_part_of_their_own():
     runtime_class, *_, webhook = documents(
         *("peerpods", "--runtime-class", "kata-gpu", "--node-label", "gpu=yes"),

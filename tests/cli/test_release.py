@@ -22,6 +22,7 @@ from bursar.app.cluster.ports import (
 from bursar.app.quota.force_release import (
     ATTEMPTS_MAX,
     GATING_OBJECTS,
+    LIMIT_OBJECTS,
     PROTECTION_OBJECTS,
     ROUNDS_MAX,
     ForcedReleases,
@@ -266,7 +267,7 @@ async def test_one_that_may_not_go_does_not_keep_the_others(meddler):
 
 async def with_gating(meddler: Meddler) -> list[Resource]:
     """The objects that gate pods and those that protect gates; returns the latter's kinds."""
-    for resource, key in (*GATING_OBJECTS, *PROTECTION_OBJECTS):
+    for resource, key in (*GATING_OBJECTS, *LIMIT_OBJECTS, *PROTECTION_OBJECTS):
         meddler.cluster.objects.kinds.add(Kind(resource=resource))
         await meddler.cluster.create(resource, {"metadata": {"name": key.name}})
     return [resource for resource, _ in PROTECTION_OBJECTS]
@@ -279,6 +280,7 @@ async def test_gating_stops_and_then_its_protection(meddler):
     assert await stop_gating(meddler) == [
         "MutatingAdmissionPolicyBinding gate-pods.bursar.io",
         "MutatingWebhookConfiguration gating-mutator",
+        "ValidatingAdmissionPolicyBinding limit-waiting-pods.bursar.io",
         "ValidatingAdmissionPolicyBinding protect-gate.bursar.io",
         "ValidatingWebhookConfiguration aaq-validator",
     ]

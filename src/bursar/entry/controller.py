@@ -73,6 +73,7 @@ async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
                 patience_s=settings.patience_s,
                 quota_grace_s=settings.quota_grace_s,
                 request_seconds=settings.request_seconds,
+                waiting_pods_max=settings.waiting_pods_max,
                 address=settings.address,
             ),
             open_sources=lambda: term_sources(

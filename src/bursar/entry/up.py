@@ -173,6 +173,7 @@ async def embedded_cluster(
         await _load_files(cluster, files)
     controller = _controller(cluster, luck, targeting, counting)
     keeper.find_resizes = lambda: controller.resize_service
+    keeper.find_full_queues = lambda: controller.full_queues
     try:
         async with Simulation(cluster, SYSTEM_CLOCK):
             working = asyncio.create_task(controller.run())

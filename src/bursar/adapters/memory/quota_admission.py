@@ -12,7 +12,7 @@ from typing import Protocol, cast
 from bursar.adapters.memory.admission import Admitted, Operation, Refused, Request
 from bursar.adapters.memory.kinds import NAMESPACES, PODS
 from bursar.adapters.memory.objects.patches import JsonObject, json_patched
-from bursar.app.admission.pods import Installation, judge_creation
+from bursar.app.admission.pods import Installation, judge_creation, queue_is_full
 from bursar.app.cluster.ports import Json, Key, NotFoundError, Reader, UnavailableError
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
@@ -34,6 +34,17 @@ class ResizeBooks(Protocol):
         """
 
 
+class FullQueues(Protocol):
+    """The namespaces in which no more pods may wait."""
+
+    @property
+    def most(self) -> int:
+        """Pods of one namespace that may wait."""
+
+    @property
+    def names(self) -> frozenset[str]: ...
+
+
 class QuotaAdmission:
     """Two admission plugins of a `MemoryCluster`. Set `reader` to it before the first write."""
 
@@ -43,14 +54,21 @@ class QuotaAdmission:
         self._decode = decode
         self.reader: Reader | None = None
         self.find_resizes: Callable[[], ResizeBooks | None] = _nobody
+        self.find_full_queues: Callable[[], FullQueues | None] = _nobody
 
     async def gate(self, request: Request) -> Admitted | Refused:
-        """Mutating plugin: add the gate to new pods of selected namespaces."""
+        """Mutating plugin: add the gate to new pods of selected namespaces.
+
+        In a namespace in which too many pods wait, refuse them, as a policy does on a real cluster.
+        """
         pod = request.new
         if request.resource != PODS or request.subresource or pod is None:
             return _ALLOWED
         if request.operation is not Operation.CREATE or not await self._is_targeted(request.key):
             return _ALLOWED
+        full = self.find_full_queues()
+        if full is not None and request.key.namespace in full.names:
+            return Refused(message=queue_is_full(request.key.namespace, str(full.most)))
         spec = pod.get("spec") or {}
         gates = [gate["name"] for gate in spec.get("schedulingGates") or ()]
         decision = judge_creation(

@@ -54,6 +54,8 @@ class TermView:
     departed: DepartedQuotas | None = None
     mismatches: Mapping[str, bool] = field(default_factory=dict)
     """By installed policy or webhook configuration: whether it gates other namespaces."""
+    full_queues: int = 0
+    """Namespaces in which no more pods may wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,13 @@ def term_families(term: TermView) -> Iterator[Family]:
         lift_families(term.lifts),
         books_families(term.books),
         drift_families(term.drift),
+        table(
+            "bursar_",
+            full_queues=(
+                "Namespaces in which as many pods wait as may, so that new pods are refused.",
+                term.full_queues,
+            ),
+        ),
         enforcement_families(term),
         quota_families(term.quotas),
     )

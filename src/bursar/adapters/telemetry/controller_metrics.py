@@ -37,6 +37,7 @@ def controller_metrics(
         controller.recorder,
         controller.capacity_recorder,
         controller.quota_recorder,
+        controller.queue_recorder,
     )
     view = ControllerView(
         is_leader=controller.election.is_leader,
@@ -79,6 +80,7 @@ def _loops(term: Term, keeper: CertificateKeeper | None) -> dict[str, ReconcileC
         "managed": term.managed.reconciler.counters,
         "applied": term.applied.reconciler.counters,
         "gate": term.gate.reconciler.counters,
+        "queue": term.queue_limit.reconciler.counters,
     }
     if term.capacity is not None:
         loops["capacity"] = term.capacity.reconciler.reconciler.counters
@@ -111,4 +113,5 @@ def _term_view(term: Term) -> TermView:
         refused=term.refused,
         departed=term.loop.departed,
         mismatches=term.gating.mismatches(),
+        full_queues=len(term.queue_limit.full.names),
     )

@@ -102,6 +102,15 @@ def judge_update(
     return deny(MAY_NOT_REMOVE)
 
 
+def queue_is_full(namespace: str, most: str) -> str:
+    """Why a new pod is refused in a namespace in which as many pods wait as may."""
+    return (
+        f"{most} pods of the namespace {namespace} wait for quotas, and no more may: delete pods "
+        "that wait, or ask for a larger quota; new pods are accepted when nine tenths of that "
+        "number wait"
+    )
+
+
 # ------------------------------------------------------------------ resizes
 
 

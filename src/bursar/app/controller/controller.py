@@ -30,7 +30,9 @@ from bursar.app.log import Log
 from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER
 from bursar.app.quota.departed_quotas import GRACE_SECONDS
 from bursar.app.quota.events import (
+    QueueReason,
     QuotaReason,
+    record_full,
     record_mismatch,
     record_problem,
     record_uncounted,
@@ -39,6 +41,7 @@ from bursar.app.quota.events import (
 from bursar.app.quota.resize import REQUEST_SECONDS, ResizeService, staleness_problem
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import PATIENCE_SECONDS
+from bursar.core.quota.queue import WAITING_PODS_MAX, FullQueues
 from bursar.core.quota.refusal import Reason
 from bursar.wire.model.pod_row import PodRowDecoder
 
@@ -61,6 +64,8 @@ class ControllerSettings:
     """How long a deleted quota stays in force."""
     request_seconds: float = REQUEST_SECONDS
     """The API server's `--request-timeout`: how long it can take to store a resize."""
+    waiting_pods_max: int = WAITING_PODS_MAX
+    """Pods of one namespace that may wait; 0 for any number."""
     address: str = ""
     """The URL at which this process answers questions about resizes; empty if it does not."""
 
@@ -106,6 +111,9 @@ class Controller:
         self.quota_recorder = EventRecorder(
             cluster, clock, reasons=QuotaReason, component=CONTROLLER, instance=settings.identity
         )
+        self.queue_recorder = EventRecorder(
+            cluster, clock, reasons=QueueReason, component=CONTROLLER, instance=settings.identity
+        )
         self._term_context = TermContext(
             cluster=cluster,
             clock=clock,
@@ -121,6 +129,8 @@ class Controller:
             record_uncounted=partial(record_uncounted, self.recorder),
             record_problem=partial(record_problem, self.quota_recorder),
             record_mismatch=partial(record_mismatch, self.quota_recorder),
+            waiting_pods_max=settings.waiting_pods_max,
+            record_full=partial(record_full, self.queue_recorder),
             record_capacity=partial(record_event, self.capacity_recorder),
             on_synced=self.on_synced,
         )
@@ -142,6 +152,11 @@ class Controller:
         """Answers questions about resizes; None while this process does not lead."""
         term = self._term
         return term.resizes if term is not None and self.election.is_leader else None
+
+    @property
+    def full_queues(self) -> FullQueues | None:
+        """The namespaces in which no more pods may wait; None while this process does not lead."""
+        return None if self._term is None else self._term.queue_limit.full
 
     @property
     def readiness_problem(self) -> str:
@@ -169,6 +184,7 @@ class Controller:
             tasks.create_task(self.recorder.run())
             tasks.create_task(self.capacity_recorder.run())
             tasks.create_task(self.quota_recorder.run())
+            tasks.create_task(self.queue_recorder.run())
             await self.election.run(self._lead)
 
     async def _lead(self) -> None:

@@ -10,6 +10,7 @@ from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import Cluster, RunningInformer
 from bursar.app.cluster.ports import Clock
+from bursar.app.controller.queue_limit import observe_full_queues
 from bursar.app.counting.feeds import Counting
 from bursar.app.quota.sources import (
     EVERY_KIND,
@@ -30,6 +31,8 @@ class TermSources:
     """None if the kinds of cluster-wide quotas are not installed."""
     gate: Informer[Sighting[bool]]
     """Whether new pods are gated. Nothing waits for it: the service account may not be readable."""
+    full_queues: Informer[Sighting[str]]
+    """The namespaces in which too many pods wait, as written down. Nothing waits for it."""
     capacity: CapacitySources | None = None
     """None if the controller does not set the capacity of nodes."""
 
@@ -66,6 +69,7 @@ def term_sources(  # noqa: PLR0913 - the informers depend on all of them
         if has_cluster_quotas
         else None,
         gate=observe_gate(cluster, clock, random, targeting.own_namespace),
+        full_queues=observe_full_queues(cluster, clock, random, targeting.own_namespace),
         capacity=None
         if places is None
         else capacity_sources(cluster, clock, random, places=places, pods=books.pods),

@@ -21,6 +21,7 @@ from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.cluster.time_limit import wait_at_most, within
 from bursar.app.controller.gate_activation import GateActivation
 from bursar.app.controller.gating_check import GatingCheck
+from bursar.app.controller.queue_limit import QueueLimit, RecordFull
 from bursar.app.controller.sources import TermSources
 from bursar.app.log import Log
 from bursar.app.quota.applied import AppliedWriter
@@ -68,6 +69,8 @@ class TermContext:
     """The API server's `--request-timeout`."""
     promises_namespace: str
     """Where resize promises are recorded; empty if no other process asks for any."""
+    waiting_pods_max: int
+    """Pods of one namespace that may wait; 0 for any number."""
     record_wait: Callable[[Wait, str], None]
     """Called with the pod that waits and, if it is not counted natively, how it is counted."""
     record_uncounted: Callable[[Quota, str], None]
@@ -76,6 +79,7 @@ class TermContext:
     """Called with a quota that is not in force as its author may think, and why."""
     record_mismatch: Callable[[ObjectReference, str], None]
     """Called with an object that gates other namespaces than the controller targets."""
+    record_full: RecordFull
     record_capacity: Callable[[CapacityEvent], None]
     on_synced: Callable[[], None]
     """Called once, when the caches and the books hold everything."""
@@ -130,6 +134,7 @@ class Term:
         )
         self.applied: Final = self._applied_writer(reconciling)
         self.gate: Final = GateActivation(sources.gate, reconciling)
+        self.queue_limit: Final = self._queue_limit(reconciling)
         self.capacity: Final = (
             None
             if sources.capacity is None
@@ -184,6 +189,17 @@ class Term:
             request_seconds=context.request_seconds,
         )
 
+    def _queue_limit(self, reconciling: ReconcileContext) -> QueueLimit:
+        made = QueueLimit(
+            self.books,
+            self.sources.full_queues,
+            reconciling,
+            most=self._context.waiting_pods_max,
+            record=self._context.record_full,
+        )
+        self.loop.on_decided = made.notify
+        return made
+
     def _reconcile_context(self, may_write: Callable[[], bool]) -> ReconcileContext:
         context = self._context
         return ReconcileContext(
@@ -221,6 +237,7 @@ class Term:
             await self.loop.wait_synced()
             LOG.info("caches synced; deciding", pods=len(sources.books.pods))
             tasks.create_task(self.gate.run())
+            tasks.create_task(self.queue_limit.run())
             self._context.on_synced()
 
     async def _wait_synced(self) -> None:

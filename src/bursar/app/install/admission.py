@@ -19,6 +19,7 @@ from bursar.app.admission.pods import (
     MAY_NOT_REMOVE,
     ONLY_ONE_AAQ,
     Installation,
+    queue_is_full,
 )
 from bursar.app.cluster.ports import Resource
 from bursar.app.counting.kinds import COUNTING_POLICIES
@@ -38,6 +39,7 @@ from bursar.app.install.documents import (
 from bursar.app.install.quota_policy import quota_policy_documents
 from bursar.app.names import (
     CONTROLLER,
+    FULL_QUEUES_ANNOTATION,
     GATING_ACTIVE,
     GATING_ANNOTATION,
     GATING_POLICY,
@@ -47,6 +49,7 @@ from bursar.app.names import (
     PROTECTION_WEBHOOKS,
     REMOVAL_WEBHOOK,
     RESIZE_WEBHOOK,
+    WAITING_PODS_POLICY,
     WEBHOOK,
 )
 from bursar.app.quota.kinds import AAQS, APPLICATION_QUOTAS, CLUSTER_QUOTAS, GROUP
@@ -163,6 +166,7 @@ def policy_documents(settings: GatingSettings) -> tuple[Document, ...]:
     """Gating by policies. Protection comes first, so that no gate is ever unprotected."""
     quotas = quota_policy_documents(has_cluster_quota=settings.allow_cluster_quota)
     pairs = [_protection(settings), _bound_pods(settings), _single_configuration()]
+    pairs.append(waiting_pods_documents(settings))
     if not settings.allow_growth:
         pairs.append(_growth(settings))
     gating = _gating(settings)
@@ -213,14 +217,44 @@ def _gating(settings: GatingSettings) -> Pair:
         # A webhook that runs later may replace the list of gates.
         "reinvocationPolicy": "IfNeeded",
     }
+    return _policy("Mutating", GATING_POLICY, spec, _by_account(settings))
+
+
+def _by_account(settings: GatingSettings) -> Document:
+    """A binding to the gated namespaces, with the controller's service account as parameter."""
     account: Document = {
         "name": CONTROLLER,
         "namespace": settings.namespace,
         # Without the account no user could remove the gate.
         "parameterNotFoundAction": "Allow",
     }
-    where = {**_in_gated_namespaces(settings), "paramRef": account}
-    return _policy("Mutating", GATING_POLICY, spec, where)
+    return {**_in_gated_namespaces(settings), "paramRef": account}
+
+
+def waiting_pods_documents(settings: GatingSettings) -> Pair:
+    """Refuse new pods of namespaces in which too many wait. Webhooks need this policy as well.
+
+    A webhook is not called for a pod that its author has gated himself. This policy sees all pods.
+    The leader writes the annotation (`app/controller/queue_limit.py`).
+    """
+    listed = f"params.metadata.?annotations[?'{FULL_QUEUES_ANNOTATION}'].orValue('')"
+    text = queue_is_full("{namespace}", "{most}").replace("'", "\\'")
+    text = text.replace("{namespace}", "' + request.namespace + '")
+    text = text.replace("{most}", f"' + {listed}.split(',')[0] + '")
+    full = {
+        **validation(
+            f"!{listed}.contains(',' + request.namespace + ',')",
+            "too many pods of this namespace wait for quotas",
+        ),
+        "messageExpression": f"'{text}'".removeprefix("'' + "),
+    }
+    spec: Document = {
+        "paramKind": {"apiVersion": "v1", "kind": "ServiceAccount"},
+        "matchConstraints": {"resourceRules": [_POD_CREATION]},
+        "matchConditions": [_NO_MIRROR, _ACTIVATED],
+        "validations": [full],
+    }
+    return _policy("Validating", WAITING_PODS_POLICY, spec, _by_account(settings))
 
 
 def _protection(settings: GatingSettings) -> Pair:

@@ -18,7 +18,7 @@ from bursar.app.install.workloads import (
     WorkloadSettings,
     labels_of,
 )
-from bursar.app.names import CONTROLLER, GATING_POLICY, GATING_WEBHOOKS
+from bursar.app.names import CONTROLLER, GATING_POLICY, GATING_WEBHOOKS, WAITING_PODS_POLICY
 
 REMOVAL: Final = "bursar-removal"
 """The Job, and the ClusterRole and binding that it needs."""
@@ -44,6 +44,12 @@ def removal_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
             "mutatingwebhookconfigurations",
             group=ADMISSION,
             names=(GATING_WEBHOOKS,),
+        ),
+        permission(
+            ("delete",),
+            "validatingadmissionpolicybindings",
+            group=ADMISSION,
+            names=(WAITING_PODS_POLICY,),
         ),
         permission(("get",), "pods"),
     ]

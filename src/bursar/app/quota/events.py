@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
+from bursar.app.admission.pods import queue_is_full
 from bursar.app.cluster.events.document import EventType, ObjectReference
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.counting.provenance import Explain, charge_parts, cost_text
@@ -33,6 +34,13 @@ class QuotaReason(Enum):
     """The API server would refuse a ResourceQuota with this spec."""
     GATING_MISMATCH = "GatingMismatch"
     """Policies or webhooks gate other namespaces than the controller targets."""
+
+
+class QueueReason(Enum):
+    """The reason of an event about the waiting pods of a namespace."""
+
+    FULL = "TooManyWaitingPods"
+    """As many pods wait as may, and new ones are refused."""
 
 
 def wait_cost(explain: Explain, wait: Wait | WaitingPod) -> str:
@@ -91,6 +99,18 @@ def record_mismatch(
     """Record on a policy's binding or a webhook configuration that it selects other namespaces."""
     recorder.record(
         about, QuotaReason.GATING_MISMATCH, message, action=QUOTA_ACTION, type=EventType.WARNING
+    )
+
+
+def record_full(recorder: EventRecorder[QueueReason], namespace: str, most: int) -> None:
+    """Record on a namespace that no more pods may wait in it."""
+    recorder.record(
+        # In the namespace itself, where its users read events.
+        ObjectReference(api_version="v1", kind="Namespace", namespace=namespace, name=namespace),
+        QueueReason.FULL,
+        queue_is_full(namespace, str(most)),
+        action=ACTION,
+        type=EventType.WARNING,
     )
 
 

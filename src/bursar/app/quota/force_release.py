@@ -39,6 +39,7 @@ from bursar.app.names import (
     GATING_WEBHOOKS,
     PROTECTION_POLICY,
     PROTECTION_WEBHOOKS,
+    WAITING_PODS_POLICY,
 )
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.quota import GATE
@@ -66,6 +67,10 @@ GATING_OBJECTS: Final = (
     (_admission("MutatingWebhookConfiguration"), Key("", GATING_WEBHOOKS)),
 )
 """The objects without which no pod gets the gate."""
+LIMIT_OBJECTS: Final = (
+    (_admission("ValidatingAdmissionPolicyBinding"), Key("", WAITING_PODS_POLICY)),
+)
+"""The objects that refuse pods where too many wait: none waits any more, but no leader says so."""
 PROTECTION_OBJECTS: Final = (
     (_admission("ValidatingAdmissionPolicyBinding"), Key("", PROTECTION_POLICY)),
     (_admission("ValidatingWebhookConfiguration"), Key("", PROTECTION_WEBHOOKS)),
@@ -122,17 +127,17 @@ async def force_release(
 
 
 async def stop_gating(writer: Writer) -> list[str]:
-    """Delete the objects that gate pods and those that protect gates; return their names.
+    """Delete the objects that gate or refuse pods and those that protect gates; return their names.
 
-    An object that does not exist is no failure. Objects that protect gates stay if the user may
-    not delete them: the controller's account may not, and does not need to. Raises `ClusterError`
-    if an object that gates pods cannot be deleted.
+    An object that does not exist is no failure. Objects that refuse pods or protect gates stay if
+    the user may not delete them: the controller's account may not delete those that protect gates,
+    and does not need to. Raises `ClusterError` if an object that gates pods cannot be deleted.
     """
     deleted = []
     for resource, key in GATING_OBJECTS:
         if await _delete(writer, resource, key):
             deleted.append(f"{resource.kind} {key}")
-    for resource, key in PROTECTION_OBJECTS:
+    for resource, key in (*LIMIT_OBJECTS, *PROTECTION_OBJECTS):
         try:
             if await _delete(writer, resource, key):
                 deleted.append(f"{resource.kind} {key}")

@@ -100,6 +100,8 @@ class QuotaLoop:
             clock, served_by(sources.quotas), self._drop_quota, grace_s
         )
         self._before_deciding = before_deciding
+        self.on_decided: Callable[[], None] = lambda: None
+        """Called after each round of decisions."""
         self._is_changed = asyncio.Event()
         self._releases = LiftQueue(LIFTS_MAX)
         self._fed = asyncio.Event()
@@ -248,6 +250,7 @@ class QuotaLoop:
                 if self._is_mixed():
                     break
             else:
+                self.on_decided()
                 await self._wait_for_change()
 
     def _is_mixed(self) -> bool:

@@ -17,6 +17,7 @@ from bursar.app.install.admission import (
     GatingSettings,
     policy_documents,
     scope_policy_documents,
+    waiting_pods_documents,
     webhook_documents,
 )
 from bursar.app.install.agent import AgentInstallation, agent_documents
@@ -223,6 +224,7 @@ def manifests(
         "webhooks": lambda: (
             *webhook_documents(settings, endpoint),
             *(() if "policies" in wanted else scope_policy_documents(settings)),
+            *(() if "policies" in wanted else waiting_pods_documents(settings)),
         ),
         "peerpods": lambda: _peer_pods(chosen, endpoint),
         "capacity": lambda: capacity_documents(settings, str(chosen["peerpods_namespace"])),

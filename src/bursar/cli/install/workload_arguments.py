@@ -15,6 +15,7 @@ from bursar.app.install.workloads import REPLICAS, WorkloadSettings
 from bursar.cli.options import flag, shown, together
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import RUNTIME_CLASS
+from bursar.core.quota.queue import WAITING_PODS_MAX
 
 IMAGE: Final = f"bursar:{bursar.__version__}"
 
@@ -28,6 +29,12 @@ workload_options: Final = together(
         REPLICAS,
         "Controller, webhook: number of replicas.",
         type=click.IntRange(min=1),
+    ),
+    shown(
+        "--waiting-pods-max",
+        WAITING_PODS_MAX,
+        "Controller: pods of one namespace that may wait; 0: any number.",
+        type=click.IntRange(min=0),
     ),
     flag("--cert-manager", "Controller, webhook: cert-manager makes the certificates."),
     click.option(
@@ -78,6 +85,8 @@ def _controller(chosen: Chosen, parts: Collection[str]) -> list[str]:
         found.append(f"--namespace-selector={chosen['selector']}")
     if chosen["without_cluster_quota"]:
         found.append("--without-cluster-quota")
+    if chosen["waiting_pods_max"] != WAITING_PODS_MAX:
+        found.append(f"--waiting-pods-max={chosen['waiting_pods_max']}")
     if "capacity" in parts:
         found.append("--keep-capacity")
         if chosen["peerpods_namespace"] != PRESET_NAMESPACE:

@@ -38,6 +38,7 @@ from bursar.cli.processes.process_options import (
 )
 from bursar.cli.processes.processes import Processes
 from bursar.core.quota.books import PATIENCE_SECONDS
+from bursar.core.quota.queue import WAITING_PODS_MAX
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.targeting import DEFAULT_SELECTOR, Targeting
 
@@ -68,6 +69,8 @@ class ControllerProcess:
     """How long a deleted quota stays in force."""
     request_seconds: float
     """The API server's `--request-timeout`."""
+    waiting_pods_max: int
+    """Pods of one namespace that may wait; 0 for any number."""
     log: LogSettings
     ignored: tuple[str, ...] = ()
     """Options that were given and have no effect."""
@@ -101,6 +104,12 @@ class ControllerProcess:
     "--patience",
     f"{PATIENCE_SECONDS}s",
     "How long later pods may be released ahead of a pod that does not fit.",
+)
+@shown(
+    "--waiting-pods-max",
+    WAITING_PODS_MAX,
+    "Pods of one namespace that may wait; further ones are refused. 0: any number.",
+    type=click.IntRange(min=0),
 )
 @duration(
     "--quota-grace",
@@ -149,6 +158,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
     peerpods_nodes: str,
     patience: float,
     quota_grace: float,
+    waiting_pods_max: int,
     lease_duration: float,
     renew_deadline: float,
     retry_period: float,
@@ -184,6 +194,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
             patience_s=int(patience),
             quota_grace_s=quota_grace,
             request_seconds=api_request_timeout,
+            waiting_pods_max=waiting_pods_max,
             log=log_from(others),
             ignored=_ignored(
                 has_tls=source.is_given,

@@ -98,6 +98,10 @@ class Books:
         """How many pods `blocked` returns, by reason."""
         return self._blocked.counts
 
+    def blocked_sizes(self) -> dict[str, int]:
+        """Number of such pods by namespace."""
+        return self._blocked.sizes()
+
     # ------------------------------------------------------------------ pods
 
     def see_pod(self, row: PodRow) -> None:

@@ -1,6 +1,7 @@
 """The queue: all pods behind the quota gate, in order of release, and what each waits for."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
@@ -16,6 +17,9 @@ from bursar.core.quota.releases import Release
 from bursar.core.quota.waiting_pods.groups import WaitingGroup
 from bursar.core.quota.waiting_pods.need_index import Rank
 
+WAITING_PODS_MAX: Final = 10_000
+"""Default of the pods of one namespace that may wait."""
+REOPEN_PERCENT: Final = 90
 NAMES_MAX: Final = 10
 """How many of the pods that are ahead are named; the others are only counted."""
 
@@ -67,6 +71,33 @@ def count_waiting(books: Books) -> WaitingCount:
         by_reason={reason: waiting.count_of(reason) + blocked[reason] for reason in Reason},
         undecided=waiting.count_of(None),
     )
+
+
+def waiting_by_namespace(books: Books) -> Mapping[str, int]:
+    """Pods behind the quota gate, whatever they wait for."""
+    return Counter(books.waiting.sizes) + Counter(books.blocked_sizes())
+
+
+class FullQueues:
+    """The namespaces in which as many pods wait as may. Each opens again at 90 %."""
+
+    def __init__(self, most: int, full: Iterable[str] = ()) -> None:
+        """`most` pods of a namespace may wait; 0 for any number. `full` were full before."""
+        self.most: Final = most
+        self.names = frozenset(full)
+
+    def update(self, waiting: Mapping[str, int]) -> frozenset[str]:
+        """Take the numbers of waiting pods. Returns the namespaces that have become full."""
+        before = self.names
+        self.names = frozenset(
+            name for name, count in waiting.items() if self._is_full(count, name in before)
+        )
+        return self.names - before
+
+    def _is_full(self, count: int, was_full: bool) -> bool:  # noqa: FBT001 - private
+        if not self.most:
+            return False
+        return count >= self.most or (was_full and count * 100 > self.most * REOPEN_PERCENT)
 
 
 # ------------------------------------------------------------------ listing

@@ -27,6 +27,10 @@ class BlockedPods:
         for pods in self._pods.values():
             yield from pods.values()
 
+    def sizes(self) -> dict[str, int]:
+        """Number of pods by namespace."""
+        return {namespace: len(pods) for namespace, pods in self._pods.items()}
+
     def names_in(self, namespace: str) -> list[str]:
         return list(self._pods.get(namespace, ()))
 

@@ -10,6 +10,7 @@ after that. If the first one is behind a pod that holds the quota, so are the ot
 of them stay until that pod lets go.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count
@@ -41,6 +42,8 @@ class WaitingQueue:
         self._numbers = count(1)
         self._popped: WaitingGroup | None = None
         self._counts: dict[Reason | None, int] = {}
+        self.sizes: Counter[str] = Counter()
+        """Number of waiting pods by namespace."""
 
     # ------------------------------------------------------------------ queries
 
@@ -98,6 +101,7 @@ class WaitingQueue:
         if held is not group:
             self._group_of[pod] = group
             self._counts[group.reason] = self._counts.get(group.reason, 0) + 1
+            self.sizes[row.namespace] += 1
         rank = group.rank()
         if rank != before:
             self.hold(group, ())
@@ -110,6 +114,9 @@ class WaitingQueue:
         if group is None:
             return None
         self._counts[group.reason] -= 1
+        self.sizes[pod.namespace] -= 1
+        if not self.sizes[pod.namespace]:
+            del self.sizes[pod.namespace]
         was_head = group.head().name == pod.name
         row = group.take(pod.name)
         if not group.members:
