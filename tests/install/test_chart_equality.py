@@ -60,7 +60,10 @@ COMBINATIONS = {
     "seven-replicas": ("aaq", {"replicas": 7, "quota": {"gate": "webhooks"}}),
     "no-cluster-quotas": (
         "aaq",
-        {"quota": {"clusterQuotas": False, "resizes": "allow"}, "logLevel": "debug"},
+        {
+            "quota": {"clusterQuotas": False, "resizes": "allow", "waitingPodsMax": 500},
+            "logLevel": "debug",
+        },
     ),
     "no-cluster-quotas-by-webhooks": (
         "aaq",

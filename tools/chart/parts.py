@@ -7,6 +7,7 @@ from typing import Final
 from bursar.app.capacity.places import PRESET_NAMESPACE
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import RUNTIME_CLASS
+from bursar.core.quota.queue import WAITING_PODS_MAX
 from bursar.wire.documents.yaml_writing import yaml_text
 from chart import sentinels
 from chart.merging import Body, Node, Switch, flag, merged, text_lines
@@ -120,6 +121,10 @@ TEMPLATES: Final = (
             _REPLICAS,
             flag('not (kindIs "invalid" $.Values.quota.namespaceSelector)', _SELECTOR),
             _NO_CLUSTER_QUOTAS,
+            flag(
+                f"ne (int $.Values.quota.waitingPodsMax) {WAITING_PODS_MAX}",
+                sentinels.WAITING,
+            ),
             _CAPACITY,
             _CERT_MANAGER,
             _CLASSES,

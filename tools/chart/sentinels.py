@@ -31,6 +31,7 @@ WRITER: Final = "zz-writer"
 CLIENT_CA: Final = "zz-client-ca"
 CLIENT_NAME: Final = "zz-client-name"
 LEVEL: Final = "--log-level=debug"
+WAITING: Final = "--waiting-pods-max=77777"
 CONTROLLER_OPTION: Final = "zz-controller-option"
 WEBHOOK_OPTION: Final = "zz-webhook-option"
 AGENT_OPTION: Final = "--scheduler=zz-agent-option"
@@ -72,6 +73,7 @@ ITEMS: Final = {
 """Items of lists that stand for several: the value with the items, and the text of one."""
 WHOLE: Final = {
     CLASS: "$class",
+    WAITING: f'printf "--waiting-pods-max=%d" (int {_VALUES}.quota.waitingPodsMax)',
     LEVEL: f'printf "--log-level=%s" {_VALUES}.logLevel',
     f"--namespace-selector={SELECTOR}": (
         'printf "--namespace-selector=%s" (include "bursar.selectorText" $)'

@@ -16,6 +16,7 @@ from bursar.cli.install.manifests import Resizes
 from bursar.cli.processes.log_options import LogLevel
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import RUNTIME_CLASS
+from bursar.core.quota.queue import WAITING_PODS_MAX
 from bursar.core.quota.targeting import GATING_LABEL
 from chart.printed import documents
 
@@ -212,6 +213,13 @@ GROUPS: Final = (
                 True,
                 BOOLEAN,
                 "Whether quotas across namespaces are read and written.",
+            ),
+            Value(
+                "quota.waitingPodsMax",
+                WAITING_PODS_MAX,
+                {"type": "integer", "minimum": 0},
+                "Pods of one namespace that may wait; the API server refuses further ones. 0: any "
+                "number.",
             ),
             Value(
                 "quota.resizes",
