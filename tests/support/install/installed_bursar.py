@@ -112,6 +112,13 @@ class InstalledBursar:
         listed = json.loads(self.kubectl("get", "pods", "-n", HOME, "-l", selector, "-o", "json"))
         return {each["metadata"]["name"]: each for each in listed["items"]}
 
+    def is_upgraded(self) -> bool:
+        """Whether all replicas have these settings, and former ones are gone, not only ending."""
+        return all(
+            self.is_rolled_out(name) and not any(map(is_ending, self.pods_of(name).values()))
+            for name in self.deployments()
+        )
+
     def scale(self, name: str, replicas: int) -> None:
         """Scale a Deployment, and wait until it has so many pods, all of them ready."""
         self.kubectl("scale", "deployment", "-n", HOME, name, f"--replicas={replicas}")
@@ -256,6 +263,10 @@ class Tenant:
 
 def is_gated(pod: Raw) -> bool:
     return GATE in [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
+
+
+def is_ending(pod: Raw) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
 
 
 def is_ready(pod: Raw) -> bool:
