@@ -1,4 +1,4 @@
-"""Settings change while pods are created: none is refused, none is lost."""
+"""Settings and certificates change while pods are created: none is refused, none is lost."""
 
 import asyncio
 
@@ -7,15 +7,22 @@ import pytest
 from bursar.app.names import CONTROLLER, WEBHOOK
 from support.install.installed_bursar import InstalledBursar, tenant
 from support.install.pod_load import assert_none_lost, pod_load
-from support.until import until_blocking, until_sync
+from support.install.seen_certificates import seeing_certificates
+from support.until import until, until_blocking, until_sync
 
 OTHER_SETTINGS = (
     *("--replicas", "3"),
     *("--controller-option", "--log-level=debug"),
     *("--webhook-option", "--log-level=debug"),
 )
+SHORT_LIVES = (
+    *("--controller-option", "--certificate-lifetime=15s"),
+    *("--controller-option", "--ca-lifetime=45s"),
+)
+"""A serving certificate every 10 s, a CA every 30 s."""
 ROLLOUT_SECONDS = 300
 """All replicas are replaced one after the other, and the node is under load."""
+ROTATION_SECONDS = 400
 SOME = 50
 """Pods that are created before the upgrade, and again after it."""
 
@@ -45,6 +52,21 @@ async def test_pods_are_created_and_released_while_all_replicas_are_replaced_twi
     assert_none_lost(load)
     # Until a leader has read the cluster, a resize is refused with the words "try again".
     until_sync(lambda: shop.try_resize("grows", "20m").code == 0, lambda: upgraded.logs("webhook"))
+
+
+async def test_pods_are_created_while_certificates_and_cas_are_renewed(behind_webhook, shop):
+    await upgrade(InstalledBursar(behind_webhook.node, behind_webhook.parts, SHORT_LIVES))
+
+    async with seeing_certificates(behind_webhook) as seen, pod_load(shop, dry_run_every=2) as load:
+
+        def has_rotated() -> bool:
+            return len(seen.serving) >= 6 and len(seen.authorities) >= 3
+
+        await until(has_rotated, seen.summary, ROTATION_SECONDS)
+        await load.until_more(SOME)
+
+    assert not seen.failures, behind_webhook.logs("webhook")
+    assert_none_lost(load)
 
 
 def replicas(installed: InstalledBursar) -> set[str]:
