@@ -92,6 +92,34 @@ def test_a_deployment_is_described_as_the_pod_it_would_create():
     )
 
 
+EVICTED = """
+apiVersion: v1
+kind: Pod
+metadata: {name: cache}
+spec: {containers: [{name: app}]}
+status: {phase: Failed, reason: Evicted, message: Usage of EmptyDir volume exceeds the limit}
+"""
+
+
+def test_an_evicted_pod_is_described_with_the_reason_and_the_message():
+    ran = run_bursar("describe", "pod", "-f", "-", stdin=EVICTED.encode())
+    (pod,) = described("pod", "-f", "-", stdin=EVICTED.encode())
+
+    assert ran.out.splitlines()[1:4] == [
+        "Status:     Failed",
+        "Reason:     Evicted",
+        "Message:    Usage of EmptyDir volume exceeds the limit",
+    ]
+    assert (pod["phase"], pod["reason"]) == ("Failed", "Evicted")
+    assert pod["message"] == "Usage of EmptyDir volume exceeds the limit"
+
+
+def test_a_pod_that_nothing_ended_has_no_reason():
+    (pod,) = described("pod", "-f", example("frontend.yaml"))
+
+    assert (pod["phase"], pod["reason"], pod["message"]) == (None, None, None)
+
+
 def test_name_and_namespace_choose_among_all_pods_of_a_folder():
     everything = described("pod", "-f", str(EXAMPLES))
     chosen = described("pod", "scratch", "-f", str(EXAMPLES))

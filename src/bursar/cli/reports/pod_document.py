@@ -19,6 +19,8 @@ def as_dict(report: PodReport) -> Document:
         "name": pod.name,
         "node": pod.node_name or None,
         "phase": pod.phase or None,
+        "reason": pod.reason or None,
+        "message": pod.message or None,
         "qosClass": report.qos.qos.value,
         "qosReason": report.qos.reason,
         "containers": [_container(container) for container in report.containers],

@@ -24,6 +24,10 @@ def emit_pod(report: PodReport, *, owner: str = "") -> None:
         click.echo(f"Template:   {printable(owner)}")
     if pod.node_name:
         click.echo(f"Node:       {printable(pod.node_name)}")
+    if pod.reason:
+        click.echo(f"Status:     {printable(pod.phase)}")
+        click.echo(f"Reason:     {printable(pod.reason)}")
+        click.echo(f"Message:    {printable(pod.message)}")
     click.echo(f"QoS Class:  {report.qos.qos.value} ({printable(report.qos.reason)})")
     _emit_section(
         "Containers:", ("NAME", "KIND", "RESOURCE", "REQUEST", "LIMIT"), _contents(report)

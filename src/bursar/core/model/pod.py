@@ -169,6 +169,10 @@ class Pod:
     """Whether a term of its pod affinity or anti-affinity names or selects namespaces."""
 
     phase: str = ""
+    reason: str = ""
+    """`status.reason`: why the pod is in its phase, such as `Evicted`."""
+    message: str = ""
+    """`status.message`: the same for people, such as which limit the pod exceeded."""
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()

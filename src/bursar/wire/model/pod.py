@@ -145,6 +145,8 @@ class ContainerStatus(Struct):
 
 class PodStatus(Struct):
     phase: str | None = None
+    reason: str | None = None
+    message: str | None = None
     qos_class: str | None = None
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
@@ -195,6 +197,8 @@ def to_core(pod: Pod) -> core.Pod:
         crosses_namespaces=spec.affinity is not None
         and crosses_namespaces(spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity),
         phase=status.phase or "",
+        reason=status.reason or "",
+        message=status.message or "",
         conditions=tuple(_condition(condition) for condition in status.conditions or ()),
         container_statuses=_statuses(status.container_statuses, "status.containerStatuses"),
         init_container_statuses=_statuses(
