@@ -56,7 +56,7 @@ bench: $(STAMPS)/dev ## Ratios measured in one run
 fuzz: $(STAMPS)/dev ## Five minutes of hostile annotations and frames at a real agent (FOR=5m SEED=1)
 	$(BIN)/python tools/fuzz_agent.py --for $(or $(FOR),5m) --seed $(or $(SEED),1)
 
-cluster: $(STAMPS)/dev ## Start a real control plane on this machine (Ctrl-C stops it); NODE=real: with real containers
+cluster: $(STAMPS)/dev ## Start a real control plane on this machine (Ctrl-C stops it); NODE=real: with real containers; NODE=vm: with those and cgroup v2
 	$(BIN)/python tools/cluster.py $(if $(NODE),--node $(NODE))
 
 image: $(STAMPS)/runtime ## An OCI image and its SBOM in dist/, without Docker or root (IMG=name:tag ARCH=arm64 OUT=folder)

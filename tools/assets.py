@@ -158,8 +158,12 @@ PACKAGES = {
         "libtinfo6",
         "libxtables12",
     ),
+    "vm": ("linux-image-cloud-amd64", "qemu-system-x86"),
 }
 """Debian packages that are downloaded and unpacked, never installed."""
+FOLLOWED = {"vm": ("lib", "linux-image-", "qemu-system-", "seabios")}
+"""Names begin so of those dependencies that are unpacked as well. The first of the packages above
+depends on the newest kernel; libraries of the second one have other names in other releases."""
 
 
 def ensure(name: str) -> Path:
@@ -188,13 +192,15 @@ def ensure_packages(name: str) -> Path:
             raise AssetError(f"no Debian packages here (`{program}` is not on PATH)")
     wanted = PACKAGES[name]
     release = Path("/etc/os-release").read_bytes()
-    fingerprint = hashlib.sha256(" ".join(wanted).encode() + release).hexdigest()[:16]
+    followed = FOLLOWED.get(name, ())
+    named = " ".join((*wanted, *followed)).encode()
+    fingerprint = hashlib.sha256(named + release).hexdigest()[:16]
     target = cache_folder() / f"packages-{name}-{fingerprint}"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with _one_at_a_time(target.with_suffix(".lock")):
             if not target.exists():
-                _unpack(wanted, target)
+                _unpack(wanted, followed, target)
     return target
 
 
@@ -271,13 +277,13 @@ def _linking(asset: Asset) -> dict[str, str]:
     }
 
 
-def _unpack(packages: tuple[str, ...], target: Path) -> None:
+def _unpack(packages: tuple[str, ...], followed: tuple[str, ...], target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         print(f"downloading {', '.join(packages)} ...", file=sys.stderr, flush=True)
-        if _download(packages, scratch):
+        if _download(packages, followed, scratch):
             print("a package was not found: apt-get update ...", file=sys.stderr, flush=True)
             subprocess.run(["apt-get", "-q", "update"], capture_output=True, check=False)
-            problem = _download(packages, scratch)
+            problem = _download(packages, followed, scratch)
             if problem:
                 raise AssetError(f"apt-get cannot download {', '.join(packages)}: {problem}")
         unpacked = Path(scratch) / "unpacked"
@@ -286,11 +292,23 @@ def _unpack(packages: tuple[str, ...], target: Path) -> None:
         unpacked.replace(target)
 
 
-def _download(packages: tuple[str, ...], folder: str) -> str:
+def _download(packages: tuple[str, ...], followed: tuple[str, ...], folder: str) -> str:
     """Download packages into the folder; returns what went wrong, or nothing."""
-    command = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", *packages]
+    dependencies = _dependencies(packages, followed) if followed else set()
+    command = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download"]
+    command += sorted({*packages, *dependencies})
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return " ".join(done.stderr.split()) or "failed" if done.returncode else ""
+
+
+def _dependencies(packages: tuple[str, ...], followed: tuple[str, ...]) -> set[str]:
+    """All packages that these depend on, directly or not, whose names begin as one of `followed`.
+
+    Empty if apt-get knows nothing of the packages: it then fails to download them, and says so.
+    """
+    command = ["apt-cache", "depends", "--recurse", "--important", *packages]
+    lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+    return {line for line in lines if line.startswith(followed)}
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """`make cluster`: a real control plane on this machine until Ctrl-C, with simulated nodes.
 
-`make cluster NODE=real` has a node with real containers instead, which takes root.
+`make cluster NODE=real` has a node with real containers instead, which takes root. That of
+`make cluster NODE=vm` is in a virtual machine, so that it has cgroup v2 on every machine.
 """
 
 import argparse
@@ -13,16 +14,17 @@ from contextlib import contextmanager
 from assets import AssetError, ensure
 from controlplane import ControlPlane
 from program import ProgramError
-from real_node import RealNodeError
+from real_node import RealNodeError, node, vm
 from real_node.cluster import real_cluster
 from real_node.images import BUSYBOX
-from real_node.node import missing
 
 PARTS = "etcd, kube-apiserver, kube-scheduler, kube-controller-manager, kwok"
 NODE_PARTS = "containerd, kubelet, kube-proxy"
-NODES = {None: 3, "real": 0}
-"""Simulated nodes, by the kind of the other node. Pods only seem to run on them, so that beside a
-real node a Deployment could look ready without any process."""
+KINDS = {"real": node.RealNode, "vm": vm.VirtualNode}
+MISSING = {"real": node.missing, "vm": vm.missing}
+SIMULATED_NODES = 3
+"""Only without a real node. Pods only seem to run on them, so that beside a real node a Deployment
+could look ready without any process."""
 
 
 def main() -> int:
@@ -30,19 +32,24 @@ def main() -> int:
     parser.add_argument(
         "--nodes", type=int, help="simulated nodes (default: 3, beside a real one none)"
     )
-    parser.add_argument("--node", choices=["real"], help="add a node with real containers")
+    parser.add_argument(
+        "--node",
+        choices=list(KINDS),
+        help="add a node with real containers: on this machine, or in a virtual machine",
+    )
     options = parser.parse_args()
-    nodes = options.nodes if options.nodes is not None else NODES[options.node]
+    default = 0 if options.node else SIMULATED_NODES
+    nodes = options.nodes if options.nodes is not None else default
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
-    lacking = missing() if options.node else None
+    lacking = MISSING[options.node]() if options.node else None
     if lacking:
         _say(f"cluster: {lacking}")
         return 1
     try:
         kubectl = ensure("kubectl")
-        with _real(nodes) if options.node else _simulated(nodes) as plane:
+        with _real(options.node, nodes) if options.node else _simulated(nodes) as plane:
             print(plane.kubeconfig, flush=True)
             _say(f"\n  export KUBECONFIG={plane.kubeconfig} KUBECTL={kubectl}")
             _say("  $KUBECTL get nodes\n")
@@ -67,11 +74,11 @@ def _simulated(nodes: int) -> Iterator[ControlPlane]:
 
 
 @contextmanager
-def _real(nodes: int) -> Iterator[ControlPlane]:
+def _real(kind: str, nodes: int) -> Iterator[ControlPlane]:
     _say(f"starting {PARTS}, {NODE_PARTS} ...")
-    with real_cluster(nodes=nodes) as node:
-        _say(f"the node with real containers is {node.name}; it has the image {BUSYBOX}")
-        yield node.plane
+    with real_cluster(KINDS[kind], nodes=nodes) as started:
+        _say(f"the node with real containers is {started.name}; it has the image {BUSYBOX}")
+        yield started.plane
 
 
 def _say(text: str) -> None:

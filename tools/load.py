@@ -1,6 +1,7 @@
 """`make load`: give the image that `make image` built to the node of `make cluster NODE=real`.
 
-The node is that of the cluster that `$KUBECONFIG` names.
+The node is that of the cluster that `$KUBECONFIG` names. It can also be in a virtual machine, as
+`make cluster NODE=vm` has it.
 """
 
 import argparse
@@ -9,10 +10,11 @@ import sys
 from pathlib import Path
 
 from image import native_architecture
-from real_node import RealNodeError
-from real_node.node import CONTAINERD_SOCKET, NAME, import_archive
+from real_node import RealNodeError, node, vm
 
 HINT = "set KUBECONFIG to the path that `make cluster NODE=real` prints"
+SOCKETS = {node.NAME: node.socket_path, vm.NAME: vm.socket_path}
+IMPORTS = {node.NAME: node.import_archive, vm.NAME: vm.import_archive}
 
 
 def main() -> int:
@@ -21,11 +23,13 @@ def main() -> int:
     options = parser.parse_args()
     try:
         archive = newest_archive(options.out)
-        import_archive(containerd_socket(os.environ.get("KUBECONFIG", "")), archive)
+        kubeconfig = os.environ.get("KUBECONFIG", "")
+        name = node_of(kubeconfig)
+        IMPORTS[name](Path(kubeconfig).parent, archive)
     except RealNodeError as error:
         print(f"load: {error}", file=sys.stderr)
         return 1
-    print(f"{NAME} has the image of {archive}")
+    print(f"{name} has the image of {archive}")
     return 0
 
 
@@ -38,14 +42,14 @@ def newest_archive(folder: Path) -> Path:
     return found[-1]
 
 
-def containerd_socket(kubeconfig: str) -> Path:
-    """The socket of the node whose cluster has this kubeconfig. Raises `RealNodeError`."""
+def node_of(kubeconfig: str) -> str:
+    """The name of the real node whose cluster has this kubeconfig. Raises `RealNodeError`."""
     if not kubeconfig:
         raise RealNodeError(HINT)
-    socket = Path(kubeconfig).parent / NAME / CONTAINERD_SOCKET
-    if not socket.is_socket():
-        raise RealNodeError(f"{kubeconfig} is of no cluster with a real node: {HINT}")
-    return socket
+    for name, socket_path in SOCKETS.items():
+        if socket_path(Path(kubeconfig).parent).is_socket():
+            return name
+    raise RealNodeError(f"{kubeconfig} is of no cluster with a real node: {HINT}")
 
 
 if __name__ == "__main__":

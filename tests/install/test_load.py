@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from image import native_architecture
-from load import HINT, containerd_socket, newest_archive
+from load import HINT, newest_archive, node_of
 from real_node import RealNodeError
 
 
@@ -32,19 +32,23 @@ def test_without_an_image_it_is_said_how_to_build_one(tmp_path):
         newest_archive(tmp_path)
 
 
-def test_the_node_is_found_by_the_kubeconfig():
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("real-0", "real-0/containerd.sock"), ("vm-0", "vm-0-machine/shell.sock")],
+)
+def test_the_node_is_found_by_the_kubeconfig(name, path):
     # A short path, as the kernel wants it for sockets.
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listening:
-        wanted = Path(folder, "real-0", "containerd.sock")
+        wanted = Path(folder, path)
         wanted.parent.mkdir()
         listening.bind(str(wanted))
 
-        assert containerd_socket(str(Path(folder, "admin.kubeconfig"))) == wanted
+        assert node_of(str(Path(folder, "admin.kubeconfig"))) == name
 
 
 @pytest.mark.parametrize("kubeconfig", ["", "elsewhere/config"])
 def test_a_cluster_without_a_real_node_is_refused(kubeconfig):
     with pytest.raises(RealNodeError) as refusal:
-        containerd_socket(kubeconfig)
+        node_of(kubeconfig)
 
     assert HINT in str(refusal.value)

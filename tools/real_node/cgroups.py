@@ -4,6 +4,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from real_node import RealNodeError
 
@@ -16,8 +17,22 @@ EMPTY_SECONDS = 60
 POLL_SECONDS = 0.05
 
 
+class Cgroup(Protocol):
+    """Where the pods of a node are in the cgroups that its kernel has."""
+
+    root: str
+    """What kubelet is told."""
+
+    @property
+    def is_v1(self) -> bool:
+        """Whether the kernel has cgroup v1; otherwise v2."""
+
+    def folder(self, controller: str) -> Path:
+        """Where the node's cgroup is for a controller: `cpu`, `memory`, ... A path on the node."""
+
+
 class NodeCgroup:
-    """The folder of one node, named alike in every hierarchy; `root` is what kubelet is told."""
+    """The folder of one node, named alike in every hierarchy of this machine."""
 
     def __init__(self, name: str) -> None:
         self.root = f"/{name}"
@@ -40,9 +55,22 @@ class NodeCgroup:
                     raise RealNodeError(f"processes are left in {folder}")
                 time.sleep(POLL_SECONDS)
 
+    @property
+    def is_v1(self) -> bool:
+        return is_v1()
+
     def folder(self, controller: str) -> Path:
-        """Where the node's cgroup is for a controller: `cpu`, `memory`, ..."""
         return (ROOT / controller if is_v1() else ROOT) / self.root.lstrip("/")
+
+
+class WholeCgroup:
+    """The root of cgroup v2, for a node that has a kernel of its own."""
+
+    root = "/"
+    is_v1 = False
+
+    def folder(self, controller: str) -> Path:  # noqa: ARG002 - v2 has one folder for all
+        return ROOT
 
 
 def is_v1() -> bool:

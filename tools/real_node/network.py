@@ -19,7 +19,8 @@ class NodeNetwork:
     """Addresses of one node, of its pods and of the Services, and the links that lead there.
 
     `claim()` makes the bridge, so that an API server can listen on `host_address` before there
-    is a node. `connect()` joins a network namespace to it. `release()` removes everything.
+    is a node. `connect()` joins a network namespace to it, `connect_tap()` a virtual machine.
+    `release()` removes everything.
     """
 
     def __init__(self, number: int, held: socket.socket) -> None:
@@ -72,8 +73,14 @@ class NodeNetwork:
         _ip("addr", "add", f"{self.node_address}/24", "dev", "eth0", inside=inside)
         _ip("link", "set", "eth0", "up", inside=inside)
         _ip("route", "add", "default", "via", self.host_address, inside=inside)
-        for routed in (self.pod_range, self.service_range):
-            _ip("route", "replace", routed, "via", self.node_address, "dev", self._bridge)
+        self._route()
+
+    def connect_tap(self) -> str:
+        """Make a tap device for a virtual machine, with routes through it; returns its name."""
+        _ip("tuntap", "add", self._link, "mode", "tap")
+        _ip("link", "set", self._link, "master", self._bridge, "up")
+        self._route()
+        return self._link
 
     def disconnect(self) -> None:
         """Remove the link to the node. The bridge keeps its address, so servers keep listening."""
@@ -82,6 +89,11 @@ class NodeNetwork:
     def release(self) -> None:
         self._remove_links()
         self._held.close()
+
+    def _route(self) -> None:
+        """Lead packets for pods and Services to the node."""
+        for routed in (self.pod_range, self.service_range):
+            _ip("route", "replace", routed, "via", self.node_address, "dev", self._bridge)
 
     def _remove_links(self) -> None:
         for name in (self._link, self._bridge):

@@ -4,6 +4,7 @@ The paths are those inside the node. Everything that would reach beyond it is tu
 limits of the whole machine's connection tracking, scores of the kernel's OOM killer, iptables.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +29,21 @@ class NodePlaces:
     folder: Path
 
 
-def containerd_config(places: NodePlaces, runc: Path) -> str:
+@dataclass(frozen=True)
+class KernelAbilities:
+    """What the kernel of a node can do for its containers."""
+
+    negative_oom_scores: bool = True
+    hugetlb: bool = True
+
+
+def machine_abilities() -> KernelAbilities:
+    """What this machine's kernel can do. Few machines have a cgroup for hugepages."""
+    return KernelAbilities(negative_oom_scores=_has_capability(CAP_SYS_RESOURCE), hugetlb=False)
+
+
+def containerd_config(places: NodePlaces, runc: Path, kernel: KernelAbilities) -> str:
     """The content of containerd's config.toml."""
-    restricted = "false" if _has_capability(CAP_SYS_RESOURCE) else "true"
     return f"""\
 version = 3
 root = "{CONTAINERD_FOLDER}"
@@ -51,8 +64,8 @@ sandbox = "{PAUSE}"
 
 [plugins."io.containerd.cri.v1.runtime"]
 disable_apparmor = true
-disable_hugetlb_controller = true
-restrict_oom_score_adj = {restricted}
+disable_hugetlb_controller = {json.dumps(not kernel.hugetlb)}
+restrict_oom_score_adj = {json.dumps(not kernel.negative_oom_scores)}
 
 [plugins."io.containerd.cri.v1.runtime".cni]
 bin_dirs = ["{places.cni_programs}"]
