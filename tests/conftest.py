@@ -8,13 +8,21 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from controlplane import ControlPlane
-from real_node.node import RealNode, missing
+from real_node import node, vm
+from real_node.node import RealNode
+from real_node.vm import VirtualNode
 from support.cluster.control_plane import started_control_plane
-from support.cluster.real_node import started_real_node
+from support.cluster.real_node import require, started_node
 
 IN_CI = os.environ.get("CI") == "true"
 NODES = 3
-NEEDS_GO = {"oracle": "oracle", "control_plane": "integration", "real_node": "integration"}
+NODES_MISSING = {"real_node": node.missing, "vm_support": vm.missing}
+"""Fixtures of nodes with real containers, and what says why this machine cannot have one."""
+NEEDS_GO = {
+    "oracle": "oracle",
+    "control_plane": "integration",
+    **dict.fromkeys(NODES_MISSING, "integration"),
+}
 """Fixtures whose programs are built from Go modules, and the mark of the tests that use them."""
 
 ABSENCE: list[str] = []
@@ -34,12 +42,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             built.append(item)
     if built and shutil.which("go") is None and not IN_CI:
         _leave_out(config, items, built, "no Go toolchain (`go` is not on PATH)")
-    on_real_node = [item for item in items if "real_node" in getattr(item, "fixturenames", ())]
-    for item in on_real_node:
-        item.add_marker(pytest.mark.xdist_group("real_node"))
-    lacking = missing() if on_real_node and not IN_CI else None
-    if lacking:
-        _leave_out(config, items, on_real_node, lacking)
+    for fixture, missing in NODES_MISSING.items():
+        on_node = [item for item in items if fixture in getattr(item, "fixturenames", ())]
+        for item in on_node:
+            item.add_marker(pytest.mark.xdist_group(fixture))
+        lacking = missing() if on_node and not IN_CI else None
+        if lacking:
+            _leave_out(config, items, on_node, lacking)
 
 
 def _leave_out(
@@ -65,5 +74,22 @@ def control_plane() -> Iterator[ControlPlane]:
 @pytest.fixture(scope="session")
 def real_node() -> Iterator[RealNode]:
     """One node with real containers for the whole run, on a control plane of its own."""
-    with started_real_node() as node:
-        yield node
+    require(node.missing)
+    with started_node(RealNode) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def vm_support() -> None:
+    """This machine can have a node in a virtual machine."""
+    require(vm.missing)
+
+
+@pytest.fixture(scope="module")
+def vm_node(vm_support) -> Iterator[VirtualNode]:  # noqa: ARG001 - it only fails
+    """A node in a virtual machine, on a control plane of its own.
+
+    It takes a core as long as it runs, so it ends with the module, and few modules should use it.
+    """
+    with started_node(VirtualNode) as started:
+        yield started

@@ -25,9 +25,11 @@ PATIENT = [
     f"{INTEGRATION}/test_certificates_takeover.py",
     f"{INTEGRATION}/test_describe_quota.py",
     f"{INTEGRATION}/test_kubevirt.py",
+    f"{INTEGRATION}/test_vm_node.py",
+    f"{INTEGRATION}/test_vm_node_end.py",
 ]
 """The tests that wait longest: for faults to pass, for Leases and certificates to expire, for
-controllers of Kubernetes."""
+controllers of Kubernetes, for a virtual machine."""
 INSTALLED = [
     f"{INTEGRATION}/{name}"
     for name in ("test_real_node*.py", "test_image.py", "test_chart.py", "test_installed*.py")

@@ -1,61 +1,42 @@
 """`make cluster NODE=real`: what this machine shows of the node, and that all of it goes."""
 
-import json
-import shutil
-import signal
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
-from assets import ROOT
 from real_node import RealNodeError
-from real_node.cgroups import hierarchies
 from real_node.init import SYSCTLS
 from real_node.network import NodeNetwork
 from real_node.node import NAME
-from support.until import PATIENCE_SECONDS, until_sync
+from support.nodes.traces import (
+    NO_TESTS,
+    NodeTraces,
+    command_lines,
+    link_names,
+    made_cluster,
+    run_as_nobody,
+    run_test_without_commands,
+)
+from support.until import until_sync
 
-CLUSTER = [sys.executable, str(ROOT / "tools" / "cluster.py"), "--node", "real", "--nodes", "0"]
 NODE_ONLY = ("/var/lib/kubelet", "/run/containerd", "/run/netns", "/run/sysctl-")
 """Where a real node mounts things, which is never seen from outside."""
 NETWORK_SYSCTLS = ("net/ipv4/ip_forward", "net/netfilter/nf_conntrack_max")
-NO_TESTS = 5
-"""The exit code of pytest if all tests are left out."""
-AS_NOBODY = """
-import os, sys
-from cluster import main
-if os.geteuid() == 0:
-    os.seteuid(65534)
-sys.exit(main())
-"""
 
 
 @pytest.mark.usefixtures("real_node")
 def test_make_cluster_with_a_real_node_leaves_nothing_behind(tmp_path):
     sysctls = machine_sysctls()
-    with (tmp_path / "said").open("w") as said:
-        process = subprocess.Popen(CLUSTER, stdout=subprocess.PIPE, stderr=said, text=True)
-    assert process.stdout is not None
-    with process, process.stdout:
-        kubeconfig = Path(process.stdout.readline().strip())
-        folder = kubeconfig.parent
-        number = network_number(kubeconfig)
-        running = traces(number, folder)
-        namespaces = namespaces_of(folder)
+    with made_cluster("real", tmp_path / "said") as kubeconfig:
+        traces = NodeTraces(kubeconfig)
+        running = traces.seen()
+        namespaces = namespaces_of(traces.folder)
         sysctls_meanwhile = machine_sysctls()
-        process.send_signal(signal.SIGINT)
-        code = process.wait(timeout=PATIENCE_SECONDS)
 
-    assert code == 0, (tmp_path / "said").read_text()
     assert all(running[what] for what in ("links", "routes", "cgroups", "processes"))
     assert len(namespaces) == 5
-    assert traces(number, folder) == {what: [] for what in running}
-    assert not folder.exists()
+    assert traces.seen() == {what: [] for what in running}
     assert machine_sysctls() == sysctls_meanwhile == sysctls
     until_sync(lambda: not namespaces & machine_namespaces(), "the namespaces are gone")
 
@@ -94,13 +75,7 @@ def test_networks_of_two_nodes_differ_and_leftovers_of_a_number_are_removed():
 
 @pytest.mark.integration
 def test_without_root_make_cluster_says_so_in_one_line():
-    done = subprocess.run(
-        [sys.executable, "-c", AS_NOBODY, "--node", "real"],
-        env={"PYTHONPATH": str(ROOT / "tools")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_as_nobody("real")
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "cluster: a real node takes root\n"
@@ -117,69 +92,16 @@ def test_without_root_make_cluster_says_so_in_one_line():
 def test_where_there_can_be_no_node_its_tests_are_left_out_and_fail_in_ci(
     tmp_path, in_ci, code, told
 ):
-    go = shutil.which("go")
-    assert go is not None
-    (tmp_path / "go").symlink_to(go)
     one = f"{__file__}::{test_mounts_of_the_node_are_not_seen_outside.__name__}"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", one],
-        cwd=ROOT,
-        env={"PATH": str(tmp_path), "HOME": str(tmp_path), "CI": in_ci},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_test_without_commands(one, tmp_path, in_ci)
 
     assert done.returncode == code, done.stdout
     assert [line for line in done.stdout.splitlines() if line.startswith(told)]
 
 
-def network_number(kubeconfig: Path) -> int:
-    [cluster] = json.loads(kubeconfig.read_text())["clusters"]
-    address = urlsplit(cluster["cluster"]["server"]).hostname
-    assert address is not None
-    return int(address.split(".")[2]) // 4
-
-
-def traces(number: int, folder: Path) -> dict[str, list[str]]:
-    """Everything of a node that this machine shows, found by the node's number and folder."""
-    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
-    prefix = f"198.18.{4 * number}.0/22"
-    routes = subprocess.run(
-        ["ip", "route", "show", "table", "all", "root", prefix],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return {
-        "links": sorted({f"bursar{number}", f"bursar{number}n"} & link_names()),
-        "routes": routes.stdout.splitlines(),
-        "cgroups": [
-            str(path) for root in hierarchies() for path in root.glob(f"bursar-node-{number}")
-        ],
-        "mounts": [line for line in mounts if folder.name in line],
-        "processes": [line for _, line in command_lines() if folder.name in line],
-    }
-
-
-def link_names() -> set[str]:
-    return {name for _, name in socket.if_nameindex()}
-
-
 def machine_sysctls() -> dict[str, Any]:
     names = [name for name in (*SYSCTLS, *NETWORK_SYSCTLS) if Path("/proc/sys", name).exists()]
     return {name: Path("/proc/sys", name).read_text() for name in names}
-
-
-def command_lines() -> list[tuple[Path, str]]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (path / "cmdline").read_bytes().replace(b"\0", b" ")
-        except OSError:
-            continue
-        found.append((path, command.decode(errors="replace")))
-    return found
 
 
 def namespaces_of(folder: Path) -> set[str]:

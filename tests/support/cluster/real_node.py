@@ -4,7 +4,7 @@ import json
 import os
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,25 +14,30 @@ from assets import AssetError
 from controlplane import ControlPlane
 from program import ProgramError
 from real_node import RealNodeError
-from real_node.cluster import real_cluster
+from real_node.base import Node
+from real_node.cluster import AnyNode, real_cluster
 from real_node.images import BUSYBOX
-from real_node.node import RealNode, missing
 from support.builders.manifests import Raw, namespace_manifest, pod_manifest
+from support.builders.pods import listed
 from support.cluster.audit import AUDIT_POLICY
-from support.until import until_sync
+from support.until import PATIENCE_SECONDS, Description, until_sync
 
 TURN_SECONDS = 3600
 """How long a worker waits for another one to run all its tests on the node."""
 
 
-@contextmanager
-def started_real_node() -> Iterator[RealNode]:
-    """A node and a control plane of its own. Workers of one pytest-xdist run take turns."""
+def require(missing: Callable[[], str | None]) -> None:
+    """Fail the tests of a node if this machine lacks something that it takes."""
     lacking = missing()
     if lacking:
         pytest.fail(f"no real node: {lacking}", pytrace=False)
+
+
+@contextmanager
+def started_node(kind: type[AnyNode]) -> Iterator[AnyNode]:
+    """A node and a control plane of its own. Workers of one pytest-xdist run take turns."""
     with _one_per_run():
-        cluster = real_cluster(audit_policy=AUDIT_POLICY)
+        cluster = real_cluster(kind, audit_policy=AUDIT_POLICY)
         try:
             node = cluster.__enter__()
         except (AssetError, ProgramError, RealNodeError) as error:
@@ -44,10 +49,14 @@ def started_real_node() -> Iterator[RealNode]:
 
 
 class RealPods:
-    """Pods of one namespace, all on one real node."""
+    """Pods of one namespace, all on one real node.
 
-    def __init__(self, node: RealNode, namespace: str) -> None:
+    The node may take so many seconds for each thing that is waited for.
+    """
+
+    def __init__(self, node: Node, namespace: str, seconds: float) -> None:
         self.node, self.plane, self.namespace = node, node.plane, namespace
+        self._seconds = seconds
 
     def create(self, name: str, script: str, **fields: Any) -> Raw:
         """A pod with one busybox container that runs a script; returns what was stored.
@@ -74,6 +83,15 @@ class RealPods:
         pod: Raw = json.loads(answer)
         return pod
 
+    def resize(self, name: str, *, requests: str, limits: str) -> None:
+        """Change the resources of the pod's container in place."""
+        amounts = {"requests": listed(requests), "limits": listed(limits)}
+        body = {"spec": {"containers": [{"name": "c", "resources": amounts}]}}
+        kind = {"Content-Type": "application/strategic-merge-patch+json"}
+        path = self._path(f"pods/{name}/resize")
+        status, answer = self.plane.request("PATCH", path, body, kind)
+        assert status == 200, answer
+
     def until_ready(self, name: str) -> Raw:
         """Wait for the condition Ready, and return the pod."""
 
@@ -83,7 +101,7 @@ class RealPods:
             is_ready = any((c["type"], c["status"]) == ("Ready", "True") for c in conditions)
             return pod if is_ready else None
 
-        pod: Raw = until_sync(ready_pod, lambda: f"{name} is ready: {self.read(name)['status']}")
+        pod: Raw = self.until(ready_pod, lambda: f"{name} is ready: {self.read(name)['status']}")
         return pod
 
     def until_failed(self, name: str) -> Raw:
@@ -93,15 +111,19 @@ class RealPods:
             pod = self.read(name)
             return pod if pod["status"]["phase"] == "Failed" else None
 
-        pod: Raw = until_sync(failed_pod, lambda: f"{name} failed: {self.read(name)['status']}")
+        pod: Raw = self.until(failed_pod, lambda: f"{name} failed: {self.read(name)['status']}")
         return pod
+
+    def until(self, condition: Callable[[], object], what: Description) -> Any:
+        """Wait as `until_sync` does, as long as this node may take."""
+        return until_sync(condition, what, self._seconds)
 
     def _path(self, rest: str) -> str:
         return f"/api/v1/namespaces/{self.namespace}/{rest}"
 
 
 @contextmanager
-def real_pods(node: RealNode) -> Iterator[RealPods]:
+def real_pods(node: Node, seconds: float = PATIENCE_SECONDS) -> Iterator[RealPods]:
     """A new namespace on the node's control plane. Its pods are removed at the end, at once."""
     namespace = f"real-{uuid.uuid4().hex[:8]}"
     plane = node.plane
@@ -113,7 +135,7 @@ def real_pods(node: RealNode) -> Iterator[RealPods]:
         "the namespace has its service account",
     )
     try:
-        yield RealPods(node, namespace)
+        yield RealPods(node, namespace, seconds)
     finally:
         plane.request("DELETE", f"{path}/pods", {"gracePeriodSeconds": 0})
         _remove_namespace(plane, path)

@@ -1,0 +1,1 @@
+"""What nodes with real containers must show, and must not leave behind."""
