@@ -483,6 +483,8 @@ def test_the_histories_meet_every_kind_of_trouble():
         "promises overdue": 10,
         "promises of an earlier leader": 3,
         "waits behind another": 10,
+        "waits behind another namespace": 1,
+        "turns to hold": 3,
         "order checks": 10,
         "growth checks": 200,
         "quiet checks": 150,

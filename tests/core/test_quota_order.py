@@ -45,8 +45,8 @@ def released(books):
     return [row.name for row in rows]
 
 
-def occupy(books, cpu):
-    books.see_pod(a_row("a/occupant", f"cpu={cpu}", gates=UNGATED))
+def occupy(books, cpu, namespace="a"):
+    books.see_pod(a_row(f"{namespace}/occupant", f"cpu={cpu}", gates=UNGATED))
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ def test_a_line_at_one_quota_holds_up_nobody_at_another(books):
 
 def test_a_line_at_a_quota_of_the_cluster_crosses_namespaces(books):
     books.see_quota(a_quota("wide", "cpu=2", order="fifo"))
-    occupy(books, "1")
+    occupy(books, "1", "b")
     see(books, "large 2 1", "b/other 1 2")
     assert released(books) == []
 
-    books.lose_pod("a", "occupant")
+    books.lose_pod("b", "occupant")
     assert released(books) == ["large"]
     books.lose_pod("a", "large")
     assert released(books) == ["other"]

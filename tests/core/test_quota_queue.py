@@ -215,3 +215,28 @@ def test_waiting_pods_are_counted_by_their_gravest_reason():
         Reason.NAMESPACE_UNKNOWN,
     }
     assert (sum(counted.by_reason.values()), counted.undecided) == (5, 1)
+
+
+def test_namespaces_that_share_a_quota_are_listed_in_turn():
+    rows = [
+        a_row("b/runs", "cpu=1", gates=UNGATED),
+        *(a_row(f"a/a{number}", "cpu=1", created_s=number, priority=9) for number in range(3)),
+        *(a_row(f"b/b{number}", "cpu=1", created_s=NOW_S + number) for number in range(2)),
+        a_row("a/alone", "memory=1", created_s=NOW_S),
+    ]
+    waiting = listed(rows, a_quota("wide", "cpu=1"), a_quota("a/q", "memory=0"))
+
+    assert names(waiting) == ["a0", "b0", "a1", "b1", "a2", "alone"]
+    assert ahead(waiting)["b1"] == ["a0", "b0", "a1"]
+
+
+def test_a_pod_of_another_namespace_that_holds_the_quota_is_named_in_the_list():
+    rows = [
+        a_row("b/runs", "cpu=1", gates=UNGATED),
+        a_row("a/large", "cpu=9", created_s=NOW_S - 2),
+        a_row("b/small", "cpu=1", created_s=NOW_S - 1),
+    ]
+    large, small = listed(rows, a_quota("wide", "cpu=9", order="strict"))
+
+    assert (large.reason, small.reason) == (Reason.QUOTA_EXCEEDED, Reason.BEHIND_ANOTHER)
+    assert small.refusals[0].detail == "a/large"

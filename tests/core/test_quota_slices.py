@@ -291,3 +291,25 @@ def test_what_is_due_is_done_in_slices():
     books.decide()
 
     assert cpu(books) == (0, 0)
+
+
+def test_a_pod_that_leaves_before_it_was_told_is_not_told():
+    books = books_with(a_quota("a/q", "cpu=0"))
+    for name in ("a", "b"):
+        books.see_pod(a_row(f"a/{name}", "cpu=1"))
+    books.decide(1)
+    for name in ("a", "b"):
+        books.lose_pod("a", name)
+
+    assert books.decide().waits == []
+
+
+def test_a_pod_that_ends_while_a_quota_is_entered_is_charged_nothing():
+    count = 2 * STEPS_AT_ONCE
+    books = many_running(count)
+    books.see_quota(a_quota("a/q", "cpu=1"))
+    books.lose_pod("a", f"p{count - 1}")
+
+    books.decide()
+
+    assert cpu(books) == ((count - 1) * 1_000, 0)

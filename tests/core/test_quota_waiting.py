@@ -11,7 +11,7 @@ from bursar.core.quota.waiting_pods.waiting_queue import WaitingQueue
 from support.builders.quota_books import a_key, a_profile, a_row, changed
 
 KEY = a_key("a/q")
-LINE = Line("a", frozenset())
+LINE = Line("a")
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def a_bill(account, wanted=1, **facts):
 def join(queue, name, bill, created_s=0, *, ignores_priority=False):
     priority = bill.profile.priority
     row = a_row(f"a/{name}", created_s=created_s, priority=priority)
-    queue.join(row, bill, ignores_priority=ignores_priority)
+    queue.join(row, bill, created_s, ignores_priority=ignores_priority)
     return queue.group_of(PodKey("a", name))
 
 
@@ -53,7 +53,7 @@ def park(queue, group, account, wanted):
 def test_the_oldest_of_a_group_goes_first_then_by_name(account):
     group = WaitingGroup(a_bill(account), LINE, ignores_priority=False)
     for name, created_s in (("c", 2), ("b", 1), ("a", 2)):
-        group.put(a_row(f"a/{name}", created_s=created_s))
+        group.put(a_row(f"a/{name}", created_s=created_s), created_s)
 
     assert group.head().name == "b"
     assert group.rank() == (0, 1, "a", "b")
@@ -66,17 +66,17 @@ def test_priority_goes_before_age_unless_it_is_ignored(account):
     bill = a_bill(account, priority=7)
     for ignores, first in ((False, -7), (True, 0)):
         group = WaitingGroup(bill, LINE, ignores_priority=ignores)
-        group.put(a_row("a/web", created_s=3, priority=7))
+        group.put(a_row("a/web", created_s=3, priority=7), 3)
 
         assert group.rank() == (first, 3, "a", "web")
 
 
 def test_a_member_that_comes_back_younger_loses_its_place(account):
     group = WaitingGroup(a_bill(account), LINE, ignores_priority=False)
-    group.put(a_row("a/web", created_s=1))
-    group.put(a_row("a/db", created_s=2))
+    group.put(a_row("a/web", created_s=1), 1)
+    group.put(a_row("a/db", created_s=2), 2)
 
-    group.put(a_row("a/web", created_s=3))
+    group.put(a_row("a/web", created_s=3), 3)
 
     assert group.head().name == "db"
     assert list(group.unreported) == ["web", "db"]
@@ -86,7 +86,7 @@ def test_news_of_a_member_takes_no_further_place(account):
     group = WaitingGroup(a_bill(account), LINE, ignores_priority=False)
     row = a_row("a/web")
     for _ in range(100):
-        group.put(row)
+        group.put(row, 0)
         row = changed(row)
 
     assert len(group._arrivals) == 1

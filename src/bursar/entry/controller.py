@@ -32,7 +32,7 @@ from bursar.entry.process import cluster_access, process_identity
 
 IN_FLIGHT_MAX: Final = 64
 LOG: Final = Log("controller")
-COLLECTOR_THRESHOLDS: Final = (5_000, 20, 1_000)
+COLLECTOR_THRESHOLDS: Final = (2_000, 5, 10_000)
 
 
 def run_controller(settings: ControllerProcess) -> None:

@@ -19,6 +19,7 @@ from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Order, Quota, QuotaKey
 from bursar.core.quota.releases import ReleaseOutcome
+from bursar.core.quota.waiting_pods.turns import HOLD_SECONDS
 from support.builders.quota_books import GATED, changed, running
 from support.quota.naive_count import (
     ENDED,
@@ -236,13 +237,15 @@ class World:
     def can_be_counted(self, row: PodRow) -> bool:
         return row.stamp.uid not in self.unready and row.namespace in self.namespaces
 
-    def rank(self, row: PodRow) -> tuple[int, int, str, str]:
+    def rank(self, leader: Leader, row: PodRow) -> tuple[int, int, str, str]:
+        """The place of a pod among those of its namespace."""
         is_fifo = any(quota.order is Order.FIFO for quota in self.quotas_of(row))
         priority = 0 if is_fifo else row.profile.priority or 0
-        return (-priority, row.stamp.created_s, row.namespace, row.name)
+        return (-priority, leader.age_s(row), row.namespace, row.name)
 
-    def may_be_passed(self, quota: Quota, row: PodRow, patience_s: int) -> bool:
-        return quota.order is Order.BACKFILL and row.stamp.created_s + patience_s > self.now_s
+    def may_be_passed(self, leader: Leader, quota: Quota, row: PodRow) -> bool:
+        is_patient = leader.waiting_since_s(row) + leader.patience_s > self.now_s
+        return quota.order is Order.BACKFILL and is_patient
 
     def check_quiet(self) -> None:
         """Nothing is under way: the books are right, and nobody waits without a reason."""
@@ -260,7 +263,9 @@ class World:
         for row in waiting:
             assert leader.books.waiting.group_of(PodKey(row.namespace, row.name)), f"lost: {row}"
             assert row.stamp.uid in leader.told, f"not told: {row}"
-            self.check_wait(row, waiting, totals, leader.patience_s)
+            self.check_wait(leader, row, waiting, totals)
+        for quota in self.quotas.values():
+            self.check_turn(leader, quota, waiting, totals)
 
     def check_accounts(self, leader: Leader, quota: Quota, total: Amounts) -> None:
         covered = leader.books.coverage.quota(quota.key)
@@ -286,37 +291,77 @@ class World:
 
     def check_wait(
         self,
+        leader: Leader,
         row: PodRow,
         waiting: list[PodRow],
         totals: dict[QuotaKey, Amounts],
-        patience_s: int,
     ) -> None:
         """Whoever fits ranks behind one who does not, and who may not be passed."""
         mine = self.quotas_of(row)
         if any(is_short(quota, row, totals[quota.key]) for quota in mine):
             self.met["waits for room"] += 1
             return
-        assert self.is_behind(row, mine, waiting, totals, patience_s), f"stranded: {row}"
+        assert self.is_behind(leader, row, mine, waiting, totals), f"stranded: {row}"
         self.met["waits behind another"] += 1
 
     def is_behind(
         self,
+        leader: Leader,
         row: PodRow,
         quotas: list[Quota],
         waiting: list[PodRow],
         totals: dict[QuotaKey, Amounts],
-        patience_s: int,
     ) -> bool:
-        """Whether somebody ranks before a pod and may not be passed in one of these quotas."""
+        """Whether another pod keeps this one from having one of these quotas.
+
+        It ranks before it in its namespace and may not be passed, or another namespace has its
+        turn to hold a cluster-wide quota.
+        """
+        if any(self.holding_namespace(leader, each) not in ("", row.namespace) for each in quotas):
+            self.met["waits behind another namespace"] += 1
+            return True
         for other in waiting:
-            theirs = self.quotas_of(other)
-            if self.rank(other) >= self.rank(row) or any(could_never_fit(q, other) for q in theirs):
+            if other.namespace != row.namespace:
                 continue
-            if any(
-                quota in quotas
-                and is_short(quota, other, totals[quota.key])
-                and not self.may_be_passed(quota, other, patience_s)
-                for quota in theirs
-            ):
+            if self.rank(leader, other) >= self.rank(leader, row):
+                continue
+            if any(quota in quotas for quota in self.held_by(leader, other, totals)):
                 return True
         return False
+
+    def holding_namespace(self, leader: Leader, quota: Quota) -> str:
+        turn = leader.books.waiting.turns.holding.get(quota.key)
+        return "" if turn is None else turn.namespace
+
+    def held_by(self, leader: Leader, row: PodRow, totals: dict[QuotaKey, Amounts]) -> list[Quota]:
+        """The quotas that are short for a pod and in which it may not be passed."""
+        mine = self.quotas_of(row)
+        if any(could_never_fit(quota, row) for quota in mine):
+            return []
+        return [
+            quota
+            for quota in mine
+            if is_short(quota, row, totals[quota.key])
+            and not self.may_be_passed(leader, quota, row)
+        ]
+
+    def check_turn(
+        self,
+        leader: Leader,
+        quota: Quota,
+        waiting: list[PodRow],
+        totals: dict[QuotaKey, Amounts],
+    ) -> None:
+        """A namespace holds a quota only with a pod that may not be passed, and not for long."""
+        turn = leader.books.waiting.turns.holding.get(quota.key)
+        if turn is None:
+            return
+        self.met["turns to hold"] += 1
+        assert quota.selector is not None, "a quota of one namespace is held up against nobody"
+        assert self.now_s - turn.since_s < HOLD_SECONDS, f"{quota.key} is held for too long"
+        holders = [
+            row
+            for row in waiting
+            if row.namespace == turn.namespace and quota in self.held_by(leader, row, totals)
+        ]
+        assert holders, f"{quota.key} is held by nobody"

@@ -109,6 +109,9 @@ class Leader:
         """When it last asked for the newest version, and the answer; None if it awaits none."""
         self.refused: set[str] = set()
         self.told: set[str] = set()
+        self.began_s = world.now_s
+        self.behind_others_s: dict[str, int] = {}
+        """By uid of a pod: when it last saw it behind gates of others."""
         self.reported: dict[QuotaKey, tuple[Any, Any]] = {}
         self.advance()
         for kind in world.random.sample(KINDS, len(KINDS)):
@@ -173,6 +176,8 @@ class Leader:
             self.view[kind].pop(key, None)
         else:
             self.view[kind][key] = thing
+        if kind == "pods" and thing is not None and len(thing.profile.gates) > 1:
+            self.behind_others_s[thing.stamp.uid] = self.world.now_s
         books = self.books
         see = {"pods": books.see_pod, "quotas": books.see_quota, "namespaces": books.see_namespace}
         lose = {"quotas": books.lose_quota, "namespaces": books.lose_namespace}
@@ -182,6 +187,19 @@ class Leader:
             see[kind](thing)
         elif kind in lose:
             lose[kind](key)
+
+    def age_s(self, row: PodRow) -> int:
+        """From when the age of a waiting pod counts. Nobody saves it up behind another gate."""
+        age_s, behind_s = self.books.ages.age_s(row), self.behind_others_s.get(row.stamp.uid)
+        assert age_s == row.stamp.created_s if behind_s is None else age_s >= behind_s
+        return age_s
+
+    def waiting_since_s(self, row: PodRow) -> int:
+        """Since when a pod waits, as far as this leader can know."""
+        since_s = self.books.ages.waiting_since_s(row)
+        earliest_s = self.behind_others_s.get(row.stamp.uid, row.stamp.created_s)
+        assert since_s >= max(self.began_s, earliest_s)
+        return since_s
 
     def forget_promises(self, uid: str) -> None:
         """Room is kept for a pod until it is heard to be gone; if it never was, to the end."""
@@ -346,12 +364,14 @@ class Leader:
                 short = [quota for quota in theirs if is_short(quota, row, totals[quota.key])]
                 if len(short) != 1 or could_never_fit(short[0], row) or short[0] not in mine:
                     continue
-                if world.may_be_passed(short[0], row, self.patience_s):
+                if world.may_be_passed(self, short[0], row):
+                    continue
+                if release.row.namespace != row.namespace:
                     continue
                 world.met["order checks"] += 1
-                if world.rank(release.row) > world.rank(row):
+                if world.rank(self, release.row) > world.rank(self, row):
                     others = [quota for quota in theirs if quota is not short[0]]
-                    is_behind = world.is_behind(row, others, left, totals, self.patience_s)
+                    is_behind = world.is_behind(self, row, others, left, totals)
                     assert is_behind, f"{release.row} passed {row}"
             for quota in mine:
                 for name, amount in needs(quota, release.row).items():

@@ -271,7 +271,7 @@ def _covered(quota: Quota, namespaces: Iterable[NamespaceObject]) -> tuple[str, 
 
 
 def queue_report(inventory: Inventory, targeting: Targeting, now_s: int) -> list[WaitingPod]:
-    """All pods behind the quota gate, as a controller that starts now would queue them.
+    """All pods behind the quota gate, as a controller would queue them that saw them all come.
 
     In a namespace that is only known by name, pods with the gate count as gated on purpose.
     """
@@ -285,7 +285,6 @@ def queue_report(inventory: Inventory, targeting: Targeting, now_s: int) -> list
         return inventory.counting.counter.count(known)
 
     books = Books(count)
-    books.advance(now_s)
     for each in inventory.namespaces:
         namespace = targeting.namespace(each)
         if each.name in inventory.undescribed:
@@ -294,9 +293,15 @@ def queue_report(inventory: Inventory, targeting: Targeting, now_s: int) -> list
     for seen in inventory.quotas:
         if seen.quota.key.kind is not QuotaKind.NATIVE:
             books.see_quota(seen.quota)
-    # All charges are entered before the first gated pod.
-    for row in sorted(inventory.rows, key=lambda row: bool(row.profile.gates)):
-        books.see_pod(_as_created(row, now_s) if row.profile.gates else row)
+    for row in inventory.rows:
+        if not row.profile.gates:
+            books.see_pod(row)
+    # Each gated pod is seen when it was created, as a controller would have seen it that ran then.
+    gated = [_as_created(row, now_s) for row in inventory.rows if row.profile.gates]
+    for row in sorted(gated, key=lambda row: row.stamp.created_s):
+        books.advance(row.stamp.created_s)
+        books.see_pod(row)
+    books.advance(now_s)
     return [
         replace(each, row=originals[PodKey(each.row.namespace, each.row.name)])
         for each in waiting_list(books, books.decide().releases)

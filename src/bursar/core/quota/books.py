@@ -80,9 +80,10 @@ class Books:
         self.coverage: Final = Coverage()
         self.growth: Final = Growth(self.ledger, self.coverage, count)
         self._decider = Decider(
-            self.ledger, self.coverage, self._wall_timers, self._make_release, patience_s=patience_s
+            self.ledger, self.coverage, self._steady_timers, self._make_release, patience_s=patience_s
         )
         self.waiting: Final = self._decider.waiting
+        self.ages: Final = self._decider.ages
 
     @property
     def pending_release_count(self) -> int:
@@ -135,15 +136,17 @@ class Books:
             self._block(pod, row, charge)
             return
         self._blocked.pop(pod)
+        age_s = self.ages.note(row, self._now_s, self._steady_s)
         bill = self.coverage.bill(row.profile, charge)
         order_of = self._decider.order_of
         ignores_priority = any(order_of(key) is Order.FIFO for key in bill.quotas)
-        self.waiting.join(row, bill, ignores_priority=ignores_priority)
+        self.waiting.join(row, bill, age_s, ignores_priority=ignores_priority)
 
     def _charge_or_refusal(self, pod: PodKey, row: PodRow) -> Charge | Refusal:
         """What a gated pod costs, or what it waits for before any quota is asked."""
         gates = row.profile.gates
         if gates != (GATE,):
+            self.ages.note_other_gates(row)
             others = ", ".join(gate for gate in gates if gate != GATE)
             return Refusal(reason=Reason.OTHER_GATES, detail=others)
         namespace = self.coverage.namespace(pod.namespace)
@@ -175,6 +178,7 @@ class Books:
 
     def _dequeue(self, pod: PodKey) -> None:
         self.waiting.leave(pod)
+        self.ages.forget(pod)
         self._blocked.pop(pod)
 
     def _see_ungated(self, pod: PodKey, row: PodRow) -> None:
@@ -264,6 +268,7 @@ class Books:
     def lose_quota(self, key: QuotaKey) -> None:
         for name in self.coverage.drop_quota(key):
             self._rebill(name)
+        self.waiting.turns.forget_quota(key)
         self._changes.run(STEPS_AT_ONCE)
 
     def see_namespace(self, namespace: Namespace) -> None:
@@ -279,6 +284,7 @@ class Books:
         covering = self.coverage.covering(name)
         if self.coverage.drop_namespace(name):
             self._rebill(name, covering)
+        self.waiting.turns.forget_namespace(name)
         # Pods of an unknown namespace stay gated, even while the namespace is being deleted.
         self._changes.put(("pods", name), self._requeue_steps(name))
         self._changes.run(STEPS_AT_ONCE)
@@ -335,6 +341,7 @@ class Books:
         """
         self._now_s = now_s
         self._steady_s = max(now_s if steady_s is None else steady_s, self._steady_s)
+        self.waiting.turns.now_s = self._steady_s
         return self._fire(steps_max)
 
     def _fire(self, steps_max: int) -> int:
@@ -356,7 +363,7 @@ class Books:
                 self.ledger.discharge(pod)
             else:
                 self._wall_timers.set(expires_s + 1, pod)
-        self._requeue(pod)
+        self._retry(pod)
         pending = self._pending.get(pod)
         if pending is not None and pending.is_unconfirmed:
             # The patch is fenced, so a retry is harmless. The reservation stays, because the
@@ -366,18 +373,17 @@ class Books:
 
     def _requeue(self, pod: PodKey) -> None:
         """Look again whether a gated pod is blocked, and what it costs."""
-        blocked = self._blocked.find(pod)
         group = self.waiting.group_of(pod)
+        if group is not None:
+            self._enqueue(pod, group.members[pod.name])
+        self._retry(pod)
+
+    def _retry(self, pod: PodKey) -> None:
+        """Look again at a gated pod that is blocked, or have it tried: its patience may be over."""
+        blocked, group = self._blocked.find(pod), self.waiting.group_of(pod)
         if blocked is not None:
             self._enqueue(pod, blocked.row)
         elif group is not None:
-            self._enqueue(pod, group.members[pod.name])
-            # Its patience may have ended, or the namespace is not targeted any more.
-            self._try_again(pod)
-
-    def _try_again(self, pod: PodKey) -> None:
-        group = self.waiting.group_of(pod)
-        if group is not None:
             self.waiting.try_again(group)
 
     @property
@@ -387,7 +393,8 @@ class Books:
         It is a time of the wall clock, right as long as that clock is not set.
         """
         wall_s, steady_s = self._wall_timers.next_due_s, self._steady_timers.next_due_s
-        dues = [wall_s, None if steady_s is None else steady_s - self._steady_s + self._now_s]
+        steady = (each for each in (steady_s, *self.waiting.turns.due()) if each is not None)
+        dues = [wall_s, *(each - self._steady_s + self._now_s for each in steady)]
         return min((due for due in dues if due is not None), default=None)
 
     # ------------------------------------------------------------------ resizes
@@ -415,7 +422,7 @@ class Books:
         del self._retries[:steps_max], self._waits[:steps_max]
         decisions = Decisions(releases=retries, waits=waits)
         left = left and self._changes.run(left)
-        left = left and self._decider.decide(decisions, self._now_s, left)
+        left = left and self._decider.decide(decisions, left)
         is_done = left > 0 and not self._retries and not self._waits
         return decisions if is_done else replace(decisions, is_done=False)
 

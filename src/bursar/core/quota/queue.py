@@ -110,17 +110,31 @@ class _Entry:
     refusals: tuple[Refusal, ...]
     quotas: frozenset[QuotaKey]
     """The quotas that it needs, if it waits for a quota."""
+    shared: frozenset[QuotaKey] = frozenset()
+    """Those of them that are cluster-wide."""
 
 
 def waiting_list(books: Books, releases: Iterable[Release] = ()) -> list[WaitingPod]:
     """All waiting pods, first to last.
 
-    `releases` are those of the last decision, which the books do not keep in the queue.
+    `releases` are those of the last decision, which the books do not keep in the queue. Of pods
+    under cluster-wide quotas the first of each namespace come first, then the second of each.
     """
     entries = [*_queued(books), *_blocked(books), *_released(books, releases)]
     entries.sort(key=lambda entry: entry.rank)
+    turns: dict[str, tuple[int, int]] = {}
+    order: list[tuple[tuple[tuple[int, int], Rank], _Entry]] = []
+    for entry in entries:
+        namespace = entry.row.namespace
+        count, number = turns.get(namespace, (0, 0))
+        if entry.shared:
+            count += 1
+            number = books.waiting.turns.release_number(namespace, entry.shared)
+        turns[namespace] = (count, number)
+        order.append(((turns[namespace], entry.rank), entry))
+    order.sort(key=lambda each: each[0])
     ahead = _Ahead()
-    listed = [_listed(position, entry, ahead) for position, entry in enumerate(entries, start=1)]
+    listed = [_listed(position, entry, ahead) for position, (_, entry) in enumerate(order, 1)]
     assert len({(each.row.namespace, each.row.name) for each in listed}) == len(listed)
     return listed
 
@@ -175,8 +189,8 @@ def _queued(books: Books) -> Iterator[_Entry]:
     for group in books.waiting.groups():
         refusals = _refusals(books, group)
         for row in group.members.values():
-            rank = _rank(row, ignores_priority=group.ignores_priority)
-            yield _Entry(rank, row, refusals, group.bill.quotas)
+            rank = _rank(books, row, ignores_priority=group.ignores_priority)
+            yield _Entry(rank, row, refusals, group.bill.quotas, group.bill.shared)
 
 
 def _refusals(books: Books, group: WaitingGroup) -> tuple[Refusal, ...]:
@@ -194,7 +208,7 @@ def _refusals(books: Books, group: WaitingGroup) -> tuple[Refusal, ...]:
 
 def _blocked(books: Books) -> Iterator[_Entry]:
     for wait in books.blocked():
-        yield _Entry(_rank(wait.row), wait.row, wait.refusals, frozenset())
+        yield _Entry(_rank(books, wait.row), wait.row, wait.refusals, frozenset())
 
 
 def _released(books: Books, releases: Iterable[Release]) -> Iterator[_Entry]:
@@ -202,7 +216,8 @@ def _released(books: Books, releases: Iterable[Release]) -> Iterator[_Entry]:
         row = release.row
         promises = books.ledger.reservations_of(PodKey(row.namespace, row.name))
         ignores_priority = any(_is_fifo(books, promise.bill) for promise in promises)
-        yield _Entry(_rank(row, ignores_priority=ignores_priority), row, (), frozenset())
+        rank = _rank(books, row, ignores_priority=ignores_priority)
+        yield _Entry(rank, row, (), frozenset())
 
 
 def _is_fifo(books: Books, bill: Bill) -> bool:
@@ -210,6 +225,6 @@ def _is_fifo(books: Books, bill: Bill) -> bool:
     return any(each is not None and each.quota.order is Order.FIFO for each in covered)
 
 
-def _rank(row: PodRow, *, ignores_priority: bool = False) -> Rank:
+def _rank(books: Books, row: PodRow, *, ignores_priority: bool = False) -> Rank:
     priority = 0 if ignores_priority else row.profile.priority or 0
-    return (-priority, row.stamp.created_s, row.namespace, row.name)
+    return (-priority, books.ages.age_s(row), row.namespace, row.name)

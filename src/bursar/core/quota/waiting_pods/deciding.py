@@ -15,6 +15,7 @@ from bursar.core.quota.ledger import Ledger, PodKey
 from bursar.core.quota.quota import Order, QuotaKey
 from bursar.core.quota.refusal import Reason, Refusal
 from bursar.core.quota.releases import Decisions, Release, Wait
+from bursar.core.quota.waiting_pods.ages import Ages
 from bursar.core.quota.waiting_pods.groups import WaitingGroup
 from bursar.core.quota.waiting_pods.timers import PodTimers
 from bursar.core.quota.waiting_pods.waiting_queue import WaitingQueue
@@ -38,23 +39,27 @@ class Decider:
         self._ledger, self._coverage, self._timers = ledger, coverage, timers
         self._make_release = make_release
         self._patience_s = patience_s
-        self._now_s = 0
         self._reports: dict[WaitingGroup, tuple[Refusal, ...]] = {}
         """Groups with members for which no `Wait` has been returned yet."""
+        self.ages: Final = Ages()
         self.waiting: Final = WaitingQueue()
 
     def order_of(self, key: QuotaKey) -> Order:
         covered = self._coverage.quota(key)
         return Order.BACKFILL if covered is None else covered.quota.order
 
-    def decide(self, decisions: Decisions, now_s: int, steps_max: int) -> int:
+    def decide(self, decisions: Decisions, steps_max: int) -> int:
         """Add to the decisions. Returns how many steps are left; 0 if there is more to do."""
-        self._now_s = now_s
         freed, waiting = self._ledger.freed, self.waiting
+        for key in waiting.turns.overdue():
+            waiting.end_turn(key)
+        for key in waiting.turns.pop_rested():
+            self._begin_turn(key)
         for left in range(steps_max, 0, -1):
             if freed:
                 account, _ = freed.popitem()
                 waiting.wake(account)
+                self._begin_turn(account.quota)
             elif self._reports:
                 self._report_one(decisions)
             else:
@@ -96,6 +101,8 @@ class Decider:
 
     def _release(self, row: PodRow, bill: Bill | None, decisions: Decisions) -> None:
         decisions.releases.append(self._make_release(row, bill))
+        if bill is not None:
+            self.waiting.turns.note_release(row.namespace, bill.shared)
         self.waiting.leave(PodKey(row.namespace, row.name))
 
     def _hold(self, group: WaitingGroup, row: PodRow, short: "list[Account] | tuple[()]") -> None:
@@ -104,11 +111,42 @@ class Decider:
         A group that can never fit must not hold up pods that can: then nothing is given as short.
         """
         quotas = {account.quota for account in short}
-        patient_until_s = row.stamp.created_s + self._patience_s
-        if quotas and patient_until_s > self._now_s:
+        patient_until_s = self.ages.waiting_since_s(row) + self._patience_s
+        if quotas and patient_until_s > self.waiting.turns.now_s:
             quotas = {key for key in quotas if self.order_of(key) is not Order.BACKFILL}
             self._timers.set(patient_until_s, PodKey(row.namespace, row.name))
         self.waiting.hold(group, quotas)
+        for key in quotas:
+            self._begin_turn(key)
+
+    def _begin_turn(self, key: QuotaKey) -> None:
+        """Let a namespace hold a cluster-wide quota, if there is one that may.
+
+        Of several the one is next whose last turn is the longest ago.
+        """
+        turns = self.waiting.turns
+        if key.namespace or not turns.may_begin(key):
+            return
+        holders = self.waiting.first_holders(key)
+        holders.sort(key=lambda each: (turns.last_hold(key, each.namespace), each.held_rank))
+        for holder in holders:
+            if self._needs_others_to_leave(holder.bill):
+                turns.begin(key, holder.namespace)
+                return
+
+    def _needs_others_to_leave(self, bill: Bill) -> bool:
+        """Whether a pod would fit if the pods of all other namespaces had ended.
+
+        If not, it waits for pods of its own namespace, and to hold up others would not help it.
+        """
+        for account, nanos, _ in bill.items:
+            if account.quota.namespace and nanos > account.free:
+                return False
+        for share, nanos, _ in bill.shares:
+            covered = self._coverage.quota(share.quota)
+            if covered is None or share.charged + nanos > covered.accounts[share.resource].hard:
+                return False
+        return True
 
     def _report_one(self, decisions: Decisions) -> None:
         group = next(iter(self._reports))

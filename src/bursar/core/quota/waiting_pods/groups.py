@@ -1,8 +1,7 @@
 """Groups of waiting pods that are alike, and lines of groups that stand in one order.
 
 Pods that are alike wait as one *group*: if one of them does not fit, none does, so only the
-first of a group is ever tried. The groups of one namespace that need the same cluster-wide
-quotas stand in one *line*.
+first of a group is ever tried. The groups of one namespace stand in one *line*.
 """
 
 from heapq import heapify, heappop, heappush
@@ -25,8 +24,8 @@ class WaitingGroup:
     """Waiting pods with the same bill and the same priority."""
 
     __slots__ = (
+        "_ages_s",
         "_arrivals",
-        "_created_s",
         "bill",
         "held",
         "held_rank",
@@ -57,7 +56,7 @@ class WaitingGroup:
         self.held: frozenset[QuotaKey] = frozenset()
         """The quotas that it holds."""
         self.held_rank: Rank = NO_RANK
-        self._created_s: dict[str, int] = {}
+        self._ages_s: dict[str, int] = {}
         self._arrivals: list[tuple[int, str]] = []
         """A heap by age, then name. It may hold stale entries of members that left or changed."""
 
@@ -65,20 +64,21 @@ class WaitingGroup:
     def namespace(self) -> str:
         return self.bill.profile.namespace
 
-    def put(self, row: PodRow) -> None:
-        name, created_s = row.name, row.stamp.created_s
+    def put(self, row: PodRow, age_s: int) -> None:
+        """Add or update a member. `age_s` is the second from which its age counts."""
+        name = row.name
         if name not in self.members:
             self.unreported[name] = None
         self.members[name] = row
-        if self._created_s.get(name) != created_s:
-            self._created_s[name] = created_s
-            heappush(self._arrivals, (created_s, name))
+        if self._ages_s.get(name) != age_s:
+            self._ages_s[name] = age_s
+            heappush(self._arrivals, (age_s, name))
 
     def take(self, name: str) -> PodRow | None:
         self.unreported.pop(name, None)
-        self._created_s.pop(name, None)
-        if len(self._arrivals) > 2 * len(self._created_s) + STALE_MAX:
-            self._arrivals = [(created_s, each) for each, created_s in self._created_s.items()]
+        self._ages_s.pop(name, None)
+        if len(self._arrivals) > 2 * len(self._ages_s) + STALE_MAX:
+            self._arrivals = [(age_s, each) for each, age_s in self._ages_s.items()]
             heapify(self._arrivals)
         return self.members.pop(name, None)
 
@@ -90,13 +90,13 @@ class WaitingGroup:
         """The rank of the member that goes first."""
         profile = self.bill.profile
         priority = 0 if self.ignores_priority else profile.priority or 0
-        created_s, name = self._first()
-        return (-priority, created_s, profile.namespace, name)
+        age_s, name = self._first()
+        return (-priority, age_s, profile.namespace, name)
 
     def _first(self) -> tuple[int, str]:
         while True:
-            first = created_s, name = self._arrivals[0]
-            if self._created_s.get(name) == created_s:
+            first = age_s, name = self._arrivals[0]
+            if self._ages_s.get(name) == age_s:
                 return first
             heappop(self._arrivals)
 
@@ -105,14 +105,12 @@ NO_RANK: Final[Rank] = (0, 0, "", "")
 
 
 class Line:
-    """The groups of one namespace that need the same cluster-wide quotas."""
+    """The groups of one namespace."""
 
-    __slots__ = ("_untried", "drawn", "groups", "namespace", "number", "parked", "rank", "shared")
+    __slots__ = ("_untried", "drawn", "groups", "namespace", "number", "parked", "rank")
 
-    def __init__(self, namespace: str, shared: frozenset[QuotaKey]) -> None:
+    def __init__(self, namespace: str) -> None:
         self.namespace: Final = namespace
-        self.shared: Final = shared
-        """The cluster-wide quotas."""
         self.groups = 0
         """How many groups there are."""
         self.parked: Final[dict[Place, NeedIndex[WaitingGroup]]] = {}

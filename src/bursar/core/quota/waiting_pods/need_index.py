@@ -10,7 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 T = TypeVar("T")
 
 Rank: TypeAlias = tuple[int, int, str, str]
-"""Priority (negated), second of creation, namespace, name. The lowest rank goes first."""
+"""Priority (negated), second from which its age counts, namespace, name. The lowest goes first."""
 
 
 class _Node(Generic[T]):

@@ -2,7 +2,12 @@
 
 A group of pods that does not fit is parked at the accounts that are short, and tried again
 when enough is free in one of them. A group that may not be passed *holds* the quotas that are
-short for it. A group that ranks behind it and needs such a quota waits even if it would fit.
+short for it: a group of its namespace that ranks behind it and needs such a quota waits even if
+it would fit. While it is the turn of the namespace to hold a cluster-wide quota, so do the groups
+of all other namespaces.
+
+Within a namespace groups are tried in order of rank. Between namespaces that share a cluster-wide
+quota the one goes first whose last release is the longest ago.
 
 Whatever happens to one group, only those are looked at whose turn it may be. Of the groups
 that are parked at one place, the first that fits is taken to be tried. The next one is taken
@@ -14,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count
+from typing import Final
 
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.account import Account, Bill
@@ -22,6 +28,7 @@ from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.waiting_pods.groups import Line, Place, WaitingGroup
 from bursar.core.quota.waiting_pods.need_index import NeedIndex, Rank
+from bursar.core.quota.waiting_pods.turns import Turns
 
 
 class WaitingQueue:
@@ -33,17 +40,20 @@ class WaitingQueue:
     def __init__(self) -> None:
         self._groups: dict[str, dict[Bill, WaitingGroup]] = {}
         self._group_of: dict[PodKey, WaitingGroup] = {}
-        self._lines: dict[tuple[str, frozenset[QuotaKey]], Line] = {}
+        self._lines: dict[str, Line] = {}
+        """By namespace."""
         self._lines_at: dict[Place, dict[Line, None]] = {}
         self._places_of: dict[QuotaKey, dict[Place, None]] = {}
-        self._holds: dict[QuotaKey, NeedIndex[WaitingGroup]] = {}
-        self._order: list[tuple[Rank, int, Line]] = []
+        self._holds: dict[QuotaKey, dict[str, NeedIndex[WaitingGroup]]] = {}
+        """By quota and namespace."""
+        self._order: list[tuple[int, Rank, int, Line]] = []
         """A heap of lines with groups to be tried. Of each line the latest entry is valid."""
         self._numbers = count(1)
         self._popped: WaitingGroup | None = None
         self._counts: dict[Reason | None, int] = {}
         self.sizes: Counter[str] = Counter()
         """Number of waiting pods by namespace."""
+        self.turns: Final = Turns()
 
     # ------------------------------------------------------------------ queries
 
@@ -67,7 +77,7 @@ class WaitingQueue:
     def holder_before(
         self, group: WaitingGroup, rank: Rank
     ) -> tuple[QuotaKey, WaitingGroup] | None:
-        """A quota that the group needs and the group ranking before it that holds this quota."""
+        """A quota that the group needs, and the group that keeps it from having it."""
         for key in group.bill.quotas if self._holds else ():
             holder = self._holder_before(key, group, rank)
             if holder is not None:
@@ -75,16 +85,28 @@ class WaitingQueue:
         return None
 
     def _holder_before(self, key: QuotaKey, group: WaitingGroup, rank: Rank) -> WaitingGroup | None:
-        holds = self._holds.get(key)
-        holder = None if holds is None else holds.first()
+        turn = self.turns.holding.get(key)
+        if turn is not None and turn.namespace != group.line.namespace:
+            return self.first_holder(key, turn.namespace)
+        holder = self.first_holder(key, group.line.namespace)
         if holder is None or holder is group or holder.held_rank > rank:
             return None
         return holder
 
+    def first_holder(self, key: QuotaKey, namespace: str) -> WaitingGroup | None:
+        """The first group of a namespace that holds a quota."""
+        holds = self._holds.get(key, {}).get(namespace)
+        return None if holds is None else holds.first()
+
+    def first_holders(self, key: QuotaKey) -> list[WaitingGroup]:
+        """The first group of each namespace that holds a quota."""
+        holders = (holds.first() for holds in self._holds.get(key, {}).values())
+        return [holder for holder in holders if holder is not None]
+
     # ------------------------------------------------------------------ joining and leaving
 
-    def join(self, row: PodRow, bill: Bill, *, ignores_priority: bool) -> None:
-        """Add a pod to its group, or update it there."""
+    def join(self, row: PodRow, bill: Bill, age_s: int, *, ignores_priority: bool) -> None:
+        """Add a pod to its group, or update it there. Its rank follows from `age_s`."""
         pod = PodKey(row.namespace, row.name)
         held = self._group_of.get(pod)
         if held is not None and held.bill is not bill:
@@ -92,12 +114,14 @@ class WaitingQueue:
         groups = self._groups.setdefault(row.namespace, {})
         group = groups.get(bill)
         if group is None:
-            line = self._line(row.namespace, bill.shared)
+            line = self._lines.get(row.namespace)
+            if line is None:
+                line = self._lines[row.namespace] = Line(row.namespace)
             line.groups += 1
             group = WaitingGroup(bill, line, ignores_priority=ignores_priority)
             groups[bill] = group
         before = group.rank() if group.members else None
-        group.put(row)
+        group.put(row, age_s)
         if held is not group:
             self._group_of[pod] = group
             self._counts[group.reason] = self._counts.get(group.reason, 0) + 1
@@ -126,13 +150,6 @@ class WaitingQueue:
             self.try_again(group)
         return row
 
-    def _line(self, namespace: str, shared: frozenset[QuotaKey]) -> Line:
-        key = (namespace, shared)
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = Line(namespace, shared)
-        return line
-
     def _forget(self, group: WaitingGroup) -> None:
         groups = self._groups[group.namespace]
         del groups[group.bill]
@@ -144,7 +161,7 @@ class WaitingQueue:
         line = group.line
         line.groups -= 1
         if not line.groups:
-            del self._lines[line.namespace, line.shared]
+            del self._lines[line.namespace]
             line.clear()
 
     def set_reason(self, group: WaitingGroup, reason: Reason) -> None:
@@ -166,11 +183,16 @@ class WaitingQueue:
         group.untried_rank = rank
         group.line.add(rank, next(self._numbers), group)
         if not group.line.number or rank < group.line.rank:
-            self._enter(group.line, rank)
+            self._enter(group, rank)
 
-    def _enter(self, line: Line, rank: Rank) -> None:
+    def _enter(self, group: WaitingGroup, rank: Rank) -> None:
+        """Enter a line among the others, with the group that is its first."""
+        line = group.line
         line.number, line.rank = next(self._numbers), rank
-        heappush(self._order, (rank, line.number, line))
+        heappush(self._order, (self._turn(group), rank, line.number, line))
+
+    def _turn(self, group: WaitingGroup) -> int:
+        return self.turns.release_number(group.line.namespace, group.bill.shared)
 
     def pop(self) -> WaitingGroup | None:
         """The next group to be tried; None if there is none.
@@ -181,12 +203,12 @@ class WaitingQueue:
             self._go_on(self._popped.line)
             self._popped = None
         while self._order:
-            _, number, line = heappop(self._order)
+            turn, _, number, line = heappop(self._order)
             if number != line.number:
                 continue
             line.number = 0
             group = line.first()
-            if group is not None and group.untried_rank == line.rank:
+            if group is not None and (turn, line.rank) == (self._turn(group), group.untried_rank):
                 group.untried_rank = None
                 self._popped = group
                 return group
@@ -201,7 +223,7 @@ class WaitingQueue:
         if not line.number:
             first = line.first()
             if first is not None and first.untried_rank is not None:
-                self._enter(line, first.untried_rank)
+                self._enter(first, first.untried_rank)
 
     # ------------------------------------------------------------------ parking
 
@@ -248,10 +270,14 @@ class WaitingQueue:
             if not places:
                 del self._places_of[key]
 
-    def wake(self, place: Place) -> None:
-        """More is free in an account, or a quota is held no longer: try the first that may go."""
+    def wake(self, place: Place, namespace: str | None = None) -> None:
+        """More is free in an account, or a quota is held no longer: try the first that may go.
+
+        With a namespace, it is held no longer against the pods of this one only.
+        """
         for line in list(self._lines_at.get(place, ())):
-            self._draw(line, place)
+            if namespace in (None, line.namespace):
+                self._draw(line, place)
 
     def _draw(self, line: Line, place: Place) -> None:
         """Have the first group tried that fits, of those that a line has at a place."""
@@ -281,17 +307,33 @@ class WaitingQueue:
         if not before:
             rank = group.held_rank = group.rank()
         for key in wanted - before:
-            self._holds.setdefault(key, NeedIndex()).add(0, rank, group)
+            holds = self._holds.setdefault(key, {})
+            holds.setdefault(group.line.namespace, NeedIndex()).add(0, rank, group)
 
     def _let_go(self, key: QuotaKey, group: WaitingGroup) -> None:
-        holds = self._holds[key]
+        namespace = group.line.namespace
+        holds = self._holds[key][namespace]
         was_first = holds.first() is group
         holds.remove(0, group.held_rank)
         if not holds:
-            del self._holds[key]
+            self._let_go_all(key, namespace)
         if was_first:
             for place in list(self._places_of.get(key, ())):
-                self.wake(place)
+                self.wake(place, namespace)
+
+    def _let_go_all(self, key: QuotaKey, namespace: str) -> None:
+        del self._holds[key][namespace]
+        if not self._holds[key]:
+            del self._holds[key]
+        turn = self.turns.holding.get(key)
+        if turn is not None and turn.namespace == namespace:
+            self.end_turn(key)
+
+    def end_turn(self, key: QuotaKey) -> None:
+        """Let pods of all namespaces pass the one that holds a cluster-wide quota."""
+        self.turns.end(key)
+        for place in list(self._places_of.get(key, ())):
+            self.wake(place)
 
 
 def _quota_of(place: Place) -> QuotaKey:
