@@ -9,6 +9,7 @@ from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import GATE
+from bursar.core.quota.refusal import explanation
 from bursar.core.quota.releases import ReleaseOutcome
 from bursar.core.quota.waiting_pods.turns import HOLD_SECONDS, REST_FACTOR, Turns
 from support.builders.quota_books import (
@@ -290,6 +291,37 @@ def test_one_namespace_holds_at_a_time_and_the_others_are_next():
     assert set(turns) == {"mallory", "alice", "bob"}
 
 
+@pytest.mark.parametrize("order", ["strict", "fifo", "backfill"])
+def test_nothing_that_a_tenant_is_told_names_others(order):
+    books = shared_books(order=order)
+    run(books, "bob/secret-pod", "1")
+    wait(books, "mallory/secret-plug", "100")
+    books.decide()
+    books.advance(NOW_S + PATIENCE_S // 2)
+    books.advance(NOW_S + PATIENCE_S)
+    books.decide()
+    wait(books, "alice/small", "1")
+    wait(books, "alice/large", "100", created_s=NOW_S + 1)
+
+    told = {each.row.name: explanation(each.refusals) for each in books.decide().waits}
+
+    assert all(name not in text for text in told.values() for name in ("secret", "mallory", "bob"))
+    if order == "backfill":
+        assert told["small"] == "waiting for quota wide behind a pod of another namespace"
+    assert told["large"].startswith("exceeded quota: wide, requested: cpu=100, used: cpu=")
+
+
+def test_a_tenant_is_told_which_of_its_own_pods_is_ahead():
+    books = shared_books(order="strict")
+    run(books, "bob/web", "1")
+    wait(books, "alice/large", "100", created_s=0)
+    wait(books, "alice/small", "1")
+
+    told = {each.row.name: explanation(each.refusals) for each in books.decide().waits}
+
+    assert told["small"] == "waiting for quota wide behind alice/large"
+
+
 # ------------------------------------------------------------------ the turn to release
 
 
@@ -382,7 +414,6 @@ def test_quotas_and_namespaces_that_are_gone_are_forgotten():
     assert turns.release_number("a", frozenset({wide, other})) == 0
     assert (turns.last_hold(wide, "a"), turns.last_hold(other, "a")) == (0, 0)
     assert len(list(turns.due())) == 1
-    turns.note_release("a", frozenset())
     assert turns.release_number("a", frozenset()) == 0
 
 

@@ -31,7 +31,7 @@ def a_bill(account, wanted=1, **facts):
 def join(queue, name, bill, created_s=0, *, ignores_priority=False):
     priority = bill.profile.priority
     row = a_row(f"a/{name}", created_s=created_s, priority=priority)
-    queue.join(row, bill, created_s, ignores_priority=ignores_priority)
+    queue.join(PodKey("a", name), row, bill, created_s, ignores_priority=ignores_priority)
     return queue.group_of(PodKey("a", name))
 
 
@@ -271,26 +271,27 @@ def test_one_that_fits_only_now_and_ranks_before_the_one_taken_goes_first(queue,
 
 def test_a_holder_stands_before_those_who_rank_behind_it(queue, account):
     holder, behind = join(queue, "h", a_bill(account), 5), join(queue, "b", a_bill(account), 6)
-    assert queue.holder_before(behind, behind.rank()) is None
+    assert queue.holder_before(behind) is None
 
     queue.hold(holder, [KEY])
 
-    assert queue.holder_before(behind, behind.rank()) == (KEY, holder)
-    assert queue.holder_before(holder, holder.rank()) is None
+    assert queue.holder_before(behind) == (KEY, holder)
+    assert queue.holder_before(holder) is None
     elsewhere = Account(a_key("a/other"), "pods", Quantity.parse("1"))
-    assert queue.holder_before(join(queue, "x", a_bill(elsewhere), 9), (0, 9, "a", "x")) is None
-    assert queue.holder_before(join(queue, "y", a_bill(account), 4), (0, 4, "a", "y")) is None
+    assert queue.holder_before(join(queue, "x", a_bill(elsewhere), 9)) is None
+    assert queue.holder_before(join(queue, "y", a_bill(account), 4)) is None
 
 
 def test_the_first_of_several_holders_counts(queue, account):
     late, early = join(queue, "l", a_bill(account), 5), join(queue, "e", a_bill(account), 4)
+    last = join(queue, "z", a_bill(account), 9)
     queue.hold(late, [KEY])
-    assert queue.holder_before(late, (0, 9, "", "")) is None
+    assert queue.holder_before(late) is None
     queue.hold(early, [KEY])
 
-    assert queue.holder_before(late, late.rank()) == (KEY, early)
+    assert queue.holder_before(late) == (KEY, early)
     queue.hold(early, ())
-    assert queue.holder_before(early, (0, 9, "", "")) == (KEY, late)
+    assert queue.holder_before(last) == (KEY, late)
 
 
 def test_those_behind_are_woken_when_the_holder_lets_go(queue, account):
@@ -328,11 +329,11 @@ def test_a_hold_of_several_quotas_can_be_of_fewer_later(queue, account):
     holder, behind = join(queue, "h", a_bill(account), 5), join(queue, "b", a_bill(account), 6)
     queue.hold(holder, [KEY, other])
     queue.hold(holder, [other])
-    assert queue.holder_before(behind, behind.rank()) is None
+    assert queue.holder_before(behind) is None
 
     queue.hold(holder, [KEY, other])
 
-    assert queue.holder_before(behind, behind.rank()) == (KEY, holder)
+    assert queue.holder_before(behind) == (KEY, holder)
 
 
 def test_a_hold_ends_with_the_pod_it_was_for(queue, account):
@@ -351,7 +352,7 @@ def test_a_hold_ends_with_the_pod_it_was_for(queue, account):
         ending()
 
         assert set(popped(queue)) == {holder, behind}
-        assert queue.holder_before(behind, (0, 99, "", "")) is None
+        assert queue.holder_before(behind) is None
 
 
 def test_whoever_is_parked_elsewhere_is_not_behind_any_more(queue, account):

@@ -136,11 +136,11 @@ class Books:
             self._block(pod, row, charge)
             return
         self._blocked.pop(pod)
-        age_s = self.ages.note(row, self._now_s, self._steady_s)
+        age_s = self.ages.note(pod, row, self._now_s, self._steady_s)
         bill = self.coverage.bill(row.profile, charge)
         order_of = self._decider.order_of
         ignores_priority = any(order_of(key) is Order.FIFO for key in bill.quotas)
-        self.waiting.join(row, bill, age_s, ignores_priority=ignores_priority)
+        self.waiting.join(pod, row, bill, age_s, ignores_priority=ignores_priority)
 
     def _charge_or_refusal(self, pod: PodKey, row: PodRow) -> Charge | Refusal:
         """What a gated pod costs, or what it waits for before any quota is asked."""
@@ -426,8 +426,7 @@ class Books:
         is_done = left > 0 and not self._retries and not self._waits
         return decisions if is_done else replace(decisions, is_done=False)
 
-    def _make_release(self, row: PodRow, bill: Bill | None) -> Release:
-        pod = PodKey(row.namespace, row.name)
+    def _make_release(self, pod: PodKey, row: PodRow, bill: Bill | None) -> Release:
         pending = self._pending[pod] = PendingRelease(row, is_exempt=bill is None)
         if bill is not None:
             refused = self.ledger.reserve(

@@ -194,11 +194,14 @@ def _queued(books: Books) -> Iterator[_Entry]:
 
 
 def _refusals(books: Books, group: WaitingGroup) -> tuple[Refusal, ...]:
-    """Why the group waits as of now."""
+    """Why the group waits as of now.
+
+    The pod ahead is named even if it is of another namespace: whoever reads the list has read it.
+    """
     refusals = group.bill.refusals()
     if refusals:
         return refusals
-    ahead = books.waiting.holder_before(group, group.rank())
+    ahead = books.waiting.holder_before(group)
     if ahead is None:
         return ()
     key, holder = ahead

@@ -2,15 +2,21 @@
 
 Events, metrics, `bursar queue` and the documentation use the same words. A message begins with
 the API server's text for an exceeded quota, because users and programs search for it.
+
+A message to the owner of a pod names no pod and no namespace of others. Of a cluster-wide quota
+it states the limit and the total usage, which the copy of the quota in the namespace shows too.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import QuotaKey
+
+FOREIGN_POD: Final = "a pod of another namespace"
+"""How a pod of another namespace is named to the owner of a pod that waits behind it."""
 
 
 class Reason(Enum):

@@ -5,25 +5,18 @@ is left: nobody can save up age behind a gate of their own. How long a pod has w
 when the books first saw it wait. After a restart of the controller that is the restart.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.ledger import PodKey
-
-
-class _Age(NamedTuple):
-    uid: str
-    age_s: int
-    """Of the wall clock, as the creation time of pods."""
-    waiting_since_s: int
-    """Of the monotonic clock."""
 
 
 class Ages:
     """The ages of the pods that wait, or whose release is in flight."""
 
     def __init__(self) -> None:
-        self._ages: Final[dict[PodKey, _Age]] = {}
+        self._ages: Final[dict[PodKey, tuple[str, int, int]]] = {}
+        """The uid, from when the age counts, and since when the pod waits."""
         self._uids_behind_others: Final[dict[PodKey, str]] = {}
         """Pods that were seen behind gates of others."""
 
@@ -31,29 +24,32 @@ class Ages:
         """A pod is behind gates of others."""
         self._uids_behind_others[PodKey(row.namespace, row.name)] = row.stamp.uid
 
-    def note(self, row: PodRow, now_s: int, steady_s: int) -> int:
+    def note(self, pod: PodKey, row: PodRow, now_s: int, steady_s: int) -> int:
         """A pod waits for its quotas. Returns the second from which its age counts.
 
         `now_s` is a time of the wall clock, `steady_s` one of the monotonic clock.
         """
-        pod, stamp = PodKey(row.namespace, row.name), row.stamp
+        stamp = row.stamp
+        uid, created_s = stamp.uid, stamp.created_s
         known = self._ages.get(pod)
-        if known is not None and known.uid == stamp.uid:
-            return known.age_s
-        was_behind_others = self._uids_behind_others.pop(pod, None) == stamp.uid
-        age_s = max(stamp.created_s, now_s) if was_behind_others else stamp.created_s
-        self._ages[pod] = _Age(stamp.uid, age_s, steady_s)
+        if known is not None and known[0] == uid:
+            return known[1]
+        age_s = created_s
+        if self._uids_behind_others and self._uids_behind_others.pop(pod, None) == uid:
+            age_s = max(now_s, created_s)
+        self._ages[pod] = (uid, age_s, steady_s)
         return age_s
 
     def forget(self, pod: PodKey) -> None:
         self._ages.pop(pod, None)
-        self._uids_behind_others.pop(pod, None)
+        if self._uids_behind_others:
+            self._uids_behind_others.pop(pod, None)
 
     def age_s(self, row: PodRow) -> int:
         """The second from which the age of a pod counts."""
         known = self._ages.get(PodKey(row.namespace, row.name))
-        return row.stamp.created_s if known is None else known.age_s
+        return row.stamp.created_s if known is None else known[1]
 
     def waiting_since_s(self, row: PodRow) -> int:
         """When the books first saw the pod wait, by the monotonic clock. It must be noted."""
-        return self._ages[PodKey(row.namespace, row.name)].waiting_since_s
+        return self._ages[PodKey(row.namespace, row.name)][2]

@@ -13,14 +13,14 @@ from bursar.core.quota.account import Account, Bill
 from bursar.core.quota.coverage import Coverage
 from bursar.core.quota.ledger import Ledger, PodKey
 from bursar.core.quota.quota import Order, QuotaKey
-from bursar.core.quota.refusal import Reason, Refusal
+from bursar.core.quota.refusal import FOREIGN_POD, Reason, Refusal
 from bursar.core.quota.releases import Decisions, Release, Wait
 from bursar.core.quota.waiting_pods.ages import Ages
 from bursar.core.quota.waiting_pods.groups import WaitingGroup
 from bursar.core.quota.waiting_pods.timers import PodTimers
 from bursar.core.quota.waiting_pods.waiting_queue import WaitingQueue
 
-MakeRelease: TypeAlias = Callable[[PodRow, Bill | None], Release]
+MakeRelease: TypeAlias = Callable[[PodKey, PodRow, Bill | None], Release]
 """Makes the reservation of a pod that was found to fit; without a bill it is charged nothing."""
 
 
@@ -86,7 +86,7 @@ class Decider:
             if group.unreported:
                 self._reports[group] = group.bill.refusals()
             return
-        ahead = self.waiting.holder_before(group, group.rank())
+        ahead = self.waiting.holder_before(group)
         if ahead is None:
             self._release(row, group.bill, decisions)
             return
@@ -95,15 +95,18 @@ class Decider:
         self.waiting.park_behind(group, key)
         self.waiting.set_reason(group, Reason.BEHIND_ANOTHER)
         if group.unreported:
-            behind = f"{holder.namespace}/{holder.head().name}"
+            # The owner of the pod reads this, and may not read pods of other namespaces.
+            is_own = holder.namespace == group.namespace
+            behind = str(PodKey(holder.namespace, holder.head().name)) if is_own else FOREIGN_POD
             refusal = Refusal(reason=Reason.BEHIND_ANOTHER, quota=key, detail=behind)
             self._reports[group] = (refusal,)
 
     def _release(self, row: PodRow, bill: Bill | None, decisions: Decisions) -> None:
-        decisions.releases.append(self._make_release(row, bill))
-        if bill is not None:
-            self.waiting.turns.note_release(row.namespace, bill.shared)
-        self.waiting.leave(PodKey(row.namespace, row.name))
+        pod = PodKey(row.namespace, row.name)
+        decisions.releases.append(self._make_release(pod, row, bill))
+        if bill is not None and bill.shared:
+            self.waiting.turns.note_release(pod.namespace, bill.shared)
+        self.waiting.leave(pod)
 
     def _hold(self, group: WaitingGroup, row: PodRow, short: "list[Account] | tuple[()]") -> None:
         """Keep others from passing: at once under strict order, else when patience ends.

@@ -52,15 +52,17 @@ class Turns:
         Of several quotas that one counts in which the last release is the longest ago. So a
         release under another quota costs the namespace no turn in this one.
         """
-        if not shared:
-            return 0
-        return min(self._released.get(key, {}).get(namespace, 0) for key in shared)
+        lowest = self._number if shared else 0
+        for key in shared:
+            numbers = self._released.get(key)
+            number = 0 if numbers is None else numbers.get(namespace, 0)
+            lowest = min(lowest, number)
+        return lowest
 
     def note_release(self, namespace: str, shared: frozenset[QuotaKey]) -> None:
-        if shared:
-            self._number += 1
-            for key in shared:
-                self._released.setdefault(key, {})[namespace] = self._number
+        self._number += 1
+        for key in shared:
+            self._released.setdefault(key, {})[namespace] = self._number
 
     # ------------------------------------------------------------------ holding
 

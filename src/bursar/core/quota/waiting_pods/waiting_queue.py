@@ -74,11 +74,12 @@ class WaitingQueue:
         """Number of pods whose group waited for this when it was last tried; None: never tried."""
         return self._counts.get(reason, 0)
 
-    def holder_before(
-        self, group: WaitingGroup, rank: Rank
-    ) -> tuple[QuotaKey, WaitingGroup] | None:
+    def holder_before(self, group: WaitingGroup) -> tuple[QuotaKey, WaitingGroup] | None:
         """A quota that the group needs, and the group that keeps it from having it."""
-        for key in group.bill.quotas if self._holds else ():
+        if not self._holds:
+            return None
+        rank = group.rank()
+        for key in group.bill.quotas:
             holder = self._holder_before(key, group, rank)
             if holder is not None:
                 return key, holder
@@ -105,22 +106,24 @@ class WaitingQueue:
 
     # ------------------------------------------------------------------ joining and leaving
 
-    def join(self, row: PodRow, bill: Bill, age_s: int, *, ignores_priority: bool) -> None:
+    def join(
+        self, pod: PodKey, row: PodRow, bill: Bill, age_s: int, *, ignores_priority: bool
+    ) -> None:
         """Add a pod to its group, or update it there. Its rank follows from `age_s`."""
-        pod = PodKey(row.namespace, row.name)
         held = self._group_of.get(pod)
         if held is not None and held.bill is not bill:
             self.leave(pod)
-        groups = self._groups.setdefault(row.namespace, {})
+        groups = self._groups.setdefault(pod.namespace, {})
         group = groups.get(bill)
+        before = None
         if group is None:
-            line = self._lines.get(row.namespace)
+            line = self._lines.get(pod.namespace)
             if line is None:
-                line = self._lines[row.namespace] = Line(row.namespace)
+                line = self._lines[pod.namespace] = Line(pod.namespace)
             line.groups += 1
-            group = WaitingGroup(bill, line, ignores_priority=ignores_priority)
-            groups[bill] = group
-        before = group.rank() if group.members else None
+            group = groups[bill] = WaitingGroup(bill, line, ignores_priority=ignores_priority)
+        else:
+            before = group.rank()
         group.put(row, age_s)
         if held is not group:
             self._group_of[pod] = group
@@ -129,8 +132,9 @@ class WaitingQueue:
         rank = group.rank()
         if rank != before:
             self.hold(group, ())
-        if held is not group or rank != before:
-            self.try_again(group)
+            self._try(group, rank)
+        elif held is not group:
+            self._try(group, rank)
 
     def leave(self, pod: PodKey) -> PodRow | None:
         """Remove a pod from the queue. Groups that it held up are tried again."""
@@ -141,11 +145,13 @@ class WaitingQueue:
         self.sizes[pod.namespace] -= 1
         if not self.sizes[pod.namespace]:
             del self.sizes[pod.namespace]
+        if len(group.members) == 1:
+            row = group.take(pod.name)
+            self._forget(group)
+            return row
         was_head = group.head().name == pod.name
         row = group.take(pod.name)
-        if not group.members:
-            self._forget(group)
-        elif was_head:
+        if was_head:
             self.hold(group, ())
             self.try_again(group)
         return row
@@ -156,8 +162,10 @@ class WaitingQueue:
         if not groups:
             del self._groups[group.namespace]
         group.untried_rank = None
-        self._unpark(group)
-        self.hold(group, ())
+        if group.parked:
+            self._unpark(group)
+        if group.held:
+            self.hold(group, ())
         line = group.line
         line.groups -= 1
         if not line.groups:
@@ -176,10 +184,13 @@ class WaitingQueue:
 
     def try_again(self, group: WaitingGroup) -> None:
         """Have a group tried: it is new, it has changed, or it may fit now."""
-        rank = group.rank()
+        self._try(group, group.rank())
+
+    def _try(self, group: WaitingGroup, rank: Rank) -> None:
         if group.untried_rank == rank:
             return
-        self._unpark(group)
+        if group.parked:
+            self._unpark(group)
         group.untried_rank = rank
         group.line.add(rank, next(self._numbers), group)
         if not group.line.number or rank < group.line.rank:
@@ -217,9 +228,10 @@ class WaitingQueue:
 
     def _go_on(self, line: Line) -> None:
         """One of its groups has been tried: find the next one."""
-        for place, (group, rank) in list(line.drawn.items()):
-            if group.untried_rank != rank:
-                self._draw(line, place)
+        if line.drawn:
+            for place, (group, rank) in list(line.drawn.items()):
+                if group.untried_rank != rank:
+                    self._draw(line, place)
         if not line.number:
             first = line.first()
             if first is not None and first.untried_rank is not None:
