@@ -359,8 +359,8 @@ async def test_nothing_is_promised_while_pods_are_counted_for_a_changed_quota(sc
     scene.books.enter_in_steps(iter([None] * 2 * STEPS_AT_ONCE))
 
     with pytest.raises(UnavailableError, match="are being counted"):
-        resizes.resize(row, "1", is_dry_run=False)
+        await resizes.resize(row, is_dry_run=False)
     scene.loop.notify()
     await scene.rest()
 
-    assert resizes.resize(row, "1", is_dry_run=False) == ()
+    assert await resizes.resize(row, is_dry_run=False) == ()

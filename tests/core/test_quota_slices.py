@@ -93,7 +93,7 @@ def outcome(pods, events, order, steps):
             books.lose_pod("b", f"run{value}")
         elif kind == "wait":
             now_s += value
-            books.advance(now_s, steps)
+            books.advance(now_s, steps_max=steps)
         elif kind == "retarget":
             books.see_namespace(a_namespace("b", is_targeted=value))
         else:
@@ -152,7 +152,7 @@ def test_a_decision_takes_a_few_steps_for_each_pod():
     assert max(len(part.waits) for part in parts) <= 10
     assert len(parts) < 2.5 * COUNT / 10
 
-    books.advance(NOW_S + PATIENCE_S + 1, 1)
+    books.advance(NOW_S + PATIENCE_S + 1, steps_max=1)
 
     assert len(list(slices(books, 10))) < 2.5 * COUNT / 10
 
@@ -284,7 +284,7 @@ def test_what_is_due_is_done_in_slices():
             a_row(f"a/p{number}", "cpu=5", gates=UNGATED, deletion=(NOW_S + 1, 1), uid=f"u{number}")
         )
 
-    assert books.advance(NOW_S + 10, 5) == 0
+    assert books.advance(NOW_S + 10, steps_max=5) == 0
     assert cpu(books) == (75_000, 0)
     books.decide(5)
     assert cpu(books) == (50_000, 0)

@@ -76,7 +76,7 @@ def test_a_pod_under_an_unreadable_quota_does_not_grow(books):
     books.see_pod(running(row))
     books.see_quota(unreadable())
     grown = running(a_row("a/web", "cpu=200m"))
-    [refusal] = books.resize("r", grown, deadline_s=NOW_S + 30)
+    [refusal] = books.resize(grown, running(row), until_s=NOW_S + 30)
     assert refusal.reason is Reason.QUOTA_UNREADABLE
 
 

@@ -80,7 +80,11 @@ class Books:
         self.coverage: Final = Coverage()
         self.growth: Final = Growth(self.ledger, self.coverage, count)
         self._decider = Decider(
-            self.ledger, self.coverage, self._steady_timers, self._make_release, patience_s=patience_s
+            self.ledger,
+            self.coverage,
+            self._steady_timers,
+            self._make_release,
+            patience_s=patience_s,
         )
         self.waiting: Final = self._decider.waiting
         self.ages: Final = self._decider.ages
