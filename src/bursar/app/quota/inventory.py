@@ -5,7 +5,7 @@ been told of all pods, and of the objects that they depend on, so that reports c
 controller does.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -155,12 +155,7 @@ async def read_inventory(
             found = await objects(QUOTAS[kind], partial(decode, kind), place)
         except NotFoundError:
             return []
-        problems.extend(
-            f"cannot be read, so pods that it may cover wait: {each.quota.key}: "
-            f"{each.quota.problem}"
-            for each in found
-            if each.quota.problem
-        )
+        problems.extend(_unreadable(found))
         return found
 
     quotas = [
@@ -192,3 +187,10 @@ async def read_inventory(
         problems=tuple(problems),
         counting=counting,
     )
+
+
+def _unreadable(quotas: Iterable[QuotaObject]) -> Iterator[str]:
+    for each in quotas:
+        if each.quota.problem:
+            problem = f"{each.quota.key}: {each.quota.problem}"
+            yield f"cannot be read, so pods that it may cover wait: {problem}"
