@@ -20,14 +20,17 @@ class GuestChannel:
         self.path = path
 
     def run(
-        self, command: Sequence[str], given: Path | None = None
+        self,
+        command: Sequence[str],
+        given: Path | None = None,
+        seconds: float = PATIENCE_SECONDS,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command in the machine, with the content of a file as its input."""
         size = given.stat().st_size if given else 0
         encoded = base64.b64encode(shlex.join(command).encode()).decode()
         try:
             with socket.socket(socket.AF_UNIX) as line:
-                line.settimeout(PATIENCE_SECONDS)
+                line.settimeout(seconds)
                 line.connect(str(self.path))
                 line.sendall(f"{size} {encoded}\n".encode())
                 if given:

@@ -8,12 +8,13 @@ import platform
 import shlex
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from assets import ensure_packages
 from controlplane import ControlPlane
 from program import Program
-from real_node import machine, settings
+from real_node import RealNodeError, machine, settings
 from real_node.base import CONTAINERD_SOCKET, Node, import_command, lacking
 from real_node.cgroups import WholeCgroup
 from real_node.channel import GuestChannel
@@ -23,6 +24,8 @@ NAME = "vm-0"
 TUN = Path("/dev/net/tun")
 READY_SECONDS = 900
 """A quiet machine needs a minute at most, one with ten busy processes on two cores ten."""
+CLOSE_SECONDS = 30
+"""After that the machine is ended with open connections."""
 
 
 def missing(*, architecture: str = platform.machine(), tun: Path = TUN) -> str | None:
@@ -49,6 +52,7 @@ class VirtualNode(Node):
         self._channel = GuestChannel(socket_path(plane.folder))
         self._machine_folder = self._channel.path.parent
         self._qemu: Program | None = None
+        self._has_connections = False
 
     def _boot(self) -> None:
         folder = self._machine_folder
@@ -58,10 +62,12 @@ class VirtualNode(Node):
         self._qemu = self._qemu_program(folder, self.network.connect_tap())
         self._qemu.start()
         self._qemu.wait_ready(READY_SECONDS)
+        self._has_connections = True
 
     def stop(self) -> None:
         """Kill the machine, and remove its link and its files."""
         if self._qemu is not None:
+            self._close_connections()
             self._qemu.kill()
         self.network.disconnect()
         for folder in (self._machine_folder, self.folder):
@@ -74,6 +80,20 @@ class VirtualNode(Node):
         return self._channel.run(command)
 
     # -------------------------------------------------------------- the machine
+
+    def _close_connections(self) -> None:
+        """Kill the clients of the API server, which otherwise waits for them when it is stopped.
+
+        The other end of a connection does not learn that a machine has gone.
+        """
+        if self._has_connections:
+            clients = " ".join(self._programs[name].name for name in ("kubelet", "kube-proxy"))
+            script = (
+                f"killall -9 {clients}; echo 1 >{self.cgroup.folder('pids')}/kubepods/cgroup.kill"
+            )
+            with suppress(RealNodeError):
+                self._channel.run(["sh", "-c", script], seconds=CLOSE_SECONDS)
+        self._has_connections = False
 
     def _write_machine(self, folder: Path) -> None:
         root = folder / "root"
