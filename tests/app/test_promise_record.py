@@ -17,7 +17,7 @@ from bursar.app.cluster.ports import (
     PatchKind,
     UnavailableError,
 )
-from bursar.app.quota.promise_record import RECORD_BYTES_MAX, SAVE_SECONDS, PromiseRecord
+from bursar.app.quota.growth.promise_record import RECORD_BYTES_MAX, SAVE_SECONDS, PromiseRecord
 from bursar.core.quota.growth.promises import RecordedPromise
 from bursar.core.quota.ledger import PodKey
 from support.virtual_time import MachineClock, in_virtual_time

@@ -7,7 +7,7 @@ import pytest
 
 from bursar.app.cluster.kinds import CONFIG_MAPS, PODS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, UnavailableError
-from bursar.app.quota.resize import CLEAN_SECONDS, COMMIT_SECONDS, REQUEST_SECONDS
+from bursar.app.quota.growth.resize import CLEAN_SECONDS, COMMIT_SECONDS, REQUEST_SECONDS
 from bursar.core.quota.refusal import Reason
 from support.quota.aaq_controller import HOME, MOMENT_S, TEAM, AaqScene
 

@@ -13,7 +13,7 @@ import pytest
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, Page, UnavailableError
 from bursar.app.cluster.time_limit import end
-from bursar.app.quota.resize import (
+from bursar.app.quota.growth.resize import (
     COMMIT_SECONDS,
     KNOWN_SECONDS,
     REQUEST_SECONDS,

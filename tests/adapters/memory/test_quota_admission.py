@@ -16,7 +16,7 @@ from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
-from bursar.app.quota.resize import REQUEST_SECONDS
+from bursar.app.quota.growth.resize import REQUEST_SECONDS
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 from bursar.wire.model.pod_row import PodRowDecoder

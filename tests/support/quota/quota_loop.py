@@ -13,10 +13,10 @@ from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.cluster.time_limit import end
 from bursar.app.counting.feeds import Counting
+from bursar.app.quota.growth.resize import ResizeService
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.lifting import GateLifter
 from bursar.app.quota.quota_loop import STEPS_MAX, QuotaLoop
-from bursar.app.quota.resize import ResizeService
 from bursar.app.quota.sources import quota_sources
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import Counter, NativeCounter

@@ -16,7 +16,7 @@ import msgspec
 from bursar.adapters.serving.message import JSON, Request, Response, refusal
 from bursar.app.cluster.ports import ClusterError, UnavailableError
 from bursar.app.names import WEBHOOK
-from bursar.app.quota.resize import ResizeService
+from bursar.app.quota.growth.resize import ResizeService
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.refusal import explanation
 

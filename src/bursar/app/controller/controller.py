@@ -38,7 +38,7 @@ from bursar.app.quota.events import (
     record_uncounted,
     record_wait,
 )
-from bursar.app.quota.resize import REQUEST_SECONDS, ResizeService, staleness_problem
+from bursar.app.quota.growth.resize import REQUEST_SECONDS, ResizeService, staleness_problem
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.queue import WAITING_PODS_MAX, FullQueues

@@ -27,12 +27,12 @@ from bursar.app.log import Log
 from bursar.app.quota.applied import AppliedWriter
 from bursar.app.quota.drift import DriftCheck
 from bursar.app.quota.events import QuotaReason, wait_cost
+from bursar.app.quota.growth.promise_record import Cluster, PromiseRecord
+from bursar.app.quota.growth.resize import ResizeService
 from bursar.app.quota.lifting import GateLifter
 from bursar.app.quota.managed import ManagedWriter
-from bursar.app.quota.promise_record import Cluster, PromiseRecord
 from bursar.app.quota.quota_loop import QuotaLoop
 from bursar.app.quota.refused_writes import RefusedWrites, WrittenObject
-from bursar.app.quota.resize import ResizeService
 from bursar.app.quota.status import StatusWriter, managed_key
 from bursar.core.quota.books import Books
 from bursar.core.quota.ledger import PodKey

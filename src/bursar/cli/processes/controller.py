@@ -10,7 +10,7 @@ from bursar.app.certificates.keeper import KeeperSettings
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.counting.settings import CountingSettings
 from bursar.app.quota.departed_quotas import GRACE_SECONDS
-from bursar.app.quota.resize import REQUEST_SECONDS
+from bursar.app.quota.growth.resize import REQUEST_SECONDS
 from bursar.app.quota.sources import EVERY_KIND
 from bursar.cli.capacity.options import places_from, preset_options, selector_from
 from bursar.cli.exit_codes import OK

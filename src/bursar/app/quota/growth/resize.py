@@ -18,7 +18,7 @@ from bursar.app.cluster.observe import RunningInformer
 from bursar.app.cluster.ports import Clock, ClusterError, Key, Query, Reader, UnavailableError
 from bursar.app.cluster.time_limit import wait_at_most
 from bursar.app.log import Log
-from bursar.app.quota.promise_record import PromiseRecord
+from bursar.app.quota.growth.promise_record import PromiseRecord
 from bursar.app.quota.quota_loop import QuotaLoop
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.growth.promises import GrowthRefusals, Promise
