@@ -139,8 +139,13 @@ def _is_about(subject: Subject, status: Status) -> bool:
     key = subject.key
     if key is None or status.message == UNKNOWN_RESOURCE:
         return True
+    plural = _OWNERS.get(subject.resource.plural, subject.resource.plural)
     about = (status.kind, status.name)
-    return about in ((subject.resource.plural, key.name), ("namespaces", key.namespace))
+    return about in ((plural, key.name), ("namespaces", key.namespace))
+
+
+_OWNERS: Final = {"bindings": "pods"}
+"""Resources whose objects are written into an object of another resource, of the same name."""
 
 
 def _is_unappliable(status: Status) -> bool:
