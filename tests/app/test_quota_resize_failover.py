@@ -6,8 +6,20 @@ import json
 import pytest
 
 from bursar.app.cluster.kinds import CONFIG_MAPS, PODS
-from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, UnavailableError
-from bursar.app.quota.growth.resize import CLEAN_SECONDS, COMMIT_SECONDS, REQUEST_SECONDS
+from bursar.app.cluster.ports import (
+    EVERYTHING,
+    ForbiddenError,
+    Key,
+    Patch,
+    PatchKind,
+    UnavailableError,
+)
+from bursar.app.quota.growth.resize import (
+    CLEAN_SECONDS,
+    COMMIT_SECONDS,
+    REQUEST_SECONDS,
+    ResizeService,
+)
 from bursar.core.quota.refusal import Reason
 from support.quota.aaq_controller import HOME, MOMENT_S, TEAM, AaqScene
 
@@ -209,3 +221,66 @@ async def test_a_controller_without_the_right_to_the_record_releases_pods_but_gr
         assert await scene.gates("next") == []
         with pytest.raises(UnavailableError, match="could not be recorded"):
             await scene.ask(one, "web", "3")
+
+
+class LateCluster:
+    """The cluster, in which lists of single pods fail for a while."""
+
+    def __init__(self, cluster) -> None:
+        self._cluster = cluster
+        self.failures = 2
+
+    def __getattr__(self, name):
+        return getattr(self._cluster, name)
+
+    async def list(self, resource, query=EVERYTHING, **options):
+        if query.field_selector and self.failures:
+            self.failures -= 1
+            raise UnavailableError("no connection")
+        return await self._cluster.list(resource, query, **options)
+
+
+async def test_a_promise_to_a_pod_that_the_next_leader_has_not_seen_yet_is_kept(scene):
+    """The watch of the earlier leader was ahead."""
+    async with scene.leading("one") as one:
+        await scene.takeover(one)
+        assert await scene.ask(one, "web", "9") == ()
+        [recorded] = one.term.books.growth.recorded()
+        pods, books = one.term.sources.books.pods, one.term.books
+        known = pods.find(Key(TEAM, "web"))
+        shown = {}
+
+        class LatePods:
+            def find(self, key):
+                return shown.get(key)
+
+        late = ResizeService(
+            one.term.loop,
+            LatePods(),
+            (),
+            reader=LateCluster(scene.cluster),
+            clock=scene.clock,
+            record=one.term.resizes._record,
+        )
+        for promise in list(books.growth):
+            books.growth.end(promise)
+        restoring = asyncio.ensure_future(late.restore())
+        await scene.moment(5)
+        assert not restoring.done()
+
+        shown[Key(TEAM, "web")] = known
+        await scene.moment(2)
+        await restoring
+        assert list(books.growth.recorded()) == [recorded]
+
+
+async def test_a_promise_to_a_pod_that_is_gone_does_not_hold_the_next_leader_up(scene):
+    async with scene.leading("one") as one:
+        await scene.takeover(one)
+        assert await scene.ask(one, "web", "9") == ()
+    await scene.end_pod("web")
+    await scene.gated_pod("next", "cpu=2")
+
+    async with scene.leading("two") as two:
+        await scene.takeover(two)
+        assert await scene.gates("next") == []

@@ -185,7 +185,7 @@ class ChangingMinds(RuleBasedStateMachine):
         self.books.see_pod(row)
         self.count_anew()
 
-    @rule(name=st.sampled_from(NAMES), cpu=st.integers(1, 3), is_gated=st.integers(0, 6))
+    @rule(name=st.sampled_from(NAMES), cpu=st.integers(1, 3), is_gated=st.integers(0, 2))
     def create(self, name: str, cpu: int, is_gated: int) -> None:
         if name in self.model.pods:
             return
@@ -224,11 +224,12 @@ class ChangingMinds(RuleBasedStateMachine):
             del model.flights[name]
         self.see(changed(row))
 
-    @rule(name=st.sampled_from(NAMES), cpu=st.integers(1, 5))
-    def resize(self, name: str, cpu: int) -> None:
-        model, row = self.model, self.model.pods.get(name)
-        if row is None or row.profile.gates or row.is_terminated:
-            return
+    @precondition(lambda self: self.model.charged)
+    @rule(which=st.integers(0, 5), cpu=st.integers(1, 5))
+    def resize(self, which: int, cpu: int) -> None:
+        model = self.model
+        name = sorted(model.charged)[which % len(model.charged)]
+        row = model.pods[name]
         after = row._replace(profile=with_facts(row.profile, requests=f"cpu={cpu}"))
         wanted, deadline_s = self.counted(after), self.now_s + BOUND_S
         growth = None
@@ -260,9 +261,11 @@ class ChangingMinds(RuleBasedStateMachine):
             refusals = self.books.resize(forged, row, until_s=self.now_s + BOUND_S)
             assert refusals == (UNKNOWN_POD,)
 
-    @rule(name=st.sampled_from(NAMES))
-    def write_resize(self, name: str) -> None:
-        promises = [each for each in self.model.promises.get(name, ()) if each.row is not None]
+    @precondition(lambda self: self.model.promises)
+    @rule(which=st.integers(0, 5))
+    def write_resize(self, which: int) -> None:
+        name = sorted(self.model.promises)[which % len(self.model.promises)]
+        promises = [each for each in self.model.promises[name] if each.row is not None]
         if promises:
             row = self.model.pods[name]
             demand = promises[-1].row.demand
@@ -281,6 +284,7 @@ class ChangingMinds(RuleBasedStateMachine):
         """The next leader lists everything and reads the record of promises."""
         model = self.model
         recorded = decode_promises(encode_promises(self.books.growth.recorded()))
+        model.keep_promises(lambda _, each: any(each.held.values()))
         assert len(recorded) == sum(map(len, model.promises.values()))
         self.open()
         for quota, hard in model.hard.items():

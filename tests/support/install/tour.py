@@ -102,6 +102,7 @@ class Tour:
         web = next(each for each in shop.running() if each.startswith("web"))
         self.installed.kubectl("patch", "pod", web, *where)
         self.until_used(CONTROLLER, "create", "tokenreviews")
+        self.until_used(CONTROLLER, "patch", "configmaps")
         self.until_used(WEBHOOK, "get", "leases")
 
     def change_and_remove_quotas(self, shop: Tenant) -> None:

@@ -200,7 +200,8 @@ class Books:
             self.ledger.discharge(pod)
         else:
             self.ledger.charge(pod, bill)
-        self.growth.see_pod(pod, row)
+        if self.growth.by_pod:
+            self.growth.see_pod(pod, row)
 
     def _running_bill(self, pod: PodKey, row: PodRow) -> Bill:
         counted = self._count(row)

@@ -150,7 +150,8 @@ class Ledger:
 
     def hold(self, reservation: Reservation) -> None:
         """Make a reservation, even if it does not fit."""
-        self.cancel(reservation.id)
+        if reservation.id in self._reservations:
+            self.cancel(reservation.id)
         pod = reservation.pod
         is_first = self._promise_of(pod) is None and self.bill_of(pod) is None
         self._reservations[reservation.id] = reservation

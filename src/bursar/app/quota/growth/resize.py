@@ -14,14 +14,14 @@ from typing import Final
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import is_older
 from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.observe import RunningInformer
+from bursar.app.cluster.observe import RunningInformer, locate
 from bursar.app.cluster.ports import Clock, ClusterError, Key, Query, Reader, UnavailableError
 from bursar.app.cluster.time_limit import wait_at_most
 from bursar.app.log import Log
 from bursar.app.quota.growth.promise_record import PromiseRecord
 from bursar.app.quota.quota_loop import QuotaLoop
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.growth.promises import GrowthRefusals, Promise
+from bursar.core.quota.growth.promises import GrowthRefusals, Promise, RecordedPromise
 
 LOG: Final = Log("quota")
 REQUEST_SECONDS: Final = 60.0
@@ -163,12 +163,34 @@ class ResizeService:
         until_s = ceil(self._clock.monotonic() + self._bound_seconds)
         growth = self._loop.books.growth
         for each in recorded:
-            known = self._pods.find(Key(each.pod.namespace, each.pod.name))
+            known = await self._find_recorded(each)
             growth.restore(each, known, until_s=until_s)
         if recorded:
             LOG.info("kept the resize promises of an earlier leader", promises=len(growth))
             self._is_promised.set()
             self._is_dirty.set()
+
+    async def _find_recorded(self, recorded: RecordedPromise) -> PodRow | None:
+        """The pod of a recorded promise; None if it does not exist any more.
+
+        The watch of the earlier leader may have been ahead of this one. So if the watch has not
+        shown the pod, the API server is asked whether it exists.
+        """
+        key = Key(recorded.pod.namespace, recorded.pod.name)
+        query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
+        while True:
+            known = self._pods.find(key)
+            if known is not None and known.stamp.uid == recorded.uid:
+                return known
+            try:
+                page = await self._reader.list(PODS, query, limit=1)
+            except ClusterError as error:
+                LOG.warning("cannot look for a pod that was promised growth", pod=key, error=error)
+            else:
+                found = [locate(body) for body in page.items]
+                if recorded.uid not in {each.uid for each in found if each is not None}:
+                    return None
+            await self._clock.sleep(WATCH_POLL_SECONDS)
 
     # ------------------------------------------------------------------ ending promises
 
