@@ -7,7 +7,7 @@ from bursar.core.quota.account import NO_CHARGE, Account, Bill, Item
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.waiting_pods.groups import Line, WaitingGroup
-from bursar.core.quota.waiting_pods.waiting_queue import WaitingQueue
+from bursar.core.quota.waiting_pods.waiting_queue import IDLE_LINES_MAX, WaitingQueue
 from support.builders.quota_books import a_key, a_profile, a_row, changed
 
 KEY = a_key("a/q")
@@ -170,8 +170,19 @@ def test_nothing_is_left_of_a_group_without_members(queue, account):
 
     queue.leave(PodKey("a", "web"))
 
-    assert not any((len(queue), popped(queue), queue._groups, queue._lines, queue._lines_at))
+    assert not any((len(queue), popped(queue), queue._groups, queue._lines_at))
     assert not any((queue._places_of, queue._holds, *queue._counts.values()))
+
+
+def test_few_lines_are_kept_for_namespaces_in_which_nobody_waits(queue):
+    for number in range(IDLE_LINES_MAX + 50):
+        namespace, bill = f"ns{number}", Bill(a_profile(f"ns{number}"), NO_CHARGE)
+        pod = PodKey(namespace, "web")
+        queue.join(pod, a_row(f"{namespace}/web"), bill, 0, ignores_priority=False)
+        queue.leave(pod)
+
+    assert len(queue._lines) <= IDLE_LINES_MAX + 1
+    assert popped(queue) == []
 
 
 def test_pods_are_counted_by_the_reason_of_their_group(queue, account):

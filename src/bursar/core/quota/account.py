@@ -148,7 +148,16 @@ class Item(NamedTuple):
 class Bill:
     """What a pod adds to which accounts. Pods that are alike share one object."""
 
-    __slots__ = ("__weakref__", "charge", "items", "profile", "quotas", "shared", "shares")
+    __slots__ = (
+        "__weakref__",
+        "charge",
+        "is_fifo",
+        "items",
+        "profile",
+        "quotas",
+        "shared",
+        "shares",
+    )
 
     def __init__(
         self,
@@ -166,6 +175,8 @@ class Bill:
         self.quotas: Final = frozenset(item.account.quota for item in self.items)
         self.shared: Final = frozenset(key for key in self.quotas if not key.namespace)
         """Those of the quotas that are cluster-wide."""
+        self.is_fifo = False
+        """Whether the order of one of the quotas ignores priority."""
 
     def weigh(self) -> int:
         """About the bytes in memory, with the demand."""

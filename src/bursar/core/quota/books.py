@@ -22,7 +22,7 @@ from bursar.core.quota.counting import Count, NotReady, RelatedPods
 from bursar.core.quota.coverage import Coverage, CoveredQuota, Namespace
 from bursar.core.quota.growth.promises import Growth, GrowthRefusals
 from bursar.core.quota.ledger import Ledger, PodKey, Reservation
-from bursar.core.quota.quota import GATE, Order, Quota, QuotaKey
+from bursar.core.quota.quota import GATE, Quota, QuotaKey
 from bursar.core.quota.refusal import Reason, Refusal
 from bursar.core.quota.releases import (
     RETRY_SECONDS,
@@ -142,9 +142,7 @@ class Books:
         self._blocked.pop(pod)
         age_s = self.ages.note(pod, row, self._now_s, self._steady_s)
         bill = self.coverage.bill(row.profile, charge)
-        order_of = self._decider.order_of
-        ignores_priority = any(order_of(key) is Order.FIFO for key in bill.quotas)
-        self.waiting.join(pod, row, bill, age_s, ignores_priority=ignores_priority)
+        self.waiting.join(pod, row, bill, age_s, ignores_priority=bill.is_fifo)
 
     def _charge_or_refusal(self, pod: PodKey, row: PodRow) -> Charge | Refusal:
         """What a gated pod costs, or what it waits for before any quota is asked."""

@@ -14,7 +14,7 @@ from bursar.core.model.pod_row import PodProfile
 from bursar.core.quota import scopes
 from bursar.core.quota.account import Account, Bill, Charge, Item
 from bursar.core.quota.names import is_schedulable
-from bursar.core.quota.quota import Quota, QuotaKey
+from bursar.core.quota.quota import Order, Quota, QuotaKey
 from bursar.core.quota.refusal import Reason, Refusal
 from bursar.core.sharing import Generations, Living
 
@@ -270,6 +270,8 @@ class Coverage:
             (item for covered in covering for item in covered.items(profile, amounts)),
             (item for covered in covering for item in covered.share_items(profile, amounts)),
         )
+        orders = (self._quotas[each].quota.order for each in bill.quotas)
+        bill.is_fifo = any(order is Order.FIFO for order in orders)
         self._bills.setdefault(profile.namespace, Living()).keep(key, bill)
         self._recent.keep(key, bill)
         return bill

@@ -8,10 +8,9 @@ from itertools import islice
 from typing import Final
 
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.account import Bill
 from bursar.core.quota.books import Books
 from bursar.core.quota.ledger import PodKey
-from bursar.core.quota.quota import Order, QuotaKey
+from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.refusal import Reason, Refusal
 from bursar.core.quota.releases import Release
 from bursar.core.quota.waiting_pods.groups import WaitingGroup
@@ -218,14 +217,9 @@ def _released(books: Books, releases: Iterable[Release]) -> Iterator[_Entry]:
     for release in releases:
         row = release.row
         promises = books.ledger.reservations_of(PodKey(row.namespace, row.name))
-        ignores_priority = any(_is_fifo(books, promise.bill) for promise in promises)
+        ignores_priority = any(promise.bill.is_fifo for promise in promises)
         rank = _rank(books, row, ignores_priority=ignores_priority)
         yield _Entry(rank, row, (), frozenset())
-
-
-def _is_fifo(books: Books, bill: Bill) -> bool:
-    covered = (books.coverage.quota(key) for key in bill.quotas)
-    return any(each is not None and each.quota.order is Order.FIFO for each in covered)
 
 
 def _rank(books: Books, row: PodRow, *, ignores_priority: bool = False) -> Rank:

@@ -4,6 +4,7 @@ Pods that are alike wait as one *group*: if one of them does not fit, none does,
 first of a group is ever tried. The groups of one namespace stand in one *line*.
 """
 
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -50,10 +51,10 @@ class WaitingGroup:
         """Why it waited when it was last tried; None if it has not been tried."""
         self.untried_rank: Rank | None = None
         """Its rank if it is to be tried; None otherwise."""
-        self.parked: dict[Place, int] = {}
+        self.parked: Mapping[Place, int] = NOWHERE
         """Where it is parked, and how much it needs there."""
         self.parked_rank: Rank = NO_RANK
-        self.held: frozenset[QuotaKey] = frozenset()
+        self.held: frozenset[QuotaKey] = NOTHING_HELD
         """The quotas that it holds."""
         self.held_rank: Rank = NO_RANK
         self._ages_s: dict[str, int] = {}
@@ -102,6 +103,8 @@ class WaitingGroup:
 
 
 NO_RANK: Final[Rank] = (0, 0, "", "")
+NOTHING_HELD: Final[frozenset[QuotaKey]] = frozenset()
+NOWHERE: Final[Mapping[Place, int]] = {}
 
 
 class Line:

@@ -26,9 +26,12 @@ from bursar.core.quota.account import Account, Bill
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.refusal import Reason
-from bursar.core.quota.waiting_pods.groups import Line, Place, WaitingGroup
+from bursar.core.quota.waiting_pods.groups import NOWHERE, Line, Place, WaitingGroup
 from bursar.core.quota.waiting_pods.need_index import NeedIndex, Rank
 from bursar.core.quota.waiting_pods.turns import Turns
+
+IDLE_LINES_MAX: Final = 4_096
+"""Empty lines are kept for the next pods of their namespaces unless there are more lines."""
 
 
 class WaitingQueue:
@@ -169,8 +172,9 @@ class WaitingQueue:
         line = group.line
         line.groups -= 1
         if not line.groups:
-            del self._lines[line.namespace]
             line.clear()
+            if len(self._lines) > IDLE_LINES_MAX:
+                del self._lines[line.namespace]
 
     def set_reason(self, group: WaitingGroup, reason: Reason) -> None:
         """Note why a group waits."""
@@ -200,26 +204,27 @@ class WaitingQueue:
         """Enter a line among the others, with the group that is its first."""
         line = group.line
         line.number, line.rank = next(self._numbers), rank
-        heappush(self._order, (self._turn(group), rank, line.number, line))
-
-    def _turn(self, group: WaitingGroup) -> int:
-        return self.turns.release_number(group.line.namespace, group.bill.shared)
+        # The turn changes only when a pod of the line is released, and then it is entered anew.
+        turn = self.turns.release_number(line.namespace, group.bill.shared)
+        heappush(self._order, (turn, rank, line.number, line))
 
     def pop(self) -> WaitingGroup | None:
         """The next group to be tried; None if there is none.
 
         The caller tries it and removes its first pod, or parks it, before the next call.
         """
-        if self._popped is not None:
-            self._go_on(self._popped.line)
+        popped = self._popped
+        if popped is not None:
             self._popped = None
+            if popped.line.groups:
+                self._go_on(popped.line)
         while self._order:
-            turn, _, number, line = heappop(self._order)
+            _, _, number, line = heappop(self._order)
             if number != line.number:
                 continue
             line.number = 0
             group = line.first()
-            if group is not None and (turn, line.rank) == (self._turn(group), group.untried_rank):
+            if group is not None and group.untried_rank == line.rank:
                 group.untried_rank = None
                 self._popped = group
                 return group
@@ -247,7 +252,7 @@ class WaitingQueue:
         """Wait until the pod ahead no longer holds the quota."""
         self._park(group, {quota: 0})
 
-    def _park(self, group: WaitingGroup, needs: "dict[Account, int] | dict[QuotaKey, int]") -> None:
+    def _park(self, group: WaitingGroup, needs: dict[Place, int]) -> None:
         self._unpark(group)
         line, rank = group.line, group.rank()
         for place, nanos in needs.items():
@@ -257,7 +262,7 @@ class WaitingQueue:
                 self._lines_at.setdefault(place, {})[line] = None
                 self._places_of.setdefault(_quota_of(place), {})[place] = None
             index.add(nanos, rank, group)
-            group.parked[place] = nanos
+        group.parked = needs
         group.parked_rank = rank
 
     def _unpark(self, group: WaitingGroup) -> None:
@@ -268,7 +273,7 @@ class WaitingQueue:
             if not index:
                 del line.parked[place]
                 self._vacate(line, place)
-        group.parked.clear()
+        group.parked = NOWHERE
 
     def _vacate(self, line: Line, place: Place) -> None:
         line.drawn.pop(place, None)
