@@ -364,3 +364,16 @@ async def test_nothing_is_promised_while_pods_are_counted_for_a_changed_quota(sc
     await scene.rest()
 
     assert await resizes.resize(row, is_dry_run=False) == ()
+
+
+@in_virtual_time(on=a_quota_loop)
+async def test_nothing_is_promised_in_the_middle_of_a_list(scene):
+    await furnished(scene)
+    row, resizes = await grown(scene, "web", "2"), asked_by(scene)
+    scene.loop._on_relisted()
+
+    with pytest.raises(UnavailableError, match="listed again"):
+        await resizes.resize(row, is_dry_run=False)
+    scene.loop._on_synced()
+
+    assert await resizes.resize(row, is_dry_run=False) == ()

@@ -118,6 +118,10 @@ class QuotaLoop:
     async def wait_synced(self) -> None:
         await self._synced.wait()
 
+    def is_mixed(self) -> bool:
+        """Whether the books hold a part of a list, and so a state that the cluster never had."""
+        return self._incomplete > 0
+
     def notify(self) -> None:
         """The books have changed: decide soon."""
         self._is_changed.set()
@@ -240,21 +244,18 @@ class QuotaLoop:
     async def _decide(self) -> None:
         while True:
             self._is_changed.clear()
-            if self._is_mixed():
+            if self.is_mixed():
                 # A list may show that pods are gone before it shows others that use their room.
                 await self._is_changed.wait()
                 continue
             self.counters.decisions += 1
             while not self._decide_slice():
                 await asyncio.sleep(0)  # Other tasks run in between.
-                if self._is_mixed():
+                if self.is_mixed():
                     break
             else:
                 self.on_decided()
                 await self._wait_for_change()
-
-    def _is_mixed(self) -> bool:
-        return self._incomplete > 0
 
     def _decide_slice(self) -> bool:
         """Have the books decide for a bounded number of steps. Returns whether they are done."""

@@ -103,6 +103,8 @@ class ResizeService:
     def _require_current_books(self) -> None:
         if not self._loop.is_synced:
             raise UnavailableError("the books are not open yet")
+        if self._loop.is_mixed():
+            raise UnavailableError("all objects are being listed again")
         if self._loop.books.is_catching_up:
             raise UnavailableError("the pods of a changed quota or namespace are being counted")
         problem = staleness_problem(self._informers)
