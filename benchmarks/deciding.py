@@ -75,7 +75,7 @@ def first_and_last(steps_max: int) -> tuple[float, float, float]:
     """The longest slices: when all are new, when patience ends; and the mean of a wake-up."""
     books = crowded_books()
     new = longest_ms(books, steps_max)
-    books.advance(NOW_S + PATIENCE_SECONDS, steps_max)
+    books.advance(NOW_S + PATIENCE_SECONDS, steps_max=steps_max)
     patience = longest_ms(books, steps_max)
     started = time.process_time()
     for number in range(WAKE_UPS):
