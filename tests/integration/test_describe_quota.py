@@ -339,18 +339,19 @@ async def test_the_queue_of_a_real_cluster_is_worked_out_without_a_controller(
     listed = [pod for pod in everything if pod["namespace"] in gated_namespaces]
     assert [(pod["name"], pod["reason"]) for pod in listed] == [
         ("b-fits", None),
-        ("c-lacks-both", "QuotaExceeded"),
+        # The namespaces take turns at the quota that they share.
         ("d-lacks-a-place", "QuotaExceeded"),
         ("e-elsewhere", "OtherGates"),
+        ("c-lacks-both", "QuotaExceeded"),
     ]
-    both, place = listed[1], listed[2]
+    place, both = listed[1], listed[3]
     lacks = [
         (refusal["quota"]["name"], each["resource"], each["missing"])
         for refusal in both["refusals"]
         for each in refusal["shortages"]
     ]
     assert lacks == [("own", "memory", "256Mi"), (here, "pods", "1")]
-    assert place["ahead"] == [f"{here}/c-lacks-both"]
+    assert (place["ahead"], both["ahead"]) == ([], [f"{there}/d-lacks-a-place"])
     assert all(pod["uid"] and pod["created"] for pod in listed)
     # Pods of earlier tests leave the queue, so that positions change.
     for pod in [*everything, *one]:
