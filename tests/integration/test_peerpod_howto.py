@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from assets import ensure
+from bursar.app.install.confinement import confinement_documents
 from bursar.app.install.peerpods import CONFIGURATION, POLICY
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, VM, main
@@ -28,6 +29,8 @@ from support.processes.webhook import Webhook
 from support.quota.controller_processes import Controllers
 from support.until import PATIENCE_SECONDS, until_sync
 
+CONFINING = {each["metadata"]["name"] for each in confinement_documents("aaq")}
+"""Policies of the part `rbac`, which is installed for the controller."""
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 PRESET_PLACE = "confidential-containers-system"
 KATA_NODES = "katacontainers.io/kata-runtime=true"
@@ -95,7 +98,9 @@ class Reader:
         return done.stdout
 
     def named(self, kind: str) -> list[str]:
-        return kubectl(self.plane, "get", kind, "-o", "name").split()
+        """All objects of a kind, without the policies that confine Bursar's accounts."""
+        found = kubectl(self.plane, "get", kind, "-o", "name").split()
+        return [each for each in found if each.partition("/")[2] not in CONFINING]
 
     def configuration(self) -> dict[str, Any]:
         text = kubectl(

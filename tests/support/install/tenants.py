@@ -324,15 +324,14 @@ def webhook_attempts(estate: Estate, code: int) -> list[Attempt]:
             )
             for path in paths
         ),
-        # Open: the answer shows amounts of another tenant's quota. A resize that fits would be
-        # reserved for half a minute.
+        # The leader does not know a pod of this uid, so the answer shows no amounts.
         Attempt(
             what="send a review of a resize in another's namespace",
             method="POST",
             path="/serve-path",
             body=_forged_resize(estate.other),
             code=200,
-            word="used: requests.cpu=50m",
+            word="the controller does not know this pod",
         ),
     ]
 
