@@ -388,6 +388,7 @@ def test_the_api_server_accepts_the_webhooks_of_the_same_settings(installed):
         "aaq-validator",
         *(["keep-scope.bursar.io"] * 2),
         *(["keep-cluster-scope.bursar.io"] * 2),
+        *(["limit-waiting-pods.bursar.io"] * 2),
     ]
 
 
