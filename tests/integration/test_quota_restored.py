@@ -27,7 +27,7 @@ PATIENCE_LONG = 400
 
 
 @pytest.fixture
-def plane() -> Iterator[ControlPlane]:
+def control_plane() -> Iterator[ControlPlane]:
     """A control plane of this test alone, because its past is rewritten."""
     with started_control_plane(is_bare=True) as plane:
         install(plane)
@@ -73,10 +73,10 @@ async def released_pods(people: Administrator, namespace: str) -> set[str]:
 
 
 async def test_pods_that_a_backup_brings_back_are_charged_before_others_are_released(
-    plane, tmp_path
+    control_plane, tmp_path
 ):
-    etcd = Etcd(plane)
-    async with administering(plane) as people:
+    etcd = Etcd(control_plane)
+    async with administering(control_plane) as people:
         namespace = await people.namespace("restored")
         quota = Key(namespace, "quota")
         await people.quota(quota, {"pods": str(ROOM)})
@@ -89,7 +89,7 @@ async def test_pods_that_a_backup_brings_back_are_charged_before_others_are_rele
             assert len(names) <= number
             return names if len(names) == number else None
 
-        with Controllers(plane, tmp_path, *SHORT_TERMS) as controllers:
+        with Controllers(control_plane, tmp_path, *SHORT_TERMS) as controllers:
             await people.pods(namespace, ROOM)
             first = await until(lambda: released(ROOM), "the first pods run")
             await people.pods(namespace, WAITING)
