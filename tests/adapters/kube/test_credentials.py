@@ -1,8 +1,11 @@
 import asyncio
+import contextlib
 import os
 import pty
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -360,6 +363,32 @@ def is_alive(pid):
     except ProcessLookupError:
         return False
     return True
+
+
+def open_pipes():
+    """The pipes of this process, by what each descriptor refers to."""
+    pipes = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            pipes.add(str(descriptor.readlink()))
+    return {pipe for pipe in pipes if pipe.startswith("pipe:")}
+
+
+async def test_a_plugin_that_is_killed_leaves_no_open_pipe(tmp_path, clock):
+    """A child that left the process group is not killed, and keeps its end of the pipe."""
+    pid = tmp_path / "pid"
+    script = PluginScript(tmp_path / "plugin", then=f"setsid sh -c 'echo $$ > {pid}; sleep 600'")
+    before = open_pipes()
+
+    asking = asyncio.ensure_future(ExecCredentials(a_plugin(script, 60), clock=clock).headers())
+    await until(lambda: pid.exists() and pid.read_text(), "the child runs")
+    try:
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert open_pipes() == before
+    finally:
+        os.killpg(int(pid.read_text()), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("then", ["wait", "exit 0"], ids=["hangs", "is outlived by a child"])

@@ -140,11 +140,20 @@ class Plugin:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill the program and, if it has its own process group, its children."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    """Kill the program and, if it has its own process group, its children.
+
+    asyncio waits for the end of the output, which does not come while output is unread, or while a
+    child outside of the process group keeps it open. So the output is closed first.
+    """
+    try:
         os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
-        process.kill()
+    except (ProcessLookupError, PermissionError):
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    # Nothing public closes it.
+    output = process._transport.get_pipe_transport(1)  # type: ignore[attr-defined]  # noqa: SLF001
+    if output is not None:
+        output.close()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_END_SECONDS):
             await process.wait()
