@@ -1,15 +1,23 @@
 """The chart and the kustomize base are those that `make chart` writes, and say what they are."""
 
+import functools
 import itertools
 import json
 
 import pytest
 import yaml
 
-from chart.chart_files import CHART, ROOT, files, present
+from chart.chart_files import CHART, ROOT, present
+from chart.chart_files import files as generated_files
 from chart.merging import Choice, Switch, flag, merged, text_lines
 from chart.sentinels import template_lines
 from chart.values import all_values
+
+
+@functools.cache
+def files():
+    """Made once: `bursar manifests` is called for every combination of values."""
+    return generated_files()
 
 
 def test_the_files_are_fresh():
