@@ -5,7 +5,7 @@ Each check compares the kernel, or what the kubelet reports, with `bursar descri
 
 import http.client
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,10 +68,13 @@ EVICTED = {
 
 
 @contextmanager
-def checked_pods(node: Node, seconds: float = PATIENCE_SECONDS) -> Iterator[RealPods]:
+def checked_pods(
+    node: Node, seconds: float = PATIENCE_SECONDS, *, shapes: Iterable[str] = tuple(SHAPES)
+) -> Iterator[RealPods]:
     """All pods that are checked. They start together, which takes less time than one by one."""
     with real_pods(node, seconds) as pods:
-        for name, shape in SHAPES.items():
+        for name in shapes:
+            shape = SHAPES[name]
             whole = {side: listed(amounts) for side, amounts in shape.pod.items()}
             spec = {"resources": whole} if whole else {}
             pods.create(name, SLEEP, requests=shape.requests, limits=shape.limits, **spec)
@@ -162,17 +165,18 @@ def cgroup_values(pods: RealPods, pod: Raw) -> tuple[Raw, Raw]:
     [container] = described["containers"]
     pod_path = described["cgroup"]["paths"]["cgroupfs"].lstrip("/")
     always = ALWAYS_V1 if pods.node.cgroup.is_v1 else ALWAYS_V2
+    values_of = {
+        pod_path: described["cgroup"][version],
+        f"{pod_path}/{container_id(pod)}": container["cgroup"][version],
+    }
+    names = {name for values in values_of.values() for name in values}
+    kernel = kernel_values(pods, {"": names, **values_of})
     found, wanted = {}, {}
-    for path, values in (
-        (pod_path, described["cgroup"][version]),
-        (f"{pod_path}/{container_id(pod)}", container["cgroup"][version]),
-    ):
-        known = kernel_values(pods, path, values)
-        # What neither kubelet nor the runtime writes is as in the cgroup above all pods.
-        untouched = kernel_values(pods, "", [name for name in known if values[name] is None])
+    for path, values in values_of.items():
+        known = found[path] = kernel[path]
         assert always <= known.keys()
-        found[path] = known
-        wanted[path] = {name: values[name] or untouched[name] for name in known}
+        # What neither kubelet nor the runtime writes is as in the cgroup above all pods.
+        wanted[path] = {name: values[name] or kernel[""][name] for name in known}
     if not pods.node.cgroup.is_v1:
         assert found[path].keys() >= ALWAYS_V2_CONTAINER
     return found, wanted
@@ -183,12 +187,25 @@ def is_as_described(pods: RealPods, pod: Raw) -> bool:
     return found == wanted
 
 
-def kernel_values(pods: RealPods, path: str, names: Iterable[str]) -> dict[str, str]:
-    """The content of cgroup files on the node, by name; without those that its kernel lacks."""
-    files = [str(cgroup_file(pods, path, name)) for name in names]
-    said = pods.node.run("sh", "-c", PRINT_FILES, "sh", *files).stdout
-    lines = [line.partition(" ") for line in said.splitlines()]
-    return {Path(file).name: content for file, _, content in lines}
+def kernel_values(
+    pods: RealPods, names_of: Mapping[str, Iterable[str]]
+) -> dict[str, dict[str, str]]:
+    """The content of cgroup files on the node, by path and name; without those its kernel lacks.
+
+    All of them are read by one command: in a virtual machine each command takes seconds.
+    """
+    places = {
+        str(cgroup_file(pods, path, name)): (path, name)
+        for path, names in names_of.items()
+        for name in names
+    }
+    said = pods.node.run("sh", "-c", PRINT_FILES, "sh", *places).stdout
+    found: dict[str, dict[str, str]] = {path: {} for path in names_of}
+    for line in said.splitlines():
+        file, _, content = line.partition(" ")
+        path, name = places[file]
+        found[path][name] = content
+    return found
 
 
 def cgroup_file(pods: RealPods, path: str, name: str) -> Path:
