@@ -15,13 +15,13 @@ OTHER_SETTINGS = (
     *("--webhook-option", "--log-level=debug"),
 )
 SHORT_LIVES = (
-    *("--controller-option", "--certificate-lifetime=15s"),
-    *("--controller-option", "--ca-lifetime=45s"),
+    *("--controller-option", "--certificate-lifetime=30s"),
+    *("--controller-option", "--ca-lifetime=90s"),
 )
-"""A serving certificate every 10 s, a CA every 30 s."""
-ROLLOUT_SECONDS = 300
+"""A serving certificate every 20 s, a CA every 60 s. On a busy machine a renewal takes seconds."""
+ROLLOUT_SECONDS = 900
 """All replicas are replaced one after the other, and the node is under load."""
-ROTATION_SECONDS = 400
+ROTATION_SECONDS = 600
 SOME = 50
 """Pods that are created before the upgrade, and again after it."""
 
@@ -55,7 +55,7 @@ async def test_pods_are_created_while_certificates_and_cas_are_renewed(behind_we
     async with seeing_certificates(behind_webhook) as seen, pod_load(shop, dry_run_every=2) as load:
 
         def has_rotated() -> bool:
-            return len(seen.serving) >= 6 and len(seen.authorities) >= 3
+            return len(seen.serving) >= 4 and len(seen.authorities) >= 2
 
         await until(has_rotated, seen.summary, ROTATION_SECONDS)
         await load.until_more(SOME)

@@ -197,7 +197,7 @@ def test_aaqs_calculator_and_ours_agree(
         for case, answer in zip(asked, answers, strict=True):
             met.add(check(vmi_oracle, case, answer))
 
-    for_all(st.lists(cases(), min_size=4, max_size=8), compare, examples=75)
+    for_all(st.lists(cases(), min_size=4, max_size=8), compare, examples=90)
 
     expected = {"AAQ panics", "not recognised", "free in AAQ", *map(str, Role)}
     assert met <= expected
