@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bursar.app.cluster.ports import UnavailableError
+from bursar.app.cluster.time_limit import end
 from bursar.app.quota.quota_loop import LIFTS_MAX
 from bursar.core.quota.books import RETRY_SECONDS
 from support.faults.line import Line, Request
@@ -28,6 +29,43 @@ async def test_a_release_during_an_interruption_of_leadership_is_retried(scene):
     await scene.rest(RETRY_SECONDS + 1)
 
     assert (scene.books.pending_release_count, scene.loop.counters.released) == (0, 1)
+
+
+# ------------------------------------------------------------------ since when a pod waits
+
+
+async def a_large_and_a_small_pod(scene):
+    """One pod that does not fit, and one behind it that does."""
+    await scene.create_pod("large", "2")
+    await scene.create_pod("small", "1")
+
+
+@in_virtual_time(on=a_quota_loop)
+async def test_a_pod_does_not_begin_to_wait_when_the_last_event_came_but_when_it_comes(scene):
+    """Otherwise it would hold up others at once after a quiet hour."""
+    await scene.set_quota("q", cpu="2")
+    await scene.create_running_pod("running")
+    await scene.rest(HOUR_S)
+
+    await a_large_and_a_small_pod(scene)
+    await scene.rest()
+
+    assert scene.loop.counters.released == 1
+
+
+@in_virtual_time(on=partial(a_quota_loop, is_running=False))
+async def test_pods_that_waited_before_the_start_begin_to_wait_again(scene):
+    await scene.set_quota("q", cpu="2")
+    await scene.create_running_pod("running")
+    await a_large_and_a_small_pod(scene)
+    await scene.rest(HOUR_S)
+
+    jobs = (*(informer.run() for informer in scene.informers), scene.loop.run())
+    tasks = [asyncio.create_task(job) for job in jobs]
+    await scene.rest()
+    await end(*tasks)
+
+    assert scene.loop.counters.released == 1
 
 
 # ------------------------------------------------------------------ webhooks of others

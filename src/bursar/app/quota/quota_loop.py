@@ -179,14 +179,20 @@ class QuotaLoop:
         """Enter everything that exists, and then every change."""
 
         def on_change(item: T) -> None:
+            self._tell_time()
             see(item)
             self.notify()
 
         def on_delete(item: T) -> None:
+            self._tell_time()
             lose(item)
             self.notify()
 
         return follow(informer, on_change, on_delete, self._on_synced, self._on_relisted)
+
+    def _tell_time(self) -> None:
+        clock = self._clock
+        self.books.tell_time(int(clock.now().timestamp()), int(clock.monotonic()))
 
     def _on_relisted(self) -> None:
         self._incomplete += 1
@@ -259,8 +265,7 @@ class QuotaLoop:
 
     def _decide_slice(self) -> bool:
         """Have the books decide for a bounded number of steps. Returns whether they are done."""
-        now_s, steady_s = int(self._clock.now().timestamp()), int(self._clock.monotonic())
-        self.books.advance(now_s, steady_s, self.steps_max)
+        self._tell_time()
         decisions = self.books.decide(self.steps_max)
         for release in decisions.releases:
             self._releases.put(release)
@@ -297,6 +302,7 @@ class QuotaLoop:
                 # Usually the term is about to end. But leadership may only have been interrupted,
                 # by a pause of the process: then the books retry the release.
                 result = LiftResult(ReleaseOutcome.CHANGED)
+            self._tell_time()
             self.books.settle(release.row, result.outcome, result.detail)
             if result.outcome is ReleaseOutcome.LIFTED:
                 self._count(release)

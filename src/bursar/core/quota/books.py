@@ -342,10 +342,16 @@ class Books:
         that never goes back. Returns how many steps are left. What is due and was not done in this
         number of steps is done by the next `decide`.
         """
-        self._now_s = now_s
-        self._steady_s = max(now_s if steady_s is None else steady_s, self._steady_s)
-        self.waiting.turns.now_s = self._steady_s
+        self.tell_time(now_s, now_s if steady_s is None else steady_s)
         return self._fire(steps_max)
+
+    def tell_time(self, now_s: int, steady_s: int) -> None:
+        """Say what time it is before an event is entered. What is due is done by the next `decide`.
+
+        Otherwise a pod that comes after a quiet hour would seem to have waited for an hour.
+        """
+        self._now_s = now_s
+        self._steady_s = self.waiting.turns.now_s = max(steady_s, self._steady_s)
 
     def _fire(self, steps_max: int) -> int:
         """Do what is due. Returns how many steps are left; 0 if there is more."""
