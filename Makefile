@@ -11,7 +11,7 @@ IMG ?= bursar:dev
 PARTS ?= rbac controller policies
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help setup run test check fmt lint types imports pure coverage bench fuzz cluster image load protocol chart lock clean
+.PHONY: help setup run test check fmt lint types imports pure coverage bench fuzz histories cluster image load protocol chart lock clean
 .PHONY: deploy undeploy docker-build docker-push kind-cluster
 
 help: ## List the targets
@@ -55,6 +55,9 @@ bench: $(STAMPS)/dev ## Ratios measured in one run
 
 fuzz: $(STAMPS)/dev ## Five minutes of hostile annotations and frames at a real agent (FOR=5m SEED=1)
 	$(BIN)/python tools/fuzz_agent.py --for $(or $(FOR),5m) --seed $(or $(SEED),1)
+
+histories: $(STAMPS)/dev ## Random histories of a cluster with quotas and a hostile tenant (COUNT=1000 SEED=1 STEPS=15)
+	$(BIN)/python tools/quota_histories.py --count $(or $(COUNT),1000) --seed $(or $(SEED),1) $(if $(STEPS),--steps $(STEPS))
 
 cluster: $(STAMPS)/dev ## Start a real control plane on this machine (Ctrl-C stops it); NODE=real: with real containers; NODE=vm: with those and cgroup v2
 	$(BIN)/python tools/cluster.py $(if $(NODE),--node $(NODE))

@@ -4,7 +4,7 @@ Pods that are written alike share their profile, as decoded rows do.
 """
 
 from collections.abc import Callable, Container
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
@@ -77,15 +77,23 @@ def running(row: PodRow) -> PodRow:
 
 def with_facts(profile: PodProfile, *, requests: str = "", **facts: Any) -> PodProfile:
     """A profile that differs in these facts, the same one each time."""
-    key = (id(profile), requests, *sorted(facts.items()))
-    if key not in _VARIANTS:
-        demand = a_demand(requests) if requests else profile.demand
-        _VARIANTS[key] = (profile, replace(profile, demand=demand, **facts))
-    return _VARIANTS[key][1]
+    if requests:
+        facts["demand"] = a_demand(requests)
+    _PROFILES.setdefault(_facts_of(profile), profile)
+    key = _facts_of(profile, **facts)
+    if key not in _PROFILES:
+        _PROFILES[key] = replace(profile, **facts)
+    return _PROFILES[key]
 
 
-_VARIANTS: dict[tuple[Any, ...], tuple[PodProfile, PodProfile]] = {}
-"""By the address of the original, which is kept so that it stays the original's."""
+def _facts_of(profile: PodProfile, **facts: Any) -> tuple[Any, ...]:
+    held = {name: getattr(profile, name) for name in _NAMES} | facts
+    return (id(held.pop("demand")), *held.values())
+
+
+_NAMES = tuple(each.name for each in fields(PodProfile))
+_PROFILES: dict[tuple[Any, ...], PodProfile] = {}
+"""By their facts, of the demand by its address, which is kept so that it stays the demand's."""
 
 
 def changed(row: PodRow, **parts: Any) -> PodRow:

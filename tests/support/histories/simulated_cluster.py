@@ -18,22 +18,24 @@ from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Order, Quota, QuotaKey
+from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import ReleaseOutcome
 from bursar.core.quota.waiting_pods.turns import HOLD_SECONDS
 from support.builders.quota_books import GATED, changed, running
-from support.quota.naive_count import (
+from support.histories.naive_count import (
     ENDED,
     Amounts,
+    Needs,
     cost,
     could_never_fit,
-    is_in_scope,
     is_in_use,
     is_short,
+    is_unreadable_for,
     needs,
     reach,
     used,
 )
-from support.quota.simulated_leader import Knowledge, Leader, Lift, Resize, charged_of
+from support.histories.simulated_leader import Knowledge, Leader, Lift, Resize, charged_of
 
 LANDING_S = 20
 """A write that was sent is carried out within this time, or never."""
@@ -74,6 +76,11 @@ class World:
     """Uids of pods of which nobody can tell yet what they cost."""
     bypassed: dict[str, int] = field(default_factory=dict)
     """Uids of pods that use something no leader has agreed to, and since which version."""
+    hostile: frozenset[str] = frozenset()
+    """Namespaces whose owners do all they can to harm the others."""
+    has_slices: bool = False
+    """Leaders decide in slices, and hear of events in between."""
+    needs: Needs = field(default_factory=Needs)
     met: Counter[str] = field(default_factory=Counter)
 
     # .............................................................. objects
@@ -139,6 +146,7 @@ class World:
             leader.unsure.add(lift.row.stamp)
         self.met[answer.value] += 1
         leader.lifts.remove(lift)
+        leader.is_audited = False
         leader.books.settle(lift.row, answer, "no")
 
     def resize(self, resize: Resize) -> None:
@@ -158,7 +166,7 @@ class World:
         """All gates that were being lifted are, or never will be. List, and then lead."""
         self.strays.clear()
         self.starts_s = None
-        patience_s = 10**6 if self.has_steps else self.random.choice((30, 600, 10**6))
+        patience_s = self.random.choice((30, 600, 10**6))
         for leader in self.leaders:
             self.promised = leader.promises
         self.leaders = [Leader(self, patience_s)]
@@ -202,9 +210,7 @@ class World:
         return [
             quota
             for quota in self.quotas.values()
-            if row.namespace in reach(quota, self.namespaces)
-            and is_in_scope(quota, row)
-            and needs(quota, row)
+            if self.needs.of(quota, row.profile) and row.namespace in reach(quota, self.namespaces)
         ]
 
     def check_growth(self, row: PodRow, known: Knowledge, before: Amounts) -> None:
@@ -235,7 +241,19 @@ class World:
         ]
 
     def can_be_counted(self, row: PodRow) -> bool:
-        return row.stamp.uid not in self.unready and row.namespace in self.namespaces
+        """Whether a pod waits for nothing but room."""
+        return (
+            row.stamp.uid not in self.unready
+            and row.namespace in self.namespaces
+            and not self.is_in_doubt(row)
+        )
+
+    def is_in_doubt(self, row: PodRow) -> bool:
+        """Whether a quota that cannot be read may be about a pod."""
+        return self.namespaces[row.namespace].is_targeted and any(
+            is_unreadable_for(quota, row) and row.namespace in reach(quota, self.namespaces)
+            for quota in self.quotas.values()
+        )
 
     def rank(self, leader: Leader, row: PodRow) -> tuple[int, int, str, str]:
         """The place of a pod among those of its namespace."""
@@ -259,6 +277,11 @@ class World:
         for row in self.waiting():
             namespace = self.namespaces.get(row.namespace)
             assert namespace is None or namespace.is_targeted, f"nothing holds {row}"
+            if namespace is not None and self.is_in_doubt(row):
+                self.met["waits in doubt"] += 1
+                blocked = leader.books._blocked.find(PodKey(row.namespace, row.name))
+                assert blocked is not None, f"lost: {row}"
+                assert blocked.refusal.reason is Reason.QUOTA_UNREADABLE
         waiting = [row for row in self.waiting() if self.can_be_counted(row)]
         for row in waiting:
             assert leader.books.waiting.group_of(PodKey(row.namespace, row.name)), f"lost: {row}"
@@ -320,6 +343,17 @@ class World:
         if any(self.holding_namespace(leader, each) not in ("", row.namespace) for each in quotas):
             self.met["waits behind another namespace"] += 1
             return True
+        return self.is_behind_own(leader, row, quotas, waiting, totals)
+
+    def is_behind_own(
+        self,
+        leader: Leader,
+        row: PodRow,
+        quotas: list[Quota],
+        waiting: list[PodRow],
+        totals: dict[QuotaKey, Amounts],
+    ) -> bool:
+        """Whether a pod of its own namespace keeps this one from having one of these quotas."""
         for other in waiting:
             if other.namespace != row.namespace:
                 continue

@@ -1,18 +1,20 @@
-"""Resizes in a simulated cluster: those of tenants, those that strangers make up, and the clock."""
+"""Resizes in a simulated cluster, and the clocks."""
 
 from random import Random
 
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.growth.promises import UNKNOWN_POD
-from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.growth.promises import UNKNOWN_POD, GrowthRefusals
 from support.builders.quota_books import with_facts
-from support.quota.simulated_cluster import World
-from support.quota.simulated_leader import RESIZE_S, Resize
+from support.histories.audit import numbers_of_others
+from support.histories.simulated_cluster import World
+from support.histories.simulated_leader import RESIZE_S, Leader, Resize
 
 DEMANDS = ("", "cpu=100m", "cpu=200m memory=64Mi", "cpu=500m memory=10Mi", "memory=200Mi", "cpu=1")
 
+WALL_STEPS_S = (-(10**9), -3600, -61, -1, 0, 1, 61, 3600, 10**9)
 
-class GrowthActions:
+
+class GrowthActs:
     """The part of a history that has to do with resizes."""
 
     random: Random
@@ -30,7 +32,7 @@ class GrowthActions:
         is_dry_run = self.random.random() < 0.1
         known = leader.knowledge_of_growth(row)
         for _ in range(self.random.choice((1, 1, 2))):
-            refusals = leader.resize(after, is_dry_run=is_dry_run)
+            refusals = ask(leader, after, is_dry_run=is_dry_run)
         world.met["resizes refused"] += bool(refusals)
         world.met["resizes of unknown states"] += refusals == (UNKNOWN_POD,)
         if refusals or is_dry_run:
@@ -44,38 +46,19 @@ class GrowthActions:
         profile = with_facts(row.profile, requests=self.random.choice(DEMANDS[1:]))
         return row._replace(profile=profile)
 
-    def forge_resize(self) -> None:
-        """A stranger makes up a resize, which nobody will ever write."""
-        row, world, leader = self.some_pod(), self.world, self.world.leader
-        if row is None or leader is None or row.profile.gates:
-            return
-        known = leader.view["pods"].get(PodKey(row.namespace, row.name))
-        after = self.resized(row)
-        if self.random.random() < 0.5:
-            stamp = after.stamp._replace(uid="made up")
-            refusals = leader.resize(after._replace(packed_stamp=stamp), is_dry_run=False)
-            assert refusals == (UNKNOWN_POD,)
-            world.met["forged uids"] += 1
-            return
-        older = max(1, int(row.stamp.resource_version) - self.random.randrange(5))
-        stamp = after.stamp._replace(resource_version=str(older))
-        after = after._replace(packed_stamp=stamp)
-        knowledge = leader.knowledge_of_growth(row)
-        if leader.resize(after, is_dry_run=False):
-            return
-        world.met["forged sizes"] += 1
-        until_s = world.now_s + RESIZE_S
-        leader.agree(Resize(known, after, knowledge, until_s, until_s))
-
     def end_promises(self) -> None:
         for leader in self.world.leaders:
             leader.end_overdue_promises()
 
     def set_wall_clock(self) -> None:
+        """An administrator or NTP sets the clocks, by little or by years. No number changes."""
         world = self.world
-        world.wall_step_s = self.random.choice((-3600, 0, 3600))
+        world.wall_step_s = self.random.choice(WALL_STEPS_S)
+        world.met["wall clock steps"] += 1
         for leader in world.leaders:
+            before = numbers_of_others(leader, frozenset()), len(leader.books.growth)
             leader.advance()
+            assert before == (numbers_of_others(leader, frozenset()), len(leader.books.growth))
 
     def write_resize(self) -> None:
         resizes = self.world.resizes
@@ -83,3 +66,19 @@ class GrowthActions:
             resize = resizes.pop(self.random.randrange(len(resizes)))
             if self.random.random() < 0.8:
                 self.world.resize(resize)
+
+
+def ask(leader: Leader, after: PodRow, *, is_dry_run: bool = False) -> GrowthRefusals:
+    """Ask whether a pod may grow. Nothing changes by a no; a yes overdraws nothing."""
+    everybody = frozenset[str]()
+    before, record = numbers_of_others(leader, everybody), leader.world.record
+    refusals = leader.resize(after, is_dry_run=is_dry_run)
+    now = numbers_of_others(leader, everybody)
+    if refusals or is_dry_run:
+        assert (before, record) == (now, leader.world.record), "a no has changed something"
+    for key, number in now.items():
+        if number != before[key]:
+            hard, charged, promised = number
+            assert charged + promised <= hard, f"{key} is overdrawn by {after}"
+            assert after.namespace in leader.books.coverage.quota(key[0]).namespaces
+    return refusals

@@ -6,7 +6,7 @@ only in other ways.
 
 from collections.abc import Iterable, Mapping
 
-from bursar.core.model.pod_row import PodDemand, PodRow
+from bursar.core.model.pod_row import PodDemand, PodProfile, PodRow
 from bursar.core.model.qos import QosClass
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.coverage import Namespace
@@ -21,7 +21,10 @@ Amounts = dict[str, Quantity]
 
 def cost(row: PodRow) -> Amounts:
     """What a pod uses that has no gates and has not ended."""
-    demand = row.demand
+    return cost_of(row.demand)
+
+
+def cost_of(demand: PodDemand) -> Amounts:
     if id(demand) not in _COSTS:
         amounts = {"pods": Quantity.of(1)}
         for name, amount in demand.quota_requests.items():
@@ -30,6 +33,11 @@ def cost(row: PodRow) -> Amounts:
             amounts |= {f"limits.{name}": amount}
         _COSTS[id(demand)] = (demand, amounts)
     return _COSTS[id(demand)][1]
+
+
+def learn_cost(demand: PodDemand, amounts: Amounts) -> None:
+    """Say what a demand costs that does not list all its names."""
+    _COSTS[id(demand)] = (demand, amounts)
 
 
 _COSTS: dict[int, tuple[PodDemand, Amounts]] = {}
@@ -46,7 +54,11 @@ def is_in_use(row: PodRow, now_s: int) -> bool:
 
 
 def is_in_scope(quota: Quota, row: PodRow) -> bool:
-    profile = row.profile
+    return has_scope(quota, row.profile)
+
+
+def has_scope(quota: Quota, profile: PodProfile) -> bool:
+    """Whether pods of a profile are in the scope of a quota."""
     is_plain = profile.demand.qos is QosClass.BEST_EFFORT
     holds = {
         "Terminating": profile.deadline_s is not None,
@@ -63,19 +75,37 @@ def reach(quota: Quota, namespaces: Mapping[str, Namespace]) -> set[str]:
     """The namespaces a quota is about."""
     if quota.selector is None:
         return {quota.key.namespace} & namespaces.keys()
-    return {
-        each.name
-        for each in namespaces.values()
-        if quota.selector.matches(each.labels, each.annotations)
-    }
+    return {name for name, each in namespaces.items() if is_selected(quota, each)}
+
+
+def is_selected(quota: Quota, namespace: Namespace) -> bool:
+    known = _SELECTED.get((id(quota), id(namespace)))
+    if known is None:
+        if len(_SELECTED) > 10_000:
+            _SELECTED.clear()
+        selector = quota.selector
+        is_matched = selector.matches(namespace.labels, namespace.annotations)
+        known = (quota, namespace, is_matched or namespace.name in selector.names)
+        _SELECTED[id(quota), id(namespace)] = known
+    return known[2]
+
+
+_SELECTED: dict[tuple[int, int], tuple[Quota, Namespace, bool]] = {}
+"""By the addresses of both, which are kept so that they stay theirs."""
+
+
+def is_unreadable_for(quota: Quota, row: PodRow) -> bool:
+    """Whether it cannot be told what a quota in whose reach a pod is demands of it."""
+    return bool(quota.problem) and is_in_scope(quota, row)
 
 
 def needs(quota: Quota, row: PodRow) -> Amounts:
     """What a pod in the quota's reach and scope needs of it."""
+    amounts = cost(row)
     return {
-        name: amount
-        for name, amount in cost(row).items()
-        if name in quota.hard and name not in UNHELD and not amount.is_zero
+        name: amounts[name]
+        for name in quota.hard
+        if name in amounts and name not in UNHELD and not amounts[name].is_zero
     }
 
 
@@ -110,3 +140,24 @@ def growth(quota: Quota, before: PodRow | None, after: Iterable[PodRow], now_s: 
             for name, amount in needs(quota, row).items():
                 most[name] = max(most[name], amount - charged[name])
     return most
+
+
+class Needs:
+    """What pods of a profile need of a quota in whose reach they are, in nanos; counted once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[Quota, PodProfile, dict[str, int]]] = {}
+        """By the addresses of both, which are kept so that they stay theirs."""
+
+    def of(self, quota: Quota, profile: PodProfile) -> dict[str, int]:
+        known = self._known.get((id(quota), id(profile)))
+        if known is None:
+            amounts = cost_of(profile.demand)
+            nanos = {
+                name: amounts[name].nanos
+                for name in quota.hard
+                if name in amounts and name not in UNHELD and not amounts[name].is_zero
+            }
+            known = (quota, profile, nanos if has_scope(quota, profile) else {})
+            self._known[id(quota), id(profile)] = known
+        return known[2]

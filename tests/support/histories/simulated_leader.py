@@ -9,17 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from bursar.app.cluster.informer.store import is_older
 from bursar.core.model.pod_row import PodRow, Stamp
 from bursar.core.quota.account import Charge
-from bursar.core.quota.books import Books
+from bursar.core.quota.books import UNLIMITED, Books
 from bursar.core.quota.counting import NativeCounter, NotReady
 from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.growth.promises import GrowthRefusals
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Quota, QuotaKey
-from bursar.core.quota.releases import Release
+from bursar.core.quota.refusal import FOREIGN_POD, Reason
+from bursar.core.quota.releases import Release, Wait
 from bursar.wire.resize_promises import decode_promises, encode_promises
-from support.quota.naive_count import (
+from support.histories.audit import check_others, check_release, numbers_of_others
+from support.histories.naive_count import (
     Amounts,
     could_never_fit,
     growth,
@@ -31,7 +34,7 @@ from support.quota.naive_count import (
 )
 
 if TYPE_CHECKING:
-    from support.quota.simulated_cluster import World
+    from support.histories.simulated_cluster import World
 
 RESIZE_S = 60
 """How long an admitted resize can take to be written, whoever leads meanwhile."""
@@ -75,12 +78,14 @@ class Resize:
     reserved_until_s: int
     is_restored: bool = False
     """An earlier leader has agreed to it."""
+    is_timeless: bool = False
+    """The request named a resourceVersion that is no number, so that none is known to be newer."""
 
     def is_outdated_by(self, row: PodRow) -> bool:
         """Whether it cannot be written any more, because the pod has changed or ended."""
         is_same = row.stamp.uid == self.after.stamp.uid
-        is_newer = int(row.stamp.resource_version) > int(self.after.stamp.resource_version)
-        return is_same and (is_newer or row.is_terminated)
+        is_newer = is_older(self.after.stamp.resource_version, row.stamp.resource_version)
+        return is_same and ((is_newer and not self.is_timeless) or row.is_terminated)
 
 
 # ------------------------------------------------------------------ a leader
@@ -101,6 +106,8 @@ class Leader:
         self.lifts: list[Lift] = []
         self.aloft: dict[Stamp, Knowledge] = {}
         """Pods that it has released, and what it knew when it did so for the first time."""
+        self.exempt: set[Stamp] = set()
+        """Of these, the pods that no quota is charged for."""
         self.unsure: set[Stamp] = set()
         """Pods that it has released, and that may have been lifted for all it knows."""
         self.promises: list[Resize] = []
@@ -113,14 +120,33 @@ class Leader:
         self.behind_others_s: dict[str, int] = {}
         """By uid of a pod: when it last saw it behind gates of others."""
         self.reported: dict[QuotaKey, tuple[Any, Any]] = {}
+        self.steps_max = world.random.choice((1, 5, UNLIMITED)) if world.has_slices else UNLIMITED
+        """How many steps it decides for before it hears what happened meanwhile."""
+        self.is_done = True
+        """It has decided all that it can."""
+        self.is_audited = False
+        """Nothing has reached the books since they were audited."""
+        self.reaches: dict[QuotaKey, set[str]] = {}
         self.advance()
         for kind in world.random.sample(KINDS, len(KINDS)):
             self.relist(kind)
         self.restore_promises()
 
+    def reach(self, quota: Quota) -> set[str]:
+        """The namespaces a quota is about, as far as the leader knows."""
+        if quota.key not in self.reaches:
+            self.reaches[quota.key] = reach(quota, self.view["namespaces"])
+        return self.reaches[quota.key]
+
     def advance(self) -> None:
+        self.is_audited = False
         now_s = self.world.now_s
         self.books.advance(now_s + self.world.wall_step_s, now_s)
+
+    def tell_time(self) -> None:
+        """As the quota loop does before it enters an event."""
+        now_s = self.world.now_s
+        self.books.tell_time(now_s + self.world.wall_step_s, now_s)
 
     def restore_promises(self) -> None:
         """Learn from the record what earlier leaders have agreed to."""
@@ -168,6 +194,19 @@ class Leader:
                 self.deliver(kind, 1)
 
     def hear(self, kind: str, key: Any, thing: Any) -> None:
+        self.is_audited = False
+        if kind != "pods":
+            self.reaches.clear()
+        self.tell_time()
+        hostile = self.world.hostile
+        if not hostile or (key if kind == "namespaces" else key.namespace) not in hostile:
+            self.take_in(kind, key, thing)
+            return
+        before = numbers_of_others(self, hostile)
+        self.take_in(kind, key, thing)
+        check_others(before, numbers_of_others(self, hostile), key)
+
+    def take_in(self, kind: str, key: Any, thing: Any) -> None:
         held = self.view[kind].get(key)
         if kind == "pods" and held and (not thing or held.stamp.uid != thing.stamp.uid):
             self.books.lose_pod(*key, held.stamp.uid)
@@ -191,7 +230,12 @@ class Leader:
     def age_s(self, row: PodRow) -> int:
         """From when the age of a waiting pod counts. Nobody saves it up behind another gate."""
         age_s, behind_s = self.books.ages.age_s(row), self.behind_others_s.get(row.stamp.uid)
-        assert age_s == row.stamp.created_s if behind_s is None else age_s >= behind_s
+        if behind_s is None:
+            assert age_s == row.stamp.created_s
+        elif self.world.has_steps:
+            assert age_s >= row.stamp.created_s  # It follows the wall clock.
+        else:
+            assert age_s >= behind_s
         return age_s
 
     def waiting_since_s(self, row: PodRow) -> int:
@@ -210,10 +254,10 @@ class Leader:
     def resize(self, after: PodRow, *, is_dry_run: bool) -> GrowthRefusals:
         """Ask the books, if the watch has shown the state that is to be replaced."""
         known = self.view["pods"].get(PodKey(after.namespace, after.name))
-        if known is not None and int(known.stamp.resource_version) < int(
-            after.stamp.resource_version
-        ):
+        version = after.stamp.resource_version
+        if known is not None and is_older(known.stamp.resource_version, version):
             known = None
+        self.is_audited = False
         until_s = self.world.now_s + RESIZE_S
         refusals = self.books.resize(after, known, until_s=until_s, is_dry_run=is_dry_run)
         if not refusals and not is_dry_run:
@@ -233,6 +277,7 @@ class Leader:
             if is_same_pod and is_same_size and not each.is_restored:
                 each.reserved_until_s = resize.reserved_until_s
                 each.after = resize.after
+                each.is_timeless |= resize.is_timeless
                 return
         self.promises.append(resize)
 
@@ -247,7 +292,7 @@ class Leader:
         news = self.news["pods"]
         if news and news[0][1] <= version:
             return
-        self.newest = None
+        self.newest, self.is_audited = None, False
         for promise in growth.overdue(asked_s):
             growth.end(promise)
             world.met["promises overdue"] += 1
@@ -261,6 +306,7 @@ class Leader:
         return not (
             any(self.news.values())
             or self.lifts
+            or not self.is_done
             or any(row.stamp in self.aloft for row in self.world.waiting())
         )
 
@@ -280,8 +326,9 @@ class Leader:
     def decide(self) -> None:
         if self.is_up_to_date:
             self.check_promises()
-        is_calm = self.is_calm
-        decisions = self.books.decide()
+        is_calm, self.is_audited = self.is_calm, False
+        decisions = self.books.decide(self.steps_max)
+        self.is_done = decisions.is_done
         if is_calm and decisions.releases:
             self.check_order(decisions.releases, self.world.all_used())
         knowledge = self.knowledge()
@@ -291,12 +338,28 @@ class Leader:
             is_first = row.stamp not in self.aloft
             is_counted = release.is_exempt or row.stamp.uid not in self.world.unready
             assert is_counted or not is_first or not self.limits(row)
+            if is_first and not release.is_exempt:
+                check_release(self, row)
+            if release.is_exempt:
+                self.exempt.add(row.stamp)
+            else:
+                self.exempt.discard(row.stamp)
             known = self.aloft.setdefault(row.stamp, knowledge)
             self.lifts.append(Lift(row, release.is_exempt, known))
         # Promises that have ended are removed from the record after a while.
         self.world.record = encode_promises(self.books.growth.recorded())
-        self.told.update(wait.row.stamp.uid for wait in decisions.waits)
+        for wait in decisions.waits:
+            self.told.add(wait.row.stamp.uid)
+            self.check_words(wait)
         self.report()
+
+    def check_words(self, wait: Wait) -> None:
+        """A tenant learns the names of no pods but its own."""
+        for refusal in wait.refusals:
+            if refusal.reason is Reason.BEHIND_ANOTHER:
+                is_own = refusal.detail.startswith(f"{wait.row.namespace}/")
+                assert is_own or refusal.detail == FOREIGN_POD, refusal
+                self.world.met["waits behind a foreign pod"] += not is_own
 
     def limits(self, row: PodRow) -> bool:
         """Whether a quota that it knows limits anything of the pod."""

@@ -1,0 +1,1 @@
+"""Random histories of a cluster with quotas: who acts in them, and the auditor."""
