@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 POLL_SECONDS = 0.05
 
 Condition = Callable[[], object | Awaitable[object]]
