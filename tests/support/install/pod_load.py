@@ -17,7 +17,9 @@ from support.cluster.access import a_client, access_of
 from support.install.installed_bursar import Tenant, is_gated
 from support.until import PATIENCE_SECONDS, until, until_sync
 
-PODS_PER_SECOND = 50
+PODS_PER_SECOND = 10
+"""Of a test. At 50 a second, webhooks of a busy machine do not always answer within 5 s;
+`benchmarks/installed_load.py` measures that rate."""
 CLIENTS = 50
 DELETION_SECONDS = 1.0
 """Between two lists of the pods that can be deleted."""
