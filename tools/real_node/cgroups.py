@@ -13,6 +13,9 @@ NEEDED = ("cpu", "cpuset", "memory", "pids")
 NEEDED_V1 = (*NEEDED, "cpuacct", "devices", "freezer")
 INHERITED = ("cpuset.cpus", "cpuset.mems")
 """A cpuset of cgroup v1 takes no process before these have a value."""
+WEIGHTS = {"cpu.shares": 16 * 1024, "cpu.weight": 16 * 100}
+"""By file, of cgroup v1 and v2: the node's part of the CPU. With the default, all pods together
+would get as much as one of the many sessions on a busy machine, and webhooks would not answer."""
 EMPTY_SECONDS = 60
 POLL_SECONDS = 0.05
 
@@ -45,6 +48,9 @@ class NodeCgroup:
             for name in INHERITED if is_v1() else ():
                 if (folder / name).exists() and (folder.parent / name).exists():
                     (folder / name).write_text((folder.parent / name).read_text())
+            for name, weight in WEIGHTS.items():
+                if (folder / name).exists():
+                    (folder / name).write_text(str(weight))
 
     def remove(self) -> None:
         """Remove the folder everywhere, with what is below. Its processes must have been killed."""
