@@ -49,7 +49,6 @@ class History(HostileActs):
         """With a number of steps, the history has so many; else it is drawn."""
         self.random = random = Random(seed)  # noqa: S311 - a script, not a secret
         self.world = world = World(random)
-        self.ids = 0
         self.names = self.all_names = NAMES
         self.since_s: dict[str, int] = {}
         """By uid of a pod: since when it could go, and does not."""
@@ -96,10 +95,6 @@ class History(HostileActs):
             if action in ORDERLY or not self.is_orderly
             if action is not History.set_wall_clock or self.world.has_steps
         }
-
-    def next_uid(self) -> str:
-        self.ids += 1
-        return f"u{self.ids}"
 
     # .............................................................. steps
 

@@ -49,9 +49,11 @@ class OrdinaryActs(GrowthActs):
     """Namespaces of tenants who mean no harm."""
     all_names: tuple[str, ...]
     is_about_growth: bool
+    ids = 0
 
     def next_uid(self) -> str:
-        raise NotImplementedError
+        self.ids += 1
+        return f"u{self.ids}"
 
     # .............................................................. pods
 
