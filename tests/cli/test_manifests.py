@@ -7,8 +7,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.cli.exit_codes import BadInputError
-from bursar.cli.install.manifests import manifests
+from bursar.cli.install.manifests import PARTS, manifests
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
@@ -37,8 +38,24 @@ def test_without_a_part_all_that_gating_without_a_webhook_needs_is_printed():
     assert len(kinds("crds")) == 6
 
 
-def test_parts_come_in_the_order_given_and_once():
-    assert kinds("webhooks", "crds", "webhooks") == [*kinds("webhooks"), *kinds("crds")]
+def test_parts_come_once_and_in_the_order_in_which_they_are_applied():
+    assert kinds("webhooks", "crds", "webhooks") == [*kinds("crds"), *kinds("webhooks")]
+
+
+def test_an_account_has_all_its_permissions_before_its_process_starts():
+    rights = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"}
+    parts = [part for part in reversed(PARTS) if part != "removal"]
+    found = documents(*parts, "--image", "example.com/bursar")
+    started = set()
+
+    for each in found:
+        kind, subjects = each["kind"], each.get("subjects", ())
+        if kind in {"Deployment", "DaemonSet", "Job"}:
+            started.add(each["spec"]["template"]["spec"]["serviceAccountName"])
+        if kind in rights:
+            assert each["metadata"]["name"] not in started
+            assert not started & {subject["name"] for subject in subjects}
+    assert started == {CONTROLLER, WEBHOOK, "bursar-agent"}
 
 
 def test_both_formats_say_the_same():

@@ -21,7 +21,8 @@ def documents(*arguments: str) -> list[Manifest]:
 def documents_of_part(part: str, beside: Sequence[str], options: Sequence[str]) -> list[Manifest]:
     """The documents of one part, if it is printed beside others, whose documents are left out."""
     both = documents(part, *beside, *options)
-    return both[: len(both) - len(documents(*beside, *options))] if beside else both
+    others = {identity(each) for each in documents(*beside, *options)} if beside else set()
+    return [each for each in both if identity(each) not in others]
 
 
 @cache

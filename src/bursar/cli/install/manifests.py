@@ -65,9 +65,11 @@ WITHOUT_WEBHOOK: Final = ("crds", "rbac", "controller", "policies")
 """Printed if no part is named: all that quotas need. The policies gate no pod before the controller
 is ready."""
 PARTS: Final = (
-    *("crds", "rbac", "controller", "webhook", "policies", "webhooks"),
-    *("peerpods", "capacity", "kubevirt", "agent", "certificates", "monitoring", "removal"),
+    *("crds", "rbac", "capacity", "controller", "webhook", "policies", "webhooks"),
+    *("peerpods", "kubevirt", "agent", "certificates", "monitoring", "removal"),
 )
+"""In the order in which they are printed: a process gets all its permissions before it starts, and
+pods are gated last."""
 CA_BYTES_MAX: Final = 1 << 20
 
 _WRITTEN_OPERATORS: Final = {
@@ -208,7 +210,8 @@ def manifests(
     """  # noqa: D301 - click keeps the lines of a paragraph that begins with this character
     if url and not url.startswith("https://"):
         raise click.UsageError("--url must start with https://")
-    wanted = dict.fromkeys(parts or WITHOUT_WEBHOOK)
+    named = parts or WITHOUT_WEBHOOK
+    wanted = dict.fromkeys(part for part in PARTS if part in named)
     settings = _settings(chosen, has_webhooks="webhooks" in wanted)
     endpoint = Endpoint(
         ca_bundle=_certificates(ca_bundle),
