@@ -9,7 +9,7 @@ from typing import Final
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
-from bursar.adapters.controller_http.routes import controller_routes
+from bursar.adapters.controller_http.routes import CONTROLLER_LIMITS, controller_routes
 from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.token_review import TokenReviewer
@@ -153,4 +153,4 @@ def _server(
         metrics_guard=metrics_guard(settings.metrics_auth, client, reviewer),
         resizes_guard=bearer_guard(reviewer.find_username, only(user)),
     )
-    return HttpServer(routes, clock=SYSTEM_CLOCK)
+    return HttpServer(routes, clock=SYSTEM_CLOCK, limits=CONTROLLER_LIMITS)

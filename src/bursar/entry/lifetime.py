@@ -2,7 +2,9 @@
 
 import asyncio
 import signal
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Coroutine
+from typing import Final
 
 import bursar
 from bursar.app.cluster.time_limit import end
@@ -10,11 +12,16 @@ from bursar.app.log import Log
 from bursar.cli.processes.log_options import LogSettings
 from bursar.entry.log_output import start_log
 
+TLS_BUFFER_BYTES: Final = 32 << 10
+"""Two TLS records. asyncio takes 256 KiB for each connection, which would be most of its memory: a
+tenant's webhook that answers slowly makes the controller open all connections that it may."""
+
 
 def run_process(
     log: Log, settings: LogSettings, work: Coroutine[object, object, None], **about: object
 ) -> None:
     """Log the start with its version and `about`, work until a signal, log the end."""
+    SSLProtocol.max_size = TLS_BUFFER_BYTES
     start_log(settings)
     log.info("started", version=bursar.__version__, **about)
     asyncio.run(until_signalled(work))

@@ -12,6 +12,7 @@ import pytest
 from bursar.adapters.admission import leader_client
 from bursar.adapters.admission.leader_client import LeaderClient, LeaderClientSettings
 from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.controller_http.routes import CONTROLLER_LIMITS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import Request, Response
@@ -277,6 +278,29 @@ async def test_a_request_can_be_cancelled(world):
 
         with pytest.raises(asyncio.CancelledError):
             await asking
+
+
+async def test_many_resizes_at_a_time_wait_for_few_connections(world):
+    class Counting(Leader):
+        at_once = most = 0
+
+        async def __call__(self, request: Request) -> Response:
+            self.at_once += 1
+            self.most = max(self.most, self.at_once)
+            await asyncio.sleep(0.01)
+            self.at_once -= 1
+            return await super().__call__(request)
+
+    leader = Counting({"allowed": True})
+    async with world(leader) as made, made.client() as client:
+        replies = await asyncio.gather(*(client.reserve_resize(REQUEST) for _ in range(100)))
+
+    assert replies == [Granted()] * 100
+    assert leader.most <= leader_client.IN_FLIGHT_MAX
+
+
+def test_all_connections_of_two_webhooks_behind_one_address_are_accepted():
+    assert CONTROLLER_LIMITS.connections_per_address_max >= 2 * leader_client.IN_FLIGHT_MAX
 
 
 def test_the_answer_comes_before_the_api_server_gives_up():

@@ -29,6 +29,8 @@ from bursar.wire.structs.fields import printable
 REQUEST_SECONDS: Final = 3.0
 ASK_SECONDS_MAX: Final = 8.0
 """Less than the ten seconds that an API server waits for a webhook by default."""
+IN_FLIGHT_MAX: Final = 16
+"""Requests at a time; further ones wait. The leader accepts few connections of one address."""
 RESPONSE_BYTES_MAX: Final = 64 * 1024
 MESSAGE_LENGTH_MAX: Final = 2048
 
@@ -102,6 +104,7 @@ class LeaderClient:
         """What `find_authorities` returned when the leader was last looked up."""
         self._leader: _Leader | None = None
         self._http = HttpClient(connect_seconds=REQUEST_SECONDS)
+        self._slots = asyncio.Semaphore(IN_FLIGHT_MAX)
 
     async def __aenter__(self) -> Self:
         return self
@@ -112,7 +115,7 @@ class LeaderClient:
     async def reserve_resize(self, request: ResizeRequest) -> Reply:
         cause = ""
         try:
-            async with asyncio.timeout(ASK_SECONDS_MAX):
+            async with asyncio.timeout(ASK_SECONDS_MAX), self._slots:
                 for _ in range(2):
                     try:
                         return await self._ask(request)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import (
     JSON,
     Guard,
@@ -15,6 +16,15 @@ from bursar.adapters.serving.message import (
 from bursar.adapters.serving.probes import probe_routes, readiness
 from bursar.app.names import RESIZES_PATH
 
+CONTROLLER_LIMITS: Final = ServerLimits(
+    connections_max=128,
+    connections_spare=16,
+    connections_per_address_max=32,
+    handshakes_max=64,
+    bytes_in_flight_max=16 * 2**20,
+)
+"""The callers are the kubelet's probes, metrics scrapers and the webhook's replicas, which send at
+most 16 requests at a time. Each connection costs about 80 kB, whoever opens it."""
 LEADER_PATH: Final = "/leader"
 RESIZE_BODY_BYTES_MAX: Final = 3 * 2**20
 """A resize request holds one pod. An API server stores no object above 1.5 MiB by default."""

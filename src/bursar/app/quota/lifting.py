@@ -92,6 +92,14 @@ def _timing(write_seconds: float, remaining: float, *, is_patient: bool) -> _Tim
     return _Timing(write_seconds, min(write_seconds, remaining), None)
 
 
+@dataclass(slots=True)
+class _InFlight:
+    """A patch that was sent."""
+
+    writing: asyncio.Future[None] | None
+    """None as soon as it is answered. A failed task holds its error, and that all that was sent."""
+
+
 class GateLifter:
     """Lifts gates while `may_write` returns true."""
 
@@ -113,8 +121,8 @@ class GateLifter:
         self._may_write = may_write
         self._write_seconds = write_seconds
         self._remaining_seconds = remaining_seconds
-        self._deadlines: list[tuple[float, int, asyncio.Future[None]]] = []
-        """A heap, by time."""
+        self._deadlines: list[tuple[float, int, _InFlight]] = []
+        """A heap, by time. An entry stays until its deadline."""
         self._overdue_task: asyncio.Future[None] | None = None
         self.counters: Final = LiftCounters()
 
@@ -168,8 +176,9 @@ class GateLifter:
         asked_at, remaining = self._clock.monotonic(), self._remaining_seconds()
         timing = _timing(self._write_seconds, remaining, is_patient=is_patient)
         writing = asyncio.ensure_future(self._send(row, asked_at, timing))
+        in_flight = _InFlight(writing)
         deadline = asked_at + timing.seconds
-        heappush(self._deadlines, (deadline, self.counters.writes, writing))
+        heappush(self._deadlines, (deadline, self.counters.writes, in_flight))
         if self._overdue_task is None:
             self._overdue_task = asyncio.ensure_future(self._end_overdue())
         try:
@@ -179,9 +188,15 @@ class GateLifter:
             if not writing.cancelled():
                 writing.exception()  # Else asyncio logs that the exception was never retrieved.
             raise
-        if writing.cancelled():
-            raise TimeoutError
-        writing.result()
+        finally:
+            in_flight.writing = None
+        try:
+            if writing.cancelled():
+                raise TimeoutError
+            writing.result()
+        finally:
+            # The error of a failed task holds this frame, which would hold the task: a cycle.
+            del writing
 
     async def _send(self, row: PodRow, asked_at: float, timing: _Timing) -> None:
         if not self._may_write():
@@ -203,16 +218,16 @@ class GateLifter:
         """Cancel patches that exceed their time limit. One task does it for all patches."""
         try:
             while self._deadlines:
-                deadline, _, writing = self._deadlines[0]
+                deadline, _, in_flight = self._deadlines[0]
                 rest = deadline - self._clock.monotonic()
-                if writing.done():
+                if in_flight.writing is None:
                     heappop(self._deadlines)
                 elif rest > 0:
                     # A patch that is sent meanwhile may have an earlier deadline.
                     await self._clock.sleep(min(rest, self._write_seconds))
                 else:
                     heappop(self._deadlines)
-                    writing.cancel()
+                    in_flight.writing.cancel()
         finally:
             self._overdue_task = None
 
