@@ -12,9 +12,8 @@ from bursar.app.log import Log
 from bursar.cli.processes.log_options import LogSettings
 from bursar.entry.log_output import start_log
 
-TLS_BUFFER_BYTES: Final = 32 << 10
-"""Two TLS records. asyncio takes 256 KiB for each connection, which would be most of its memory: a
-tenant's webhook that answers slowly makes the controller open all connections that it may."""
+TLS_BUFFER_BYTES: Final = 16 << 10
+"""As much as a TLS record. asyncio takes 256 KiB for each connection, whoever opens it."""
 
 
 def run_process(

@@ -29,7 +29,7 @@ from bursar.wire.structs.fields import printable
 REQUEST_SECONDS: Final = 3.0
 ASK_SECONDS_MAX: Final = 8.0
 """Less than the ten seconds that an API server waits for a webhook by default."""
-IN_FLIGHT_MAX: Final = 16
+IN_FLIGHT_MAX: Final = 8
 """Requests at a time; further ones wait. The leader accepts few connections of one address."""
 RESPONSE_BYTES_MAX: Final = 64 * 1024
 MESSAGE_LENGTH_MAX: Final = 2048

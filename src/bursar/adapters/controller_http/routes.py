@@ -19,12 +19,12 @@ from bursar.app.names import RESIZES_PATH
 CONTROLLER_LIMITS: Final = ServerLimits(
     connections_max=128,
     connections_spare=16,
-    connections_per_address_max=32,
+    connections_per_address_max=16,
     handshakes_max=64,
     bytes_in_flight_max=16 * 2**20,
 )
 """The callers are the kubelet's probes, metrics scrapers and the webhook's replicas, which send at
-most 16 requests at a time. Each connection costs about 80 kB, whoever opens it."""
+most 8 requests at a time. Each connection costs about 65 kB, whoever opens it."""
 LEADER_PATH: Final = "/leader"
 RESIZE_BODY_BYTES_MAX: Final = 3 * 2**20
 """A resize request holds one pod. An API server stores no object above 1.5 MiB by default."""

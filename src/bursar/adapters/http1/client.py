@@ -10,8 +10,9 @@ from bursar.adapters.http1.request import HttpRequest, request_bytes
 from bursar.adapters.http1.response import Response
 from bursar.adapters.http1.route import Route
 
-KEEPALIVE_SECONDS: Final = 60
-"""How long an idle connection is kept. The API server closes it after 90 s; we must be first."""
+KEEPALIVE_SECONDS: Final = 15
+"""How long an idle connection is kept. Each costs memory, and most are only needed for a burst.
+The API server closes it after 90 s; we must be first."""
 
 
 class HttpClient:

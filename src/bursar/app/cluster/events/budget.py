@@ -30,6 +30,8 @@ class Budget:
 class TokenBucket:
     """A token bucket that starts full and gains a token every `refill_seconds`."""
 
+    __slots__ = ("_burst", "_counted_at", "_refill_seconds", "_tokens")
+
     def __init__(self, burst: int, refill_seconds: float, now: float) -> None:
         self._burst, self._refill_seconds = burst, refill_seconds
         self._tokens, self._counted_at = float(burst), now

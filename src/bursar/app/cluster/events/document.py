@@ -86,6 +86,9 @@ def cut(text: str, bytes_max: int) -> str:
     >>> cut("naïve", 3)
     'na'
     """
+    if text.isascii() and len(text) <= bytes_max:
+        # The same object: thousands of events share their reason and action.
+        return text
     encoded = text.encode(errors="replace")
     return encoded[:bytes_max].decode(errors="ignore")
 
