@@ -5,6 +5,7 @@ themselves, so that charging a pod is a few additions. Pods that are alike share
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from bursar.core.model.int64 import INT64_MAX
@@ -145,6 +146,12 @@ class Item(NamedTuple):
     format_index: int
 
 
+@lru_cache(maxsize=1024)
+def _one_object(quotas: frozenset[QuotaKey]) -> tuple[frozenset[QuotaKey], frozenset[QuotaKey]]:
+    """The quotas and the cluster-wide ones, as the same objects for all bills of these quotas."""
+    return quotas, frozenset(key for key in quotas if not key.namespace)
+
+
 class Bill:
     """What a pod adds to which accounts. Pods that are alike share one object."""
 
@@ -172,9 +179,8 @@ class Bill:
         """What must fit: the accounts of one quota after those of another, sorted by resource."""
         self.shares: Final = tuple(shares)
         """What is added to the namespace's share of cluster-wide quotas. Shares limit nothing."""
-        self.quotas: Final = frozenset(item.account.quota for item in self.items)
-        self.shared: Final = frozenset(key for key in self.quotas if not key.namespace)
-        """Those of the quotas that are cluster-wide."""
+        self.quotas, self.shared = _one_object(frozenset(item.account.quota for item in self.items))
+        """The quotas, and those of them that are cluster-wide."""
         self.is_fifo = False
         """Whether the order of one of the quotas ignores priority."""
 
