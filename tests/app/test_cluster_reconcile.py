@@ -18,7 +18,13 @@ from bursar.app.cluster.ports import (
     UnauthorizedError,
     UnavailableError,
 )
-from bursar.app.cluster.reconcile import WORDS_MAX, PendingWrites, ReconcileContext, Reconciler
+from bursar.app.cluster.reconcile import (
+    REPAIR_SECONDS,
+    WORDS_MAX,
+    PendingWrites,
+    ReconcileContext,
+    Reconciler,
+)
 from bursar.app.cluster.time_limit import end
 
 KEY = Key("a", "q")
@@ -110,3 +116,101 @@ async def test_the_words_of_a_refusal_are_short_and_in_one_line():
     [(_, words)] = await told(ForbiddenError("a\nb" + "x" * 10_000, code=403))
     assert len(words) <= WORDS_MAX + 10
     assert "\n" not in words
+
+
+# ------------------------------------------------------------------ expedited keys
+
+
+class Bench:
+    """A reconciler with an interval of ten seconds, and the times at which it reconciled."""
+
+    def __init__(self, *outcomes):
+        """`outcomes` of the reconciles, in order: whether each writes, or an error. Then False."""
+        self.clock, self.left, self.times = VirtualClock(), list(outcomes), []
+        context = ReconcileContext(
+            writer=None,
+            clock=self.clock,
+            random=Random(1),  # noqa: S311 - a seed
+            may_write=lambda: True,
+        )
+        self.reconciler = Reconciler("test", self._reconcile, context, 10.0)
+        self.during = None
+        self._begin = self.clock.monotonic()
+
+    async def _reconcile(self, key):
+        self.times.append(round(self.clock.monotonic() - self._begin, 1))
+        if self.during is not None:
+            self.during([key])
+        outcome = self.left.pop(0) if self.left else False
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def __aenter__(self):
+        self._running = asyncio.create_task(self.reconciler.run())
+        self.reconciler.enqueue([KEY])
+        await self.clock.advance(0.1)
+        return self
+
+    async def __aexit__(self, *error):
+        await end(self._running)
+
+
+async def test_an_expedited_key_does_not_wait_for_its_interval():
+    async with Bench(True, True) as bench:
+        await bench.clock.advance(2.9)
+        bench.reconciler.expedite([KEY])
+        await bench.clock.advance(50)
+
+        assert bench.times == [0.0, 3.0, 13.0]
+        assert bench.reconciler.is_idle
+
+
+async def test_an_expedited_key_waits_for_the_repair_interval():
+    async with Bench(True, True, True) as bench:
+        for _ in range(3):
+            bench.reconciler.expedite([KEY])
+            await bench.clock.advance(0.1)
+        await bench.clock.advance(5)
+
+        assert bench.times == [0.0, REPAIR_SECONDS]
+
+
+async def test_a_key_that_was_expedited_for_nothing_rests_on():
+    async with Bench(True, False) as bench:
+        await bench.clock.advance(2.9)
+        bench.reconciler.expedite([KEY])
+        await bench.clock.advance(1)
+        bench.reconciler.enqueue([KEY])
+        await bench.clock.advance(50)
+
+        assert bench.times == [0.0, 3.0, 10.0]
+        assert bench.reconciler.is_idle
+
+
+async def test_a_key_can_be_expedited_while_it_is_reconciled():
+    bench = Bench(True)
+    bench.during = bench.reconciler.expedite
+    async with bench:
+        bench.during = None
+        await bench.clock.advance(50)
+
+        assert bench.times == [0.0, REPAIR_SECONDS, 10.0]
+
+
+async def test_a_back_off_is_not_shortened_and_a_conflict_is():
+    for error, second in ((UnavailableError("down"), 10.0), (ConflictError("changed"), 0.2)):
+        async with Bench(error) as bench:
+            bench.reconciler.expedite([KEY])
+            await bench.clock.advance(50)
+
+            assert bench.times == [0.0, second]
+
+
+async def test_expediting_a_key_that_is_not_queued_queues_it():
+    async with Bench() as bench:
+        await bench.clock.advance(1)
+        bench.reconciler.expedite([KEY])
+        await bench.clock.advance(1)
+
+        assert bench.times == [0.0, 1.1]

@@ -7,6 +7,9 @@ import pytest
 
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, UnavailableError
+from bursar.app.cluster.reconcile import REPAIR_SECONDS
+from bursar.app.names import APPLIED_QUOTAS_ANNOTATION
+from bursar.app.quota.applied import APPLIED_SECONDS, AppliedUsage
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
 from support.quota.books_of_a_cluster import a_scene, on_scene
 from support.virtual_time import in_virtual_time
@@ -43,6 +46,31 @@ async def test_namespace_is_shown_the_limits_the_total_and_its_own_part(scene):
     assert shown["status"]["summary"] == "pods 3/5"
     types = {each["type"]: each["status"] for each in shown["status"]["conditions"]}
     assert types == {"Ready": "True", "Exceeded": "False"}
+
+
+@on_scene
+async def test_on_request_a_copy_shows_the_usage_of_every_namespace(scene):
+    """E-MIR-05 in AAQ's form."""
+    scene.applied.shown = AppliedUsage.ALL
+    await scene.namespace("green", team="sea")
+    await scene.cluster_quota({"pods": "5"}, team="sea")
+    await scene.pod("a", "green")
+    await scene.pod("b", "blue")
+    await scene.calm()
+    original = await scene.read(CLUSTER_QUOTAS, "wide")
+
+    assert [each["namespace"] for each in original["status"]["namespaces"]] == ["blue", "green"]
+    for namespace in ("blue", "green"):
+        shown = (await copy(scene, namespace))["status"]
+        assert shown["namespaces"] == original["status"]["namespaces"]
+        assert shown["total"] == original["status"]["total"]
+
+
+def test_an_aaq_object_chooses_the_form_by_an_annotation():
+    assert AppliedUsage.of_aaq({}) is AppliedUsage.OWN
+    assert AppliedUsage.of_aaq({APPLIED_QUOTAS_ANNOTATION: "all"}) is AppliedUsage.ALL
+    with pytest.raises(ValueError, match="own or all is expected, not 'everything'"):
+        AppliedUsage.of_aaq({APPLIED_QUOTAS_ANNOTATION: "everything"})
 
 
 @on_scene
@@ -155,6 +183,65 @@ async def test_copy_that_was_deleted_by_hand_is_made_again(scene):
     await scene.calm()
 
     assert await scene.names(APPLIED_CLUSTER_QUOTAS) == ["blue/wide"]
+
+
+async def deleted(scene):
+    await scene.cluster.delete(APPLIED_CLUSTER_QUOTAS, COPY)
+
+
+def edited(edit):
+    async def change(scene):
+        await scene.change(APPLIED_CLUSTER_QUOTAS, COPY, edit)
+
+    return change
+
+
+async def limited(scene):
+    await scene.change(CLUSTER_QUOTAS, Key("", "wide"), {"spec": {"quota": {"hard": {"cpu": "1"}}}})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        deleted,
+        edited({"spec": {"quota": {"hard": {"pods": "500"}}}}),
+        edited({"status": {"total": {"used": {"pods": "0"}}}}),
+        edited({"metadata": {"labels": None}}),
+        limited,
+    ],
+    ids=["deleted", "spec", "status", "labels", "original"],
+)
+@on_scene
+async def test_damage_is_repaired_before_the_interval_of_usage_is_over(scene, damage):
+    """Also if the copy was written a moment ago, and again and again."""
+    await scene.cluster_quota({"pods": "5"}, team="sea")
+    await scene.calm()
+    for number in range(3):
+        await scene.pod(f"p{number}")
+        # The copy is written, and then waits for the end of its interval.
+        await asyncio.sleep(APPLIED_SECONDS + 0.5)
+        await damage(scene)
+        await asyncio.sleep(REPAIR_SECONDS + 0.5)
+        original = await scene.read(CLUSTER_QUOTAS, "wide")
+        shown = await copy(scene)
+
+        assert shown["spec"] == original["spec"]
+        assert shown["status"]["total"]["used"]["pods"] == str(number + 1)
+        assert shown["metadata"]["labels"] == {"aaq.kubevirt.io": "true"}
+
+
+@on_scene
+async def test_a_program_that_overwrites_copies_is_answered_once_in_a_while(scene):
+    """No more often than once per `REPAIR_SECONDS`, however often it writes."""
+    await scene.cluster_quota({"pods": "5"}, team="sea")
+    await scene.calm()
+    scene.line.writes.clear()
+    for _ in range(100):
+        edit = {"spec": {"quota": {"hard": {"pods": "500"}}}}
+        await scene.change(APPLIED_CLUSTER_QUOTAS, COPY, edit)
+        await asyncio.sleep(0.1)
+
+    assert 5 <= len(scene.writes_to(APPLIED_CLUSTER_QUOTAS)) <= 12
 
 
 @on_scene

@@ -159,6 +159,15 @@ def test_another_bound_of_waiting_pods_is_an_option_of_the_controller():
     assert not [each for each in arguments() if each.startswith("--waiting-pods-max")]
 
 
+def test_copies_with_the_use_of_all_namespaces_are_an_option_of_the_controller():
+    def arguments(*options):
+        [found] = [d for d in documents("controller", *options) if d["kind"] == "Deployment"]
+        return found["spec"]["template"]["spec"]["containers"][0]["args"]
+
+    assert "--applied-quotas=all" in arguments("--applied-quotas", "all")
+    assert not [each for each in arguments() if each.startswith("--applied-quotas")]
+
+
 def test_peer_pods_are_a_part_of_their_own():
     runtime_class, *_, webhook = documents(
         *("peerpods", "--runtime-class", "kata-gpu", "--node-label", "gpu=yes"),

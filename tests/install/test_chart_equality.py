@@ -51,7 +51,10 @@ COMBINATIONS = {
     "kube-system": ("kube-system", {"peerPods": ON, "kubevirt": ON}),
     "all-namespaces": ("aaq", {"quota": {"namespaceSelector": {}}}),
     "selected-namespaces": ("q", {"quota": {"namespaceSelector": TEAMS}, "kubevirt": ON}),
-    "webhooks": ("zeta", {"quota": {"gate": "webhooks", "namespaceSelector": TEAMS}}),
+    "webhooks": (
+        "zeta",
+        {"quota": {"gate": "webhooks", "namespaceSelector": TEAMS, "appliedQuotas": "all"}},
+    ),
     "webhooks-and-cert-manager": (
         "aaq",
         {"quota": {"gate": "webhooks", "configurationExists": True}, "certManager": ON},

@@ -46,8 +46,10 @@ def behind_webhook(real_node, image) -> Iterator[InstalledBursar]:  # noqa: ARG0
 
 
 @pytest.fixture(scope="module")
-def system(control_plane, tmp_path_factory) -> Iterator[System]:
-    with a_system(control_plane, tmp_path_factory.mktemp("system")) as system:
+def system(control_plane, tmp_path_factory, request) -> Iterator[System]:
+    """A test can ask for further options of the controller, by an indirect parameter."""
+    options = getattr(request, "param", ())
+    with a_system(control_plane, tmp_path_factory.mktemp("system"), *options) as system:
         yield system
 
 

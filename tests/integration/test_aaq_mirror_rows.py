@@ -1,5 +1,7 @@
 """AAQ's own tests of what it keeps beside its quotas (E-MIR), on a real cluster."""
 
+import pytest
+
 from support.builders.pods import listed
 from support.quota.installed_aaq import AACRQ, ARQ
 from support.until import until_sync
@@ -75,24 +77,36 @@ def shown(system, namespace, name):
     return found if code == 200 else None
 
 
-def is_mirrored(system, quota, namespace):
-    """Limits and total to the letter, and of the parts its own: others' are not its business."""
+def only_own(namespace, parts):
+    """The usage of other namespaces is not shown."""
+    return [each for each in parts if each["namespace"] == namespace]
+
+
+def all_parts(_namespace, parts):
+    return parts
+
+
+def is_mirrored(system, quota, namespace, parts):
+    """Spec and total to the letter, with scopes and selector, and the parts as `parts` has it."""
     original, copy = quota.read(), shown(system, namespace, quota.name)
     if copy is None or "status" not in original:
         return False
-    own = [each for each in original["status"]["namespaces"] if each["namespace"] == namespace]
     return (
         copy["spec"] == original["spec"]
         and copy["status"]["total"] == original["status"]["total"]
-        and copy["status"]["namespaces"] == own
+        and copy["status"]["namespaces"] == parts(namespace, original["status"]["namespaces"])
     )
 
 
-def wait_mirrored(system, quota, namespaces):
-    until_sync(lambda: all(is_mirrored(system, quota, name) for name in namespaces), quota.read)
+def wait_mirrored(system, quota, namespaces, parts):
+    def found():
+        return quota.read(), [shown(system, name, quota.name) for name in namespaces]
+
+    until_sync(lambda: all(is_mirrored(system, quota, n, parts) for n in namespaces), found)
 
 
-def test_e_mir_05_each_namespace_is_shown_its_cluster_wide_quotas(system, place):
+def check_mirrored(system, place, parts):
+    """Make a quota with everything that a quota can say, and change each part of it."""
     quota = {
         "hard": listed("pods=5 requests.memory=1Gi"),
         "scopes": ["NotTerminating"],
@@ -100,12 +114,46 @@ def test_e_mir_05_each_namespace_is_shown_its_cluster_wide_quotas(system, place)
     }
     both = (place.name, "default")
     with system.cluster_quota(quota, selector(*both)) as wide:
-        wait_mirrored(system, wide, both)
+        wait_mirrored(system, wide, both, parts)
+        assert len(wide.namespaces()) == len(both)
 
-        wide.change(quota={**quota, "hard": listed("pods=7 requests.memory=2Gi")})
+        place.admit("counted", "memory=1Mi")
+        until_sync(lambda: wide.namespaces()[place.name]["used"]["pods"] == "1", wide.read)
+        wait_mirrored(system, wide, both, parts)
 
-        wait_mirrored(system, wide, both)
-        assert shown(system, "default", wide.name)["spec"]["quota"]["hard"]["pods"] == "7"
+        changes = (
+            {"hard": listed("pods=7 requests.memory=2Gi")},
+            {"scopes": ["NotTerminating", "NotBestEffort"]},
+            {"scopeSelector": {"matchExpressions": [{**NOT_VITAL, "values": ["other"]}]}},
+            {"scopes": None, "scopeSelector": None},
+        )
+        for change in changes:
+            quota |= change
+            wide.change(quota=quota)
+            wait_mirrored(system, wide, both, parts)
+            copied = shown(system, "default", wide.name)["spec"]["quota"]
+            assert copied == {name: value for name, value in quota.items() if value is not None}
+
+
+def test_e_mir_05_each_namespace_is_shown_its_cluster_wide_quotas(system, place):
+    check_mirrored(system, place, only_own)
+
+
+def test_e_mir_05_a_copy_that_was_deleted_or_rewritten_comes_back(system, place):
+    """How soon it does is a test in virtual time: `app/test_quota_applied.py`."""
+    with system.cluster_quota({"hard": {"pods": "5"}}, selector(place.name)) as wide:
+        wait_mirrored(system, wide, (place.name,), only_own)
+        for _ in range(2):
+            place.delete(AACRQ, wide.name)
+            wait_mirrored(system, wide, (place.name,), only_own)
+            change = {"spec": {"quota": {"hard": {"pods": "500"}}}}
+            assert place.patch(AACRQ, wide.name, change, "--type=merge").code == 0
+            wait_mirrored(system, wide, (place.name,), only_own)
+
+
+@pytest.mark.parametrize("system", [("--applied-quotas=all",)], indirect=True, ids=["all"])
+def test_e_mir_05_in_aaqs_form_each_namespace_is_shown_the_use_of_all(system, place):
+    check_mirrored(system, place, all_parts)
 
 
 def test_e_mir_06_a_namespace_that_leaves_is_shown_it_no_longer(system, place):

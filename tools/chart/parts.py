@@ -125,6 +125,7 @@ TEMPLATES: Final = (
                 f"ne (int $.Values.quota.waitingPodsMax) {WAITING_PODS_MAX}",
                 sentinels.WAITING,
             ),
+            flag('eq $.Values.quota.appliedQuotas "all"', "--applied-quotas=all"),
             _CAPACITY,
             _CERT_MANAGER,
             _CLASSES,

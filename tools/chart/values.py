@@ -12,6 +12,7 @@ from bursar.app.install.device_protection import KOORDINATORS_SCHEDULER
 from bursar.app.install.launcher_protection import KUBEVIRT_NAMESPACE
 from bursar.app.install.peerpods import OVERHEAD_CPU, OVERHEAD_MEMORY
 from bursar.app.install.workloads import REPLICAS
+from bursar.app.quota.applied import AppliedUsage
 from bursar.cli.install.manifests import Resizes
 from bursar.cli.processes.log_options import LogLevel
 from bursar.core.peerpods.capacity import VM_RESOURCE
@@ -213,6 +214,13 @@ GROUPS: Final = (
                 True,
                 BOOLEAN,
                 "Whether quotas across namespaces are read and written.",
+            ),
+            Value(
+                "quota.appliedQuotas",
+                AppliedUsage.OWN.value,
+                one_of(*(each.value for each in AppliedUsage)),
+                "Usage that the copy of a cluster-wide quota shows in each namespace. `own`: of "
+                "that namespace. `all`: of every namespace, as AAQ does.",
             ),
             Value(
                 "quota.waitingPodsMax",

@@ -23,6 +23,8 @@ GATING_ACTIVE: Final = "active"
 """Its value from when a controller has read the cluster for the first time."""
 FULL_QUEUES_ANNOTATION: Final = "bursar.io/full-queues"
 """Annotation of the controller's service account: the namespaces in which no more pods may wait."""
+APPLIED_QUOTAS_ANNOTATION: Final = "bursar.io/applied-quotas"
+"""Annotation of an AAQ object: whose usage the copies of cluster-wide quotas show; own or all."""
 
 GATING_POLICY: Final = "gate-pods.bursar.io"
 """The MutatingAdmissionPolicy that gates pods, and its binding."""

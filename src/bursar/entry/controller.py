@@ -74,6 +74,7 @@ async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
                 quota_grace_s=settings.quota_grace_s,
                 request_seconds=settings.request_seconds,
                 waiting_pods_max=settings.waiting_pods_max,
+                applied_quotas=settings.applied_quotas,
                 address=settings.address,
             ),
             open_sources=lambda: term_sources(

@@ -86,6 +86,8 @@ def _quota(quota: Values) -> Iterator[str]:
         yield "--without-cluster-quota"
     if "resizes" in quota:
         yield f"--resizes={quota['resizes']}"
+    if "appliedQuotas" in quota:
+        yield f"--applied-quotas={quota['appliedQuotas']}"
     if "waitingPodsMax" in quota:
         yield f"--waiting-pods-max={quota['waitingPodsMax']}"
     if quota.get("configurationExists"):

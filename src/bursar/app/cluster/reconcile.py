@@ -2,7 +2,8 @@
 
 Everything that Bursar writes to the cluster, apart from lifting gates, goes through a
 `Reconciler`: keys are queued when something changed, several are reconciled at a time, one
-key is written no more often than its interval, and failures are retried with back-off.
+key is written no more often than its interval, and failures are retried with back-off. A key that
+another program has damaged can be expedited: it is repaired without waiting for its interval.
 """
 
 import asyncio
@@ -32,6 +33,9 @@ from bursar.wire.structs.fields import printable
 LOG: Final = Log("reconcile")
 IN_FLIGHT_MAX: Final = 8
 REQUEST_SECONDS: Final = 10.0
+REPAIR_SECONDS: Final = 1.0
+"""Shortest time between two writes of an expedited key. It bounds how often Bursar and another
+program can overwrite each other."""
 RETRY_SECONDS: Final = 0.2
 RETRY_SECONDS_MAX: Final = 30.0
 WORDS_MAX: Final = 1000
@@ -58,12 +62,24 @@ class ReconcileCounters:
 class _Entry:
     """A key that is queued or being reconciled."""
 
-    __slots__ = ("failures", "is_changed")
+    __slots__ = (
+        *("due", "failures", "is_changed", "is_expedited"),
+        *("not_before", "rests_until", "ticket"),
+    )
 
     def __init__(self) -> None:
         self.failures = 0
         self.is_changed = False
         """The key was queued again after its reconcile began."""
+        self.is_expedited = False
+        """The key was expedited after its reconcile began."""
+        self.ticket = 0
+        """Which element of the heap stands for the key; 0 while it is being reconciled."""
+        self.due = 0.0
+        self.not_before = 0.0
+        """When an expedited key is reconciled at the earliest."""
+        self.rests_until = 0.0
+        """When the interval after the latest write ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +147,23 @@ class Reconciler(Generic[K]):
                 self._entries[key] = _Entry()
                 self._schedule(key, self._clock.monotonic())
 
+    def expedite(self, keys: Iterable[K]) -> None:
+        """Reconcile these keys now, even if they were written less than an interval ago.
+
+        For objects that another program has deleted or changed. A back-off is not shortened.
+        """
+        for key in keys:
+            entry = self._entries.get(key)
+            self.enqueue([key])
+            if entry is None:
+                continue
+            if not entry.ticket:
+                entry.is_expedited = True
+                continue
+            due = max(self._clock.monotonic(), entry.not_before)
+            if due < entry.due:
+                self._schedule(key, due)
+
     async def run(self) -> None:
         """Reconcile queued keys until cancelled."""
         async with asyncio.TaskGroup() as tasks:
@@ -141,15 +174,20 @@ class Reconciler(Generic[K]):
 
     def _schedule(self, key: K, due: float) -> None:
         self._sequence += 1
+        entry = self._entries[key]
+        entry.ticket, entry.due = self._sequence, due
         heappush(self._due, (due, self._sequence, key))
         self._has_new.set()
 
     async def _next_due(self) -> K:
         while True:
+            self._drop_superseded()
             pause = self._due[0][0] - self._clock.monotonic() if self._due else None
             if pause is not None and pause <= 0:
                 if self.context.may_write():
-                    return heappop(self._due)[2]
+                    _, _, key = heappop(self._due)
+                    self._entries[key].ticket = 0
+                    return key
                 await self._clock.sleep(self.interval_s)
                 continue
             self._has_new.clear()
@@ -159,18 +197,32 @@ class Reconciler(Generic[K]):
                 with suppress(TimeoutError):
                     await within(self._clock, pause, self._has_new.wait())
 
+    def _drop_superseded(self) -> None:
+        """Remove elements of keys that were expedited: another element stands for the key."""
+        while self._due:
+            _, ticket, key = self._due[0]
+            entry = self._entries.get(key)
+            if entry is not None and entry.ticket == ticket:
+                return
+            heappop(self._due)
+
     async def _process(self, key: K) -> None:
         entry = self._entries[key]
-        entry.is_changed = False
+        entry.is_changed = entry.is_expedited = False
         self.counters.reconciles += 1
         try:
             pause = await self._try(key, entry)
         finally:
             self._slots.release()
-        if pause is None and not entry.is_changed:
+        now = self._clock.monotonic()
+        if pause is None and not entry.is_changed and entry.rests_until <= now:
             del self._entries[key]
-        else:
-            self._schedule(key, self._clock.monotonic() + (pause or 0.0))
+            return
+        # A key that was expedited rests on, so that other changes are not written sooner for that.
+        due = max(now, entry.rests_until) if pause is None else now + pause
+        if entry.is_expedited:
+            due = min(due, max(now, entry.not_before))
+        self._schedule(key, due)
 
     async def _try(self, key: K, entry: _Entry) -> float | None:
         """Seconds until the next reconcile; None if the key need not be reconciled again."""
@@ -184,6 +236,7 @@ class Reconciler(Generic[K]):
         except (ConflictError, AlreadyExistsError) as error:
             # The object changed after it was read. The watch is about to show it.
             self._count_failure(error)
+            entry.not_before = self._clock.monotonic() + RETRY_SECONDS
             return max(self.interval_s, RETRY_SECONDS)
         except (ClusterError, TimeoutError) as error:
             self._count_failure(error)
@@ -196,7 +249,9 @@ class Reconciler(Generic[K]):
             if isinstance(error, ClusterError) and _is_refusal(error):
                 self._note_refusal(key, printable(_words(error), WORDS_MAX))
             retry_after = error.retry_after if isinstance(error, ClusterError) else None
-            return self._backoff(entry, retry_after)
+            pause = self._backoff(entry, retry_after)
+            entry.not_before = self._clock.monotonic() + pause
+            return pause
         entry.failures = 0
         self._note_refusal(key, "")
         if isinstance(has_written, Postponed):
@@ -204,6 +259,9 @@ class Reconciler(Generic[K]):
         if not has_written:
             return None
         self.counters.writes += 1
+        now = self._clock.monotonic()
+        entry.not_before = now + min(REPAIR_SECONDS, self.interval_s)
+        entry.rests_until = now + self.interval_s
         return self.interval_s
 
     def _note_refusal(self, key: K, words: str) -> None:

@@ -28,6 +28,7 @@ from bursar.app.controller.sources import TermSources
 from bursar.app.controller.term import Term, TermContext
 from bursar.app.log import Log
 from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER
+from bursar.app.quota.applied import AppliedUsage
 from bursar.app.quota.departed_quotas import GRACE_SECONDS
 from bursar.app.quota.events import (
     QueueReason,
@@ -66,6 +67,8 @@ class ControllerSettings:
     """The API server's `--request-timeout`: how long it can take to store a resize."""
     waiting_pods_max: int = WAITING_PODS_MAX
     """Pods of one namespace that may wait; 0 for any number."""
+    applied_quotas: AppliedUsage = AppliedUsage.OWN
+    """Of which namespaces the copies of cluster-wide quotas show the usage."""
     address: str = ""
     """The URL at which this process answers questions about resizes; empty if it does not."""
 
@@ -130,6 +133,7 @@ class Controller:
             record_problem=partial(record_problem, self.quota_recorder),
             record_mismatch=partial(record_mismatch, self.quota_recorder),
             waiting_pods_max=settings.waiting_pods_max,
+            applied_quotas=settings.applied_quotas,
             record_full=partial(record_full, self.queue_recorder),
             record_capacity=partial(record_event, self.capacity_recorder),
             on_synced=self.on_synced,

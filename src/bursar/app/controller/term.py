@@ -24,7 +24,7 @@ from bursar.app.controller.gating_check import GatingCheck
 from bursar.app.controller.queue_limit import QueueLimit, RecordFull
 from bursar.app.controller.sources import TermSources
 from bursar.app.log import Log
-from bursar.app.quota.applied import AppliedWriter
+from bursar.app.quota.applied import AppliedUsage, AppliedWriter
 from bursar.app.quota.drift import DriftCheck
 from bursar.app.quota.events import QuotaReason, wait_cost
 from bursar.app.quota.growth.promise_record import Cluster, PromiseRecord
@@ -71,6 +71,8 @@ class TermContext:
     """Where resize promises are recorded; empty if no other process asks for any."""
     waiting_pods_max: int
     """Pods of one namespace that may wait; 0 for any number."""
+    applied_quotas: AppliedUsage
+    """Of which namespaces the copies of cluster-wide quotas show the usage."""
     record_wait: Callable[[Wait, str], None]
     """Called with the pod that waits and, if it is not counted natively, how it is counted."""
     record_uncounted: Callable[[Quota, str], None]
@@ -168,6 +170,7 @@ class Term:
             is_terminating=self._is_terminating,
             may_charge=self.sources.books.counter.may_charge,
             on_refused=self._on_copy_refused,
+            shown=self._context.applied_quotas,
         )
 
     def _resize_service(self) -> ResizeService:

@@ -2,19 +2,22 @@
 
 A user who may read one namespace only can see in the copy what limits it: the limits, the
 usage of all namespaces together, and the usage of that namespace. The usage of each other
-namespace is not shown. Copies are written less often than statuses: there is one for each
-namespace, and a pod in any namespace changes all of them.
+namespace is not shown, except on request (`AppliedUsage.ALL`), as AAQ does. Copies are written
+less often than statuses: there is one for each namespace, and a pod in any namespace changes all of
+them. A copy that another program has deleted or changed is repaired at once.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final, NamedTuple, cast
 
-from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.informer.store import Sighting, is_older
 from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Json, Key, Preconditions
 from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
 from bursar.app.counting.uncounted import uncounted_names, uncounted_text
+from bursar.app.names import APPLIED_QUOTAS_ANNOTATION
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS
 from bursar.app.quota.status import FindQuota
 from bursar.app.quota.status_document import (
@@ -32,10 +35,29 @@ from bursar.core.quota.coverage import Coverage, CoveredQuota
 from bursar.core.quota.quota import AppliedQuota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.statement import statement_of
 from bursar.core.quota.validation.spec import enforcement_problem
+from bursar.wire.cluster.object_identity import find_identity
 
 APPLIED_SECONDS: Final = 5.0
 """Shortest time between two writes of one copy."""
 NO_STATUS: Final[JsonObject] = {}
+
+
+class AppliedUsage(Enum):
+    """Of which namespaces a copy shows the usage."""
+
+    OWN = "own"
+    ALL = "all"
+
+    @classmethod
+    def of_aaq(cls, annotations: Mapping[str, str]) -> "AppliedUsage":
+        """What the annotations of an AAQ object ask for. Raises `ValueError`."""
+        text = annotations.get(APPLIED_QUOTAS_ANNOTATION, cls.OWN.value)
+        try:
+            return cls(text)
+        except ValueError:
+            expected = " or ".join(each.value for each in cls)
+            problem = f"annotation {APPLIED_QUOTAS_ANNOTATION}: {expected} is expected"
+            raise ValueError(f"{problem}, not {text!r}") from None
 
 
 class _Content(NamedTuple):
@@ -57,10 +79,13 @@ class AppliedWriter:
     """Whether any pod can be charged under a name."""
     on_refused: Callable[[Key, str], None] = lambda _key, _words: None
     """Called with a copy when the API server refuses it, and after it."""
+    shown: AppliedUsage = AppliedUsage.OWN
     interval_s: float = APPLIED_SECONDS
 
     def __post_init__(self) -> None:
         self._pending = PendingWrites[_Content]()
+        self._own_versions: dict[Key, str] = {}
+        """By copy: the resourceVersion after this process wrote it; empty while it writes."""
         self._namespaces: dict[str, set[str]] = {}
         """By the name of a quota: the namespaces that have a copy."""
         self.reconciler = Reconciler(
@@ -70,14 +95,25 @@ class AppliedWriter:
     def enqueue(self, keys: Iterable[QuotaKey]) -> None:
         """These quotas, or the books about them, have changed, or the quotas were deleted."""
         for key in keys:
-            if key.kind is QuotaKind.CLUSTER:
-                self.reconciler.enqueue(self._copies(key))
+            if key.kind is not QuotaKind.CLUSTER:
+                continue
+            original = self.find_quota(key)
+            for copy in self._copies(key):
+                seen = self.find(copy)
+                if seen is None or original is None or seen.item.spec == original.item.spec:
+                    self.reconciler.enqueue([copy])
+                else:
+                    # Limits and scopes change rarely, and users wait for them.
+                    self.reconciler.expedite([copy])
 
     def on_change(self, seen: Sighting[AppliedQuota]) -> None:
         """A copy was created or changed."""
         key = seen.identity.key
         self._namespaces.setdefault(key.name, set()).add(key.namespace)
-        self.reconciler.enqueue([key])
+        if self._own_versions.get(key) in {"", seen.identity.resource_version}:
+            self.reconciler.enqueue([key])
+        else:
+            self.reconciler.expedite([key])
 
     def on_delete(self, seen: Sighting[AppliedQuota]) -> None:
         """A copy was deleted."""
@@ -87,7 +123,9 @@ class AppliedWriter:
         if not namespaces:
             self._namespaces.pop(key.name, None)
         self._pending.forget(key)
-        self.reconciler.enqueue([key])
+        if self._own_versions.get(key):
+            del self._own_versions[key]
+        self.reconciler.expedite([key])
 
     def _copies(self, key: QuotaKey) -> Iterator[Key]:
         """The copies that exist and the copies that should exist."""
@@ -115,7 +153,8 @@ class AppliedWriter:
         return await self._update(seen, covered, original.item)
 
     def _status(self, covered: CoveredQuota, namespace: str, stored: JsonObject) -> JsonObject:
-        statement = statement_of(covered, namespaces=(namespace,))
+        namespaces = (namespace,) if self.shown is AppliedUsage.OWN else None
+        statement = statement_of(covered, namespaces=namespaces)
         now = self.context.clock.now()
         conditions = wanted_conditions(
             statement,
@@ -137,7 +176,8 @@ class AppliedWriter:
             "spec": cast("Json", original.spec),
             "status": self._status(covered, key.namespace, NO_STATUS),
         }
-        await self.context.writer.create(APPLIED_CLUSTER_QUOTAS, body, namespace=key.namespace)
+        writer = self.context.writer
+        await self._write(key, writer.create(APPLIED_CLUSTER_QUOTAS, body, namespace=key.namespace))
 
     async def _update(
         self, seen: Sighting[AppliedQuota], covered: CoveredQuota, original: QuotaObject
@@ -160,9 +200,28 @@ class AppliedWriter:
             return False
         # Of this kind the status is no subresource.
         patch = fenced_patch(identity, operations, is_exact=not is_ours)
-        await self.context.writer.patch(APPLIED_CLUSTER_QUOTAS, identity.key, patch)
+        writer = self.context.writer
+        await self._write(identity.key, writer.patch(APPLIED_CLUSTER_QUOTAS, identity.key, patch))
         self._pending.add(identity, wanted)
         return True
+
+    async def _write(self, key: Key, request: Coroutine[object, object, bytes]) -> None:
+        """Remember the resourceVersion of the answer, to tell other programs' changes from ours.
+
+        The watch may show the write before its answer arrives. Changes in between are judged here.
+        """
+        self._own_versions[key] = ""
+        stored = None
+        try:
+            stored = find_identity(await request)
+        finally:
+            del self._own_versions[key]
+        if stored is None:
+            return
+        self._own_versions[key] = stored.resource_version
+        seen = self.find(key)
+        if seen is not None and is_older(stored.resource_version, seen.identity.resource_version):
+            self.reconciler.expedite([key])
 
     async def _delete(self, seen: Sighting[AppliedQuota] | None) -> bool:
         if seen is None:

@@ -12,7 +12,8 @@ import click
 import bursar
 from bursar.app.capacity.places import PRESET_NAMESPACE
 from bursar.app.install.workloads import REPLICAS, WorkloadSettings
-from bursar.cli.options import flag, shown, together
+from bursar.app.quota.applied import AppliedUsage
+from bursar.cli.options import flag, one_of, shown, together
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import RUNTIME_CLASS
 from bursar.core.quota.queue import WAITING_PODS_MAX
@@ -35,6 +36,11 @@ workload_options: Final = together(
         WAITING_PODS_MAX,
         "Controller: pods of one namespace that may wait; 0: any number.",
         type=click.IntRange(min=0),
+    ),
+    one_of(
+        "--applied-quotas",
+        AppliedUsage.OWN,
+        "Controller: whose usage the copies of cluster quotas show; all: of every namespace.",
     ),
     flag("--cert-manager", "Controller, webhook: cert-manager makes the certificates."),
     click.option(
@@ -87,6 +93,8 @@ def _controller(chosen: Chosen, parts: Collection[str]) -> list[str]:
         found.append("--without-cluster-quota")
     if chosen["waiting_pods_max"] != WAITING_PODS_MAX:
         found.append(f"--waiting-pods-max={chosen['waiting_pods_max']}")
+    if chosen["applied_quotas"] != AppliedUsage.OWN.value:
+        found.append(f"--applied-quotas={chosen['applied_quotas']}")
     if "capacity" in parts:
         found.append("--keep-capacity")
         if chosen["peerpods_namespace"] != PRESET_NAMESPACE:

@@ -9,12 +9,13 @@ from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.certificates.keeper import KeeperSettings
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.counting.settings import CountingSettings
+from bursar.app.quota.applied import AppliedUsage
 from bursar.app.quota.departed_quotas import GRACE_SECONDS
 from bursar.app.quota.growth.resize import REQUEST_SECONDS
 from bursar.app.quota.sources import EVERY_KIND
 from bursar.cli.capacity.options import places_from, preset_options, selector_from
 from bursar.cli.exit_codes import OK
-from bursar.cli.options import duration, flag, shown
+from bursar.cli.options import duration, flag, one_of, shown
 from bursar.cli.processes.certificate_options import (
     DEPENDENT,
     certificate_options,
@@ -71,6 +72,8 @@ class ControllerProcess:
     """The API server's `--request-timeout`."""
     waiting_pods_max: int
     """Pods of one namespace that may wait; 0 for any number."""
+    applied_quotas: AppliedUsage
+    """Of which namespaces the copies of cluster-wide quotas show the usage."""
     log: LogSettings
     ignored: tuple[str, ...] = ()
     """Options that were given and have no effect."""
@@ -97,6 +100,11 @@ class ControllerProcess:
 @flag(
     "--without-cluster-quota",
     "Do not read or write cluster quotas. For clusters without their CRDs.",
+)
+@one_of(
+    "--applied-quotas",
+    AppliedUsage.OWN,
+    "Usage that the copy of a cluster quota shows: of its own namespace, or of all of them.",
 )
 @flag("--keep-capacity", "Keep the declared capacity of extended resources on nodes.")
 @preset_options
@@ -153,6 +161,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
     context: str,
     namespace_selector: str,
     without_cluster_quota: bool,
+    applied_quotas: str,
     keep_capacity: bool,
     peerpods_namespace: str,
     peerpods_nodes: str,
@@ -195,6 +204,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
             quota_grace_s=quota_grace,
             request_seconds=api_request_timeout,
             waiting_pods_max=waiting_pods_max,
+            applied_quotas=AppliedUsage(applied_quotas),
             log=log_from(others),
             ignored=_ignored(
                 has_tls=source.is_given,
