@@ -82,25 +82,24 @@ def test_settings_that_the_api_would_refuse_are_refused_at_once(settings):
 
 def test_everything_about_pods_is_bound_to_the_gated_namespaces():
     settings = GatingSettings(namespace_selector=TEAMS)
-    expected = {
-        "matchLabels": {"tier": "batch"},
-        "matchExpressions": [
-            {"key": "team", "operator": "In", "values": ["a", "b"]},
-            {"key": NAME, "operator": "NotIn", "values": ["aaq", "kube-system"]},
-        ],
-    }
+    team = {"key": "team", "operator": "In", "values": ["a", "b"]}
+    never = {"key": NAME, "operator": "NotIn", "values": ["aaq", "kube-system"]}
+    chosen = {"matchLabels": {"tier": "batch"}, "matchExpressions": [team]}
     about_pods = [
         document["spec"]["matchResources"]["namespaceSelector"]
         for document in policy_documents(settings)
         if document["kind"].endswith("Binding") and "matchResources" in document["spec"]
     ]
-    about_pods += [
-        webhook["namespaceSelector"]
+    hooks = [
+        webhook
         for webhook in webhooks(settings).values()
         if webhook["rules"][0]["resources"][0].startswith("pods")
     ]
 
-    assert about_pods == [expected] * 10
+    assert about_pods == [{**chosen, "matchExpressions": [team, never]}] * 7
+    assert [webhook["namespaceSelector"] for webhook in hooks] == [chosen] * 3
+    spared = "!(request.namespace in ['aaq', 'kube-system'])"
+    assert [webhook["matchConditions"][0]["expression"] for webhook in hooks] == [spared] * 3
 
 
 def test_each_policy_is_followed_by_its_binding_and_gates_come_last():
@@ -181,11 +180,19 @@ def test_requests_that_cannot_matter_are_never_sent():
     found = webhooks()
 
     assert conditions(found["gater.cqo.kubevirt.io"]) == [
+        "no-spared-namespace",
         "gate-missing",
         "no-mirror-of-a-static-pod",
     ]
-    assert conditions(found["remove.pod.gate.validator"]) == ["gate-removed", "not-the-controller"]
-    assert conditions(found["resize.pod.quota.validator"]) == ["pod-released"]
+    assert conditions(found["remove.pod.gate.validator"]) == [
+        "no-spared-namespace",
+        "gate-removed",
+        "not-the-controller",
+    ]
+    assert conditions(found["resize.pod.quota.validator"]) == [
+        "no-spared-namespace",
+        "pod-released",
+    ]
     assert {w["failurePolicy"] for w in found.values()} == {"Fail"}
 
 

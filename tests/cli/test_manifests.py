@@ -159,6 +159,18 @@ def test_another_bound_of_waiting_pods_is_an_option_of_the_controller():
     assert not [each for each in arguments() if each.startswith("--waiting-pods-max")]
 
 
+def test_a_selector_of_all_namespaces_is_empty_and_present_in_webhooks():
+    """E-OP-12, E-OP-14: AAQ's own tests compare the first webhook with the AAQ object."""
+    mutating, validating, *_ = documents("webhooks", "--selector", "")
+    assert mutating["webhooks"][0]["namespaceSelector"] == {}
+    about_pods = [each for each in validating["webhooks"] if "pod" in each["name"]]
+    assert [each["namespaceSelector"] for each in about_pods] == [{}, {}]
+
+    mutating, *_ = documents("webhooks", "--selector", "team in (a)")
+    [chosen] = mutating["webhooks"][0]["namespaceSelector"]["matchExpressions"]
+    assert chosen == {"key": "team", "operator": "In", "values": ["a"]}
+
+
 def test_copies_with_the_use_of_all_namespaces_are_an_option_of_the_controller():
     def arguments(*options):
         [found] = [d for d in documents("controller", *options) if d["kind"] == "Deployment"]

@@ -85,7 +85,8 @@ _NEVER: Final = {
     "operator": spared_namespaces(NAMESPACE).operator,
     "values": list(spared_namespaces(NAMESPACE).values),
 }
-_CHOSEN: Final = [{"key": SELECTOR, "operator": "Exists"}, _NEVER]
+_WANTED: Final = {"key": SELECTOR, "operator": "Exists"}
+_CHOSEN: Final = [_WANTED, _NEVER]
 
 LIST: Final = "zz-list:"
 OPTIONAL: Final = "zz-optional:"
@@ -102,6 +103,8 @@ def with_blocks(value: object) -> object:
             return f'{LIST}include "bursar.otherNamespaces" $'
         return [with_blocks(each) for each in value]
     if isinstance(value, dict):
+        if value == {"matchExpressions": [_WANTED]}:
+            return f'{LIST}include "bursar.selectedNamespaces" $'
         if value == dict([NODE_LABEL]):
             return f"{LIST}toYaml {_VALUES}.peerPods.nodeSelector"
         return {key: with_blocks(each) for key, each in value.items()}

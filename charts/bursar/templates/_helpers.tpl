@@ -64,6 +64,19 @@ true
   {{- end }}
 {{- end }}
 
+{{- /* The selector of webhooks: quota.namespaceSelector and nothing else. */ -}}
+{{- define "bursar.selectedNamespaces" -}}
+{{- $requirements := include "bursar.requirements" . | fromJsonArray -}}
+{{- if $requirements -}}
+matchExpressions:
+{{- range $requirements }}
+- {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- else -}}
+{}
+{{- end }}
+{{- end }}
+
 {{- /* Expressions that select the namespaces whose pods are gated. */ -}}
 {{- define "bursar.gatedNamespaces" -}}
 {{- range include "bursar.requirements" . | fromJsonArray }}

@@ -55,7 +55,7 @@ from bursar.app.names import (
 from bursar.app.quota.kinds import AAQS, APPLICATION_QUOTAS, CLUSTER_QUOTAS, GROUP
 from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
 from bursar.core.quota.quota import GATE
-from bursar.core.quota.targeting import GATING_LABEL
+from bursar.core.quota.targeting import GATING_LABEL, KUBE_SYSTEM
 
 MAY_NOT_GROW: Final = (
     "requests and limits of a running pod may only shrink here: without a webhook a resize "
@@ -103,8 +103,14 @@ class GatingSettings:
         return Installation(self.namespace).controller_user
 
     @property
+    def selected_namespaces(self) -> LabelSelector:
+        """The selector as it was chosen. Webhooks have it as it is, as AAQ's do."""
+        return _BY_DEFAULT if self.namespace_selector is None else self.namespace_selector
+
+    @property
     def gated_namespaces(self) -> LabelSelector:
-        wanted = _BY_DEFAULT if self.namespace_selector is None else self.namespace_selector
+        """The selected namespaces without those that are never gated, for policies."""
+        wanted = self.selected_namespaces
         never = spared_namespaces(self.namespace)
         return LabelSelector(
             match_labels=wanted.match_labels,
@@ -142,6 +148,16 @@ _ACTIVATED: Final = {
         f"params.metadata.?annotations[?'{GATING_ANNOTATION}'].orValue('') == '{GATING_ACTIVE}'"
     ),
 }
+
+
+def _elsewhere(settings: GatingSettings) -> Document:
+    """For webhooks: exclude the namespaces that are never gated.
+
+    The selector of a webhook is the one that was chosen and nothing else, because AAQ's users
+    compare it with the selector of their AAQ object.
+    """
+    spared = ", ".join(f"'{name}'" for name in (settings.namespace, KUBE_SYSTEM))
+    return {"name": "no-spared-namespace", "expression": f"!(request.namespace in [{spared}])"}
 
 
 def _is_bound(pod: str) -> str:
@@ -381,15 +397,15 @@ def webhook_documents(
 def _gater(settings: GatingSettings, client: Document) -> Document:
     return {
         **_webhook(GATING_WEBHOOK, _POD_CREATION, client),
-        "namespaceSelector": selector_document(settings.gated_namespaces),
-        "matchConditions": [_UNGATED, _NO_MIRROR],
+        "namespaceSelector": selector_document(settings.selected_namespaces),
+        "matchConditions": [_elsewhere(settings), _UNGATED, _NO_MIRROR],
         "reinvocationPolicy": "IfNeeded",
         "timeoutSeconds": GATING_TIMEOUT_S,
     }
 
 
 def _validators(settings: GatingSettings, client: Document) -> list[Document]:
-    namespaces = selector_document(settings.gated_namespaces)
+    namespaces, elsewhere = selector_document(settings.selected_namespaces), _elsewhere(settings)
     others = {
         "name": "not-the-controller",
         "expression": f"request.userInfo.username != '{settings.controller_user}'",
@@ -399,13 +415,13 @@ def _validators(settings: GatingSettings, client: Document) -> list[Document]:
         {
             **_webhook(REMOVAL_WEBHOOK, _POD_UPDATE, client),
             "namespaceSelector": namespaces,
-            "matchConditions": [_GATE_REMOVED, others],
+            "matchConditions": [elsewhere, _GATE_REMOVED, others],
             "timeoutSeconds": GATING_TIMEOUT_S,
         },
         {
             **_webhook(RESIZE_WEBHOOK, _POD_RESIZE, client),
             "namespaceSelector": namespaces,
-            "matchConditions": [_RELEASED],
+            "matchConditions": [elsewhere, _RELEASED],
             # A granted resize is reserved in the books, except with dry-run.
             "sideEffects": "NoneOnDryRun",
         },
