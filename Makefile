@@ -11,7 +11,7 @@ IMG ?= bursar:dev
 PARTS ?= rbac controller policies
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help setup run test check fmt lint types imports pure coverage bench fuzz histories cluster image load protocol chart lock clean
+.PHONY: help setup run test check fmt lint types imports pure coverage bench fuzz histories cluster image load protocol docs chart lock clean
 .PHONY: deploy undeploy docker-build docker-push kind-cluster
 
 help: ## List the targets
@@ -70,6 +70,9 @@ load: image ## Build the image, and give it to the node of `make cluster NODE=re
 
 protocol: $(STAMPS)/dev ## Compile the protocols of api/ afresh into src/bursar/wire
 	$(BIN)/python tools/generate_protocol.py
+
+docs: $(STAMPS)/dev ## Write the tables of docs/reference/metrics.md afresh from the list of metrics
+	$(BIN)/python tools/generate_metrics_page.py
 
 chart: $(STAMPS)/dev ## Write the Helm chart and the kustomize base afresh from what `bursar manifests` prints
 	$(BIN)/python tools/generate_chart.py

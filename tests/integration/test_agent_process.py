@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from bursar.adapters.telemetry.catalogue.metric import Process
 from support.devices.agent import AgentProcess, annotated_pod, gpu_pod, pods_port
 from support.devices.kubelet_server import (
     Allocatable,
@@ -15,6 +16,7 @@ from support.devices.kubelet_server import (
     kubelet_server,
 )
 from support.log_lines import messages
+from support.printed_metrics import differences
 from support.until import until, until_blocking
 
 pytestmark = pytest.mark.integration
@@ -70,8 +72,9 @@ async def test_what_it_did_is_in_its_metrics(client, tmp_path):
                 lambda: requests.format("Get", "UNKNOWN") in (got := agent.metrics()) and got,
                 "the call of Get is counted",
             )
-            log = agent.log()
+            log, page = agent.log(), agent.page("/metrics")[1]
 
+    assert differences(page, Process.AGENT) == []
     assert found[requests.format("List", "OK")] == 1
     assert found[requests.format("Get", "UNKNOWN")] == 1
     assert found['bursar_kubelet_calls_total{version="v1",method="List",code="OK"}'] == 1

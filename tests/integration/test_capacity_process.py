@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from bursar.adapters.telemetry.catalogue.metric import Process
 from certificates import Authority
 from controlplane import LOOPBACK
 from program import free_port
 from support.builders.reviews import put_pair
+from support.printed_metrics import differences
 from support.processes.kubectl import kubectl, try_kubectl
 from support.quota.controller_processes import Controllers, own_cluster, printed
 from support.until import PATIENCE_SECONDS, until_sync
@@ -58,7 +60,9 @@ def wait_shown(authority: Authority, port: int, wanted: dict[str, str]) -> None:
     def shown() -> dict[str, str]:
         url = f"https://{LOOPBACK}:{port}/metrics"
         with urllib.request.urlopen(url, context=trust, timeout=60) as answer:
-            lines = [line.rpartition(" ") for line in answer.read().decode().splitlines()]
+            text = answer.read().decode()
+        assert differences(text, Process.CONTROLLER) == []
+        lines = [line.rpartition(" ") for line in text.splitlines()]
         return {name.partition("{")[0]: value for name, _, value in lines if VM in name}
 
     until_sync(lambda: shown().items() >= wanted.items(), shown)

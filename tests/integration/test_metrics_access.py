@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import pytest
 import yaml
 
+from bursar.adapters.telemetry.catalogue.metric import Process
 from controlplane import LOOPBACK, ControlPlane
+from support.printed_metrics import differences
 from support.processes.command_line import run_bursar
 from support.processes.kubectl import kubectl
 from support.processes.webhook import Webhook
@@ -74,7 +76,9 @@ def test_a_user_with_the_role_reads_metrics_and_no_other(scene, role):
     try:
         # The authorizer learns of the binding by a watch of its own; a refusal is cached.
         until_sync(lambda: scene.get("/metrics", reader)[0] == 200)
-        assert "bursar_admission_reviews_total" in scene.get("/metrics", reader)[1]
+        page = scene.get("/metrics", reader)[1]
+        assert "bursar_admission_reviews_total" in page
+        assert differences(page, Process.WEBHOOK) == []
         assert scene.get("/metrics") == (401, "a bearer token is required")
         assert scene.get("/metrics", "made-up") == (401, "the token is not valid")
         code, text = scene.get("/metrics", stranger)

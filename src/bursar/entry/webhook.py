@@ -20,6 +20,7 @@ from bursar.adapters.serving.secret_certificate import SecretCertificate
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.telemetry.certificates.served import served_families
 from bursar.adapters.telemetry.exposition import exposition
+from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.webhook_families import webhook_families
 from bursar.app.admission.gate_switch import GateSwitch
 from bursar.app.admission.policies import PolicyCheck
@@ -117,6 +118,7 @@ def _server(
             chain(
                 webhook_families(counts, peers.ends, peers.overwritten),
                 served_families(served(certificate), SYSTEM_CLOCK.now()),
+                process_families(),
             )
         ),
         body_bytes_max=settings.body_bytes_max,

@@ -1,16 +1,12 @@
 """The controller's own families: read from the books and counters as they are."""
 
-import re
 from dataclasses import fields, replace
 
 import pytest
 
 from assets import ROOT
-from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.limiter import Limiter
 from bursar.adapters.telemetry.capacity_families import CapacityView, capacity_families
-from bursar.adapters.telemetry.certificates.kept import keeper_families
-from bursar.adapters.telemetry.certificates.served import ServedCertificate, served_families
 from bursar.adapters.telemetry.controller_families import (
     ControllerView,
     TermView,
@@ -19,24 +15,15 @@ from bursar.adapters.telemetry.controller_families import (
     drift_families,
     term_families,
 )
-from bursar.adapters.telemetry.exposition import Family, exposition
-from bursar.adapters.telemetry.policy_families import policy_families
+from bursar.adapters.telemetry.exposition import exposition
 from bursar.adapters.telemetry.process import process_families
-from bursar.adapters.telemetry.quota_families import quota_families
-from bursar.adapters.telemetry.reconcile_families import reconcile_families
-from bursar.adapters.telemetry.sidecar_families import sidecar_families
-from bursar.app.capacity.usage import ExtendedUsage, usage_of
-from bursar.app.certificates.keeper import KeeperCounters
+from bursar.app.capacity.usage import usage_of
 from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.informer.informer import InformerCounters
 from bursar.app.cluster.kinds import PODS
-from bursar.app.counting.sidecar_feed import SidecarFeed
-from bursar.app.quota.departed_quotas import DepartedQuotas, served_by
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
 from bursar.app.quota.quota_loop import RELEASE_BOUNDS, QuotaCounters
-from bursar.app.quota.refused_writes import RefusedWrites
-from bursar.core.counting.sidecars import SidecarCounter, SidecarRules
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.quantity import Quantity
 from bursar.core.peerpods.capacity import CapacityNode
@@ -46,10 +33,7 @@ from bursar.core.quota.names import Unit
 from bursar.core.quota.quota import QuotaObject, ReportedCondition
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import ReleaseOutcome
-from bursar.wire.counting.pod_body import keep_body
 from support.builders.quota_books import a_namespace, a_quota, a_row, running
-from support.counting.scripted_sidecars import ScriptedSockets
-from support.virtual_time import EPOCH
 
 METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
 
@@ -276,51 +260,16 @@ def test_drift_is_shown_once_it_is_known():
     }
 
 
-# ------------------------------------------------------------------ all of them
+# ------------------------------------------------------------------ the page
 
 
-def every_family() -> list[Family]:
-    drift = Drift(accounts=0, largest=dict.fromkeys(Unit, Quantity.of(0)), count_seconds=0.0)
-    view = a_view(
-        informers=(Followed(0),),
-        term=a_term(
-            drift=drift,
-            refused=RefusedWrites(lambda _key, _text: None),
-            departed=DepartedQuotas(SYSTEM_CLOCK, served_by(()), lambda _: None),
-            mismatches={"MutatingWebhookConfiguration gating-mutator": True},
-        ),
-    )
-    counter = SidecarCounter(SidecarRules(expected=1), keep_body)
-    feed = SidecarFeed(counter, ScriptedSockets(), SYSTEM_CLOCK)
-    served = ServedCertificate(not_after=EPOCH, loads=0, invalid=0)
-    certificates = (
-        *served_families(served, EPOCH),
-        *keeper_families(KeeperCounters(), {}, EPOCH),
-    )
-    counting = sidecar_families([feed])
-    return [*controller_families(view), *counting, *certificates, *process_families()]
-
-
-def test_names_follow_the_rules_of_prometheus():
-    families = every_family()
-    names = [family.name for family in families]
-
-    assert len(set(names)) == len(names)
-    for family in families:
-        assert family.name.endswith("_total") == (family.kind.value == "counter")
-        assert family.help.endswith(".")
-
-
-def test_the_documentation_lists_every_family_and_reason():
+def test_the_documentation_lists_every_reason():
     page = METRICS_PAGE.read_text()
-    kept = capacity_families(CapacityView(usage=ExtendedUsage(), healed=0))
-    loops = reconcile_families({})
-    other = (*quota_families(()), *policy_families(()), *kept, *loops)
-    names = {family.name for family in (*every_family(), *other)}
-    listed = set(re.findall(r"`((?:bursar|process|kube)_[a-z_]+)`", page))
 
-    assert listed - {"bursar_metrics_omitted_samples"} == names
     assert [reason.value for reason in Reason if f"`{reason.value}`" not in page] == []
+
+
+# ------------------------------------------------------------------ capacity
 
 
 def asking(key: str, amount: str, **fields: object) -> PodRow:

@@ -10,9 +10,12 @@ from bursar.adapters.telemetry.exposition import (
     Sample,
     exposition,
     histogram,
-    table,
 )
 from bursar.core.model.quantity import Quantity
+
+
+def a_family(name, text, *samples, kind=Kind.GAUGE):
+    return Family(name=name, kind=kind, help=text, samples=samples)
 
 
 def text_of(*families, **bounds):
@@ -20,17 +23,17 @@ def text_of(*families, **bounds):
 
 
 def test_a_family_has_help_type_and_samples():
-    assert text_of(*table("a_", b_total=("How often.", [Sample(3, {"b": "c", "d": "e"})]))) == (
-        '# HELP a_b_total How often.\n# TYPE a_b_total counter\na_b_total{b="c",d="e"} 3\n'
-    )
+    assert text_of(
+        a_family("a_b_total", "How often.", Sample(3, {"b": "c", "d": "e"}), kind=Kind.COUNTER)
+    ) == ('# HELP a_b_total How often.\n# TYPE a_b_total counter\na_b_total{b="c",d="e"} 3\n')
 
 
 def test_a_family_without_samples_is_left_out():
-    assert text_of(*table("", a=("Nothing.", []))) == ""
+    assert text_of(a_family("a", "Nothing.")) == ""
 
 
 def test_label_values_and_help_are_escaped():
-    text = text_of(*table("", a=('One\\two\nthree "four"', [Sample(1, {"b": 'x"y\\z\nend'})])))
+    text = text_of(a_family("a", 'One\\two\nthree "four"', Sample(1, {"b": 'x"y\\z\nend'})))
 
     assert text == (
         '# HELP a One\\\\two\\nthree "four"\n# TYPE a gauge\na{b="x\\"y\\\\z\\nend"} 1\n'
@@ -57,19 +60,20 @@ def test_label_values_and_help_are_escaped():
     ],
 )
 def test_numbers_are_exact(value, text):
-    assert text_of(*table("", a=("A number.", value))).splitlines()[-1] == f"a {text}"
+    assert text_of(a_family("a", "A number.", Sample(value))).splitlines()[-1] == f"a {text}"
 
 
 def test_a_histogram_counts_up_to_each_bound():
-    family = histogram("h", "Seconds.", bounds=(0.5, 10.0), counts=(2, 0, 3), total=99.5)
+    name = "bursar_release_seconds"
+    family = histogram(name, bounds=(0.5, 10.0), counts=(2, 0, 3), total=99.5)
 
     assert text_of(family).splitlines()[1:] == [
-        "# TYPE h histogram",
-        'h_bucket{le="0.5"} 2',
-        'h_bucket{le="10"} 2',
-        'h_bucket{le="+Inf"} 5',
-        "h_sum 99.5",
-        "h_count 5",
+        f"# TYPE {name} histogram",
+        f'{name}_bucket{{le="0.5"}} 2',
+        f'{name}_bucket{{le="10"}} 2',
+        f'{name}_bucket{{le="+Inf"}} 5',
+        f"{name}_sum 99.5",
+        f"{name}_count 5",
     ]
 
 
@@ -77,7 +81,7 @@ def test_a_family_is_cut_and_says_by_how_much():
     samples = (Sample(number, {"n": str(number)}) for number in range(10))
     many = Family(name="many", kind=Kind.GAUGE, help="Many.", samples=samples)
 
-    lines = text_of(many, *table("", few=("Few.", 1)), samples_max=4).splitlines()
+    lines = text_of(many, a_family("few", "Few.", Sample(1)), samples_max=4).splitlines()
 
     assert [line for line in lines if line.startswith("many{")] == [
         f'many{{n="{number}"}} {number}' for number in range(4)

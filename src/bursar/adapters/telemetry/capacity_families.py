@@ -31,29 +31,15 @@ def capacity_families(view: CapacityView) -> Iterator[Family]:
     return table(
         "bursar_",
         node_capacity=(
-            "Capacity of an extended resource that Bursar keeps on a node.",
-            (Sample(node.capacity.get(name, ZERO), _labels(node, name)) for node, name in kept),
+            Sample(node.capacity.get(name, ZERO), _labels(node, name)) for node, name in kept
         ),
         node_capacity_used=(
-            "Requests of the node's pods for a resource that Bursar keeps.",
-            (Sample(usage.used(node.name, name), _labels(node, name)) for node, name in kept),
+            Sample(usage.used(node.name, name), _labels(node, name)) for node, name in kept
         ),
-        capacity_waiting=(
-            "Requests of pods without a node for a resource that Bursar keeps.",
-            (Sample(each.amount, labels) for each, labels in waiting),
-        ),
-        capacity_waiting_pods=(
-            "Pods without a node that request a resource that Bursar keeps.",
-            (Sample(each.pods, labels) for each, labels in waiting),
-        ),
-        capacity_gated_pods=(
-            "Pods of bursar_capacity_waiting_pods that have a scheduling gate.",
-            (Sample(each.gated_pods, labels) for each, labels in waiting),
-        ),
-        capacity_healed_total=(
-            "Times that kept capacity was changed by another component and restored.",
-            view.healed,
-        ),
+        capacity_waiting=(Sample(each.amount, labels) for each, labels in waiting),
+        capacity_waiting_pods=(Sample(each.pods, labels) for each, labels in waiting),
+        capacity_gated_pods=(Sample(each.gated_pods, labels) for each, labels in waiting),
+        capacity_healed_total=view.healed,
     )
 
 

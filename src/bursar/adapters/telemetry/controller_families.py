@@ -11,6 +11,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Final, Protocol
 
+from bursar.adapters.telemetry.catalogue.controller import INFORMER_COUNTERS
 from bursar.adapters.telemetry.event_families import event_families
 from bursar.adapters.telemetry.exposition import Family, Sample, by, histogram, table
 from bursar.adapters.telemetry.quota_families import quota_families
@@ -71,7 +72,7 @@ class ControllerView:
 
 
 def controller_families(view: ControllerView) -> Iterator[Family]:
-    yield from table("bursar_", leader=("1 if this replica leads, else 0.", view.is_leader))
+    yield from table("bursar_", leader=view.is_leader)
     yield from informer_families(view.informers)
     yield from limiter_families(view.limiter)
     yield from event_families(view.dropped_events, view.waiting_events)
@@ -87,10 +88,7 @@ def term_families(term: TermView) -> Iterator[Family]:
         drift_families(term.drift),
         table(
             "bursar_",
-            full_queues=(
-                "Namespaces in which as many pods wait as may, so that new pods are refused.",
-                term.full_queues,
-            ),
+            full_queues=term.full_queues,
         ),
         enforcement_families(term),
         quota_families(term.quotas),
@@ -102,42 +100,25 @@ def enforcement_families(term: TermView) -> Iterator[Family]:
     reasons = Counter(filter(None, map(_reason_not_ready, term.quotas)))
     yield from table(
         "bursar_",
-        quotas_not_counted=(
-            "Quotas whose status says that no counter charges some of their names.",
-            reasons[ConditionReason.NOT_COUNTED.value],
-        ),
-        quotas_not_ready=(
-            "Quotas whose status says that limits are not in force, by reason.",
-            by("reason", {reason: reasons[reason.value] for reason in NOT_READY}),
-        ),
-        quotas_unreadable=(
-            "Quotas whose spec cannot be read. Pods that they may cover wait.",
-            sum(bool(each.quota.problem) for each in term.quotas),
-        ),
-        gating_mismatch=(
-            "1 for a policy or webhook that gates other namespaces than the controller, else 0.",
-            [Sample(value, {"object": name}) for name, value in term.mismatches.items()],
-        ),
+        quotas_not_counted=reasons[ConditionReason.NOT_COUNTED.value],
+        quotas_not_ready=by("reason", {reason: reasons[reason.value] for reason in NOT_READY}),
+        quotas_unreadable=sum(bool(each.quota.problem) for each in term.quotas),
+        gating_mismatch=[
+            Sample(value, {"object": name}) for name, value in term.mismatches.items()
+        ],
     )
     if term.refused is not None:
         yield from table(
             "bursar_",
-            refused_writes=(
-                "Objects of quotas whose latest write the API server refused, by object.",
-                by("object", term.refused.counts()),
-            ),
-            refused_writes_total=(
-                "Refusals of writes for quotas by the API server, by object.",
-                by("object", term.refused.totals),
-            ),
+            refused_writes=by("object", term.refused.counts()),
+            refused_writes_total=by("object", term.refused.totals),
         )
     if term.departed is not None:
         yield from table(
             "bursar_",
-            quotas_departed=("Deleted quotas that are still in force.", len(term.departed)),
-            quota_kind_missing=(
-                "1 if the API server does not serve a kind of quota any more, else 0.",
-                by("kind", {kind: kind in term.departed.missing for kind in EVERY_KIND}),
+            quotas_departed=len(term.departed),
+            quota_kind_missing=by(
+                "kind", {kind: kind in term.departed.missing for kind in EVERY_KIND}
             ),
         )
 
@@ -166,35 +147,28 @@ NOT_TRUE: Final = (READY, "False")
 def release_families(loop: QuotaCounters) -> Iterator[Family]:
     yield from table(
         "bursar_",
-        released_total=("Pods whose quota gate was removed.", loop.released),
-        freed_total=(
-            "Released pods whose namespace is no longer targeted by quotas.",
-            loop.exempt,
-        ),
+        released_total=loop.released,
+        freed_total=loop.exempt,
     )
     yield histogram(
         "bursar_release_seconds",
-        "Time from a pod's creation to its release, in seconds.",
         bounds=RELEASE_BOUNDS,
         counts=loop.release_seconds,
         total=loop.release_seconds_sum,
     )
     yield from table(
         "bursar_",
-        refusals_total=("Pods refused release, by reason.", by("reason", loop.refusals)),
-        decision_rounds_total=("Rounds of deciding about waiting pods.", loop.decisions),
+        refusals_total=by("reason", loop.refusals),
+        decision_rounds_total=loop.decisions,
     )
 
 
 def lift_families(lifts: LiftCounters) -> Iterator[Family]:
     return table(
         "bursar_",
-        api_writes_total=("Requests sent to remove a gate.", lifts.writes),
-        api_write_retries_total=(
-            "Requests to remove a gate that were repeated after no clear answer.",
-            lifts.retries,
-        ),
-        lifts_total=("Tries to remove a gate, by outcome.", by("answer", lifts.outcomes)),
+        api_writes_total=lifts.writes,
+        api_write_retries_total=lifts.retries,
+        lifts_total=by("answer", lifts.outcomes),
     )
 
 
@@ -202,21 +176,12 @@ def books_families(books: Books) -> Iterator[Family]:
     waiting = count_waiting(books)
     return table(
         "bursar_",
-        waiting_pods=(
-            "Pods that wait at the gate, by reason. Of several reasons the most severe one counts.",
-            by("reason", waiting.by_reason),
-        ),
-        undecided_pods=("Waiting pods that the next round decides about.", waiting.undecided),
-        releases_in_flight=("Pods whose gate is being removed.", books.pending_release_count),
-        ledger_pods=("Pods charged to a quota.", books.ledger.pod_count),
-        ledger_reservations=(
-            "Reservations in the ledger: releases in flight and resizes.",
-            books.ledger.reservation_count,
-        ),
-        ledger_debt=(
-            "Amount by which a quota is overdrawn, for example after its limit was lowered.",
-            _debts(books),
-        ),
+        waiting_pods=by("reason", waiting.by_reason),
+        undecided_pods=waiting.undecided,
+        releases_in_flight=books.pending_release_count,
+        ledger_pods=books.ledger.pod_count,
+        ledger_reservations=books.ledger.reservation_count,
+        ledger_debt=_debts(books),
     )
 
 
@@ -240,32 +205,13 @@ def drift_families(drift: Drift | None) -> Iterator[Family]:
         return iter(())
     return table(
         "bursar_ledger_",
-        drift_accounts=(
-            "Accounts whose ledger balance differs from a recount of all pods. Expected: 0.",
-            drift.accounts,
-        ),
-        drift=("Largest difference between ledger and recount.", by("unit", drift.largest)),
-        recount_seconds=(
-            "Duration of the latest recount of all pods, in seconds.",
-            drift.count_seconds,
-        ),
+        drift_accounts=drift.accounts,
+        drift=by("unit", drift.largest),
+        recount_seconds=drift.count_seconds,
     )
 
 
 # ------------------------------------------------------------------ informers and API client
-
-
-_INFORMER_HELP: Final = {
-    "events": "Watch events received.",
-    "duplicates": "Watch events that changed nothing.",
-    "bookmarks": "Watch bookmarks received.",
-    "relists": "Full lists after the first one.",
-    "watch_restarts": "Watches resumed after the previous one ended.",
-    "expired": "Times that the resourceVersion of a watch or list had expired.",
-    "failures": "Lists and watches that failed.",
-    "decode_failures": "Objects that could not be decoded.",
-    "over_limit": "Times that a list had more objects than the cache holds.",
-}
 
 
 def informer_families(informers: Sequence[RunningInformer]) -> Iterator[Family]:
@@ -285,26 +231,17 @@ def informer_families(informers: Sequence[RunningInformer]) -> Iterator[Family]:
 
     return table(
         "bursar_informer_",
-        staleness_seconds=(
-            "Seconds since the cache was last known to be current; infinite before the first sync.",
-            each(attrgetter("staleness_seconds"), max),
-        ),
-        objects=("Objects in the cache.", each(len)),
-        **{
-            f"{name}_total": (text, each(attrgetter(f"counters.{name}")))
-            for name, text in _INFORMER_HELP.items()
-        },
+        staleness_seconds=each(attrgetter("staleness_seconds"), max),
+        objects=each(len),
+        **{f"{name}_total": each(attrgetter(f"counters.{name}")) for name in INFORMER_COUNTERS},
     )
 
 
 def limiter_families(limiter: Limited) -> Iterator[Family]:
     return table(
         "bursar_limiter_",
-        limit=("Maximum API requests in flight.", limiter.limit),
-        in_flight=("API requests in flight.", limiter.in_flight),
-        waiting=("API requests that wait for the limiter.", limiter.waiting),
-        throttled_total=(
-            "Times that the API server answered 429 or asked to retry later.",
-            limiter.throttled_total,
-        ),
+        limit=limiter.limit,
+        in_flight=limiter.in_flight,
+        waiting=limiter.waiting,
+        throttled_total=limiter.throttled_total,
     )

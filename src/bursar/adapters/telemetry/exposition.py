@@ -14,6 +14,8 @@ from enum import Enum
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
+from bursar.adapters.telemetry.catalogue.index import METRICS
+from bursar.adapters.telemetry.catalogue.metric import Kind
 from bursar.core.model.quantity import Quantity
 
 SAMPLES_MAX: Final = 50_000
@@ -24,14 +26,6 @@ Number: TypeAlias = int | float | Quantity
 E = TypeVar("E", bound=Enum)
 
 NO_LABELS: Final[Mapping[str, str]] = {}
-
-
-class Kind(Enum):
-    """Type of a metric family, in Prometheus's words."""
-
-    GAUGE = "gauge"
-    COUNTER = "counter"
-    HISTOGRAM = "histogram"
 
 
 class Sample(NamedTuple):
@@ -50,18 +44,16 @@ class Family:
     """Iterated once, when the text is made."""
 
 
-def table(prefix: str, /, **rows: tuple[str, Number | Iterable[Sample]]) -> Iterator[Family]:
-    """A family for each row: the rest of its name, its help, and its samples or its only value.
+def family(name: str, samples: Iterable[Sample]) -> Family:
+    """A family of the list of metrics, with its samples."""
+    listed = METRICS[name]
+    return Family(name=name, kind=listed.kind, help=listed.help, samples=samples)
 
-    As Prometheus recommends, the names of counters, and only theirs, end in `_total`.
-    """
-    for name, (text, value) in rows.items():
-        yield Family(
-            name=prefix + name,
-            kind=Kind.COUNTER if name.endswith("_total") else Kind.GAUGE,
-            help=text,
-            samples=value if isinstance(value, Iterable) else (Sample(value),),
-        )
+
+def table(prefix: str, /, **rows: Number | Iterable[Sample]) -> Iterator[Family]:
+    """A family for each row: the rest of its name, and its samples or its only value."""
+    for name, value in rows.items():
+        yield family(prefix + name, value if isinstance(value, Iterable) else (Sample(value),))
 
 
 def by(label: str, counts: Mapping[E, Number]) -> Iterator[Sample]:
@@ -69,17 +61,10 @@ def by(label: str, counts: Mapping[E, Number]) -> Iterator[Sample]:
     return (Sample(count, {label: str(each.value)}) for each, count in counts.items())
 
 
-def histogram(
-    name: str, help: str, *, bounds: Sequence[float], counts: Sequence[int], total: float
-) -> Family:
+def histogram(name: str, *, bounds: Sequence[float], counts: Sequence[int], total: float) -> Family:
     """From how many fell up to each bound and above the one before, the last above them all."""
     assert len(counts) == len(bounds) + 1, "one count is for what is above all bounds"
-    return Family(
-        name=name,
-        kind=Kind.HISTOGRAM,
-        help=help,
-        samples=_histogram_samples(bounds, counts, total),
-    )
+    return family(name, _histogram_samples(bounds, counts, total))
 
 
 def _histogram_samples(
@@ -100,25 +85,22 @@ def exposition(families: Iterable[Family], *, samples_max: int = SAMPLES_MAX) ->
     """All of them as text. A family without samples is left out."""
     lines: list[str] = []
     omitted: list[Sample] = []
-    for family in families:
-        samples = iter(family.samples)
-        lines += _lines(family, islice(samples, samples_max))
+    for each in families:
+        samples = iter(each.samples)
+        lines += _lines(each, islice(samples, samples_max))
         if rest := sum(1 for _ in samples):
-            omitted.append(Sample(rest, {"family": family.name}))
-    for family in table("bursar_metrics_", omitted_samples=(_OMITTED, omitted)):
-        lines += _lines(family, family.samples)
+            omitted.append(Sample(rest, {"family": each.name}))
+    for each in table("bursar_metrics_", omitted_samples=omitted):
+        lines += _lines(each, each.samples)
     return ("\n".join(lines) + "\n").encode() if lines else b""
 
 
-_OMITTED: Final = "Samples left out of this answer because a family has too many."
-
-
-def _lines(family: Family, samples: Iterable[Sample]) -> list[str]:
-    lines = [_line(family.name, sample) for sample in samples]
+def _lines(shown: Family, samples: Iterable[Sample]) -> list[str]:
+    lines = [_line(shown.name, sample) for sample in samples]
     if not lines:
         return []
-    text = family.help.replace("\\", r"\\").replace("\n", r"\n")
-    head = f"# HELP {family.name} {text}", f"# TYPE {family.name} {family.kind.value}"
+    text = shown.help.replace("\\", r"\\").replace("\n", r"\n")
+    head = f"# HELP {shown.name} {text}", f"# TYPE {shown.name} {shown.kind.value}"
     return [*head, *lines]
 
 

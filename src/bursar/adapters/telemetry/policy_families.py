@@ -2,35 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from bursar.adapters.telemetry.exposition import Family, Kind, Sample
+from bursar.adapters.telemetry.exposition import Family, Sample, table
 from bursar.core.counting.policies import PolicyReport
 from bursar.core.quota.names import unit_of
 
 
 def policy_families(reports: Sequence[PolicyReport]) -> Iterator[Family]:
-    yield Family(
-        name="bursar_policy_valid",
-        kind=Kind.GAUGE,
-        help="Whether a CountingPolicy is valid (1), or has an error (0).",
-        samples=(Sample(0 if each.policy.problems else 1, _labels(each)) for each in reports),
-    )
-    yield Family(
-        name="bursar_policy_pods",
-        kind=Kind.GAUGE,
-        help="Pods that a CountingPolicy counts.",
-        samples=(Sample(_sum(each, failed=False), _labels(each)) for each in reports),
-    )
-    yield Family(
-        name="bursar_policy_failed_pods",
-        kind=Kind.GAUGE,
-        help="Pods for which an expression of a CountingPolicy has no result.",
-        samples=(Sample(_sum(each, failed=True), _labels(each)) for each in reports),
-    )
-    yield Family(
-        name="bursar_policy_charges",
-        kind=Kind.GAUGE,
-        help="What a CountingPolicy charges, or in shadow mode would charge, in a namespace.",
-        samples=(sample for each in reports for sample in _charges(each)),
+    return table(
+        "bursar_policy_",
+        valid=(Sample(0 if each.policy.problems else 1, _labels(each)) for each in reports),
+        pods=(Sample(_sum(each, failed=False), _labels(each)) for each in reports),
+        failed_pods=(Sample(_sum(each, failed=True), _labels(each)) for each in reports),
+        charges=(sample for each in reports for sample in _charges(each)),
     )
 
 

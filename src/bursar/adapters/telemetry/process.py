@@ -15,7 +15,7 @@ PROC: Final = Path("/proc")
 def process_families(proc: Path = PROC) -> Iterator[Family]:
     """Read the metrics from /proc. Without /proc, only the version is returned."""
     info = [Sample(1, {"version": __version__})]
-    yield from table("bursar_", build_info=("Always 1; the label tells the version.", info))
+    yield from table("bursar_", build_info=info)
     try:
         fields = (proc / "self/stat").read_text().rpartition(")")[2].split()
         boot_s = _boot_s(proc)
@@ -27,18 +27,12 @@ def process_families(proc: Path = PROC) -> Iterator[Family]:
     user, system, start, virtual, pages = (int(fields[n - 3]) for n in (14, 15, 22, 23, 24))
     yield from table(
         "process_",
-        cpu_seconds_total=("User and system CPU time, in seconds.", (user + system) / ticks),
-        start_time_seconds=(
-            "Start time of the process, in seconds since 1970.",
-            boot_s + start / ticks,
-        ),
-        virtual_memory_bytes=("Virtual memory.", virtual),
-        resident_memory_bytes=("Resident memory.", pages * os.sysconf("SC_PAGE_SIZE")),
-        open_fds=("Open file descriptors.", open_files),
-        max_fds=(
-            "Maximum number of open file descriptors.",
-            resource.getrlimit(resource.RLIMIT_NOFILE)[0],
-        ),
+        cpu_seconds_total=(user + system) / ticks,
+        start_time_seconds=boot_s + start / ticks,
+        virtual_memory_bytes=virtual,
+        resident_memory_bytes=pages * os.sysconf("SC_PAGE_SIZE"),
+        open_fds=open_files,
+        max_fds=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
     )
 
 

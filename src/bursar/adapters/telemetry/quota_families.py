@@ -6,43 +6,33 @@ quotas have families of their own, which AAQ lacks: one for the whole and one fo
 part of each namespace, so that neither is added to the other by mistake.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bursar.adapters.telemetry.exposition import Family, Kind, Sample
+from bursar.adapters.telemetry.catalogue.books import CLUSTER, NAMESPACED
+from bursar.adapters.telemetry.exposition import Family, Sample, family
 from bursar.core.model.pod_row import epoch_s
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.names import unit_of
 from bursar.core.quota.quota import QuotaKind, QuotaObject
 
-NAMESPACED: Final = "kube_application_aware_resourcequota"
-CLUSTER: Final = "kube_application_aware_clusterresourcequota"
-
 
 def quota_families(quotas: Sequence[QuotaObject]) -> Iterator[Family]:
     namespaced = [each for each in quotas if each.quota.key.kind is QuotaKind.NAMESPACED]
     cluster_wide = [each for each in quotas if each.quota.key.kind is QuotaKind.CLUSTER]
-    yield _gauge(
+    yield family(
         NAMESPACED,
-        "Limits and use of an ApplicationAwareResourceQuota, as its status reports them.",
         (sample for each in namespaced for sample in _whole(each, _namespaced_labels(each))),
     )
     yield from _creations(NAMESPACED, namespaced, _namespaced_labels)
-    yield _gauge(
+    yield family(
         CLUSTER,
-        "Limits and use of an ApplicationAwareClusterResourceQuota over all its namespaces.",
         (sample for each in cluster_wide for sample in _whole(each, _cluster_labels(each))),
     )
-    yield _gauge(
+    yield family(
         f"{CLUSTER}_namespace_used",
-        "Use of an ApplicationAwareClusterResourceQuota by one namespace.",
         (sample for each in cluster_wide for sample in _parts(each)),
     )
     yield from _creations(CLUSTER, cluster_wide, _cluster_labels)
-
-
-def _gauge(name: str, help: str, samples: Iterable[Sample]) -> Family:
-    return Family(name=name, kind=Kind.GAUGE, help=help, samples=samples)
 
 
 def _namespaced_labels(quota: QuotaObject) -> dict[str, str]:
@@ -70,7 +60,7 @@ def _amounts(amounts: ResourceList, labels: Mapping[str, str], **more: str) -> I
 
 
 def _creations(
-    family: str,
+    prefix: str,
     quotas: Sequence[QuotaObject],
     labels: Callable[[QuotaObject], Mapping[str, str]],
 ) -> Iterator[Family]:
@@ -81,6 +71,4 @@ def _creations(
         if each.created_at is not None
     ]
     for suffix in ("creation_timestamp", "creation_timestamp_seconds"):
-        yield _gauge(
-            f"{family}_{suffix}", "Creation time of the quota, in seconds since 1970.", samples
-        )
+        yield family(f"{prefix}_{suffix}", samples)

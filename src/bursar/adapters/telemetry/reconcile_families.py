@@ -14,18 +14,12 @@ def reconcile_families(loops: Mapping[str, ReconcileCounters]) -> Iterator[Famil
 
     return table(
         "bursar_",
-        reconciles_total=(
-            "Comparisons of an object with what it should be.",
-            each("reconciles"),
-        ),
-        reconcile_writes_total=("Objects written because they differed.", each("writes")),
-        reconcile_gone_total=("Writes to an object that did not exist any more.", each("gone")),
+        reconciles_total=each("reconciles"),
+        reconcile_writes_total=each("writes"),
+        reconcile_gone_total=each("gone"),
         reconcile_failures_total=(
-            "Reconciles that failed and are retried, by the class of the error.",
-            (
-                Sample(count, {"loop": name, "error": error})
-                for name, counters in loops.items()
-                for error, count in sorted(counters.failures_by_class.items())
-            ),
+            Sample(count, {"loop": name, "error": error})
+            for name, counters in loops.items()
+            for error, count in sorted(counters.failures_by_class.items())
         ),
     )

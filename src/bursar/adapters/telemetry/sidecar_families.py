@@ -18,19 +18,13 @@ def _families(feed: SidecarView) -> Iterator[Family]:
     counters, counter = feed.counters, feed.counter
     return table(
         "bursar_sidecar_",
-        connected=("Sidecars that are connected.", feed.connected),
-        expected=("Sidecars that are expected.", len(counter.slots)),
-        calls_total=("Questions sent to sidecars, each about one pod.", counters.calls),
-        sweep_calls_total=(
-            "Questions that were repeated because other pods of the namespace changed.",
-            counters.swept,
-        ),
-        failures_total=("Questions without a good answer.", by("failure", counters.failures)),
-        call_seconds_total=("Time of all questions, in seconds.", counters.call_seconds),
-        sent_bytes_total=("Bytes sent to sidecars.", counters.bytes_sent),
-        held_pods=("Pods that wait for the answer of a sidecar.", counter.count_held()),
-        left_out_pods=(
-            "Pods counted without a sidecar that failed (--sidecar-failure native).",
-            counter.count_left_out(),
-        ),
+        connected=feed.connected,
+        expected=len(counter.slots),
+        calls_total=counters.calls,
+        sweep_calls_total=counters.swept,
+        failures_total=by("failure", counters.failures),
+        call_seconds_total=counters.call_seconds,
+        sent_bytes_total=counters.bytes_sent,
+        held_pods=counter.count_held(),
+        left_out_pods=counter.count_left_out(),
     )

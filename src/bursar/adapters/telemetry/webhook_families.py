@@ -10,15 +10,9 @@ def webhook_families(
 ) -> Iterator[Family]:
     return table(
         "bursar_",
-        admission_reviews_total=("Admission reviews by result.", _by_end(reviews)),
-        peerpods_reviewed_total=(
-            "Pods reviewed by the peer pod webhook, by outcome.",
-            _by_end(peer_pods),
-        ),
-        peerpods_annotations_overwritten_total=(
-            "Size annotations of pod authors that the rewrite replaced.",
-            overwritten,
-        ),
+        admission_reviews_total=_by_end(reviews),
+        peerpods_reviewed_total=_by_end(peer_pods),
+        peerpods_annotations_overwritten_total=overwritten,
     )
 
 

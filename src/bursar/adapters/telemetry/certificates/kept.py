@@ -16,22 +16,13 @@ def keeper_families(
     return table(
         "bursar_kept_",
         certificate_expires_seconds=(
-            "Seconds until a certificate that the leader keeps expires; negative afterwards.",
-            (
-                Sample(seconds_until(end, now), {"certificate": name})
-                for name, end in sorted(not_after.items())
-            ),
+            Sample(seconds_until(end, now), {"certificate": name})
+            for name, end in sorted(not_after.items())
         ),
         certificates_made_total=(
-            "Certificates that the leader has made, by reason.",
-            (
-                Sample(count, {"certificate": name, "reason": reason.value})
-                for name, counts in made
-                for reason, count in counts.items()
-            ),
+            Sample(count, {"certificate": name, "reason": reason.value})
+            for name, counts in made
+            for reason, count in counts.items()
         ),
-        ca_bundles_written_total=(
-            "Webhook configurations whose caBundle the leader has written.",
-            counters.bundles,
-        ),
+        ca_bundles_written_total=counters.bundles,
     )

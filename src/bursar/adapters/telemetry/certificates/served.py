@@ -21,18 +21,11 @@ def served_families(certificate: ServedCertificate, now: datetime) -> Iterator[F
     end = certificate.not_after
     return table(
         "bursar_",
-        serving_certificate_expires_seconds=(
-            "Seconds until the certificate that this process serves expires; negative afterwards.",
-            () if end is None else (Sample(seconds_until(end, now)),),
-        ),
-        serving_certificate_loads_total=(
-            "Certificates that this process has begun to serve.",
-            certificate.loads,
-        ),
-        serving_certificate_invalid_total=(
-            "Certificates that could not be used; the one before stayed in use.",
-            certificate.invalid,
-        ),
+        serving_certificate_expires_seconds=()
+        if end is None
+        else (Sample(seconds_until(end, now)),),
+        serving_certificate_loads_total=certificate.loads,
+        serving_certificate_invalid_total=certificate.invalid,
     )
 
 

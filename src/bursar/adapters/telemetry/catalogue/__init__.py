@@ -1,0 +1,1 @@
+"""The list of all metrics: name, type, labels, unit, help, and the processes that print it."""

@@ -1,0 +1,43 @@
+"""All metrics, by section and by name."""
+
+from typing import Final
+
+from bursar.adapters.telemetry.catalogue.agent import NODE
+from bursar.adapters.telemetry.catalogue.books import ENFORCEMENT, LEDGER, QUOTAS, WAITING
+from bursar.adapters.telemetry.catalogue.controller import (
+    CAPACITY,
+    INFORMERS,
+    KEPT_CERTIFICATES,
+    LOOPS,
+    POLICIES,
+    SIDECARS,
+)
+from bursar.adapters.telemetry.catalogue.every_process import (
+    EVENTS,
+    PROCESS,
+    SERVED_CERTIFICATE,
+    WEBHOOKS,
+)
+from bursar.adapters.telemetry.catalogue.metric import Metric
+
+SECTIONS: Final = (
+    QUOTAS,
+    WAITING,
+    ENFORCEMENT,
+    SIDECARS,
+    LEDGER,
+    INFORMERS,
+    EVENTS,
+    LOOPS,
+    POLICIES,
+    SERVED_CERTIFICATE,
+    KEPT_CERTIFICATES,
+    CAPACITY,
+    WEBHOOKS,
+    NODE,
+    PROCESS,
+)
+
+METRICS: Final[dict[str, Metric]] = {
+    each.name: each for section in SECTIONS for each in section.metrics
+}
