@@ -1,6 +1,6 @@
 """Manifests for the Prometheus operator: what is scraped, and which alerts follow from it.
 
-Each alert has a runbook in `docs/reference/alerts.md`, under the alert's name.
+Each alert has a runbook on the page `RUNBOOKS`, under the alert's name.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,8 @@ from bursar.app.install.workloads import COMPONENT, NAME, labels_of
 from bursar.app.names import CONTROLLER, WEBHOOK
 
 GROUP: Final = "monitoring.coreos.com/v1"
+RUNBOOKS: Final = "docs/reference/alerts.md"
+"""The page of runbooks, as a path of Bursar's repository."""
 CREDENTIALS: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 """The token of Prometheus' own service account, in its pod."""
 
@@ -83,7 +85,11 @@ ALERTS: Final = (
     ),
     Alert(
         name="BursarWritesFail",
-        expression="sum by (loop, error) (rate(bursar_reconcile_failures_total[10m])) > 0",
+        # A limit that its author wrote wrongly is for BursarQuotaNotInForce.
+        expression=(
+            "sum by (loop, error) (rate(bursar_reconcile_failures_total[10m]) unless "
+            "rate(bursar_reconcile_failures_total{loop='managed',error='InvalidError'}[10m])) > 0"
+        ),
         minutes=15,
         severity="warning",
         summary="The controller cannot write objects.",
@@ -112,6 +118,22 @@ ALERTS: Final = (
         severity="critical",
         summary="Policies or webhooks gate other namespaces than the controller targets.",
         description="{{ $labels.object }} differs. Where the two disagree, no pod is released.",
+    ),
+    Alert(
+        name="BursarQueueFull",
+        expression="bursar_full_queues > 0",
+        minutes=15,
+        severity="warning",
+        summary="As many pods of a namespace wait for quotas as may.",
+        description="The API server refuses new pods in {{ $value }} namespaces.",
+    ),
+    Alert(
+        name="BursarCertificateExpires",
+        expression="bursar_serving_certificate_expires_seconds < 4 * 3600",
+        minutes=10,
+        severity="critical",
+        summary="A serving certificate of Bursar expires and was not renewed.",
+        description="{{ $labels.pod }} serves it for another {{ $value }} seconds.",
     ),
     Alert(
         name="BursarQuotaNotCounted",
@@ -144,6 +166,8 @@ def _monitor(namespace: str, service: str, component: str) -> Document:
             {
                 "port": "https",
                 "scheme": "https",
+                # The label `namespace` of a quota's metric is that of the quota, not of the pod.
+                "honorLabels": True,
                 "bearerTokenFile": CREDENTIALS,
                 "tlsConfig": {"ca": authority, "serverName": f"{service}.{namespace}.svc"},
             }
@@ -168,6 +192,6 @@ def _rule(alert: Alert) -> Document:
         "annotations": {
             "summary": alert.summary,
             "description": alert.description,
-            "runbook": f"docs/reference/alerts.md#{alert.name.lower()}",
+            "runbook_url": f"{RUNBOOKS}#{alert.name.lower()}",
         },
     }
