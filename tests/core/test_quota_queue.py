@@ -8,7 +8,13 @@ from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.account import NO_CHARGE, Charge
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter, NotReady
-from bursar.core.quota.queue import NAMES_MAX, WaitingPod, count_waiting, waiting_list
+from bursar.core.quota.queue import (
+    NAMES_MAX,
+    WaitingPod,
+    count_waiting,
+    oldest_wait_s,
+    waiting_list,
+)
 from bursar.core.quota.quota import GATE, Quota
 from bursar.core.quota.refusal import Reason
 from support.builders.quota_books import UNGATED, a_namespace, a_quota, a_row
@@ -240,3 +246,21 @@ def test_a_pod_of_another_namespace_that_holds_the_quota_is_named_in_the_list():
 
     assert (large.reason, small.reason) == (Reason.QUOTA_EXCEEDED, Reason.BEHIND_ANOTHER)
     assert small.refusals[0].detail == "a/large"
+
+
+# ------------------------------------------------------------------ the oldest
+
+
+def test_the_oldest_pod_is_found_among_a_bounded_number_of_groups():
+    books = Books(NativeCounter().count)
+    rows = [
+        a_row("a/young", "cpu=1", created_s=300),
+        a_row("a/alike", "cpu=1", created_s=200),
+        a_row("b/old", "cpu=2", created_s=100),
+    ]
+    assert oldest_wait_s(books, 10) is None
+    quotas = (a_quota("a/q", "pods=0"), a_quota("b/q", "pods=0"))
+    assert len(listed(rows, *quotas, books=books)) == 3
+
+    assert oldest_wait_s(books, 10) == 100
+    assert oldest_wait_s(books, 1) == 200

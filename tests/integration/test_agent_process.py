@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 
 import pytest
 
@@ -55,6 +57,29 @@ async def test_every_method_of_both_versions_shows_what_koordinator_gave(client,
     )
     assert allocatable.code == "OK"
     assert ready[0] == 200, ready[1]
+
+
+async def test_it_shows_its_state_on_a_page_and_in_its_log(client, tmp_path):
+    async with kubelet_server(Pod("trainer")) as kubelet:
+        with (
+            pods_port(gpu_pod("trainer", "GPU-0")) as port,
+            AgentProcess(tmp_path, *port.options, kubelet_socket=kubelet.socket) as agent,
+        ):
+            await client.list(agent.socket)
+            page = await asyncio.to_thread(agent.page, "/statusz?format=json")
+            text = await asyncio.to_thread(agent.page, "/statusz")
+            os.kill(agent.program.pid, signal.SIGUSR1)
+            await until_blocking(
+                lambda: "state of this process" in messages(agent.log()), "the state is logged"
+            )
+            healthy = await asyncio.to_thread(agent.page, "/healthz")
+
+    state = json.loads(page[1])
+    assert (page[0], text[0], healthy[0]) == (200, 200, 200)
+    assert state["pods"]["known"] == 1
+    assert state["pods"]["resident_bytes_per_pod"] == state["process"]["resident_bytes"]
+    assert "  serving: yes\n" in text[1]
+    assert "trainer" not in page[1] + text[1]
 
 
 async def test_what_it_did_is_in_its_metrics(client, tmp_path):

@@ -79,6 +79,10 @@ def test_a_user_with_the_role_reads_metrics_and_no_other(scene, role):
         page = scene.get("/metrics", reader)[1]
         assert "bursar_admission_reviews_total" in page
         assert differences(page, Process.WEBHOOK) == []
+        code, state = scene.get("/statusz?format=json", reader)
+        assert (code, json.loads(state)["gating"]) == (200, {"active": False})
+        assert scene.get("/statusz") == (401, "a bearer token is required")
+        assert scene.get("/statusz", stranger)[0] == 403
         assert scene.get("/metrics") == (401, "a bearer token is required")
         assert scene.get("/metrics", "made-up") == (401, "the token is not valid")
         code, text = scene.get("/metrics", stranger)

@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from random import SystemRandom
@@ -28,6 +28,7 @@ from bursar.adapters.node.socket_file import lock_socket
 from bursar.adapters.node.socket_keeper import ADVICE, SocketKeeper, SocketOwner
 from bursar.adapters.serving.message import Guard
 from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.serving.status_page import Report, status_routes
 from bursar.adapters.telemetry.agent_families import AgentView, agent_families
 from bursar.adapters.telemetry.agent_health import (
     Health,
@@ -39,6 +40,7 @@ from bursar.adapters.telemetry.agent_health import (
 from bursar.adapters.telemetry.agent_http import AGENT_LIMITS, agent_routes
 from bursar.adapters.telemetry.agent_metrics import agent_metrics
 from bursar.adapters.telemetry.agent_upstream import MeasuredKubelet
+from bursar.adapters.telemetry.status.agent import agent_status
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.devices.counters import CallCounts
 from bursar.app.devices.defaults import PodsFrom
@@ -69,6 +71,7 @@ from bursar.core.devices.source import Source
 from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard, metrics_guard_without_cluster
 from bursar.entry.process import cluster_access, start_server
+from bursar.entry.state_dump import StateDump
 from bursar.wire.devices.pod import DevicePodDecoder
 
 LOG: Final = Log("agent")
@@ -81,11 +84,12 @@ TROUBLE_SECONDS: Final = 1.0
 def run_agent(settings: AgentSettings) -> None:
     """Answer clients until SIGTERM or SIGINT. Raises `BadInputError`."""
     access = _find_cluster(settings)
-    sources = read_sources(settings.sources_file)
+    sources, state = read_sources(settings.sources_file), StateDump(LOG)
     run_process(
         LOG,
         settings.log,
-        _work(settings, access, sources),
+        _work(settings, access, sources, state),
+        state,
         node=settings.node,
         server="none" if access is None else access.server,
         context="" if access is None else access.context,
@@ -171,9 +175,17 @@ class _Agent:
         return await socket_part("serving", path)
 
     def metrics(self) -> bytes:
+        return agent_metrics(agent_families(self._view()), self.cluster.recorder)
+
+    def status(self, uptime_s: float) -> Report:
+        recorder = self.cluster.recorder
+        events = 0 if recorder is None else recorder.waiting
+        return agent_status(self._view(), self.proxy.pods.known, events, uptime_s)
+
+    def _view(self) -> AgentView:
         pods, now = self.proxy.pods, SYSTEM_CLOCK.monotonic()
         since = pods.counts.failing_since_s
-        view = AgentView(
+        return AgentView(
             is_serving=self.keeper.owner is SocketOwner.AGENT,
             code_names=CODE_NAMES,
             calls=self.calls,
@@ -185,7 +197,6 @@ class _Agent:
             failing_s=0.0 if since is None else now - since,
             inventory=self.inventory,
         )
-        return agent_metrics(agent_families(view), self.cluster.recorder)
 
 
 def _planning(settings: AgentSettings, sources: Sequence[Source]) -> Planning:
@@ -263,7 +274,10 @@ def _endpoint(settings: AgentSettings, client: KubeClient | None) -> EndpointSou
 
 
 async def _work(
-    settings: AgentSettings, access: ClusterAccess | None, sources: Sequence[Source]
+    settings: AgentSettings,
+    access: ClusterAccess | None,
+    sources: Sequence[Source],
+    state: StateDump,
 ) -> None:
     if access is None:
         LOG.warning("no API server: devices have no inventory and pods get no events")
@@ -284,7 +298,7 @@ async def _work(
             KubeletSocket(settings.kubelet_socket, limits=settings.kubelet)
         )
         kubelet = MeasuredKubelet(socket, SYSTEM_CLOCK)
-        await _run(_composed(settings, cluster, source, kubelet, sources=sources))
+        await _run(_composed(settings, cluster, source, kubelet, sources=sources), state)
 
 
 def _composed(
@@ -325,10 +339,14 @@ def _composed(
     )
 
 
-async def _run(found: _Agent) -> None:
+async def _run(found: _Agent, state: StateDump) -> None:
+    def report() -> Report:
+        return found.status(state.uptime_s)
+
+    state.report = report
     try:
         # The pages first: if they cannot be had, no client has found a socket yet.
-        async with _shown(found), asyncio.TaskGroup() as tasks:
+        async with _shown(found, report), asyncio.TaskGroup() as tasks:
             cluster = found.cluster
             for work in (cluster.inventory, cluster.recorder, cluster.pods):
                 if work is not None:
@@ -367,17 +385,15 @@ async def _tell_of_trouble(pods: NodePods) -> None:
 
 
 @asynccontextmanager
-async def _shown(found: _Agent) -> AsyncIterator[None]:
+async def _shown(found: _Agent, report: Callable[[], Report]) -> AsyncIterator[None]:
     bind = found.settings.bind
     if bind is None:
         yield
         return
-    routes = agent_routes(
-        metrics=found.metrics,
-        health=found.health,
-        metrics_guard=found.cluster.metrics_guard(found.settings, bind[0]),
-    )
-    server = HttpServer(routes, clock=SYSTEM_CLOCK, limits=AGENT_LIMITS)
+    guard = found.cluster.metrics_guard(found.settings, bind[0])
+    routes = agent_routes(metrics=found.metrics, health=found.health, metrics_guard=guard)
+    every = {**routes, **status_routes(report, guard)}
+    server = HttpServer(every, clock=SYSTEM_CLOCK, limits=AGENT_LIMITS)
     LOG.info("serving metrics", address=await start_server(server, bind))
     try:
         yield

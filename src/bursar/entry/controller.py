@@ -16,7 +16,9 @@ from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.kube.transport import Limits
 from bursar.adapters.serving.bearer import bearer_guard, only
 from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.serving.status_page import Report, status_routes
 from bursar.adapters.telemetry.controller_metrics import controller_metrics
+from bursar.adapters.telemetry.status.controller import controller_status
 from bursar.app.certificates.keeper import CertificateKeeper, KeeperSettings, OpenKeeper
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.controller.controller import Controller, ControllerSettings
@@ -29,6 +31,7 @@ from bursar.entry.https import Certificate, listen, open_certificate, served
 from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import cluster_access, process_identity
+from bursar.entry.state_dump import StateDump
 
 IN_FLIGHT_MAX: Final = 64
 LOG: Final = Log("controller")
@@ -37,18 +40,19 @@ COLLECTOR_THRESHOLDS: Final = (2_000, 5, 10_000)
 
 def run_controller(settings: ControllerProcess) -> None:
     """Run a controller until SIGTERM or SIGINT. Raises `BadInputError`."""
-    access = cluster_access(settings.cluster)
+    access, state = cluster_access(settings.cluster), StateDump(LOG)
     run_process(
         LOG,
         settings.log,
-        _work(settings, access),
+        _work(settings, access, state),
+        state,
         server=access.server,
         context=access.context,
         namespace=settings.namespace,
     )
 
 
-async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
+async def _work(settings: ControllerProcess, access: ClusterAccess, state: StateDump) -> None:
     for option in settings.ignored:
         LOG.warning("this option has no effect here", option=option)
     timing, random = settings.timing, SystemRandom()
@@ -89,6 +93,11 @@ async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
             open_keeper=_keeper_opener(settings.certificates, client, random),
             on_synced=_freeze_heap,
         )
+
+        def report() -> Report:
+            return controller_status(process, client.limiter, state.uptime_s)
+
+        state.report = report
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(process.run())
@@ -96,7 +105,7 @@ async def _work(settings: ControllerProcess, access: ClusterAccess) -> None:
                     certificate = open_certificate(
                         settings.tls_source, settings.namespace, client, random
                     )
-                    server = _server(settings, process, client, certificate)
+                    server = _server(settings, process, client, certificate, report)
                     tasks.create_task(listen(server, certificate, settings.bind, log=LOG))
         except* BadInputError as errors:
             raise errors.exceptions[0] from None
@@ -137,10 +146,15 @@ def _keeper_opener(
 
 
 def _server(
-    settings: ControllerProcess, process: Controller, client: KubeClient, certificate: Certificate
+    settings: ControllerProcess,
+    process: Controller,
+    client: KubeClient,
+    certificate: Certificate,
+    status: Callable[[], Report],
 ) -> HttpServer:
     user = webhook_user(settings.namespace)
     reviewer = TokenReviewer(client, SYSTEM_CLOCK, expected=user)
+    guard = metrics_guard(settings.metrics_auth, client, reviewer)
     routes = controller_routes(
         is_leader=lambda: process.election.is_leader,
         problem=lambda: process.readiness_problem,
@@ -151,7 +165,8 @@ def _server(
             find_resizes=lambda: process.resize_service,
             decode=process.decode_row,
         ),
-        metrics_guard=metrics_guard(settings.metrics_auth, client, reviewer),
+        metrics_guard=guard,
         resizes_guard=bearer_guard(reviewer.find_username, only(user)),
     )
-    return HttpServer(routes, clock=SYSTEM_CLOCK, limits=CONTROLLER_LIMITS)
+    every = {**routes, **status_routes(status, guard)}
+    return HttpServer(every, clock=SYSTEM_CLOCK, limits=CONTROLLER_LIMITS)

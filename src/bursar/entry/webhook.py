@@ -18,9 +18,11 @@ from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.serving.client_authority import client_guard
 from bursar.adapters.serving.secret_certificate import SecretCertificate
 from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.serving.status_page import Report, status_routes
 from bursar.adapters.telemetry.certificates.served import served_families
 from bursar.adapters.telemetry.exposition import exposition
 from bursar.adapters.telemetry.process import process_families
+from bursar.adapters.telemetry.status.webhook import webhook_status
 from bursar.adapters.telemetry.webhook_families import webhook_families
 from bursar.app.admission.gate_switch import GateSwitch
 from bursar.app.admission.policies import PolicyCheck
@@ -39,24 +41,26 @@ from bursar.entry.https import (
 from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import cluster_access
+from bursar.entry.state_dump import StateDump
 
 LOG: Final = Log("webhook")
 
 
 def run_webhook(settings: WebhookProcess) -> None:
     """Answer admission reviews until SIGTERM or SIGINT. Raises `BadInputError`."""
-    access = cluster_access(settings.cluster)
+    access, state = cluster_access(settings.cluster), StateDump(LOG)
     run_process(
         LOG,
         settings.log,
-        _serve(settings, access),
+        _serve(settings, access, state),
+        state,
         server=access.server,
         context=access.context,
         namespace=settings.installation.namespace,
     )
 
 
-async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
+async def _serve(settings: WebhookProcess, access: ClusterAccess, state: StateDump) -> None:
     random, tls = SystemRandom(), with_clients(settings.tls, settings.client_ca)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(access, clock=SYSTEM_CLOCK, rng=random))
@@ -76,7 +80,7 @@ async def _serve(settings: WebhookProcess, access: ClusterAccess) -> None:
             LeaderClient(client, settings.leader, authorities if settings.trusts_secret else None)
         )
         switch = GateSwitch(client, SYSTEM_CLOCK, random, settings.installation.namespace)
-        server = _server(settings, client, leader, certificate, switch)
+        server = _server(settings, client, leader, certificate, switch, state=state)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(switch.run())
@@ -100,6 +104,8 @@ def _server(
     leader: LeaderClient,
     certificate: Certificate,
     switch: GateSwitch,
+    *,
+    state: StateDump,
 ) -> HttpServer:
     reviewer = Reviewer(
         installation=settings.installation,
@@ -111,6 +117,19 @@ def _server(
     )
     counts, peers = review_counts(), PeerPodCounts()
     guard = client_guard(settings.client_names) if settings.client_ca else None
+    readers = metrics_guard(settings.metrics_auth, client, TokenReviewer(client, SYSTEM_CLOCK))
+
+    def report() -> Report:
+        return webhook_status(
+            counts,
+            peers.ends,
+            served(certificate),
+            is_gating=switch.is_on,
+            now=SYSTEM_CLOCK.now(),
+            uptime_s=state.uptime_s,
+        )
+
+    state.report = report
     routes = webhook_routes(
         reviewer.answer,
         counts=counts,
@@ -122,10 +141,9 @@ def _server(
             )
         ),
         body_bytes_max=settings.body_bytes_max,
-        metrics_guard=metrics_guard(
-            settings.metrics_auth, client, TokenReviewer(client, SYSTEM_CLOCK)
-        ),
+        metrics_guard=readers,
         review_guard=guard,
     )
-    every = {**routes, **peer_pod_routes(settings.peer_pods, peers, guard)}
+    peer_pods = peer_pod_routes(settings.peer_pods, peers, guard)
+    every = {**routes, **peer_pods, **status_routes(report, readers)}
     return HttpServer(every, clock=SYSTEM_CLOCK)

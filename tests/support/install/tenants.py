@@ -291,11 +291,12 @@ def _post(what: str, path: str, body: Any, word: str = DENIED_BY_RBAC) -> Attemp
 
 
 def probes(code: int) -> list[Attempt]:
-    """The routes of every process. Probes answer any caller, /metrics with this code."""
+    """The routes of every process. Probes answer any caller, the others with this code."""
     return [
         _get("ask whether it lives", "/healthz", 200),
         _get("ask whether it is ready", "/readyz", 200),
         Attempt(what="read metrics", method="GET", path="/metrics", code=code),
+        Attempt(what="read the state", method="GET", path="/statusz", code=code),
         _get("read another path", "/debug", 404),
     ]
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain
+from typing import Protocol
 
 from bursar.adapters.telemetry.capacity_families import CapacityView, capacity_families
 from bursar.adapters.telemetry.certificates.kept import keeper_families
@@ -33,12 +34,7 @@ def controller_metrics(
 ) -> bytes:
     """Metrics in Prometheus's text format. `served` is the certificate of this process."""
     term, keeper, now = controller.term, controller.certificates, controller.clock.now()
-    recorders = (
-        controller.recorder,
-        controller.capacity_recorder,
-        controller.quota_recorder,
-        controller.queue_recorder,
-    )
+    recorders = controller.recorders
     view = ControllerView(
         is_leader=controller.election.is_leader,
         informers=(
@@ -74,19 +70,34 @@ def _policies(term: Term) -> Iterator[Family]:
             yield from policy_families(part.report())
 
 
-def _loops(term: Term, keeper: CertificateKeeper | None) -> dict[str, ReconcileCounters]:
-    loops = {
-        "status": term.statuses.reconciler.counters,
-        "managed": term.managed.reconciler.counters,
-        "applied": term.applied.reconciler.counters,
-        "gate": term.gate.reconciler.counters,
-        "queue": term.queue_limit.reconciler.counters,
+class Loop(Protocol):
+    """What is known of a reconcile loop."""
+
+    @property
+    def counters(self) -> ReconcileCounters: ...
+
+    @property
+    def pending(self) -> int: ...
+
+
+def reconcilers(term: Term, keeper: CertificateKeeper | None) -> dict[str, Loop]:
+    """The reconcile loops of a term, by the name that they have in metrics."""
+    loops: dict[str, Loop] = {
+        "status": term.statuses.reconciler,
+        "managed": term.managed.reconciler,
+        "applied": term.applied.reconciler,
+        "gate": term.gate.reconciler,
+        "queue": term.queue_limit.reconciler,
     }
     if term.capacity is not None:
-        loops["capacity"] = term.capacity.reconciler.reconciler.counters
+        loops["capacity"] = term.capacity.reconciler.reconciler
     if keeper is not None:
-        loops["certificates"] = keeper.reconciler.counters
+        loops["certificates"] = keeper.reconciler
     return loops
+
+
+def _loops(term: Term, keeper: CertificateKeeper | None) -> dict[str, ReconcileCounters]:
+    return {name: each.counters for name, each in reconcilers(term, keeper).items()}
 
 
 def _capacity(capacity: CapacityController) -> Iterator[Family]:

@@ -137,6 +137,11 @@ class Reconciler(Generic[K]):
         """Whether the queue is empty: everything that was queued needs no write."""
         return not self._entries
 
+    @property
+    def pending(self) -> int:
+        """Keys in the queue, with those that are being reconciled."""
+        return len(self._entries)
+
     def enqueue(self, keys: Iterable[K]) -> None:
         """Reconcile these keys soon."""
         for key in keys:

@@ -1,7 +1,7 @@
 """The controller: stands for election, and runs a term while it leads."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from random import Random
@@ -12,7 +12,7 @@ from bursar.app.certificates.keeper import CertificateKeeper, OpenKeeper
 from bursar.app.cluster.election.election import Candidacy, Election
 from bursar.app.cluster.election.lease import LEASES, NOBODY
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
-from bursar.app.cluster.events.recorder import EventRecorder
+from bursar.app.cluster.events.recorder import Drop, EventRecorder
 from bursar.app.cluster.ownership import owner_references
 from bursar.app.cluster.ports import (
     Clock,
@@ -47,6 +47,16 @@ from bursar.core.quota.refusal import Reason
 from bursar.wire.model.pod_row import PodRowDecoder
 
 LOG: Final = Log("controller")
+
+
+class Recorder(Protocol):
+    """What is known of the events that one recorder writes."""
+
+    @property
+    def dropped(self) -> Mapping[Drop, int]: ...
+
+    @property
+    def waiting(self) -> int: ...
 
 
 class Cluster(Reader, Writer, Protocol):
@@ -140,6 +150,16 @@ class Controller:
         )
         self._term: Term | None = None
         self._keeper: CertificateKeeper | None = None
+
+    @property
+    def recorders(self) -> tuple[Recorder, ...]:
+        """What writes events, with the events that wait."""
+        return (
+            self.recorder,
+            self.capacity_recorder,
+            self.quota_recorder,
+            self.queue_recorder,
+        )
 
     @property
     def certificates(self) -> CertificateKeeper | None:

@@ -224,6 +224,11 @@ class NodePods:
             self._missing.skip(not_found, self._skipped_until_s(now))
         return self._usable()
 
+    @property
+    def known(self) -> int:
+        """Number of cached pods."""
+        return 0 if self._view is None else len(self._view.pods)
+
     def age_s(self) -> float | None:
         """The age of the cached pods; None before the first read."""
         return None if self._view is None else self._age_s(self.clock.monotonic())

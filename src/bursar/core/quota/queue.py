@@ -72,6 +72,16 @@ def count_waiting(books: Books) -> WaitingCount:
     )
 
 
+def oldest_wait_s(books: Books, groups_max: int) -> int | None:
+    """The second from which the age of the oldest pod that waits for a quota counts.
+
+    None if no pod waits. At most `groups_max` groups of pods are searched, so that the cost is
+    bounded; the members of a group need no search.
+    """
+    groups = islice(books.waiting.groups(), groups_max)
+    return min((age_s for _, age_s, _, _ in (group.rank() for group in groups)), default=None)
+
+
 def waiting_by_namespace(books: Books) -> Mapping[str, int]:
     """Pods behind the quota gate, whatever they wait for."""
     return Counter(books.waiting.sizes) + Counter(books.blocked_sizes())

@@ -1,0 +1,1 @@
+"""What `/statusz` and the state dump say of each process."""
