@@ -20,7 +20,7 @@ NODES_MISSING = {"real_node": node.missing, "vm_support": vm.missing}
 """Fixtures of nodes with real containers, and what says why this machine cannot have one."""
 NEEDS_GO = {
     "oracle": "oracle",
-    **dict.fromkeys(("control_plane", "quota_cluster"), "integration"),
+    **dict.fromkeys(("control_plane", "quota_cluster", "promtool"), "integration"),
     **dict.fromkeys(NODES_MISSING, "integration"),
 }
 """Fixtures whose programs are built from Go modules, and the mark of the tests that use them."""

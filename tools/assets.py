@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 CONTROLPLANE = ROOT / "controlplane"
 KUBERNETES = "k8s.io/kubernetes"
+PROMETHEUS = "github.com/prometheus/prometheus"
 QUIET_SECONDS = 30
 """How often a log that is not a terminal is told that the build still runs."""
 
@@ -130,6 +131,14 @@ ASSETS = {
             sources="*.go",
         ),
         _pinned("helm", "helm.sh/helm/v4", "helm.sh/helm/v4/cmd/helm"),
+        Asset(
+            name="promtool",
+            package=f"{PROMETHEUS}/cmd/promtool",
+            pinned_by=PROMETHEUS,
+            folder=CONTROLPLANE / "promtool",
+            # Rules are evaluated without the libraries of clouds, in which targets are found.
+            tags="remove_all_sd",
+        ),
         Asset(
             name="vmi-oracle",
             package=".",

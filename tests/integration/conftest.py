@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from assets import ensure
 from controlplane import ControlPlane
 from real_node.node import RealNode
 from support.devices.kubelet_server import KubeletServer, kubelet_server
 from support.devices.socket_clients import PodResourcesClient, podresources_client
 from support.install.installed_bursar import InstalledBursar, built_image
+from support.prometheus import Promtool
 from support.quota.controller_processes import own_cluster
 from support.quota.installed_aaq import Place, System, a_system
 
@@ -21,6 +23,12 @@ def quota_cluster() -> Iterator[ControlPlane]:
     It has Bursar's kinds and roles. Whoever installs more removes it again.
     """
     yield from own_cluster()
+
+
+@pytest.fixture
+def promtool(tmp_path: Path) -> Promtool:
+    """Prometheus' own rule engine."""
+    return Promtool(ensure("promtool"), tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -42,6 +42,8 @@ class AaqScene:
         self.cluster = MemoryCluster(self.clock, source=source)
         self.writer: Any = self.cluster
         """What controllers write to."""
+        self.watched: Any = self.cluster
+        """What controllers list and watch."""
 
     async def furnish(self) -> None:
         await load_manifests(self.cluster, DEFINITIONS)
@@ -130,7 +132,7 @@ class AaqScene:
             luck,
             settings=ControllerSettings(namespace=HOME, identity=identity, **settings),
             open_sources=lambda: term_sources(
-                self.cluster, self.clock, luck, targeting, kinds, counting=open_counting()
+                self.watched, self.clock, luck, targeting, kinds, counting=open_counting()
             ),
             on_synced=lambda: synced.append(self.clock.now()),
         )
