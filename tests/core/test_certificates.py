@@ -62,6 +62,47 @@ def test_lifetimes_have_to_fit(lifetime, ca_lifetime, problem):
         CertificateSettings(names=(), lifetime=lifetime, ca_lifetime=ca_lifetime)
 
 
+AAQ = CertificateSettings(
+    names=SETTINGS.names,
+    lifetime=DAY,
+    ca_lifetime=2 * DAY,
+    renew_before=12 * HOUR,
+    ca_renew_before=DAY,
+)
+"""AAQ's lives of certificates."""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "problem"),
+    [
+        ({"renew_before": 30 * DAY}, "renewed within its life"),
+        ({"ca_renew_before": timedelta(0)}, "renewed within its life"),
+        ({"renew_before": 20 * DAY, "ca_renew_before": 350 * DAY}, "must sign for longer"),
+    ],
+)
+def test_renewals_have_to_fit(chosen, problem):
+    with pytest.raises(ValueError, match=problem):
+        CertificateSettings(names=(), **chosen)
+
+
+def test_certificates_are_renewed_as_long_before_their_end_as_was_chosen():
+    young, old = a_ca("young", DAY + MINUTE), a_ca("old", DAY)
+
+    assert decide_authority(Authority(signer=young), NOW, AAQ).due == NOW + MINUTE
+    assert decide_authority(Authority(signer=old), NOW, AAQ).reason is Reason.EXPIRES
+    signer = a_ca("signer", 2 * DAY)
+    known = Authority(signer=signer)
+    fresh = decide_pair(a_pair(signer, 12 * HOUR + MINUTE), known, DAY, NOW, AAQ)
+    assert (fresh.reason, fresh.due) == (None, NOW + MINUTE)
+    assert decide_pair(a_pair(signer, 12 * HOUR), known, DAY, NOW, AAQ).reason is Reason.EXPIRES
+
+
+def test_a_pair_that_is_renewed_late_is_urgent_after_half_of_the_time():
+    late = replace(AAQ, renew_before=2 * HOUR)
+
+    assert (AAQ.urgent, late.urgent) == (4 * HOUR, HOUR)
+
+
 def test_a_new_ca_settles_for_a_minute_but_not_for_most_of_a_short_life():
     short = CertificateSettings(names=(), lifetime=20 * timedelta(seconds=1), ca_lifetime=DAY)
 
@@ -220,10 +261,10 @@ class Replica:
 class World:
     """A keeper that works now and then, and clients and servers that learn of it later."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, settings: CertificateSettings | None = None) -> None:
         self.random = Random(seed)  # noqa: S311 - the same course for the same seed
         days = self.random.choice((1, 7, 30))
-        self.settings = CertificateSettings(
+        self.settings = settings or CertificateSettings(
             names=SETTINGS.names,
             lifetime=days * DAY,
             ca_lifetime=days * DAY * self.random.choice((3, 5, 12)),
@@ -284,9 +325,10 @@ class World:
                 assert pair.issuer in client.bundle(self.now)
 
 
+@pytest.mark.parametrize("settings", [None, AAQ])
 @pytest.mark.parametrize("seed", range(12))
-def test_no_handshake_fails_in_years_of_rotation(seed):
-    world = World(seed)
+def test_no_handshake_fails_in_years_of_rotation(seed, settings):
+    world = World(seed, settings)
     world.work()
     settle, life = world.settings.settle, world.settings.lifetime
     for _ in range(1500):

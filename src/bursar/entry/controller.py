@@ -103,7 +103,11 @@ async def _work(settings: ControllerProcess, access: ClusterAccess, state: State
                 tasks.create_task(process.run())
                 if settings.tls_source.is_given:
                     certificate = open_certificate(
-                        settings.tls_source, settings.namespace, client, random
+                        settings.tls_source,
+                        settings.namespace,
+                        client,
+                        random,
+                        profile=settings.tls,
                     )
                     server = _server(settings, process, client, certificate, report)
                     tasks.create_task(listen(server, certificate, settings.bind, log=LOG))

@@ -181,7 +181,7 @@ def _within(now: str, was: str) -> str:
 def policy_documents(settings: GatingSettings) -> tuple[Document, ...]:
     """Gating by policies. Protection comes first, so that no gate is ever unprotected."""
     quotas = quota_policy_documents(has_cluster_quota=settings.allow_cluster_quota)
-    pairs = [_protection(settings), _bound_pods(settings), _single_configuration()]
+    pairs = [_protection(settings), _bound_pods(settings), single_configuration_documents()]
     pairs.append(waiting_pods_documents(settings))
     if not settings.allow_growth:
         pairs.append(_growth(settings))
@@ -298,7 +298,7 @@ def _bound_pods(settings: GatingSettings) -> Pair:
     )
 
 
-def _single_configuration() -> Pair:
+def single_configuration_documents() -> Pair:
     """Deny a second AAQ object.
 
     The policy takes AAQ objects as parameters: without one there is no parameter, and nothing is

@@ -21,6 +21,7 @@ from bursar.core.quota.quota import GATE
 CONFINE_PODS: Final = "confine-controller.bursar.io"
 CONFINE_QUOTAS: Final = "confine-controller-quotas.bursar.io"
 CONFINE_WEBHOOK: Final = "confine-webhook.bursar.io"
+CONFINE_OPERATOR: Final = "confine-operator.bursar.io"
 PROTECT_MANAGED: Final = "protect-managed-quotas.bursar.io"
 
 ONLY_THE_GATE: Final = (
@@ -72,6 +73,12 @@ def confinement_documents(home: str) -> tuple[Document, ...]:
     )
 
 
+def operator_confinement_documents(home: str, account: str) -> tuple[Document, ...]:
+    """The policy for the operator. Of pods, it may change no more than the controller may."""
+    spec = _pods(f"system:serviceaccount:{home}:{account}", account)
+    return admission_policy("Validating", CONFINE_OPERATOR, spec, {}, labels={GROUP: ""})
+
+
 _EVERY_WRITE: Final = ("CREATE", "UPDATE", "DELETE")
 
 
@@ -79,7 +86,7 @@ def _is_user(user: str) -> Document:
     return {"name": "this-account", "expression": f"request.userInfo.username == '{user}'"}
 
 
-def _pods(controller: str) -> Document:
+def _pods(user: str, account: str = CONTROLLER) -> Document:
     """Subresources are left out: the account has no right to them, and kubelets write status often.
 
     Each policy about a resource costs the API server time for every write to it.
@@ -88,15 +95,16 @@ def _pods(controller: str) -> Document:
     before, after = gates.format("oldObject"), gates.format("object")
     kept = [f"object.spec.?{field} == oldObject.spec.?{field}" for field in _SPEC_FIELDS]
     kept += [f"object.metadata.?{field} == oldObject.metadata.?{field}" for field in _META_FIELDS]
+    message = ONLY_THE_GATE.replace(CONTROLLER, account, 1)
     is_update = "request.operation == 'UPDATE'"
     loses_gate = f"{after} == {before}.filter(name, name != '{GATE}') && {after} != {before}"
     return {
         "matchConstraints": {"resourceRules": [rule(_EVERY_WRITE, "pods")]},
-        "matchConditions": [_is_user(controller)],
+        "matchConditions": [_is_user(user)],
         "validations": [
-            validation(is_update, ONLY_THE_GATE),
-            validation(f"{is_update} && {loses_gate}", ONLY_THE_GATE),
-            validation(f"{is_update} && {' && '.join(kept)}", ONLY_THE_GATE),
+            validation(is_update, message),
+            validation(f"{is_update} && {loses_gate}", message),
+            validation(f"{is_update} && {' && '.join(kept)}", message),
         ],
     }
 

@@ -4,13 +4,14 @@ Every container satisfies the Pod Security Standard `restricted`: a user without
 capabilities, a root file system that cannot be written. Both processes keep nothing on disk.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeGuard
 
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.certificates.secrets import TLS_SECRET
 from bursar.app.cluster.ports import Json
+from bursar.app.counting.sidecar_settings import SOCKETS_FOLDER
 from bursar.app.install.certificates import bundle_rules, keeping_rules, serving_rules
 from bursar.app.install.documents import (
     DNS_SUBDOMAIN,
@@ -20,7 +21,9 @@ from bursar.app.install.documents import (
     require_image,
     require_namespace,
 )
-from bursar.app.names import CONTROLLER, WEBHOOK
+from bursar.app.names import CONTROLLER, TLS_SUITES, TLS_VERSION, WEBHOOK
+from bursar.app.quota.kinds import GROUP
+from bursar.core.operator.tls import DEFAULT_TLS, TlsChoice
 
 NAME: Final = "app.kubernetes.io/name"
 COMPONENT: Final = "app.kubernetes.io/component"
@@ -40,6 +43,10 @@ REPLICAS: Final = 2
 CLIENT_CA_FOLDER: Final = "/etc/bursar/client-ca"
 CLIENT_CA: Final = "ca.crt"
 """Key of the ConfigMap with the CA certificates of API servers."""
+PRIORITY_CLASS: Final = "system-cluster-critical"
+"""Without Bursar no pod starts in gated namespaces."""
+SOCKETS: Final = "sockets-dir"
+"""AAQ's name of the volume in which sidecars make their sockets."""
 
 
 RESTRICTED_POD: Final[Document] = {
@@ -73,6 +80,14 @@ class WorkloadSettings:
     webhook answers reviews of any caller."""
     client_names: tuple[str, ...] = ()
     """Names that the client certificate may have. Empty: any name."""
+    pull_policy: str = ""
+    """When nodes pull the image. Empty: as Kubernetes decides by the tag."""
+    priority_class: str = PRIORITY_CLASS
+    placement: Mapping[str, Json] = field(default_factory=dict)
+    """`nodeSelector`, `affinity` and `tolerations` of the pods, as in a pod's spec."""
+    sidecars: Sequence[Mapping[str, Json]] = ()
+    """Containers beside the controller that count pods. The caller gives it their number."""
+    tls: TlsChoice = DEFAULT_TLS
 
     def __post_init__(self) -> None:
         require_image(self.image)
@@ -81,6 +96,9 @@ class WorkloadSettings:
             raise ValueError(f"{self.replicas} replicas are too few: at least one must run")
         if self.client_ca_config and not DNS_SUBDOMAIN.fullmatch(self.client_ca_config):
             raise ValueError(f"{self.client_ca_config!r} is not the name of a ConfigMap")
+        names = [each.get("name") for each in self.sidecars]
+        if len({*names, "controller"}) != len(names) + 1:
+            raise ValueError("each sidecar needs a name of its own, other than controller")
         if self.client_names and not self.client_ca_config:
             raise ValueError("names of client certificates need a ConfigMap with their CA")
 
@@ -104,6 +122,7 @@ class _Workload:
     memory: str
     memory_limit: str
     client_ca_config: str = ""
+    sidecars: Sequence[Mapping[str, Json]] = ()
 
 
 def labels_of(component: str) -> dict[str, str]:
@@ -125,6 +144,7 @@ def controller_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
                 # 150,000 pods need 150 MB, and twice as much if policies or sidecars count them.
                 memory="256Mi",
                 memory_limit="1Gi",
+                sidecars=settings.sidecars,
             ),
         ),
     )
@@ -189,7 +209,8 @@ def _deployment(settings: WorkloadSettings, workload: _Workload) -> Document:
         # A new replica is ready before an old one goes, so that no request finds none.
         "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
         "template": {
-            "metadata": {"labels": dict(labels_of(workload.component))},
+            # The last label is AAQ's. Its users find the pods by it.
+            "metadata": {"labels": {**labels_of(workload.component), GROUP: workload.name}},
             "spec": _pod(settings, workload),
         },
     }
@@ -199,8 +220,7 @@ def _deployment(settings: WorkloadSettings, workload: _Workload) -> Document:
 def _pod(settings: WorkloadSettings, workload: _Workload) -> Document:
     return {
         "serviceAccountName": workload.name,
-        # Without Bursar no pod starts in gated namespaces.
-        "priorityClassName": "system-cluster-critical",
+        "priorityClassName": settings.priority_class,
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "enableServiceLinks": False,
         "securityContext": dict(RESTRICTED_POD),
@@ -208,18 +228,42 @@ def _pod(settings: WorkloadSettings, workload: _Workload) -> Document:
             _spread(key, workload)
             for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
         ],
-        "containers": [_container(settings, workload)],
+        "containers": [*map(_sidecar, workload.sidecars), _container(settings, workload)],
         **_volumes(workload),
+        **settings.placement,
     }
+
+
+def _sidecar(container: Mapping[str, Json]) -> Document:
+    """A sidecar with the folder of sockets, and with the least rights unless it has others.
+
+    The namespace allows only pods that satisfy the Pod Security Standard `restricted`.
+    """
+    mounts = container.get("volumeMounts")
+    known = [each for each in mounts if isinstance(each, Mapping)] if _is_list(mounts) else []
+    if not any(each.get("name") == SOCKETS for each in known):
+        known.append({"name": SOCKETS, "mountPath": SOCKETS_FOLDER})
+    rights = container.get("securityContext")
+    least = {key: RESTRICTED_CONTAINER[key] for key in ("allowPrivilegeEscalation", "capabilities")}
+    return {
+        **container,
+        "volumeMounts": known,
+        "securityContext": {**least, **(rights if isinstance(rights, Mapping) else {})},
+    }
+
+
+def _is_list(value: Json) -> TypeGuard[Sequence[Json]]:
+    return isinstance(value, list | tuple)
 
 
 def _volumes(workload: _Workload) -> Document:
     """A mounted ConfigMap that changes reaches the process without a restart."""
-    if not workload.client_ca_config:
-        return {}
-    return {
-        "volumes": [{"name": "client-ca", "configMap": {"name": workload.client_ca_config}}],
-    }
+    volumes: list[Json] = []
+    if workload.client_ca_config:
+        volumes.append({"name": "client-ca", "configMap": {"name": workload.client_ca_config}})
+    if workload.sidecars:
+        volumes.append({"name": SOCKETS, "emptyDir": {}})
+    return {"volumes": volumes} if volumes else {}
 
 
 def _spread(key: str, workload: _Workload) -> Document:
@@ -242,6 +286,7 @@ def _container(settings: WorkloadSettings, workload: _Workload) -> Document:
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
             # More arenas would keep freed memory of short-lived threads.
             {"name": "MALLOC_ARENA_MAX", "value": "1"},
+            *_tls_variables(settings.tls),
         ],
         "ports": [{"name": "https", "containerPort": PORT}],
         # The API server may be away for long. A process that answers is alive.
@@ -256,14 +301,24 @@ def _container(settings: WorkloadSettings, workload: _Workload) -> Document:
         "securityContext": dict(RESTRICTED_CONTAINER),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **_mounts(workload),
+        **({"imagePullPolicy": settings.pull_policy} if settings.pull_policy else {}),
     }
 
 
+def _tls_variables(tls: TlsChoice) -> Iterator[Document]:
+    if tls.version:
+        yield {"name": TLS_VERSION, "value": tls.version}
+    if tls.suites:
+        yield {"name": TLS_SUITES, "value": ",".join(tls.suites)}
+
+
 def _mounts(workload: _Workload) -> Document:
-    if not workload.client_ca_config:
-        return {}
-    mount: Document = {"name": "client-ca", "mountPath": CLIENT_CA_FOLDER, "readOnly": True}
-    return {"volumeMounts": [mount]}
+    mounts: list[Json] = []
+    if workload.client_ca_config:
+        mounts.append({"name": "client-ca", "mountPath": CLIENT_CA_FOLDER, "readOnly": True})
+    if workload.sidecars:
+        mounts.append({"name": SOCKETS, "mountPath": SOCKETS_FOLDER})
+    return {"volumeMounts": mounts} if mounts else {}
 
 
 def _probe(path: str) -> Document:

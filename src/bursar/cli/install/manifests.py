@@ -1,6 +1,5 @@
 """`bursar manifests`: what to apply to a cluster so that its pods are gated, rewritten or shown."""
 
-import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
@@ -8,8 +7,6 @@ from typing import Final
 
 import click
 
-from bursar.adapters.files.manifests import read_objects_as_written
-from bursar.adapters.files.packaged import packaged
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
 from bursar.app.install.access import access_documents, capacity_documents
@@ -44,7 +41,13 @@ from bursar.app.install.peerpods import (
 from bursar.app.install.removal import removal_documents
 from bursar.app.install.workloads import controller_documents
 from bursar.app.install.workloads import webhook_documents as webhook_workload_documents
+from bursar.app.operator.rendering import wanted_definitions
 from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.install.operator_part import (
+    installed_documents,
+    operator_part,
+    packaged_definitions,
+)
 from bursar.cli.install.workload_arguments import (
     Chosen,
     listed,
@@ -60,13 +63,13 @@ from bursar.core.peerpods.settings import RUNTIME_CLASS
 from bursar.wire.documents.json_writing import json_text
 from bursar.wire.documents.yaml_writing import yaml_stream
 
-DEFINITIONS: Final = "api/crds"
 WITHOUT_WEBHOOK: Final = ("crds", "rbac", "controller", "policies")
 """Printed if no part is named: all that quotas need. The policies gate no pod before the controller
 is ready."""
 PARTS: Final = (
     *("crds", "rbac", "capacity", "controller", "webhook", "policies", "webhooks"),
     *("peerpods", "kubevirt", "agent", "certificates", "monitoring", "removal"),
+    "operator",
 )
 """In the order in which they are printed: a process gets all its permissions before it starts, and
 pods are gated last."""
@@ -178,12 +181,19 @@ _agent_options: Final = together(
 @shown("--kubevirt-namespace", KUBEVIRT_NAMESPACE, "KubeVirt: namespace of its service accounts.")
 @workload_options
 @_agent_options
+@click.option(
+    "--aaq",
+    "aaq_file",
+    type=click.Path(allow_dash=True),
+    help="Print what bursar operator installs for the AAQ object in this file, and nothing else.",
+)
 @shown("-o --output", "yaml", "Output format.", type=click.Choice(["yaml", "json"]))
 def manifests(
     parts: tuple[str, ...],
     output: str,
     ca_bundle: str | None,
     url: str,
+    aaq_file: str | None,
     **chosen: str | int | bool | tuple[str, ...] | None,
 ) -> int:
     """Print manifests for kubectl apply. Nothing is sent anywhere.
@@ -207,9 +217,15 @@ def manifests(
     certificates  Certificates of cert-manager; needed with --cert-manager
     monitoring    ServiceMonitors and alerts for the Prometheus operator
     removal       Job that stops gating and releases pods, before you delete the rest
+    operator      Deployment of bursar operator, which installs the rest by an AAQ object
     """  # noqa: D301 - click keeps the lines of a paragraph that begins with this character
     if url and not url.startswith("https://"):
         raise click.UsageError("--url must start with https://")
+    if aaq_file is not None:
+        if parts:
+            raise click.UsageError("--aaq prints all objects of an installation: name no part")
+        _emit(installed_documents(aaq_file, chosen), output)
+        return OK
     named = parts or WITHOUT_WEBHOOK
     wanted = dict.fromkeys(part for part in PARTS if part in named)
     settings = _settings(chosen, has_webhooks="webhooks" in wanted)
@@ -236,6 +252,7 @@ def manifests(
         "certificates": lambda: cert_manager_documents(settings.namespace),
         "monitoring": lambda: monitoring_documents(settings.namespace),
         "removal": lambda: removal_documents(workload_settings(chosen, wanted)),
+        "operator": lambda: operator_part(chosen),
     }
     _emit([document for part in wanted for document in documents_of[part]()], output)
     return OK
@@ -362,15 +379,8 @@ def _certificates(path: str | None) -> bytes:
 
 
 def _definitions(settings: GatingSettings) -> tuple[Document, ...]:
-    written = read_objects_as_written([packaged(DEFINITIONS)], sys.stdin.buffer)
-    return tuple(
-        body for body, _ in written if settings.allow_cluster_quota or not _is_cluster_quota(body)
-    )
-
-
-def _is_cluster_quota(definition: Document) -> bool:
-    metadata = definition.get("metadata")
-    return isinstance(metadata, Mapping) and "clusterresourcequotas" in str(metadata.get("name"))
+    has_cluster_quota = settings.allow_cluster_quota
+    return wanted_definitions(packaged_definitions(), has_cluster_quota=has_cluster_quota)
 
 
 def _emit(documents: list[Document], output: str) -> None:

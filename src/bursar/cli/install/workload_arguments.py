@@ -11,7 +11,7 @@ import click
 
 import bursar
 from bursar.app.capacity.places import PRESET_NAMESPACE
-from bursar.app.install.workloads import REPLICAS, WorkloadSettings
+from bursar.app.install.workloads import PRIORITY_CLASS, REPLICAS, WorkloadSettings
 from bursar.app.quota.applied import AppliedUsage
 from bursar.cli.options import flag, one_of, shown, together
 from bursar.core.peerpods.capacity import VM_RESOURCE
@@ -24,7 +24,7 @@ Chosen = Mapping[str, str | int | bool | tuple[str, ...] | None]
 """Values of options by name, as click hands them over."""
 
 workload_options: Final = together(
-    shown("--image", IMAGE, "Controller, webhook, agent: image to run."),
+    shown("--image", IMAGE, "Controller, webhook, agent, operator: image to run."),
     shown(
         "--replicas",
         REPLICAS,
@@ -42,6 +42,15 @@ workload_options: Final = together(
         AppliedUsage.OWN,
         "Controller: whose usage the copies of cluster quotas show; all: of every namespace.",
     ),
+    click.option(
+        "--image-pull-policy",
+        default="",
+        type=click.Choice(["", "Always", "IfNotPresent", "Never"]),
+        metavar="POLICY",
+        help="Controller, webhook: when nodes pull the image: Always, IfNotPresent or Never. "
+        "Default: as Kubernetes decides by the tag.",
+    ),
+    shown("--priority-class", PRIORITY_CLASS, "Controller, webhook: PriorityClass of the pods."),
     flag("--cert-manager", "Controller, webhook: cert-manager makes the certificates."),
     click.option(
         *("--controller-option", "controller_options"),
@@ -80,6 +89,8 @@ def workload_settings(chosen: Chosen, parts: Collection[str]) -> WorkloadSetting
             webhook_options=(*_webhook(chosen), *listed(chosen["webhook_options"])),
             client_ca_config=str(chosen["client_ca_config"]),
             client_names=listed(chosen["client_names"]),
+            pull_policy=str(chosen["image_pull_policy"]),
+            priority_class=str(chosen["priority_class"]),
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None

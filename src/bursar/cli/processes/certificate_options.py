@@ -25,6 +25,12 @@ certificate_options: Final = together(
     ),
     duration("--certificate-lifetime", LIFETIME, "Life of the certificates that are kept."),
     duration("--ca-lifetime", CA_LIFETIME, "Life of the CA that is kept."),
+    duration(
+        "--certificate-renew-before",
+        "0s",
+        "How long before their end certificates are renewed. 0s: a third of their life.",
+    ),
+    duration("--ca-renew-before", "0s", "How long before its end the CA is renewed. 0s: a third."),
     click.option(
         "--certificate-name",
         multiple=True,
@@ -33,7 +39,10 @@ certificate_options: Final = together(
         "by URL. Repeatable.",
     ),
 )
-DEPENDENT: Final = ("certificate_lifetime", "ca_lifetime", "certificate_name")
+DEPENDENT: Final = (
+    *("certificate_lifetime", "ca_lifetime", "certificate_name"),
+    *("certificate_renew_before", "ca_renew_before"),
+)
 """Parameters without effect unless certificates are kept."""
 
 
@@ -50,6 +59,8 @@ def keeper_from(
             names=(*serving_names(namespace), *map(_name, chosen["certificate_name"])),
             lifetime=timedelta(seconds=chosen["certificate_lifetime"]),
             ca_lifetime=timedelta(seconds=chosen["ca_lifetime"]),
+            renew_before=timedelta(seconds=chosen["certificate_renew_before"]) or None,
+            ca_renew_before=timedelta(seconds=chosen["ca_renew_before"]) or None,
         )
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"--certificate-lifetime, --ca-lifetime: {error}") from None

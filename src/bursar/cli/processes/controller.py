@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from bursar.adapters.serving.tls_profile import TlsProfile
 from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.certificates.keeper import KeeperSettings
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
@@ -35,6 +36,7 @@ from bursar.cli.processes.process_options import (
     namespace_option,
     process_cluster_options,
     serving_options,
+    tls_from_environment,
     tls_source,
 )
 from bursar.cli.processes.processes import Processes
@@ -55,6 +57,7 @@ class ControllerProcess:
     metrics_auth: MetricsAuth
     tls_source: TlsSource
     """Where tls.crt and tls.key are. Neither given: do not listen."""
+    tls: TlsProfile
     certificates: KeeperSettings | None
     """The certificates that the leader keeps. None: it leaves them alone."""
     address: str
@@ -190,6 +193,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
             bind=address,
             metrics_auth=MetricsAuth(metrics_auth),
             tls_source=source,
+            tls=tls_from_environment(),
             certificates=keeper_from(others, home, source),
             address=advertised_url(advertise, address[1]) if source.is_given else "",
             targeting=Targeting(

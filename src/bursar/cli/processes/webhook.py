@@ -10,10 +10,10 @@ import click
 
 from bursar.adapters.admission.leader_client import LeaderClientSettings
 from bursar.adapters.admission.routes import BODY_BYTES_MAX
-from bursar.adapters.serving.tls_profile import TlsProfile, tls_profile
+from bursar.adapters.serving.tls_profile import TlsProfile
 from bursar.app.admission.pods import Installation, WhenUnreachable
 from bursar.app.names import CONTROLLER
-from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.exit_codes import OK
 from bursar.cli.options import duration, one_of, path, shown
 from bursar.cli.peerpods.options import (
     catalogue_options,
@@ -32,6 +32,7 @@ from bursar.cli.processes.process_options import (
     namespace_option,
     process_cluster_options,
     serving_options,
+    tls_from_environment,
     tls_source,
 )
 from bursar.cli.processes.processes import Processes
@@ -40,8 +41,6 @@ from bursar.core.peerpods.settings import Mode, PeerPodSettings
 
 TARGET_CLASSES: Final = "TARGET_RUNTIMECLASS"
 TARGET_RESOURCE: Final = "POD_VM_EXTENDED_RESOURCE"
-TLS_VERSION: Final = "TLS_MIN_VERSION"
-TLS_SUITES: Final = "TLS_CIPHER_SUITES"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,19 +176,12 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
         ),
         trusts_secret=bool(tls_secret and not leader_ca),
         peer_pods=peer_pod_settings(chosen),
-        tls=_tls_profile(),
+        tls=tls_from_environment(),
         shutdown_delay_s=shutdown_delay,
         log=log_from(chosen),
     )
     processes.webhook(settings)
     return OK
-
-
-def _tls_profile() -> TlsProfile:
-    try:
-        return tls_profile(os.environ.get(TLS_VERSION, ""), os.environ.get(TLS_SUITES, ""))
-    except ValueError as error:
-        raise BadInputError(str(error)) from None
 
 
 def peer_pod_settings(chosen: Mapping[str, Any]) -> PeerPodSettings:

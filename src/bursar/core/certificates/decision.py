@@ -11,8 +11,6 @@ from enum import Enum
 
 from bursar.core.certificates.facts import (
     BACKDATE,
-    RENEW_PART,
-    URGENT_PART,
     Authority,
     CaCertificate,
     CertificateSettings,
@@ -26,7 +24,7 @@ class Reason(Enum):
     MISSING = "Missing"
     """There is none, or it cannot be used."""
     EXPIRES = "Expires"
-    """A third of its life is left, or less."""
+    """The time to renew it has come."""
     LIFETIME = "Lifetime"
     """It lives longer than the settings allow."""
     NAMES = "Names"
@@ -61,7 +59,7 @@ def decide_authority(
     """Whether a new CA is needed."""
     signer, life = authority.signer, settings.ca_lifetime
     trusted = authority.trusted(now)
-    renewal = now if signer is None else signer.not_after - life // RENEW_PART
+    renewal = now if signer is None else signer.not_after - settings.ca_margin
     if signer is None:
         reason = Reason.MISSING
     elif renewal <= now:
@@ -95,8 +93,8 @@ def decide_pair(
         return PairPlan(reason=Reason.UNTRUSTED, due=now)
     reason = _why_renewed(pair, signer, now, settings)
     if reason is None:
-        return PairPlan(reason=None, due=pair.not_after - settings.lifetime // RENEW_PART)
-    urgent_at = pair.not_after - settings.lifetime // URGENT_PART
+        return PairPlan(reason=None, due=pair.not_after - settings.margin)
+    urgent_at = pair.not_after - settings.urgent
     if pair.issuer == signer.pem or urgent_at <= now:
         return PairPlan(reason=reason, due=now)
     if published_for is None:
@@ -118,7 +116,7 @@ def _why_renewed(
         return Reason.LIFETIME
     # A signer that expires soon cannot sign for longer, so another pair would gain nothing.
     is_gain = end_of_pair(signer, now, settings) > pair.not_after
-    return Reason.EXPIRES if left <= settings.lifetime // RENEW_PART and is_gain else None
+    return Reason.EXPIRES if left <= settings.margin and is_gain else None
 
 
 def end_of_pair(signer: CaCertificate, now: datetime, settings: CertificateSettings) -> datetime:

@@ -29,16 +29,43 @@ class CertificateSettings:
     without an API server before its certificate expires; a stolen key is useless after all of
     it."""
     ca_lifetime: timedelta = 365 * DAY
+    renew_before: timedelta | None = None
+    """How long before its end a pair is renewed. None: when a third of its life is left."""
+    ca_renew_before: timedelta | None = None
+    """The same for the CA."""
 
     def __post_init__(self) -> None:
         if self.lifetime < timedelta(seconds=1):
             raise ValueError("a certificate must live for a second or longer")
         if self.ca_lifetime > LIFETIME_MAX:
             raise ValueError(f"a CA must not live for more than {LIFETIME_MAX.days} days")
-        if self.ca_lifetime < RENEW_PART * self.lifetime:
+        for margin, life in (
+            (self.renew_before, self.lifetime),
+            (self.ca_renew_before, self.ca_lifetime),
+        ):
+            if margin is not None and not timedelta(0) < margin < life:
+                raise ValueError("a certificate must be renewed within its life")
+        if self.ca_renew_before is None and self.ca_lifetime < RENEW_PART * self.lifetime:
             raise ValueError(
                 f"a CA must live at least {RENEW_PART} times as long as the certificates it signs"
             )
+        if self.ca_lifetime - self.ca_margin < self.margin:
+            raise ValueError("a CA must sign for longer than its certificates are renewed ahead")
+
+    @property
+    def margin(self) -> timedelta:
+        """How long before its end a pair is renewed."""
+        return self.renew_before or self.lifetime // RENEW_PART
+
+    @property
+    def ca_margin(self) -> timedelta:
+        """How long before its end the CA is renewed."""
+        return self.ca_renew_before or self.ca_lifetime // RENEW_PART
+
+    @property
+    def urgent(self) -> timedelta:
+        """How long before its end a pair is renewed even if some client may not know the CA."""
+        return min(self.lifetime // URGENT_PART, self.margin // 2)
 
     @property
     def settle(self) -> timedelta:

@@ -1,0 +1,1 @@
+"""The operator: keeps an installation of Bursar as an AAQ object describes it."""

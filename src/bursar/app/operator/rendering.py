@@ -1,0 +1,211 @@
+"""The objects that an AAQ object stands for.
+
+They are made by the functions of `app/install`, from which `bursar manifests` and the chart are
+made too. The operator adds one label, by which it finds its objects again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import Final
+
+from bursar.app.install.access import access_documents
+from bursar.app.install.admission import (
+    GatingSettings,
+    policy_documents,
+    scope_policy_documents,
+    single_configuration_documents,
+    waiting_pods_documents,
+    webhook_documents,
+)
+from bursar.app.install.documents import Document
+from bursar.app.install.workloads import (
+    PRIORITY_CLASS,
+    REPLICAS,
+    WorkloadSettings,
+    controller_documents,
+)
+from bursar.app.install.workloads import webhook_documents as webhook_workload_documents
+from bursar.core.certificates.facts import CertificateSettings
+from bursar.core.model.selector import selector_of
+from bursar.core.operator.tls import tls_choice
+from bursar.wire.aaq import AaqObject, AaqSpec, CertificateLife
+
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+OPERATOR_NAME: Final = "bursar-operator"
+"""Field manager of the operator, and the value of the label of its objects."""
+KUBEVIRT_CLASS: Final = "kubevirt-cluster-critical"
+"""The PriorityClass that AAQ takes if the AAQ object names none and this one exists."""
+GATE_ANNOTATION: Final = "bursar.io/gate"
+"""Annotation of the AAQ object: whether pods are gated by webhooks, as in AAQ, or by policies."""
+
+
+class Gate(Enum):
+    """How pods get the gate."""
+
+    WEBHOOKS = "webhooks"
+    POLICIES = "policies"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the objects depend on besides the AAQ object."""
+
+    namespace: str
+    """The namespace of the operator. The installation goes there."""
+    image: str
+    replicas: int = REPLICAS
+    has_kubevirt_class: bool = False
+    definitions: Sequence[Document] = ()
+    """The CustomResourceDefinitions that Bursar has, except that of AAQ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """The objects of an installation, in the order in which they are applied."""
+
+    definitions: tuple[Document, ...]
+    base: tuple[Document, ...]
+    """Everything that gates no pod."""
+    gate: tuple[Document, ...]
+    """The objects that gate or refuse pods. They go last: a webhook that does not answer yet would
+    refuse every pod of the selected namespaces."""
+    ignored: tuple[str, ...] = ()
+    """Fields of the AAQ object without effect, one sentence each."""
+
+    @property
+    def every(self) -> tuple[Document, ...]:
+        return (*self.definitions, *self.base, *self.gate)
+
+
+def rendered(aaq: AaqObject, around: Surroundings) -> Rendered:
+    """The objects for an AAQ object. Raises `ValueError` for a spec that cannot be installed."""
+    spec, gate = aaq.spec, _gate(aaq)
+    if spec is None:
+        raise ValueError(aaq.problem)
+    gating = GatingSettings(
+        namespace=around.namespace,
+        namespace_selector=spec.namespace_selector,
+        allow_cluster_quota=spec.allows_cluster_quota,
+    )
+    workload = workload_settings(spec, around)
+    if gate is Gate.WEBHOOKS:
+        servers = webhook_workload_documents(workload)
+        gates: tuple[Document, ...] = (
+            *webhook_documents(gating),
+            *scope_policy_documents(gating),
+            *waiting_pods_documents(gating),
+        )
+    else:
+        servers = ()
+        # The operator's own manifests have the policy about AAQ objects.
+        single = [each["metadata"] for each in single_configuration_documents()]
+        gates = tuple(each for each in policy_documents(gating) if each["metadata"] not in single)
+    base = (*access_documents(gating), *controller_documents(workload), *servers)
+    return Rendered(
+        definitions=tuple(
+            map(
+                owned,
+                wanted_definitions(around.definitions, has_cluster_quota=spec.allows_cluster_quota),
+            )
+        ),
+        base=tuple(map(owned, base)),
+        gate=tuple(map(owned, gates)),
+        ignored=(*_unused(spec, gate), *tls_choice(spec.tls).ignored),
+    )
+
+
+def workload_settings(spec: AaqSpec, around: Surroundings) -> WorkloadSettings:
+    require_lives(spec)
+    default = KUBEVIRT_CLASS if around.has_kubevirt_class else PRIORITY_CLASS
+    return WorkloadSettings(
+        image=around.image,
+        namespace=around.namespace,
+        replicas=around.replicas,
+        controller_options=(*_controller_options(spec), *_certificate_options(spec)),
+        pull_policy=spec.pull_policy,
+        priority_class=spec.priority_class or default,
+        placement=spec.infra,
+        sidecars=spec.sidecars,
+        tls=tls_choice(spec.tls),
+    )
+
+
+def _controller_options(spec: AaqSpec) -> list[str]:
+    found = []
+    if spec.namespace_selector is not None:
+        found.append(f"--namespace-selector={selector_of(spec.namespace_selector)}")
+    if not spec.allows_cluster_quota:
+        found.append("--without-cluster-quota")
+    found.append(f"--vmi-mode={spec.vmi_mode.value}")
+    if spec.sidecars:
+        found.append(f"--sidecars={len(spec.sidecars)}")
+    return found
+
+
+def _certificate_options(spec: AaqSpec) -> list[str]:
+    return [*_life("certificate", spec.server), *_life("ca", spec.ca)]
+
+
+def require_lives(spec: AaqSpec) -> None:
+    """Raises `ValueError` for lives with which the controller would not start."""
+    try:
+        CertificateSettings(
+            names=(),
+            lifetime=timedelta(seconds=spec.server.duration_s),
+            ca_lifetime=timedelta(seconds=spec.ca.duration_s),
+            renew_before=timedelta(seconds=spec.server.renew_before_s),
+            ca_renew_before=timedelta(seconds=spec.ca.renew_before_s),
+        )
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"spec.certConfig: {error}") from None
+
+
+def _life(sort: str, life: CertificateLife) -> list[str]:
+    return [
+        f"--{sort}-lifetime={life.duration_s}s",
+        f"--{sort}-renew-before={life.renew_before_s}s",
+    ]
+
+
+def _gate(aaq: AaqObject) -> Gate:
+    text = aaq.annotations.get(GATE_ANNOTATION, Gate.WEBHOOKS.value)
+    try:
+        return Gate(text)
+    except ValueError:
+        known = " or ".join(each.value for each in Gate)
+        raise ValueError(f"metadata.annotations[{GATE_ANNOTATION}]: {known} is expected") from None
+
+
+def _unused(spec: AaqSpec, gate: Gate) -> list[str]:
+    found = []
+    if spec.has_workload:
+        found.append("spec.workload: Bursar has no pods besides those of spec.infra")
+    if gate is Gate.POLICIES and spec.tls is not None:
+        found.append("spec.tlsSecurityProfile: without webhooks it applies to the controller only")
+    return found
+
+
+def wanted_definitions(
+    definitions: Sequence[Document], *, has_cluster_quota: bool
+) -> tuple[Document, ...]:
+    """The definitions without those of cluster quotas, unless these are allowed."""
+    return tuple(each for each in definitions if has_cluster_quota or not is_cluster_quota(each))
+
+
+def is_cluster_quota(definition: Document) -> bool:
+    metadata = definition.get("metadata")
+    return isinstance(metadata, Mapping) and "clusterresourcequotas" in str(metadata.get("name"))
+
+
+def owned(document: Document) -> Document:
+    """The document with the operator's label."""
+    metadata = document["metadata"]
+    assert isinstance(metadata, dict)
+    labels = metadata.get("labels")
+    known = labels if isinstance(labels, Mapping) else {}
+    return {
+        **document,
+        "metadata": {**metadata, "labels": {**known, MANAGED_BY: OPERATOR_NAME}},
+    }

@@ -1,0 +1,1 @@
+"""Decisions of the operator: versions, phases, conditions, and TLS profiles."""
