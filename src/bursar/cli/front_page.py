@@ -28,6 +28,10 @@ VERBS: Final = {
         "bursar.cli.install.manifests:manifests",
         "Print the manifests that install parts of Bursar.",
     ),
+    "operator": (
+        "bursar.cli.processes.operator:operator",
+        "Install Bursar as an AAQ object says, and keep it so.",
+    ),
     "peerpod": (
         "bursar.cli.peerpods.peerpod:peerpod",
         "Rewrite peer pods and choose their instance types, offline.",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from bursar.app.reports.overview import Overview
     from bursar.cli.processes.agent_options import AgentSettings
     from bursar.cli.processes.controller import ControllerProcess
+    from bursar.cli.processes.operator import OperatorProcess
     from bursar.cli.processes.up import UpSettings
     from bursar.cli.processes.webhook import WebhookProcess
 
@@ -33,6 +34,11 @@ class ComposedProcesses:
         from bursar.entry.webhook import run_webhook  # noqa: PLC0415
 
         run_webhook(settings)
+
+    def operator(self, settings: OperatorProcess) -> None:
+        from bursar.entry.operator import run_operator  # noqa: PLC0415
+
+        run_operator(settings)
 
     def agent(self, settings: AgentSettings) -> None:
         from bursar.entry.agent import run_agent  # noqa: PLC0415

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bursar.app.reports.overview import Overview
     from bursar.cli.processes.agent_options import AgentSettings
     from bursar.cli.processes.controller import ControllerProcess
+    from bursar.cli.processes.operator import OperatorProcess
     from bursar.cli.processes.up import UpSettings
     from bursar.cli.processes.webhook import WebhookProcess
 
@@ -31,6 +32,8 @@ class Processes(Protocol):
     def controller(self, settings: ControllerProcess) -> None: ...
 
     def webhook(self, settings: WebhookProcess) -> None: ...
+
+    def operator(self, settings: OperatorProcess) -> None: ...
 
     def agent(self, settings: AgentSettings) -> None: ...
 

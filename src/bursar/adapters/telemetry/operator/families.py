@@ -1,0 +1,75 @@
+"""Metrics of the operator: what the AAQ object is told, and what was done to its installation."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from bursar.adapters.telemetry.certificates.served import ServedCertificate, served_families
+from bursar.adapters.telemetry.controller_families import (
+    Limited,
+    informer_families,
+    limiter_families,
+)
+from bursar.adapters.telemetry.event_families import event_families
+from bursar.adapters.telemetry.exposition import Family, Sample, exposition, table
+from bursar.adapters.telemetry.process import process_families
+from bursar.app.operator.operator import Operator
+from bursar.app.operator.term import OperatorTerm
+from bursar.core.operator.conditions import Phase
+
+
+def operator_metrics(
+    operator: Operator, limiter: Limited, served: ServedCertificate | None
+) -> bytes:
+    """Metrics in Prometheus's text format. `served` is the certificate of this process."""
+    term, recorder, now = operator.term, operator.recorder, operator.clock.now()
+    return exposition(
+        chain(
+            table(
+                "bursar_", leader=("1 if this replica leads, else 0.", operator.election.is_leader)
+            ),
+            () if term is None else term_families(term),
+            () if term is None else informer_families(term.informers()),
+            limiter_families(limiter),
+            event_families(recorder.dropped, recorder.waiting),
+            () if served is None else served_families(served, now),
+            process_families(),
+        )
+    )
+
+
+def term_families(term: OperatorTerm) -> Iterator[Family]:
+    """Families of an operator that leads."""
+    view, judgement = term.view, term.view.judgement
+    conditions = () if judgement is None else judgement.conditions
+    phase = None if judgement is None else judgement.phase
+    return table(
+        "bursar_operator_",
+        condition=(
+            "1 if the condition of the AAQ object is true, else 0, by type and reason.",
+            [
+                Sample(int(each.is_true), {"type": each.type, "reason": each.reason.value})
+                for each in conditions
+            ],
+        ),
+        phase=(
+            "1 for the phase of the AAQ object, 0 for the others.",
+            [Sample(int(each is phase), {"phase": each.value}) for each in Phase],
+        ),
+        ready_replicas=(
+            "Ready replicas of a Deployment of the installation.",
+            [Sample(each.ready, {"deployment": each.name}) for each in view.workloads],
+        ),
+        wanted_replicas=(
+            "Replicas that a Deployment of the installation should have.",
+            [Sample(each.wanted, {"deployment": each.name}) for each in view.workloads],
+        ),
+        unwanted_objects=("AAQ objects beside the one in force.", view.unwanted),
+        writes_total=(
+            "Objects of the installation that were written, or refused, by outcome.",
+            [
+                Sample(count, {"outcome": outcome})
+                for outcome, count in sorted(term.applied.writes.items())
+            ],
+        ),
+        passes_total=("Comparisons of the whole installation.", term.passes),
+    )

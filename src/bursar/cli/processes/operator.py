@@ -1,0 +1,112 @@
+"""`bursar operator`: the options of the process that installs Bursar by an AAQ object."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from bursar.adapters.serving.tls_profile import TlsProfile
+from bursar.app.install.documents import Document, require_image
+from bursar.app.install.workloads import REPLICAS
+from bursar.app.operator.manifests import PROBE_PORT, split_definitions
+from bursar.cli.exit_codes import OK
+from bursar.cli.install.operator_part import packaged_definitions
+from bursar.cli.install.workload_arguments import IMAGE
+from bursar.cli.options import shown
+from bursar.cli.processes.installation import own_namespace
+from bursar.cli.processes.log_options import LogSettings, log_from, log_options
+from bursar.cli.processes.process_options import (
+    ClusterChoice,
+    MetricsAuth,
+    TlsSource,
+    host_and_port,
+    metrics_auth_option,
+    namespace_option,
+    process_cluster_options,
+    serving_options,
+    tls_from_environment,
+    tls_source,
+)
+from bursar.cli.processes.processes import Processes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorProcess:
+    """The settings of an operator process."""
+
+    cluster: ClusterChoice
+    namespace: str
+    """Namespace of the operator and of the installation."""
+    image: str
+    replicas: int
+    definitions: tuple[Document, ...]
+    """The CustomResourceDefinitions that the operator applies."""
+    bind: tuple[str, int]
+    """Where metrics are served."""
+    probes: tuple[str, int]
+    metrics_auth: MetricsAuth
+    tls_source: TlsSource
+    """Where tls.crt and tls.key are. Neither given: serve no metrics."""
+    tls: TlsProfile
+    log: LogSettings
+
+
+@click.command(short_help="Install Bursar as an AAQ object says, and keep it so.")
+@serving_options("Folder with tls.crt and tls.key. Empty: serve no metrics.")
+@shown("--probes", f"0.0.0.0:{PROBE_PORT}", "Address and port of /healthz and /readyz, by HTTP.")
+@metrics_auth_option
+@namespace_option
+@process_cluster_options
+@shown("--image", IMAGE, "Image of controller and webhook.")
+@shown(
+    "--replicas",
+    REPLICAS,
+    "Replicas of controller and webhook.",
+    type=click.IntRange(min=1),
+)
+@log_options
+@click.pass_obj
+def operator(  # noqa: PLR0913 - one parameter for each option
+    processes: Processes,
+    /,
+    *,
+    bind: str,
+    tls_folder: str,
+    tls_secret: str,
+    probes: str,
+    metrics_auth: str,
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str,
+    image: str,
+    replicas: int,
+    **others: Any,  # noqa: ANN401 - the options of the log
+) -> int:
+    """Keep an installation of Bursar, until SIGTERM or Ctrl-C.
+
+    One replica leads. It applies the objects that the AAQ object of the cluster
+    stands for, repairs them, and reports in the status of the AAQ object. If
+    the AAQ object is deleted, it releases all waiting pods and removes the
+    installation, except the quotas.
+    """
+    try:
+        require_image(image)
+    except ValueError as error:
+        raise click.UsageError(f"--image: {error}") from None
+    _, definitions = split_definitions(packaged_definitions())
+    processes.operator(
+        OperatorProcess(
+            cluster=ClusterChoice(kubeconfig, context),
+            namespace=namespace or own_namespace(),
+            image=image,
+            replicas=replicas,
+            definitions=definitions,
+            bind=host_and_port(bind),
+            probes=host_and_port(probes),
+            metrics_auth=MetricsAuth(metrics_auth),
+            tls_source=tls_source(tls_folder, tls_secret),
+            tls=tls_from_environment(),
+            log=log_from(others),
+        )
+    )
+    return OK

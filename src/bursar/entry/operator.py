@@ -1,0 +1,98 @@
+"""The operator process: which parts it is made of."""
+
+import asyncio
+from random import Random, SystemRandom
+from typing import Final
+
+import bursar
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.kube.access import ClusterAccess
+from bursar.adapters.kube.client import KubeClient
+from bursar.adapters.kube.token_review import TokenReviewer
+from bursar.adapters.serving.message import Response
+from bursar.adapters.serving.probes import METRICS_PATH, probe_routes, readiness
+from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.telemetry.operator.families import operator_metrics
+from bursar.app.log import Log
+from bursar.app.operator.operator import Operator
+from bursar.app.operator.rendering import Surroundings
+from bursar.app.operator.term import OperatorSettings
+from bursar.cli.exit_codes import BadInputError
+from bursar.cli.processes.operator import OperatorProcess
+from bursar.entry.https import Certificate, listen, open_certificate, served
+from bursar.entry.lifetime import run_process
+from bursar.entry.metrics_access import metrics_guard
+from bursar.entry.process import cluster_access, process_identity, start_server
+
+LOG: Final = Log("operator")
+
+
+def run_operator(settings: OperatorProcess) -> None:
+    """Keep an installation until SIGTERM or SIGINT. Raises `BadInputError`."""
+    access = cluster_access(settings.cluster)
+    run_process(
+        LOG,
+        settings.log,
+        _work(settings, access),
+        server=access.server,
+        context=access.context,
+        namespace=settings.namespace,
+    )
+
+
+async def _work(settings: OperatorProcess, access: ClusterAccess) -> None:
+    random = SystemRandom()
+    async with KubeClient(access, clock=SYSTEM_CLOCK, rng=random) as client:
+        operator = Operator(
+            client,
+            SYSTEM_CLOCK,
+            random,
+            settings=OperatorSettings(
+                surroundings=Surroundings(
+                    namespace=settings.namespace,
+                    image=settings.image,
+                    replicas=settings.replicas,
+                    definitions=settings.definitions,
+                ),
+                version=bursar.__version__,
+            ),
+            identity=process_identity(),
+        )
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(operator.run())
+                tasks.create_task(_serve_probes(settings, operator))
+                if settings.tls_source.is_given:
+                    tasks.create_task(_serve_metrics(settings, operator, client, random))
+        except* BadInputError as errors:
+            raise errors.exceptions[0] from None
+
+
+async def _serve_probes(settings: OperatorProcess, operator: Operator) -> None:
+    """Probes, without TLS: the certificate exists only when the installation does."""
+
+    async def ready() -> Response:
+        return readiness(operator.readiness_problem)
+
+    routes = dict(probe_routes(lambda: b"", ready, metrics_guard=None))
+    del routes["GET", METRICS_PATH]
+    server = HttpServer(routes, clock=SYSTEM_CLOCK)
+    LOG.info("listening for probes", address=await start_server(server, settings.probes))
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await server.stop()
+
+
+async def _serve_metrics(
+    settings: OperatorProcess, operator: Operator, client: KubeClient, random: Random
+) -> None:
+    certificate: Certificate = open_certificate(
+        settings.tls_source, settings.namespace, client, random, profile=settings.tls
+    )
+    reviewer = TokenReviewer(client, SYSTEM_CLOCK)
+    routes = probe_routes(
+        lambda: operator_metrics(operator, client.limiter, served(certificate)),
+        metrics_guard=metrics_guard(settings.metrics_auth, client, reviewer),
+    )
+    await listen(HttpServer(routes, clock=SYSTEM_CLOCK), certificate, settings.bind, log=LOG)
