@@ -28,6 +28,10 @@ VERBS: Final = {
         "bursar.cli.install.manifests:manifests",
         "Print the manifests that install parts of Bursar.",
     ),
+    "migrate": (
+        "bursar.cli.migrate.migrate:migrate",
+        "Move to Bursar from AAQ, ResourceQuotas or ClusterResourceQuotas.",
+    ),
     "operator": (
         "bursar.cli.processes.operator:operator",
         "Install Bursar as an AAQ object says, and keep it so.",

@@ -1,0 +1,340 @@
+"""Carry out the steps of a move. Each can be repeated, also after it was carried out in part."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from bursar.app.cluster.informer.store import Identity
+from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, SERVICE_ACCOUNTS, VALIDATING_WEBHOOKS
+from bursar.app.cluster.patches import fenced_patch, put
+from bursar.app.cluster.ports import (
+    AlreadyExistsError,
+    ConflictError,
+    InvalidError,
+    Json,
+    Key,
+    NotFoundError,
+    Patch,
+    PatchKind,
+    Preconditions,
+    Resource,
+)
+from bursar.app.install.documents import Document
+from bursar.app.migration.gather import DEPLOYMENTS, SERVICES, MovingCluster
+from bursar.app.migration.guard import (
+    BINDINGS,
+    GUARD,
+    POLICIES,
+    guard_documents,
+    shared_gate_conditions,
+)
+from bursar.app.migration.installation import Group, Manifest
+from bursar.app.migration.plan import Step, gate_objects, objects_to_uninstall
+from bursar.app.migration.state import (
+    LOCKS,
+    REPLICAS_ANNOTATION,
+    OwnedObject,
+    State,
+    are_bursars,
+    is_bursars,
+)
+from bursar.app.names import CONTROLLER, GATING_ANNOTATION
+from bursar.app.quota.kinds import AAQS, GROUP, JOB_QUEUE_CONFIGS
+from bursar.wire.aaq_installation import DeploymentFacts, Metadata, WebhookFacts
+
+FIELD_MANAGER: Final = "kubectl"
+"""As `kubectl apply --server-side`, so that a later one of the same manifests has no conflicts."""
+JOB_QUEUE: Final = "aaqjqc"
+"""The name of the AAQJobQueueConfig in each namespace."""
+IN_FLIGHT_MAX: Final = 16
+
+Effect = Callable[[MovingCluster, State], Awaitable[None]]
+
+
+async def perform(step: Step, cluster: MovingCluster, state: State) -> None:
+    """Carry out a step. Steps that only wait do nothing. Raises `ClusterError`."""
+    effect = EFFECTS.get(step)
+    if effect is not None:
+        await effect(cluster, state)
+
+
+# ------------------------------------------------------------------ guard and ownership
+
+
+async def _guard(cluster: MovingCluster, state: State) -> None:
+    selector = None if state.aaq is None else state.aaq.selector
+    policy, binding = guard_documents(selector, state.home)
+    await _apply(cluster, POLICIES, Key("", GUARD), policy)
+    await _apply(cluster, BINDINGS, Key("", GUARD), binding)
+
+
+async def _unguard(cluster: MovingCluster, _: State) -> None:
+    await _delete(cluster, BINDINGS, Key("", GUARD))
+    await _delete(cluster, POLICIES, Key("", GUARD))
+
+
+async def _protect(cluster: MovingCluster, state: State) -> None:
+    for each in state.owned:
+        await _disown(cluster, each)
+
+
+async def _disown(cluster: MovingCluster, owned: OwnedObject) -> None:
+    """Remove AAQ from the owners. Its place in the list is known at this resourceVersion only."""
+    places = [
+        index
+        for index, owner in enumerate(owned.metadata.owners)
+        if (owner.group, owner.kind) == (GROUP, AAQS.kind)
+    ]
+    operations: list[Json] = [
+        {"op": "remove", "path": f"/metadata/ownerReferences/{index}"} for index in reversed(places)
+    ]
+    identity = _identity(owned.metadata)
+    # If the object has changed meanwhile, the next round reads it again.
+    await _ignoring(
+        cluster.patch(owned.resource, owned.key, fenced_patch(identity, operations, is_exact=True)),
+        ConflictError,
+        NotFoundError,
+    )
+
+
+# ------------------------------------------------------------------ Deployments
+
+
+async def _stop_operator(cluster: MovingCluster, state: State) -> None:
+    await _scale_to_zero(cluster, state.operator, is_remembered=True)
+
+
+async def _stop_controller(cluster: MovingCluster, state: State) -> None:
+    """Of AAQ, or on the way back of Bursar: it is the one that is there."""
+    await _scale_to_zero(cluster, state.controller)
+
+
+async def _scale_to_zero(
+    cluster: MovingCluster, deployment: DeploymentFacts | None, *, is_remembered: bool = False
+) -> None:
+    if deployment is None or not deployment.replicas:
+        return
+    metadata = deployment.metadata
+    operations = [put("/spec/replicas", 0)]
+    if is_remembered:
+        noted = {**metadata.annotations, REPLICAS_ANNOTATION: str(deployment.replicas)}
+        operations.append(put("/metadata/annotations", noted))
+    patch = fenced_patch(_identity(metadata), operations, is_exact=is_remembered)
+    await _ignoring(cluster.patch(DEPLOYMENTS, _key(metadata), patch), ConflictError, NotFoundError)
+
+
+async def _remove_controller(cluster: MovingCluster, state: State) -> None:
+    if state.controller is not None:
+        await _delete_exactly(cluster, DEPLOYMENTS, state.controller.metadata)
+
+
+async def _start_operator(cluster: MovingCluster, state: State) -> None:
+    if state.operator is None:
+        return
+    metadata = state.operator.metadata
+    before = metadata.annotations.get(REPLICAS_ANNOTATION, "")
+    replicas = int(before) if before.isdecimal() and int(before) else 1
+    kept = {key: value for key, value in metadata.annotations.items() if key != REPLICAS_ANNOTATION}
+    operations = [put("/spec/replicas", replicas), put("/metadata/annotations", dict(kept))]
+    patch = fenced_patch(_identity(metadata), operations, is_exact=True)
+    await _ignoring(cluster.patch(DEPLOYMENTS, _key(metadata), patch), ConflictError)
+
+
+# ------------------------------------------------------------------ AAQ's webhook
+
+
+async def _share_gate(cluster: MovingCluster, state: State) -> None:
+    found = state.mutating
+    if found is None:
+        return
+    conditions: Json = list[Json](shared_gate_conditions(state.home))
+    operations = [
+        put(f"/webhooks/{index}/matchConditions", conditions)
+        for index in range(len(found.webhooks))
+    ]
+    patch = fenced_patch(_identity(found.metadata), operations, is_exact=True)
+    await _ignoring(
+        cluster.patch(MUTATING_WEBHOOKS, _key(found.metadata), patch), ConflictError, NotFoundError
+    )
+
+
+async def _remove_webhooks(cluster: MovingCluster, state: State) -> None:
+    found: tuple[tuple[Resource, WebhookFacts | None], ...] = (
+        (MUTATING_WEBHOOKS, state.mutating),
+        (VALIDATING_WEBHOOKS, state.validating),
+    )
+    for resource, webhooks in found:
+        if webhooks is not None and not are_bursars(webhooks):
+            await _delete_exactly(cluster, resource, webhooks.metadata)
+
+
+async def _remove_server(cluster: MovingCluster, state: State) -> None:
+    if state.server is not None and not is_bursars(state.server.metadata):
+        await _delete_exactly(cluster, DEPLOYMENTS, state.server.metadata)
+    if state.service is not None and not is_bursars(state.service):
+        await _delete_exactly(cluster, SERVICES, state.service)
+
+
+# ------------------------------------------------------------------ Bursar's objects
+
+
+async def _install(cluster: MovingCluster, state: State) -> None:
+    """Apply all but the webhook. The annotation of an earlier controller of Bursar's goes first."""
+    await _forget_activation(cluster, state)
+    await _apply_group(cluster, state, Group.FIRST)
+
+
+async def _install_server(cluster: MovingCluster, state: State) -> None:
+    await _apply_group(cluster, state, Group.SERVER)
+
+
+async def _install_webhooks(cluster: MovingCluster, state: State) -> None:
+    await _apply_group(cluster, state, Group.WEBHOOKS)
+
+
+async def _apply_group(cluster: MovingCluster, state: State, group: Group) -> None:
+    for each in () if state.installation is None else state.installation.of(group):
+        await _apply_manifest(cluster, each)
+
+
+async def _apply_manifest(cluster: MovingCluster, manifest: Manifest) -> None:
+    try:
+        await _apply(cluster, manifest.resource, manifest.key, manifest.body)
+    except InvalidError:
+        if not manifest.kind.endswith("RoleBinding"):
+            raise
+        # The role of a binding cannot be changed. AAQ's binding of this name has another one.
+        await _delete(cluster, manifest.resource, manifest.key)
+        await _apply(cluster, manifest.resource, manifest.key, manifest.body)
+
+
+async def _uninstall(cluster: MovingCluster, state: State) -> None:
+    for each in objects_to_uninstall(state):
+        await _delete(cluster, each.resource, each.key)
+
+
+async def _remove_gate(cluster: MovingCluster, state: State) -> None:
+    # Bindings come before policies, and the gate before its protection.
+    gates = sorted(gate_objects(state), key=lambda each: (each.key.name, not _is_binding(each)))
+    for each in gates:
+        await _delete(cluster, each.resource, each.key)
+    await _forget_activation(cluster, state)
+
+
+def _is_binding(manifest: Manifest) -> bool:
+    return manifest.kind.endswith("Binding")
+
+
+async def _forget_activation(cluster: MovingCluster, state: State) -> None:
+    body: Json = {"metadata": {"annotations": {GATING_ANNOTATION: None}}}
+    patch = Patch(kind=PatchKind.MERGE, body=body)
+    await _ignoring(
+        cluster.patch(SERVICE_ACCOUNTS, Key(state.home, CONTROLLER), patch), NotFoundError
+    )
+
+
+# ------------------------------------------------------------------ AAQ's locks
+
+
+async def _remove_locks(cluster: MovingCluster, state: State) -> None:
+    for each in state.job_queues:
+        await _delete(cluster, JOB_QUEUE_CONFIGS, _key(each.metadata))
+
+
+async def _lock(cluster: MovingCluster, state: State) -> None:
+    """Lock every gated namespace, and clear the lists of pods that AAQ would release unchecked.
+
+    AAQ's gate controller releases nothing in a locked namespace until its other controllers have
+    counted the pods again and have removed the locks.
+    """
+    stale = {each.metadata.namespace for each in state.job_queues if each.pods}
+    slots = asyncio.Semaphore(IN_FLIGHT_MAX)
+
+    async def lock(namespace: str) -> None:
+        async with slots:
+            await _lock_namespace(cluster, namespace)
+
+    async with asyncio.TaskGroup() as tasks:
+        for namespace in sorted({*state.gated_namespaces, *stale}):
+            tasks.create_task(lock(namespace))
+
+
+async def _lock_namespace(cluster: MovingCluster, namespace: str) -> None:
+    body: Json = {
+        "apiVersion": JOB_QUEUE_CONFIGS.api_version,
+        "kind": JOB_QUEUE_CONFIGS.kind,
+        "metadata": {"name": JOB_QUEUE},
+        "spec": {},
+    }
+    try:
+        await cluster.create(JOB_QUEUE_CONFIGS, body, namespace=namespace)
+    except AlreadyExistsError:
+        pass
+    except NotFoundError:
+        return  # The namespace is gone.
+    status: Json = {"podsInJobQueue": [], "controllerLock": dict.fromkeys(LOCKS, True)}
+    patch = Patch(kind=PatchKind.MERGE, body={"status": status})
+    await cluster.patch(JOB_QUEUE_CONFIGS, Key(namespace, JOB_QUEUE), patch, subresource="status")
+
+
+# ------------------------------------------------------------------ requests
+
+
+async def _apply(
+    cluster: MovingCluster, resource: Resource, key: Key, body: Mapping[str, Json] | Document
+) -> None:
+    patch = Patch(kind=PatchKind.APPLY, body=body, field_manager=FIELD_MANAGER, is_forced=True)
+    await cluster.patch(resource, key, patch)
+
+
+async def _delete(cluster: MovingCluster, resource: Resource, key: Key) -> None:
+    await _ignoring(cluster.delete(resource, key), NotFoundError)
+
+
+async def _delete_exactly(cluster: MovingCluster, resource: Resource, metadata: Metadata) -> None:
+    """Delete the object that was read, and not another one that has its name by now."""
+    conditions = Preconditions(uid=metadata.uid)
+    await _ignoring(
+        cluster.delete(resource, _key(metadata), preconditions=conditions),
+        NotFoundError,
+        ConflictError,
+    )
+
+
+async def _ignoring(request: Awaitable[object], *errors: type[Exception]) -> None:
+    try:
+        await request
+    except errors:
+        return
+
+
+def _identity(metadata: Metadata) -> Identity:
+    return Identity(_key(metadata), metadata.uid, metadata.resource_version)
+
+
+def _key(metadata: Metadata) -> Key:
+    return Key(metadata.namespace, metadata.name)
+
+
+EFFECTS: Final[Mapping[Step, Effect]] = {
+    Step.GUARD: _guard,
+    Step.PROTECT: _protect,
+    Step.STOP_OPERATOR: _stop_operator,
+    Step.STOP_CONTROLLER: _stop_controller,
+    Step.REMOVE_CONTROLLER: _remove_controller,
+    Step.SHARE_GATE: _share_gate,
+    Step.INSTALL: _install,
+    Step.INSTALL_SERVER: _install_server,
+    Step.INSTALL_WEBHOOKS: _install_webhooks,
+    Step.REMOVE_WEBHOOKS: _remove_webhooks,
+    Step.REMOVE_SERVER: _remove_server,
+    Step.REMOVE_LOCKS: _remove_locks,
+    Step.UNGUARD: _unguard,
+    Step.STOP_BURSAR: _stop_controller,
+    Step.REMOVE_BURSAR: _remove_controller,
+    Step.LOCK: _lock,
+    Step.UNINSTALL: _uninstall,
+    Step.START_AAQ: _start_operator,
+    Step.REMOVE_GATE: _remove_gate,
+}
+"""START, AWAIT_AAQ and VERIFY have no effect: they wait for other programs."""

@@ -1,0 +1,1 @@
+"""An installation of AAQ, of which a move takes over."""
