@@ -1,6 +1,7 @@
 """The operator process: which parts it is made of."""
 
 import asyncio
+from collections.abc import Callable
 from random import Random, SystemRandom
 from typing import Final
 
@@ -12,7 +13,9 @@ from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.serving.message import Response
 from bursar.adapters.serving.probes import METRICS_PATH, probe_routes, readiness
 from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.serving.status_page import Report, status_routes
 from bursar.adapters.telemetry.operator.families import operator_metrics
+from bursar.adapters.telemetry.status.operator import operator_status
 from bursar.app.log import Log
 from bursar.app.operator.operator import Operator
 from bursar.app.operator.rendering import Surroundings
@@ -23,24 +26,26 @@ from bursar.entry.https import Certificate, listen, open_certificate, served
 from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import cluster_access, process_identity, start_server
+from bursar.entry.state_dump import StateDump
 
 LOG: Final = Log("operator")
 
 
 def run_operator(settings: OperatorProcess) -> None:
     """Keep an installation until SIGTERM or SIGINT. Raises `BadInputError`."""
-    access = cluster_access(settings.cluster)
+    access, state = cluster_access(settings.cluster), StateDump(LOG)
     run_process(
         LOG,
         settings.log,
-        _work(settings, access),
+        _work(settings, access, state),
+        state,
         server=access.server,
         context=access.context,
         namespace=settings.namespace,
     )
 
 
-async def _work(settings: OperatorProcess, access: ClusterAccess) -> None:
+async def _work(settings: OperatorProcess, access: ClusterAccess, state: StateDump) -> None:
     random = SystemRandom()
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=random) as client:
         operator = Operator(
@@ -58,12 +63,19 @@ async def _work(settings: OperatorProcess, access: ClusterAccess) -> None:
             ),
             identity=process_identity(),
         )
+
+        def report() -> Report:
+            return operator_status(operator, client.limiter, state.uptime_s)
+
+        state.report = report
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(operator.run())
                 tasks.create_task(_serve_probes(settings, operator))
                 if settings.tls_source.is_given:
-                    tasks.create_task(_serve_metrics(settings, operator, client, random))
+                    tasks.create_task(
+                        _serve_metrics(settings, operator, client, random, report=report)
+                    )
         except* BadInputError as errors:
             raise errors.exceptions[0] from None
 
@@ -85,14 +97,20 @@ async def _serve_probes(settings: OperatorProcess, operator: Operator) -> None:
 
 
 async def _serve_metrics(
-    settings: OperatorProcess, operator: Operator, client: KubeClient, random: Random
+    settings: OperatorProcess,
+    operator: Operator,
+    client: KubeClient,
+    random: Random,
+    *,
+    report: Callable[[], Report],
 ) -> None:
     certificate: Certificate = open_certificate(
         settings.tls_source, settings.namespace, client, random, profile=settings.tls
     )
-    reviewer = TokenReviewer(client, SYSTEM_CLOCK)
+    readers = metrics_guard(settings.metrics_auth, client, TokenReviewer(client, SYSTEM_CLOCK))
     routes = probe_routes(
         lambda: operator_metrics(operator, client.limiter, served(certificate)),
-        metrics_guard=metrics_guard(settings.metrics_auth, client, reviewer),
+        metrics_guard=readers,
     )
-    await listen(HttpServer(routes, clock=SYSTEM_CLOCK), certificate, settings.bind, log=LOG)
+    every = {**routes, **status_routes(report, readers)}
+    await listen(HttpServer(every, clock=SYSTEM_CLOCK), certificate, settings.bind, log=LOG)

@@ -23,6 +23,7 @@ from bursar.adapters.telemetry.controller_families import (
     controller_families,
 )
 from bursar.adapters.telemetry.exposition import exposition
+from bursar.adapters.telemetry.operator.families import operator_metrics
 from bursar.adapters.telemetry.policy_families import policy_families
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
@@ -58,6 +59,7 @@ from support.builders.quota_books import a_namespace, a_quota, a_row, running
 from support.counting.policies import a_counter, a_policy
 from support.counting.policies import a_row as a_policy_row
 from support.counting.scripted_sidecars import ScriptedSockets
+from support.operator.scene import OperatorScene, on_scene
 from support.printed_metrics import differences, families_of
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -183,10 +185,28 @@ def agent_text() -> str:
     return agent_metrics(agent_families(view), Told()).decode()
 
 
+def operator_text() -> str:
+    """The metrics of an operator that leads, with a certificate and a deployed installation."""
+    served = ServedCertificate(not_after=NOW, loads=0, invalid=0)
+    limiter = Limiter(floor=2, ceiling=32, growth_after=20)
+    texts = []
+
+    @on_scene
+    async def deploy(scene: OperatorScene) -> None:
+        await scene.create_aaq()
+        operator = scene.start()
+        await scene.deploy()
+        texts.append(operator_metrics(operator, limiter, served).decode())
+
+    deploy()
+    return texts[0]
+
+
 TEXTS = {
     Process.CONTROLLER: controller_text,
     Process.WEBHOOK: webhook_text,
     Process.AGENT: agent_text,
+    Process.OPERATOR: operator_text,
 }
 
 
@@ -194,7 +214,7 @@ TEXTS = {
 def test_a_process_prints_what_is_listed_for_it_and_nothing_else(process):
     text = TEXTS[process]()
     listed = {each.name for each in METRICS.values() if process in each.processes}
-    if process is Process.AGENT:
+    if process in {Process.AGENT, Process.OPERATOR}:
         listed -= {"bursar_metrics_omitted_samples"}  # No label of it has very many values.
 
     assert differences(text, process) == []

@@ -12,12 +12,14 @@ from bursar.adapters.telemetry.certificates.served import ServedCertificate
 from bursar.adapters.telemetry.controller_metrics import controller_metrics
 from bursar.adapters.telemetry.status.agent import agent_status
 from bursar.adapters.telemetry.status.controller import controller_status
+from bursar.adapters.telemetry.status.operator import operator_status
 from bursar.adapters.telemetry.status.process import bytes_per_pod, process_section
 from bursar.adapters.telemetry.status.webhook import webhook_status
 from bursar.app.devices.counters import CallCounts, ProxyCounts
 from bursar.app.devices.node_pods import FreshnessCounts
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.quota.quota import QuotaKey, QuotaKind
+from support.operator.scene import on_scene
 from support.printed_metrics import series_of
 from support.quota.aaq_controller import TEAM, AaqScene
 
@@ -155,3 +157,17 @@ def test_without_proc_memory_is_not_known(tmp_path):
     assert process_section(1, tmp_path)["open_files"] is None
     assert bytes_per_pod(None, 3) is None
     assert bytes_per_pod(9, 0) is None
+
+
+@on_scene
+async def test_an_operator_shows_its_installation(scene):
+    await scene.create_aaq()
+    operator = scene.start()
+    await scene.deploy()
+    report = operator_status(operator, NoLimiter(), 1.0)
+
+    assert report["leadership"] == {"leader": True, "problem": "none"}
+    shown = report["installation"]
+    assert (shown["phase"], shown["unwanted_objects"]) == ("Deployed", 0)
+    assert (shown["ready_aaq-controller"], shown["ready_aaq-server"]) == (2, 2)
+    assert "installation" not in operator_status(scene.start(identity="two"), NoLimiter(), 1.0)

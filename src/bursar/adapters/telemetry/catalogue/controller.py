@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from bursar.adapters.telemetry.catalogue.metric import FLAG, Section, metric
+from bursar.adapters.telemetry.catalogue.metric import FLAG, LEADERS, Section, metric
 
 INFORMER_COUNTERS: Final = {
     "events": "Watch events received.",
@@ -20,24 +20,28 @@ INFORMER_COUNTERS: Final = {
 INFORMERS: Final = Section(
     "informers",
     (
-        metric("bursar_leader", "1 if this replica leads, else 0.", unit=FLAG),
+        metric("bursar_leader", "1 if this replica leads, else 0.", unit=FLAG, processes=LEADERS),
         metric(
             "bursar_informer_staleness_seconds",
             "Seconds since the cache was last known to be current; infinite before the first sync. "
             "A quiet watch proves it once a minute.",
             "resource",
+            processes=LEADERS,
         ),
-        metric("bursar_informer_objects", "Objects in the cache.", "resource"),
+        metric("bursar_informer_objects", "Objects in the cache.", "resource", processes=LEADERS),
         *(
-            metric(f"bursar_informer_{name}_total", text, "resource")
+            metric(f"bursar_informer_{name}_total", text, "resource", processes=LEADERS)
             for name, text in INFORMER_COUNTERS.items()
         ),
-        metric("bursar_limiter_limit", "Maximum API requests in flight."),
-        metric("bursar_limiter_in_flight", "API requests in flight."),
-        metric("bursar_limiter_waiting", "API requests that wait for the limiter."),
+        metric("bursar_limiter_limit", "Maximum API requests in flight.", processes=LEADERS),
+        metric("bursar_limiter_in_flight", "API requests in flight.", processes=LEADERS),
+        metric(
+            "bursar_limiter_waiting", "API requests that wait for the limiter.", processes=LEADERS
+        ),
         metric(
             "bursar_limiter_throttled_total",
             "Times that the API server answered 429 or asked to retry later.",
+            processes=LEADERS,
         ),
     ),
 )

@@ -4,8 +4,8 @@ from typing import Final
 
 from bursar.adapters.telemetry.catalogue.metric import (
     AGENT,
-    CONTROLLER,
     EVERY,
+    LEADERS,
     SERVERS,
     WEBHOOK,
     Section,
@@ -42,12 +42,12 @@ EVENTS: Final = Section(
             "bursar_event_dropped_total",
             "Events that were not written, by reason.",
             "reason",
-            processes=CONTROLLER + AGENT,
+            processes=LEADERS + AGENT,
         ),
         metric(
             "bursar_event_waiting",
             "Events that wait to be written.",
-            processes=CONTROLLER + AGENT,
+            processes=LEADERS + AGENT,
         ),
     ),
 )

@@ -19,6 +19,7 @@ from bursar.adapters.telemetry.catalogue.every_process import (
     WEBHOOKS,
 )
 from bursar.adapters.telemetry.catalogue.metric import Metric
+from bursar.adapters.telemetry.catalogue.operator import INSTALLATION
 
 SECTIONS: Final = (
     QUOTAS,
@@ -34,6 +35,7 @@ SECTIONS: Final = (
     KEPT_CERTIFICATES,
     CAPACITY,
     WEBHOOKS,
+    INSTALLATION,
     NODE,
     PROCESS,
 )

@@ -23,12 +23,15 @@ class Process(Enum):
     CONTROLLER = "controller"
     WEBHOOK = "webhook"
     AGENT = "agent"
+    OPERATOR = "operator"
 
 
 CONTROLLER: Final = (Process.CONTROLLER,)
 WEBHOOK: Final = (Process.WEBHOOK,)
 AGENT: Final = (Process.AGENT,)
-SERVERS: Final = (Process.CONTROLLER, Process.WEBHOOK)
+OPERATOR: Final = (Process.OPERATOR,)
+SERVERS: Final = (Process.CONTROLLER, Process.WEBHOOK, Process.OPERATOR)
+LEADERS: Final = (Process.CONTROLLER, Process.OPERATOR)
 EVERY: Final = tuple(Process)
 
 FLAG: Final = "0 or 1"

@@ -24,9 +24,7 @@ def operator_metrics(
     term, recorder, now = operator.term, operator.recorder, operator.clock.now()
     return exposition(
         chain(
-            table(
-                "bursar_", leader=("1 if this replica leads, else 0.", operator.election.is_leader)
-            ),
+            table("bursar_", leader=operator.election.is_leader),
             () if term is None else term_families(term),
             () if term is None else informer_families(term.informers()),
             limiter_families(limiter),
@@ -44,32 +42,17 @@ def term_families(term: OperatorTerm) -> Iterator[Family]:
     phase = None if judgement is None else judgement.phase
     return table(
         "bursar_operator_",
-        condition=(
-            "1 if the condition of the AAQ object is true, else 0, by type and reason.",
-            [
-                Sample(int(each.is_true), {"type": each.type, "reason": each.reason.value})
-                for each in conditions
-            ],
-        ),
-        phase=(
-            "1 for the phase of the AAQ object, 0 for the others.",
-            [Sample(int(each is phase), {"phase": each.value}) for each in Phase],
-        ),
-        ready_replicas=(
-            "Ready replicas of a Deployment of the installation.",
-            [Sample(each.ready, {"deployment": each.name}) for each in view.workloads],
-        ),
-        wanted_replicas=(
-            "Replicas that a Deployment of the installation should have.",
-            [Sample(each.wanted, {"deployment": each.name}) for each in view.workloads],
-        ),
-        unwanted_objects=("AAQ objects beside the one in force.", view.unwanted),
-        writes_total=(
-            "Objects of the installation that were written, or refused, by outcome.",
-            [
-                Sample(count, {"outcome": outcome})
-                for outcome, count in sorted(term.applied.writes.items())
-            ],
-        ),
-        passes_total=("Comparisons of the whole installation.", term.passes),
+        condition=[
+            Sample(int(each.is_true), {"type": each.type, "reason": each.reason.value})
+            for each in conditions
+        ],
+        phase=[Sample(int(each is phase), {"phase": each.value}) for each in Phase],
+        ready_replicas=[Sample(each.ready, {"deployment": each.name}) for each in view.workloads],
+        wanted_replicas=[Sample(each.wanted, {"deployment": each.name}) for each in view.workloads],
+        unwanted_objects=view.unwanted,
+        writes_total=[
+            Sample(count, {"outcome": outcome})
+            for outcome, count in sorted(term.applied.writes.items())
+        ],
+        passes_total=term.passes,
     )
