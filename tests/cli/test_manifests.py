@@ -372,6 +372,14 @@ def test_the_certificates_and_monitors_are_those_of_the_namespace():
     ]
 
 
+def test_the_dashboard_is_a_config_map_that_grafana_finds():
+    [found] = documents("dashboard", "-n", "q")
+
+    assert (found["kind"], found["metadata"]["namespace"]) == ("ConfigMap", "q")
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert [panel["title"] for panel in json.loads(found["data"]["bursar.json"])["panels"]]
+
+
 def test_prometheus_shows_its_own_token_and_there_is_a_role_for_it():
     monitors = [each for each in documents("monitoring") if each["kind"] == "ServiceMonitor"]
     [role] = [each for each in documents("rbac") if each["metadata"]["name"].endswith("-reader")]

@@ -41,7 +41,7 @@ EVERYTHING = {
     "kubevirt": ON,
     "agent": ON,
     "certManager": ON,
-    "monitoring": ON,
+    "monitoring": {**ON, "dashboard": True},
 }
 
 COMBINATIONS = {

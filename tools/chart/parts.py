@@ -256,5 +256,6 @@ TEMPLATES: Final = (
         f"and $.Values.certManager.enabled (or ({_HAS_CONTROLLER}) ({_HAS_WEBHOOK}))",
     ),
     Template("monitoring", "$.Values.monitoring.enabled"),
+    Template("dashboard", "$.Values.monitoring.dashboard"),
     Template("removal", f"and $.Values.releaseOnUninstall ({_HAS_CONTROLLER})"),
 )

@@ -450,6 +450,12 @@ GROUPS: Final = (
                 BOOLEAN,
                 "Install ServiceMonitors and alerts.",
             ),
+            Value(
+                "monitoring.dashboard",
+                False,
+                BOOLEAN,
+                "Install a dashboard for Grafana, as a ConfigMap that its sidecar loads.",
+            ),
         ),
     ),
 )

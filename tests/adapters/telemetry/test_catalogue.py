@@ -1,210 +1,21 @@
 """The list of metrics: it equals what is printed, and the page of the documentation."""
 
 import re
-from collections import Counter
-from datetime import UTC, datetime
 
 import pytest
 
 import generate_metrics_page
-from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.kube.limiter import Limiter
-from bursar.adapters.telemetry.agent_families import AgentView, agent_families
-from bursar.adapters.telemetry.agent_metrics import agent_metrics
-from bursar.adapters.telemetry.agent_upstream import UpstreamCounts
-from bursar.adapters.telemetry.capacity_families import CapacityView, capacity_families
 from bursar.adapters.telemetry.catalogue.index import METRICS, SECTIONS
 from bursar.adapters.telemetry.catalogue.metric import Kind, Process, metric
-from bursar.adapters.telemetry.certificates.kept import keeper_families
-from bursar.adapters.telemetry.certificates.served import ServedCertificate, served_families
-from bursar.adapters.telemetry.controller_families import (
-    ControllerView,
-    TermView,
-    controller_families,
-)
-from bursar.adapters.telemetry.exposition import exposition
-from bursar.adapters.telemetry.operator.families import operator_metrics
-from bursar.adapters.telemetry.policy_families import policy_families
-from bursar.adapters.telemetry.process import process_families
-from bursar.adapters.telemetry.reconcile_families import reconcile_families
-from bursar.adapters.telemetry.sidecar_families import sidecar_families
-from bursar.adapters.telemetry.webhook_families import webhook_families
-from bursar.app.capacity.usage import ExtendedUsage
-from bursar.app.certificates.keeper import KeeperCounters
-from bursar.app.cluster.events.recorder import Drop
-from bursar.app.cluster.informer.informer import InformerCounters
-from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.reconcile import ReconcileCounters
-from bursar.app.counting.sidecar_feed import SidecarFeed
-from bursar.app.devices.counters import CallCounts, ProxyCounts
-from bursar.app.devices.node_pods import FreshnessCounts
-from bursar.app.devices.ports import Method, Version
-from bursar.app.quota.departed_quotas import DepartedQuotas, served_by
-from bursar.app.quota.drift import Drift
-from bursar.app.quota.lifting import LiftCounters
-from bursar.app.quota.quota_loop import QuotaCounters
-from bursar.app.quota.refused_writes import RefusedWrites
-from bursar.core.certificates.decision import Reason as CertificateReason
-from bursar.core.counting.sidecars import SidecarCounter, SidecarRules
-from bursar.core.devices.inventory import Device, Inventory
-from bursar.core.model.quantity import Quantity
-from bursar.core.peerpods.capacity import CapacityNode
-from bursar.core.quota.books import Books
-from bursar.core.quota.counting import NativeCounter
-from bursar.core.quota.names import Unit
-from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject, Reported
-from bursar.wire.counting.pod_body import keep_body
-from support.builders.pods import parsed
-from support.builders.quota_books import a_namespace, a_quota, a_row, running
-from support.counting.policies import a_counter, a_policy
-from support.counting.policies import a_row as a_policy_row
-from support.counting.scripted_sidecars import ScriptedSockets
-from support.operator.scene import OperatorScene, on_scene
+from support.every_metric import agent_text, controller_text, operator_text, webhook_text
 from support.printed_metrics import differences, families_of
 
-NOW = datetime(2027, 1, 1, tzinfo=UTC)
 PAGE = generate_metrics_page.PAGE.read_text()
 
 
-class Followed:
-    resource = PODS
-    staleness_seconds = 1.5
-    counters = InformerCounters()
-
-    def __len__(self) -> int:
-        return 42
-
-
-class Told:
-    dropped = dict.fromkeys(Drop, 1)
-    waiting = 1
-
-
-# ------------------------------------------------------------------ processes in which all happens
-
-
-def overdrawn_books() -> Books:
-    books = Books(NativeCounter().count)
-    books.see_namespace(a_namespace("a"))
-    books.see_quota(a_quota("a/q", "pods=1"))
-    for name in ("one", "two"):
-        books.see_pod(running(a_row(f"a/{name}", "cpu=1")))
-    return books
-
-
-def quotas() -> list[QuotaObject]:
-    amounts = {"reported_hard": parsed("pods=9"), "reported_used": parsed("pods=3")}
-    own = QuotaObject(
-        quota=Quota(key=QuotaKey(QuotaKind.NAMESPACED, "a", "q")), created_at=NOW, **amounts
-    )
-    wide = QuotaObject(
-        quota=Quota(key=QuotaKey(QuotaKind.CLUSTER, "", "wide")),
-        created_at=NOW,
-        reported_namespaces={"a": Reported(hard=parsed("pods=9"), used=parsed("pods=3"))},
-        **amounts,
-    )
-    return [own, wide]
-
-
-def controller_view() -> ControllerView:
-    return ControllerView(
-        is_leader=True,
-        informers=(Followed(),),
-        limiter=Limiter(floor=2, ceiling=32, growth_after=20),
-        dropped_events={},
-        term=TermView(
-            books=overdrawn_books(),
-            loop=QuotaCounters(),
-            lifts=LiftCounters(),
-            quotas=quotas(),
-            drift=Drift(accounts=0, largest=dict.fromkeys(Unit, Quantity.of(0)), count_seconds=0.0),
-            refused=RefusedWrites(lambda _key, _text: None),
-            departed=DepartedQuotas(SYSTEM_CLOCK, served_by(()), lambda _: None),
-            mismatches={"MutatingWebhookConfiguration gating-mutator": True},
-        ),
-    )
-
-
-def counting_families():
-    counter = SidecarCounter(SidecarRules(expected=1), keep_body)
-    yield from sidecar_families([SidecarFeed(counter, ScriptedSockets(), SYSTEM_CLOCK)])
-    policies = a_counter(a_policy("p", charges={"x": "1"}))
-    row = a_policy_row("pod")
-    policies.see_pod(row)
-    policies.count(row)
-    yield from policy_families(policies.report())
-
-
-def certificate_families():
-    kept = KeeperCounters()
-    kept.authorities[CertificateReason.MISSING] += 1
-    yield from served_families(ServedCertificate(not_after=NOW, loads=0, invalid=0), NOW)
-    yield from keeper_families(kept, {"ca": NOW}, NOW)
-
-
-def controller_text() -> str:
-    failed = ReconcileCounters(failures_by_class=Counter(ForbiddenError=1))
-    node = CapacityNode(name="n", capacity={}, marked={"example.com/a": 4})
-    families = [
-        *controller_families(controller_view()),
-        *reconcile_families({"status": failed}),
-        *capacity_families(CapacityView(nodes=[node], usage=ExtendedUsage(), healed=0)),
-        *counting_families(),
-        *certificate_families(),
-        *process_families(),
-    ]
-    return exposition(families, samples_max=4).decode()
-
-
-def webhook_text() -> str:
-    served = ServedCertificate(not_after=NOW, loads=0, invalid=0)
-    families = [
-        *webhook_families(dict.fromkeys("abcdef", 1), {"rewritten": 1}, 1),
-        *served_families(served, NOW),
-        *process_families(),
-    ]
-    return exposition(families, samples_max=4).decode()
-
-
-def agent_text() -> str:
-    calls, upstream = CallCounts(), UpstreamCounts()
-    calls.end(Version.V1, Method.LIST, 0, nanos=1, size=1)
-    upstream.end(Version.V1, Method.LIST, 0, 1.0)
-    view = AgentView(
-        is_serving=True,
-        code_names={0: "OK"},
-        calls=calls,
-        rate_limited=0,
-        upstream=upstream,
-        proxy=ProxyCounts(),
-        pods=FreshnessCounts(),
-        pods_age_s=1.0,
-        failing_s=0.0,
-        inventory=Inventory((Device(kind="gpu", minor=0, id="g"),)),
-    )
-    return agent_metrics(agent_families(view), Told()).decode()
-
-
-def operator_text() -> str:
-    """The metrics of an operator that leads, with a certificate and a deployed installation."""
-    served = ServedCertificate(not_after=NOW, loads=0, invalid=0)
-    limiter = Limiter(floor=2, ceiling=32, growth_after=20)
-    texts = []
-
-    @on_scene
-    async def deploy(scene: OperatorScene) -> None:
-        await scene.create_aaq()
-        operator = scene.start()
-        await scene.deploy()
-        texts.append(operator_metrics(operator, limiter, served).decode())
-
-    deploy()
-    return texts[0]
-
-
 TEXTS = {
-    Process.CONTROLLER: controller_text,
-    Process.WEBHOOK: webhook_text,
+    Process.CONTROLLER: lambda: controller_text(samples_max=4),
+    Process.WEBHOOK: lambda: webhook_text(samples_max=4),
     Process.AGENT: agent_text,
     Process.OPERATOR: operator_text,
 }

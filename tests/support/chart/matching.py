@@ -41,6 +41,7 @@ def _parts(values: Values) -> list[str]:
         "agent": _is_on(values, "agent"),
         "certificates": _is_on(values, "certManager") and has_processes,
         "monitoring": _is_on(values, "monitoring"),
+        "dashboard": bool(values.get("monitoring", {}).get("dashboard")),
         "removal": has_controller and values.get("releaseOnUninstall", True),
     }
     return [part for part, is_wanted in wanted.items() if is_wanted]

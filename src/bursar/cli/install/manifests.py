@@ -24,6 +24,7 @@ from bursar.app.install.device_protection import (
     device_protection_documents,
 )
 from bursar.app.install.documents import Document, Endpoint
+from bursar.app.install.grafana.dashboard import dashboard_documents
 from bursar.app.install.launcher_protection import (
     KUBEVIRT_NAMESPACE,
     LauncherProtection,
@@ -68,7 +69,7 @@ WITHOUT_WEBHOOK: Final = ("crds", "rbac", "controller", "policies")
 is ready."""
 PARTS: Final = (
     *("crds", "rbac", "capacity", "controller", "webhook", "policies", "webhooks"),
-    *("peerpods", "kubevirt", "agent", "certificates", "monitoring", "removal"),
+    *("peerpods", "kubevirt", "agent", "certificates", "monitoring", "dashboard", "removal"),
     "operator",
 )
 """In the order in which they are printed: a process gets all its permissions before it starts, and
@@ -216,6 +217,7 @@ def manifests(
     agent         DaemonSet of bursar agent
     certificates  Certificates of cert-manager; needed with --cert-manager
     monitoring    ServiceMonitors and alerts for the Prometheus operator
+    dashboard     ConfigMap with a dashboard for Grafana
     removal       Job that stops gating and releases pods, before you delete the rest
     operator      Deployment of bursar operator, which installs the rest by an AAQ object
     """  # noqa: D301 - click keeps the lines of a paragraph that begins with this character
@@ -251,6 +253,7 @@ def manifests(
         "agent": lambda: _agent(chosen),
         "certificates": lambda: cert_manager_documents(settings.namespace),
         "monitoring": lambda: monitoring_documents(settings.namespace),
+        "dashboard": lambda: dashboard_documents(settings.namespace),
         "removal": lambda: removal_documents(workload_settings(chosen, wanted)),
         "operator": lambda: operator_part(chosen),
     }
