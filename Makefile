@@ -9,9 +9,11 @@ STAMPS := $(VENV)/.stamps
 KUBECTL ?= kubectl
 IMG ?= bursar:dev
 PARTS ?= rbac controller policies
+SKEW_TESTS := $(addprefix tests/integration/test_,$(addsuffix .py,aaq_arq_rows aaq_arq_scope_rows aaq_acrq_rows \
+  aaq_mirror_rows webhook quota_resize peerpods peerpod_quota))
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help setup run test check fmt lint types imports pure coverage bench fuzz histories cluster image load protocol docs chart lock clean
+.PHONY: help setup run test test-skew check fmt lint types imports pure coverage bench fuzz histories cluster image load protocol docs chart lock clean
 .PHONY: deploy undeploy docker-build docker-push kind-cluster
 
 help: ## List the targets
@@ -29,6 +31,10 @@ test: $(STAMPS)/dev ## Everything CI runs: checks, coverage of core and wire, an
 	$(BIN)/python tools/test_all.py
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
+
+test-skew: $(STAMPS)/dev ## Quotas, peer pods and resizes on older API servers (SKEW="1.32 1.34" builds them; default: emulated ones)
+	@for version in $(or $(SKEW),emulated-1.33 emulated-1.34); do echo "Kubernetes $$version:"; \
+	  BURSAR_KUBERNETES=$$version $(BIN)/python -m pytest -q -m integration $(SKEW_TESTS); done
 
 check: $(STAMPS)/dev ## The quick subset: lint, types, imports, pure tests (no Go, no network)
 	$(MAKE) --no-print-directory lint types imports pure

@@ -3,6 +3,9 @@
 Each is built once per version and kept outside the tree, under a name made from
 everything that went into it, so all clones on a machine share it. A folder of
 ready binaries can be given instead, in BURSAR_ASSETS or KUBEBUILDER_ASSETS.
+
+Older versions of the control plane are assets as well, each pinned by a module of its own, such as
+`kube-apiserver-1.34`. They are built only if they are named.
 """
 
 import fcntl
@@ -23,6 +26,10 @@ ROOT = Path(__file__).parents[1]
 CONTROLPLANE = ROOT / "controlplane"
 KUBERNETES = "k8s.io/kubernetes"
 PROMETHEUS = "github.com/prometheus/prometheus"
+OLDER = ("1.32", "1.34")
+"""Minor versions of Kubernetes beside the one that everything else is compared with."""
+SERVERS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+"""The programs of a control plane that exist in each of these versions."""
 QUIET_SECONDS = 30
 """How often a log that is not a terminal is told that the build still runs."""
 
@@ -79,6 +86,15 @@ def _ours(name: str) -> Asset:
 
 def _kubernetes(name: str) -> Asset:
     return Asset(name=name, package=f"{KUBERNETES}/cmd/{name}", pinned_by=KUBERNETES)
+
+
+def _older(name: str, minor: str) -> Asset:
+    return Asset(
+        name=f"{name}-{minor}",
+        package=f"{KUBERNETES}/cmd/{name}",
+        pinned_by=KUBERNETES,
+        folder=CONTROLPLANE / f"kubernetes-{minor}",
+    )
 
 
 def _pinned(name: str, module: str, package: str) -> Asset:
@@ -148,6 +164,10 @@ ASSETS = {
         ),
     )
 }
+OLDER_ASSETS = {
+    asset.name: asset for minor in OLDER for asset in (_older(name, minor) for name in SERVERS)
+}
+"""Assets that only `make test-skew` needs."""
 
 PACKAGES = {
     "seccomp": ("libseccomp-dev",),
@@ -177,7 +197,7 @@ depends on the newest kernel; libraries of the second one have other names in ot
 
 def ensure(name: str) -> Path:
     """Return the program's path, building it first if this version was never built here."""
-    asset = ASSETS[name]
+    asset = {**ASSETS, **OLDER_ASSETS}[name]
     ready = _find_ready(asset)
     if ready is not None:
         return ready

@@ -5,18 +5,24 @@ certificates identify users, service accounts have tokens, admission plugins are
 default ones. Everything lives in one folder and in processes that die with us.
 
 A node with real containers can be added: see `real_node/cluster.py`.
+
+Its version is that of `controlplane/go.mod`. The variable BURSAR_KUBERNETES chooses another one for
+all control planes of a run: `1.32`, whose programs are built from a module of their own, or
+`emulated-1.34`, for which the API server of today offers the APIs and features of that version.
 """
 
 import http.client
 import ipaddress
 import json
+import os
+import re
 import shutil
 import ssl
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from assets import CONTROLPLANE, ensure
+from assets import ASSETS, CONTROLPLANE, OLDER, SERVERS, AssetError, ensure
 from certificates import Authority, Pair, service_account_key
 from program import Program, free_port
 
@@ -24,7 +30,23 @@ LOOPBACK = "127.0.0.1"
 SERVICE_RANGE = "10.0.0.0/24"
 SIMULATED = ("kwok.x-k8s.io/node", "fake")
 """The annotation of nodes that kwok keeps alive, and whose pods it pretends to run."""
+EMULATED = "emulated-"
 NODE_CAPACITY = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "512Gi", "pods": "110"}
+
+
+def chosen_version() -> str:
+    """The version of BURSAR_KUBERNETES; empty for the usual one. Raises `AssetError`."""
+    version = os.environ.get("BURSAR_KUBERNETES", "")
+    if version and version not in OLDER and not re.fullmatch(rf"{EMULATED}1\.\d+", version):
+        known = ", ".join((*OLDER, f"{EMULATED}1.34"))
+        raise AssetError(f"BURSAR_KUBERNETES: {version!r} is none of {known}")
+    return version
+
+
+def minor_version(version: str) -> int:
+    """The minor version of Kubernetes that an API server of a chosen version is, or emulates."""
+    full = version.removeprefix(EMULATED) or ASSETS["kube-apiserver"].version
+    return int(full.split(".")[1])
 
 
 class ControlPlane:
@@ -33,7 +55,8 @@ class ControlPlane:
     The API server listens on `address`, which must exist on this machine. For real nodes that is
     an address that they reach, and they are what `service_range` is routed to. With an
     `audit_policy`, the spec of an audit.k8s.io/v1 Policy, the API server writes `audit_log`. To
-    the webhooks of `webhook_clients`, by host and port, it shows a client certificate.
+    the webhooks of `webhook_clients`, by host and port, it shows a client certificate. `version` is
+    one of `assets.OLDER`, or `emulated-` and a minor version that the API server can emulate.
     """
 
     def __init__(
@@ -43,7 +66,9 @@ class ControlPlane:
         service_range: str = SERVICE_RANGE,
         audit_policy: Mapping[str, object] | None = None,
         webhook_clients: Mapping[str, Pair] | None = None,
+        version: str | None = None,
     ) -> None:
+        self.version = chosen_version() if version is None else version
         self.address, self._service_range = address, service_range
         self._audit_policy = audit_policy
         self._webhook_clients = webhook_clients or {}
@@ -69,6 +94,10 @@ class ControlPlane:
         )
         self.kwok = self._kwok()
         self.parts = [self.etcd, self.apiserver, self.scheduler, self.controllers, self.kwok]
+
+    @property
+    def minor(self) -> int:
+        return minor_version(self.version)
 
     @property
     def url(self) -> str:
@@ -171,7 +200,8 @@ class ControlPlane:
     # -------------------------------------------------------------- the parts
 
     def _program(self, name: str, arguments: list[str], probe: "_Probe") -> Program:
-        command = [str(ensure(name)), *arguments]
+        is_older = name in SERVERS and self.version in OLDER
+        command = [str(ensure(f"{name}-{self.version}" if is_older else name)), *arguments]
         return Program(name, command, log=self.folder / f"{name}.log", is_ready=probe)
 
     def _etcd(self, peer_port: int) -> Program:
@@ -211,6 +241,8 @@ class ControlPlane:
             f"--service-cluster-ip-range={self._service_range}",
             "--allow-privileged=true",
         ]
+        if self.version.startswith(EMULATED):
+            arguments.append(f"--emulated-version={self.version.removeprefix(EMULATED)}")
         if self.address != LOOPBACK:  # which no other machine's Service could lead to
             arguments.append(f"--advertise-address={self.address}")
         if self._audit_policy is not None:

@@ -7,8 +7,14 @@ import pytest
 
 from assets import AssetError
 from certificates import Pair
-from controlplane import ControlPlane
+from controlplane import ControlPlane, chosen_version, minor_version
 from program import ProgramError
+
+
+def needs_kubernetes(minor: int) -> pytest.MarkDecorator:
+    """Skip a test of a feature that the version of BURSAR_KUBERNETES does not have."""
+    reason = f"Kubernetes before 1.{minor} does not have the feature: BURSAR_KUBERNETES"
+    return pytest.mark.skipif(minor_version(chosen_version()) < minor, reason=reason)
 
 
 @contextmanager
@@ -17,10 +23,14 @@ def started_control_plane(
     nodes: int = 0,
     is_bare: bool = False,
     webhook_clients: Mapping[str, Pair] | None = None,
+    version: str | None = None,
 ) -> Iterator[ControlPlane]:
-    """A bare one is etcd and the API server, without controllers, scheduler and nodes."""
+    """A bare one is etcd and the API server, without controllers, scheduler and nodes.
+
+    Without a `version`: the one that BURSAR_KUBERNETES names, or the usual one.
+    """
     try:
-        plane = ControlPlane(webhook_clients=webhook_clients)
+        plane = ControlPlane(webhook_clients=webhook_clients, version=version)
         plane.start(nodes=nodes, parts=[plane.etcd, plane.apiserver] if is_bare else None)
     except (AssetError, ProgramError) as error:
         pytest.fail(f"no control plane: {error}", pytrace=False)

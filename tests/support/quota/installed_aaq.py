@@ -63,6 +63,9 @@ VALIDATORS = {
     "counting.policy.validator",
 }
 
+MUTATING_POLICIES_SINCE = 36
+"""The minor version of Kubernetes from which on policies can gate pods."""
+
 
 def mark() -> str:
     return uuid.uuid4().hex[:8]
@@ -144,7 +147,7 @@ def a_system(plane: ControlPlane, folder: Path, *options: str) -> Iterator[Syste
     system.run("apply", "--server-side", "--force-conflicts", "-f", str(crd_folder()))
     names = [f"crd/{resource}" for resource in CUSTOM_KINDS]
     system.run("wait", "--for=condition=Established", "--timeout=120s", *names)
-    documents = [*_printed("rbac", "policies", "-n", home), _validation(webhook, home)]
+    documents = [*_printed("rbac", "-n", home), *_admission(plane, webhook, home)]
     written = yaml.safe_dump_all(documents)
     try:
         webhook.program.start()
@@ -193,13 +196,15 @@ def _printed(*arguments: str) -> list[Raw]:
     return list(yaml.safe_load_all(ran.out))
 
 
-def _validation(webhook: Webhook, home: str) -> Raw:
-    """The webhooks that judge quotas. Those for pods are left out: policies do their work."""
+def _admission(plane: ControlPlane, webhook: Webhook, home: str) -> list[Raw]:
+    """Policies gate pods, and webhooks judge quotas. On older servers webhooks do both."""
     arguments = ("--url", webhook.url, "--ca-bundle", str(webhook.authority.certificate))
     found = _printed("webhooks", "-n", home, "--configuration-exists", *arguments)
-    validating = next(each for each in found if each["kind"].startswith("Validating"))
+    if plane.minor < MUTATING_POLICIES_SINCE:
+        return found
+    validating = next(each for each in found if each["kind"] == "ValidatingWebhookConfiguration")
     validating["webhooks"] = [hook for hook in validating["webhooks"] if hook["name"] in VALIDATORS]
-    return validating
+    return [*_printed("policies", "-n", home), validating]
 
 
 def is_in_force(place: "Place") -> set[str]:
