@@ -24,6 +24,10 @@ VERBS: Final = {
         "bursar.cli.devices.devices:devices",
         "List which pod holds which device.",
     ),
+    "doctor": (
+        "bursar.cli.install.doctor:doctor",
+        "Check an installation, and what the version of the cluster lacks.",
+    ),
     "manifests": (
         "bursar.cli.install.manifests:manifests",
         "Print the manifests that install parts of Bursar.",

@@ -25,6 +25,9 @@ T = TypeVar("T")
 class LiveCluster(Reader, Writer, Protocol):
     """A real cluster. Most verbs only read from it."""
 
+    async def version(self) -> bytes:
+        """What the API server says of its version."""
+
 
 cluster_options: Final = options.cluster(
     "Kubeconfig of the cluster. Default: $KUBECONFIG, else ~/.kube/config, else the pod's account."

@@ -20,9 +20,11 @@ from bursar.adapters.serving.status_page import Report, status_routes
 from bursar.adapters.telemetry.controller_metrics import controller_metrics
 from bursar.adapters.telemetry.status.controller import controller_status
 from bursar.app.certificates.keeper import CertificateKeeper, KeeperSettings, OpenKeeper
+from bursar.app.cluster.ports import ClusterError
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
+from bursar.app.doctor.doctor import Verdict, version_findings
 from bursar.app.log import Log
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.controller import ControllerProcess
@@ -32,6 +34,7 @@ from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import cluster_access, process_identity
 from bursar.entry.state_dump import StateDump
+from bursar.wire.cluster.server_version import decode_server_version
 
 IN_FLIGHT_MAX: Final = 64
 LOG: Final = Log("controller")
@@ -100,6 +103,7 @@ async def _work(settings: ControllerProcess, access: ClusterAccess, state: State
         state.report = report
         try:
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(_report_version(client))
                 tasks.create_task(process.run())
                 if settings.tls_source.is_given:
                     certificate = open_certificate(
@@ -113,6 +117,18 @@ async def _work(settings: ControllerProcess, access: ClusterAccess, state: State
                     tasks.create_task(listen(server, certificate, settings.bind, log=LOG))
         except* BadInputError as errors:
             raise errors.exceptions[0] from None
+
+
+async def _report_version(client: KubeClient) -> None:
+    """Log the version of the API server, and what it lacks. Nothing depends on it."""
+    try:
+        server = decode_server_version(await client.version())
+    except (ClusterError, ValueError) as error:
+        LOG.warning("the version of the API server is not known", error=error)
+        return
+    for finding in version_findings(server):
+        write = LOG.info if finding.verdict in {Verdict.OK, Verdict.NOTE} else LOG.warning
+        write("version of the API server", version=server.text, finding=finding.text)
 
 
 def _freeze_heap() -> None:

@@ -37,6 +37,9 @@ from bursar.app.cluster.ports import (
 from bursar.wire.cluster.status import EnvelopeError, decode_list
 
 DEFAULT_LIMITS: Final = Limits()
+VERSION_PATH: Final = "/version"
+VERSIONS: Final = Resource("", "", "version", "Info", is_namespaced=False)
+"""What errors call the answer of `VERSION_PATH`, which is no API object."""
 IDLE_SECONDS: Final = 90.0
 """Longest silence of a watch. Bookmarks arrive about every minute, so it is dead after this."""
 WATCH_SECONDS_MIN: Final = 300
@@ -71,6 +74,18 @@ class KubeClient:
         return self._transport.limiter
 
     # -------------------------------------------------------------- reading
+
+    async def version(self) -> bytes:
+        """Return what the API server says of its version."""
+        return await self._transport.exchange(
+            Request(
+                method="GET",
+                target=VERSION_PATH,
+                subject=Subject(VERSIONS),
+                seconds=self._limits.request_seconds,
+                is_idempotent=True,
+            )
+        )
 
     async def get(self, resource: Resource, key: Key) -> bytes:
         """Return one object. Raises `NotFoundError`."""

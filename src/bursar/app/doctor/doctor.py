@@ -1,0 +1,226 @@
+"""The examination of an installation: what is missing, what is wrong, and what to do about it.
+
+It only reads. Each check reports on its own: what cannot be read is a finding and stops no other
+check.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Protocol
+
+from bursar.app.cluster.election.lease import LEASES, decode_lease
+from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
+from bursar.app.cluster.listing import list_all
+from bursar.app.cluster.ports import (
+    EVERYTHING,
+    ClusterError,
+    ForbiddenError,
+    Key,
+    NotFoundError,
+    Reader,
+    Resource,
+)
+from bursar.app.controller.gating_check import CONFIGURATIONS
+from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE, NEWEST, OLDEST, losses
+from bursar.app.names import (
+    CONTROLLER,
+    GATING_ACTIVE,
+    GATING_ANNOTATION,
+    GATING_POLICY,
+    GATING_WEBHOOKS,
+    PROTECTION_POLICY,
+    PROTECTION_WEBHOOKS,
+)
+from bursar.app.quota.kinds import QUOTAS
+from bursar.core.quota.quota import QuotaKind, QuotaObject
+from bursar.wire.cluster.annotations import decode_annotation
+from bursar.wire.cluster.server_version import ServerVersion, decode_server_version
+from bursar.wire.unreadable_quota import read_quota
+
+NAMED_MAX: Final = 5
+"""How many quotas a finding names; the others are counted."""
+READY: Final = "Ready"
+
+
+class Verdict(Enum):
+    OK = "ok"
+    NOTE = "note"
+    """Less than on the newest version, and nothing is wrong."""
+    WARNING = "warning"
+    PROBLEM = "problem"
+    """Quotas are not enforced, or pods wait for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    check: str
+    verdict: Verdict
+    text: str
+    advice: str = ""
+    """What to do about it; empty if there is nothing to do."""
+
+
+class Cluster(Reader, Protocol):
+    async def version(self) -> bytes:
+        """What the API server answers to /version."""
+
+
+async def examine(cluster: Cluster, namespace: str) -> tuple[Finding, ...]:
+    """All findings about the installation in this namespace, in a fixed order."""
+    return tuple([finding async for finding in _findings(cluster, namespace)])
+
+
+async def _findings(cluster: Cluster, namespace: str) -> AsyncIterator[Finding]:
+    server: ServerVersion | None = None
+    try:
+        server = decode_server_version(await cluster.version())
+    except (ClusterError, ValueError) as error:
+        yield _unreadable("server", error)
+    else:
+        for finding in version_findings(server):
+            yield finding
+    checks: Sequence[tuple[str, Callable[[], Awaitable[Finding]]]] = (
+        ("kinds", lambda: _kinds(cluster)),
+        ("gate", lambda: _gate(cluster, server)),
+        ("protection", lambda: _protection(cluster)),
+        ("activation", lambda: _activation(cluster, namespace)),
+        ("leader", lambda: _leader(cluster, namespace)),
+        ("quotas", lambda: _quotas(cluster)),
+    )
+    for name, check in checks:
+        try:
+            yield await check()
+        except (ClusterError, ValueError) as error:
+            yield _unreadable(name, error)
+
+
+def _unreadable(check: str, error: Exception) -> Finding:
+    advice = "ask for the right to read it" if isinstance(error, ForbiddenError) else ""
+    return Finding(check, Verdict.WARNING, f"it could not be read: {error}", advice)
+
+
+# ------------------------------------------------------------------ the server
+
+
+def version_findings(server: ServerVersion) -> tuple[Finding, ...]:
+    """Whether Bursar supports the version, and what is lost on it."""
+    known = f"Kubernetes {server}"
+    if server.major != 1 or server.minor < OLDEST:
+        text = f"{known} is older than 1.{OLDEST}, the oldest version that Bursar supports"
+        return (Finding("server", Verdict.PROBLEM, text, "upgrade the cluster"),)
+    if server.minor > NEWEST:
+        text = f"{known} is newer than 1.{NEWEST}, the newest version that Bursar was tested on"
+        return (Finding("server", Verdict.WARNING, text, "look for a newer Bursar"),)
+    lost = (
+        Finding("server", Verdict.NOTE, f"no {each.feature} before 1.{each.since}: {each.without}")
+        for each in losses(server.minor)
+    )
+    return (Finding("server", Verdict.OK, known), *lost)
+
+
+async def _kinds(cluster: Reader) -> Finding:
+    missing = []
+    for kind in (QuotaKind.NAMESPACED, QuotaKind.CLUSTER):
+        try:
+            await cluster.list(QUOTAS[kind], limit=1)
+        except NotFoundError:
+            missing.append(QUOTAS[kind].kind)
+    if QUOTAS[QuotaKind.NAMESPACED].kind in missing:
+        text = f"the API server does not know {', '.join(missing)}"
+        return Finding("kinds", Verdict.PROBLEM, text, "apply: bursar manifests crds")
+    if missing:
+        text = f"no cluster-wide quotas: the API server does not know {missing[0]}"
+        advice = "start the controller with --without-cluster-quota, or apply the part crds"
+        return Finding("kinds", Verdict.NOTE, text, advice)
+    return Finding("kinds", Verdict.OK, "the kinds of quotas are defined")
+
+
+# ------------------------------------------------------------------ the gate
+
+
+async def _installed(cluster: Reader, names: Sequence[str]) -> list[str]:
+    found = []
+    for resource, name in CONFIGURATIONS:
+        if name in names and await _find(cluster, resource, Key("", name)) is not None:
+            found.append(f"{resource.kind} {name}")
+    return found
+
+
+async def _find(cluster: Reader, resource: Resource, key: Key) -> bytes | None:
+    try:
+        return await cluster.get(resource, key)
+    except NotFoundError:
+        return None
+
+
+async def _gate(cluster: Reader, server: ServerVersion | None) -> Finding:
+    found = await _installed(cluster, (GATING_POLICY, GATING_WEBHOOKS))
+    if found:
+        return Finding("gate", Verdict.OK, f"pods are gated by {' and '.join(found)}")
+    by_policies = server is None or server.minor >= MUTATING_POLICIES_SINCE
+    advice = "apply: bursar manifests " + ("policies" if by_policies else "webhook webhooks")
+    text = "neither a policy nor a webhook gates pods, so quotas hold no pod back"
+    return Finding("gate", Verdict.PROBLEM, text, advice)
+
+
+async def _protection(cluster: Reader) -> Finding:
+    found = await _installed(cluster, (PROTECTION_POLICY, PROTECTION_WEBHOOKS))
+    if found:
+        return Finding("protection", Verdict.OK, f"the gate is protected by {' and '.join(found)}")
+    text = "every user who may update a pod may remove its gate"
+    return Finding("protection", Verdict.PROBLEM, text, "apply the policies or webhooks again")
+
+
+async def _activation(cluster: Reader, namespace: str) -> Finding:
+    body = await _find(cluster, SERVICE_ACCOUNTS, Key(namespace, CONTROLLER))
+    if body is None:
+        text = f"there is no service account {CONTROLLER} in namespace {namespace}"
+        advice = "name the namespace of Bursar with -n, or apply: bursar manifests rbac"
+        return Finding("activation", Verdict.PROBLEM, text, advice)
+    if decode_annotation(body, GATING_ANNOTATION) == GATING_ACTIVE:
+        return Finding("activation", Verdict.OK, "a controller has switched the gate on")
+    text = "no controller has read the cluster yet, so new pods get no gate"
+    return Finding("activation", Verdict.WARNING, text, "look at the log of the controller")
+
+
+async def _leader(cluster: Reader, namespace: str) -> Finding:
+    body = await _find(cluster, LEASES, Key(namespace, CONTROLLER))
+    holder = "" if body is None else decode_lease(body).record.holder
+    if holder:
+        return Finding("leader", Verdict.OK, f"the Lease is held by {holder}")
+    text = "no controller leads, so gated pods wait"
+    return Finding("leader", Verdict.PROBLEM, text, "look at the Deployment of the controller")
+
+
+# ------------------------------------------------------------------ quotas
+
+
+async def _quotas(cluster: Reader) -> Finding:
+    names: list[str] = []
+    count = 0
+    for kind in (QuotaKind.NAMESPACED, QuotaKind.CLUSTER):
+        for quota in await _list_quotas(cluster, kind):
+            count += 1
+            if not _is_ready(quota):
+                names.append(str(quota.quota.key))
+    if not names:
+        return Finding("quotas", Verdict.OK, f"{count} quotas are in force")
+    listed = ", ".join(names[:NAMED_MAX])
+    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    text = f"{len(names)} of {count} quotas are not ready: {listed}{more}"
+    advice = "read their condition Ready: bursar describe quota NAME"
+    return Finding("quotas", Verdict.WARNING, text, advice)
+
+
+async def _list_quotas(cluster: Reader, kind: QuotaKind) -> list[QuotaObject]:
+    try:
+        return await list_all(
+            cluster, QUOTAS[kind], EVERYTHING, lambda body: read_quota(kind, body)
+        )
+    except NotFoundError:
+        return []
+
+
+def _is_ready(quota: QuotaObject) -> bool:
+    return any(each.type == READY and each.status == "True" for each in quota.reported_conditions)

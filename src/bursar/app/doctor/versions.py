@@ -1,0 +1,45 @@
+"""What Bursar cannot do on older versions of Kubernetes."""
+
+from dataclasses import dataclass
+from typing import Final
+
+OLDEST: Final = 32
+"""The oldest minor version of Kubernetes 1 that Bursar supports."""
+NEWEST: Final = 36
+"""The newest minor version that Bursar is tested on."""
+MUTATING_POLICIES_SINCE: Final = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A feature that API servers have from some version on."""
+
+    since: int
+    """The first minor version that has it without further settings."""
+    feature: str
+    without: str
+    """What differs without it."""
+
+
+LOSSES: Final = (
+    Loss(
+        MUTATING_POLICIES_SINCE,
+        "MutatingAdmissionPolicy v1",
+        "policies cannot gate pods or rewrite peer pods: use the webhook",
+    ),
+    Loss(
+        34,
+        "pod-level resources",
+        "the API server drops spec.resources of pods; quotas charge their containers",
+    ),
+    Loss(
+        33,
+        "pods/resize",
+        "running pods cannot be resized, so there is no resize to check against a quota",
+    ),
+)
+
+
+def losses(minor: int) -> tuple[Loss, ...]:
+    """The features that a server of Kubernetes 1.`minor` lacks."""
+    return tuple(each for each in LOSSES if minor < each.since)

@@ -1,0 +1,52 @@
+"""`bursar doctor`: whether an installation works, and what the cluster's version lacks."""
+
+from collections.abc import Sequence
+
+import click
+
+from bursar.app.admission.pods import DEFAULT_NAMESPACE
+from bursar.app.doctor.doctor import Finding, Verdict, examine
+from bursar.cli.exit_codes import NO, OK
+from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
+from bursar.cli.options import shown
+from bursar.cli.output.formats import Output, emit_rows, output_option, printable
+
+COLUMNS = ("CHECK", "VERDICT", "FINDING", "WHAT TO DO")
+
+
+@click.command(short_help="Check an installation, and what the version of the cluster lacks.")
+@shown("-n --namespace", DEFAULT_NAMESPACE, "Namespace where Bursar is installed.")
+@cluster_options
+@output_option
+def doctor(namespace: str, kubeconfig: str | None, context: str, output: Output) -> int:
+    """Check the installation of Bursar in the cluster kubectl would talk to.
+
+    Only reads. Exit code 1 if there is a problem: quotas that hold no pod back,
+    or pods that wait although no controller is there to release them.
+    """
+
+    async def work() -> Sequence[Finding]:
+        async with live_cluster(kubeconfig, context) as cluster:
+            return await examine(cluster, namespace)
+
+    findings = answer_of(work())
+    emit_rows(
+        output,
+        [_as_dict(each) for each in findings],
+        COLUMNS,
+        [
+            (each.check, each.verdict.value, printable(each.text), printable(each.advice) or "-")
+            for each in findings
+        ],
+        nothing="nothing was checked",
+    )
+    return NO if any(each.verdict is Verdict.PROBLEM for each in findings) else OK
+
+
+def _as_dict(finding: Finding) -> dict[str, str]:
+    return {
+        "check": finding.check,
+        "verdict": finding.verdict.value,
+        "text": finding.text,
+        "advice": finding.advice,
+    }
