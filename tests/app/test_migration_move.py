@@ -6,7 +6,7 @@ import os
 import pytest
 
 from bursar.app.cluster.kinds import NAMESPACES
-from bursar.app.cluster.ports import Key, NotFoundError
+from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, UnavailableError
 from bursar.app.migration.gather import DEFINITIONS, DEPLOYMENTS, read_state
 from bursar.app.migration.installation import Installation
 from bursar.app.migration.plan import Step, takeover
@@ -47,10 +47,14 @@ KINDS = {"ServiceAccount", "Deployment", "Service", "ClusterRoleBinding"}
 
 @pytest.fixture(scope="module", params=WAYS)
 def few_objects(request) -> Installation:
+    return few_of(bursars_installation(*WAYS[request.param]))
+
+
+def few_of(installation: Installation) -> Installation:
     """An installation with fewer objects of a sort, so that a test can repeat it often."""
     manifests = tuple(
         each
-        for each in bursars_installation(*WAYS[request.param]).manifests
+        for each in installation.manifests
         if each.kind in KINDS or each.is_gate or each.kind.endswith("WebhookConfiguration")
     )
     return Installation(manifests=manifests)
@@ -234,16 +238,12 @@ async def test_a_program_that_starts_aaqs_operator_again_is_noticed(policies):
 
 
 async def scale(world: AaqWorld, replicas: int) -> None:
-    from bursar.app.cluster.ports import Patch, PatchKind  # noqa: PLC0415 - used once
-
     patch = Patch(kind=PatchKind.MERGE, body={"spec": {"replicas": replicas}})
     await world.cluster.patch(DEPLOYMENTS, Key(HOME, "aaq-operator"), patch)
 
 
 async def test_without_a_gated_namespace_there_is_nothing_to_try(policies):
     world = await a_world()
-    from bursar.app.cluster.ports import Patch, PatchKind  # noqa: PLC0415 - used once
-
     labels = {"metadata": {"labels": {"application-aware-quota/enable-gating": None}}}
     patch = Patch(kind=PatchKind.MERGE, body=labels)
     await world.cluster.patch(NAMESPACES, Key("", TEAM), patch)
@@ -265,3 +265,48 @@ async def test_an_object_that_is_missing_is_no_failure():
     assert (state.aaq, state.operator, state.job_queues) == (None, None, ())
     with pytest.raises(NotFoundError):
         await world.cluster.get(AAQS, Key("", "aaq"))
+
+
+class Silent(MovingLine):
+    """An API server that does not answer every third write, though it carries it out."""
+
+    async def _write(self, request, *arguments, **options):
+        answer = await super()._write(request, *arguments, **options)
+        if self.writes % 3 == 0:
+            raise UnavailableError("no answer within 30 s")
+        return answer
+
+
+async def test_an_api_server_that_does_not_answer_is_asked_again(policies):
+    world = await a_world()
+    errors: list[str] = []
+    move = Move(
+        cluster=Silent(world),
+        clock=WorldClock(world),
+        home=HOME,
+        installation=few_of(policies),
+        on_error=errors.append,
+    )
+    await move.run()
+    await world.pass_time(5)
+
+    await assert_moved(world)
+    assert errors
+
+
+async def test_an_api_server_that_never_answers_ends_the_move(policies):
+    world = await a_world()
+
+    class Dead(MovingLine):
+        async def _write(self, request, *arguments, **options):  # noqa: ARG002 - as the other
+            raise UnavailableError("no answer within 30 s")
+
+    move = Move(
+        cluster=Dead(world),
+        clock=WorldClock(world),
+        home=HOME,
+        installation=policies,
+        timeout_seconds=20,
+    )
+    with pytest.raises(UnavailableError):
+        await move.run()

@@ -75,8 +75,8 @@ CLUSTER_RESOURCE_QUOTAS: Final = Resource(
 )
 CLUSTER_SUFFIX: Final = "-non-schedulable-resources-managed-crq-x"
 """AAQ's suffix on the name of the ClusterResourceQuota that it manages for a quota."""
-PROBES_MAX: Final = 5
-"""In how many namespaces a pod is tried, if each refuses it."""
+PROBES_MAX: Final = 50
+"""In how many namespaces a pod is tried, if each refuses it. A tenant has fewer namespaces."""
 
 
 class MovingCluster(Reader, Writer, Protocol):

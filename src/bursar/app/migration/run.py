@@ -5,11 +5,11 @@ a step that another program has undone is carried out again.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.cluster.ports import Clock
+from bursar.app.cluster.ports import BusyError, Clock, UnavailableError
 from bursar.app.migration.effects import perform
 from bursar.app.migration.gather import MovingCluster, read_state
 from bursar.app.migration.installation import Installation
@@ -44,28 +44,50 @@ class Move:
     """How long to wait for one step."""
     on_step: Callable[[Step, str], None] = lambda _step, _text: None
     """Called when a step begins, when it is done, and when what it waits for changes."""
+    on_error: Callable[[str], None] = lambda _text: None
+    """Called when the API server does not answer, before the next attempt."""
 
     async def run(self) -> int:
         """Run all steps that are not done, and return their number. Raises `MoveError`.
 
-        Also raises `ClusterError`. The command can be run again after every error.
+        If the API server does not answer, the step is tried again. Other errors of the cluster are
+        raised as `ClusterError`. The command can be run again after every error.
         """
         attempts = Counter[Step]()
+        failing_since: float | None = None
         while True:
-            planned = pending(self._plan(await self._read()))
-            if planned is None:
+            try:
+                step = await self._next(attempts)
+            except (BusyError, UnavailableError) as error:
+                now = self.clock.monotonic()
+                failing_since = now if failing_since is None else failing_since
+                if now - failing_since >= self.timeout_seconds:
+                    raise
+                self.on_error(str(error))
+                await self.clock.sleep(POLL_SECONDS)
+                continue
+            failing_since = None
+            if step is None:
                 return len(attempts)
-            step = planned.step
             attempts[step] += 1
-            if attempts[step] > ATTEMPTS_MAX:
-                raise MoveError(
-                    f"step {step.value} was carried out {ATTEMPTS_MAX} times and is undone again: "
-                    "another program works against it"
-                )
-            self.on_step(step, "begins")
-            await perform(step, self.cluster, await self._read())
-            await self._await(step)
-            self.on_step(step, "done")
+
+    async def _next(self, attempts: Mapping[Step, int]) -> Step | None:
+        """Carry out the next step; None if all are done."""
+        state = await self._read()
+        planned = pending(self._plan(state))
+        if planned is None:
+            return None
+        step = planned.step
+        if attempts[step] >= ATTEMPTS_MAX:
+            raise MoveError(
+                f"step {step.value} was carried out {ATTEMPTS_MAX} times and is undone again: "
+                "another program works against it"
+            )
+        self.on_step(step, "begins")
+        await perform(step, self.cluster, state)
+        await self._await(step)
+        self.on_step(step, "done")
+        return step
 
     async def _await(self, step: Step) -> None:
         deadline = self.clock.monotonic() + self.timeout_seconds

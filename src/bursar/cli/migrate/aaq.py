@@ -138,6 +138,7 @@ async def _move(cluster: MovingCluster, order: _Order) -> int:
         is_back=order.is_back,
         timeout_seconds=order.timeout,
         on_step=_progress,
+        on_error=lambda text: click.echo(f"trying again: {printable(text)}", err=True),
     )
     try:
         count = await move.run()
