@@ -30,10 +30,19 @@ def test_a_server_may_only_read_its_secret():
 def test_the_keeper_may_change_two_secrets_and_create_any():
     secrets = {"apiGroups": [""], "resources": ["secrets"]}
 
-    assert keeping_rules("mine") == [
-        {**secrets, "verbs": [*OBSERVE, "patch"], "resourceNames": ["bursar-ca", "mine"]},
+    assert keeping_rules() == [
+        {**secrets, "verbs": [*OBSERVE, "patch"], "resourceNames": ["bursar-ca", "bursar-tls"]},
         {**secrets, "verbs": ["create"]},
     ]
+
+
+def test_with_aaqs_names_the_keeper_has_its_secrets_and_its_config_map():
+    secrets, create, config_maps = keeping_rules(is_like_aaq=True)
+
+    assert secrets["resourceNames"] == ["aaq-server", "aaq-server-cert"]
+    assert create["resources"] == ["secrets"]
+    assert config_maps["resources"] == ["configmaps"]
+    assert config_maps["resourceNames"] == ["aaq-server-signer-bundle"]
 
 
 def test_the_keeper_may_patch_only_the_named_configurations():

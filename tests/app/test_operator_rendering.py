@@ -62,7 +62,7 @@ def by_name(documents, *, owner=True):
 
 def options(*more, mode="DedicatedVirtualResources"):
     every = (f"--vmi-mode={mode}", *more, *LIVES)
-    return [f"--controller-option={each}" for each in every]
+    return ["--aaq-certificates", *(f"--controller-option={each}" for each in every)]
 
 
 def deployment(outcome, name) -> Document:

@@ -97,6 +97,16 @@ def test_certificates_are_renewed_as_long_before_their_end_as_was_chosen():
     assert decide_pair(a_pair(signer, 12 * HOUR), known, DAY, NOW, AAQ).reason is Reason.EXPIRES
 
 
+def test_an_administrator_can_ask_for_new_ones():
+    known = Authority(signer=a_ca("signer", 2 * DAY))
+    pair = a_pair(known.signer, DAY)
+
+    plan = decide_authority(known, NOW, AAQ, is_requested=True)
+    assert (plan.reason, plan.retired) == (Reason.REQUESTED, (known.signer,))
+    wish = decide_pair(pair, known, None, NOW, AAQ, is_requested=True)
+    assert wish.reason is Reason.REQUESTED
+
+
 def test_a_pair_that_is_renewed_late_is_urgent_after_half_of_the_time():
     late = replace(AAQ, renew_before=2 * HOUR)
 

@@ -5,7 +5,15 @@ import json
 import pytest
 
 from bursar.core.certificates.webhooks import WebhookClient
-from bursar.wire.certificates import decode_secret, decode_webhooks, encode_bytes, encode_data
+from bursar.wire.certificates import (
+    AnnotatedSecret,
+    decode_annotated_secret,
+    decode_secret,
+    decode_texts_of,
+    decode_webhooks,
+    encode_bytes,
+    encode_data,
+)
 
 
 def test_data_of_a_secret_is_decoded():
@@ -54,3 +62,11 @@ def test_webhooks_keep_their_order():
         WebhookClient(service=("", "")),
     )
     assert decode_webhooks(b"{}") == ()
+
+
+def test_annotations_of_a_secret_and_texts_of_a_config_map_are_read():
+    secret = b'{"metadata": {"annotations": {"a": "b"}}, "data": {"tls.crt": "eA=="}}'
+
+    assert decode_annotated_secret(secret) == AnnotatedSecret({"tls.crt": b"x"}, {"a": "b"})
+    assert decode_annotated_secret(b"{}") == AnnotatedSecret({}, {})
+    assert decode_texts_of(b'{"data": {"ca-bundle.crt": "PEM"}}') == {"ca-bundle.crt": "PEM"}

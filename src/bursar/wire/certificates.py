@@ -3,19 +3,31 @@
 import base64
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from bursar.core.certificates.webhooks import WebhookClient
 from bursar.wire.structs.body import decode_body
-from bursar.wire.structs.fields import RawTexts
+from bursar.wire.structs.fields import RawTexts, decode_texts
 from bursar.wire.structs.struct import Struct
 
 _URL: Final = re.compile(r"https://(?:\[([0-9a-fA-F:.]+)\]|([^/:?#@\[\]]+))(?::[0-9]+)?(?:/.*)?")
 """An API server accepts neither user nor query nor fragment in the URL of a webhook."""
 
 
+class _Meta(Struct):
+    annotations: RawTexts | None = None
+
+
 class _Secret(Struct):
     data: RawTexts | None = None
+    metadata: _Meta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedSecret:
+    data: Mapping[str, bytes]
+    annotations: Mapping[str, str]
 
 
 class _ServiceReference(Struct):
@@ -41,6 +53,17 @@ def decode_secret(body: bytes) -> Mapping[str, bytes]:
     """The data of a Secret. A value that is not base64 is empty. Raises `ValueError`."""
     data = decode_body(body, _Secret).data or {}
     return {key: _decoded(text) for key, text in data.items()}
+
+
+def decode_annotated_secret(body: bytes) -> AnnotatedSecret:
+    """The data of a Secret, and its annotations. Raises `ValueError`."""
+    annotations = (decode_body(body, _Secret).metadata or _Meta()).annotations
+    return AnnotatedSecret(decode_secret(body), decode_texts(annotations))
+
+
+def decode_texts_of(body: bytes) -> Mapping[str, str]:
+    """The data of a ConfigMap. Raises `ValueError`."""
+    return decode_texts(decode_body(body, _Secret).data)
 
 
 def encode_data(data: Mapping[str, bytes]) -> dict[str, str]:

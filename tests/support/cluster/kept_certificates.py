@@ -59,7 +59,7 @@ class Scene:
         self.is_leader = True
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, settings: CertificateSettings = SHORT) -> CertificateKeeper:
+    def start(self, settings: CertificateSettings = SHORT, **more: Any) -> CertificateKeeper:
         """Start a keeper. A second one is another leader."""
         keeper = CertificateKeeper(
             cluster=self.cluster,
@@ -69,7 +69,7 @@ class Scene:
                 random=Random(7),  # noqa: S311 - a seed
                 may_write=lambda: self.is_leader,
             ),
-            settings=KeeperSettings(namespace=HOME, certificates=settings),
+            settings=KeeperSettings(namespace=HOME, certificates=settings, **more),
             x509=self.x509,
         )
         self._tasks.append(asyncio.create_task(keeper.run()))

@@ -13,6 +13,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
+from bursar.app.certificates.aaq import (
+    BUNDLE,
+    BUNDLE_KEY,
+    Annotations,
+    annotations_for,
+    is_renewal_requested,
+    observe_annotated,
+    observe_bundle,
+)
 from bursar.app.certificates.configurations import (
     CONFIGURATIONS,
     Webhooks,
@@ -23,23 +32,25 @@ from bursar.app.certificates.ports import X509, KeyPair
 from bursar.app.certificates.secrets import (
     AUTHORITIES,
     CA_SECRET,
+    CERTIFICATE,
+    KEY,
+    LABELS,
     RETIRED,
     TLS_SECRET,
     SecretData,
     authority_data,
     new_secret,
-    observe_secret,
     pair_data,
     serving_pair_in,
     signer_in,
 )
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Identity, Sighting
-from bursar.app.cluster.kinds import SECRETS
+from bursar.app.cluster.kinds import CONFIG_MAPS, SECRETS
 from bursar.app.cluster.observe import Cluster, RunningInformer, follow
 from bursar.app.cluster.ownership import owner_references
 from bursar.app.cluster.patches import fenced_patch, put
-from bursar.app.cluster.ports import Key, Resource
+from bursar.app.cluster.ports import Json, Key, Resource
 from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
 from bursar.app.cluster.time_limit import wait_at_most
 from bursar.app.log import Log
@@ -57,7 +68,7 @@ from bursar.core.certificates.facts import (
     ServingPair,
 )
 from bursar.core.certificates.webhooks import Server, outdated
-from bursar.wire.certificates import encode_data
+from bursar.wire.certificates import AnnotatedSecret, encode_data
 
 LOG: Final = Log("certificates")
 WRITE_SECONDS: Final = 0.5
@@ -67,6 +78,8 @@ WAIT_SECONDS_MAX: Final = 3600.0
 
 Target = tuple[Resource, str]
 """A Secret or a webhook configuration, by resource and name."""
+
+NO_ANNOTATIONS: Final[Annotations] = {}
 
 T = TypeVar("T")
 
@@ -80,6 +93,8 @@ class KeeperSettings:
     """Name of the Secret of the serving pair."""
     ca_secret: str = CA_SECRET
     """Name of the Secret of the CA."""
+    is_like_aaq: bool = False
+    """Write AAQ's annotations on both Secrets, and AAQ's ConfigMap with the CAs."""
 
     @property
     def server(self) -> Server:
@@ -135,8 +150,14 @@ class CertificateKeeper:
         self._ca: Target = (SECRETS, settings.ca_secret)
         self._tls: Target = (SECRETS, settings.tls_secret)
         self._secrets = {
-            target: observe_secret(cluster, clock, random, Key(settings.namespace, target[1]))
+            target: observe_annotated(cluster, clock, random, Key(settings.namespace, target[1]))
             for target in (self._ca, self._tls)
+        }
+        self._bundles = {
+            (CONFIG_MAPS, name): observe_bundle(
+                cluster, clock, random, Key(settings.namespace, name)
+            )
+            for name in ((BUNDLE,) if settings.is_like_aaq else ())
         }
         self._configurations = {
             target: observe_configuration(cluster, clock, random, *target)
@@ -151,7 +172,11 @@ class CertificateKeeper:
         self.reconciler = Reconciler("certificates", self._reconcile, self.context, WRITE_SECONDS)
 
     def informers(self) -> tuple[RunningInformer, ...]:
-        return (*self._secrets.values(), *self._configurations.values())
+        return (
+            *self._secrets.values(),
+            *self._configurations.values(),
+            *self._bundles.values(),
+        )
 
     @property
     def not_after(self) -> dict[str, datetime]:
@@ -169,6 +194,8 @@ class CertificateKeeper:
                 tasks.create_task(self._follow(secret))
             for configuration in self._configurations.values():
                 tasks.create_task(self._follow(configuration))
+            for bundle in self._bundles.values():
+                tasks.create_task(self._follow(bundle))
             for secret in self._secrets.values():
                 await secret.wait_synced()
             tasks.create_task(self.reconciler.run())
@@ -183,7 +210,7 @@ class CertificateKeeper:
 
     def _wake(self) -> None:
         """Compare everything again: each object may depend on any other."""
-        self.reconciler.enqueue((self._ca, self._tls, *self._configurations))
+        self.reconciler.enqueue((self._ca, self._tls, *self._configurations, *self._bundles))
 
     async def _decide_in_time(self) -> None:
         """Reconcile everything when a certificate is due."""
@@ -236,9 +263,9 @@ class CertificateKeeper:
 
     def _data(self, target: Target) -> SecretData:
         seen = self._find(target)
-        return {} if seen is None else seen.item
+        return {} if seen is None else seen.item.data
 
-    def _find(self, target: Target) -> Sighting[SecretData] | None:
+    def _find(self, target: Target) -> Sighting[AnnotatedSecret] | None:
         return self._secrets[target].find(Key(self.settings.namespace, target[1]))
 
     def _published_for(self, signer: str, bundle: bytes) -> timedelta | None:
@@ -266,6 +293,8 @@ class CertificateKeeper:
     async def _reconcile(self, target: Target) -> bool:
         if target in self._configurations:
             return await self._reconcile_bundle(target)
+        if target in self._bundles:
+            return await self._reconcile_config_map(target)
         seen = self._find(target)
         if seen is not None and self._pending.find(seen.identity):
             # The watch is about to show what was written, and queues the target again.
@@ -274,22 +303,55 @@ class CertificateKeeper:
             return await self._reconcile_authority(seen)
         return await self._reconcile_pair(seen)
 
-    async def _reconcile_authority(self, seen: Sighting[SecretData] | None) -> bool:
+    def _is_requested(self, seen: Sighting[AnnotatedSecret] | None) -> bool:
+        if seen is None or not self.settings.is_like_aaq:
+            return False
+        return is_renewal_requested(seen.item.annotations, self.context.clock.now())
+
+    def _annotations(self, target: Target, not_after: datetime) -> Annotations:
+        """AAQ's annotations of a certificate that ends then; none if they are not wanted."""
+        settings = self.settings.certificates
+        if not self.settings.is_like_aaq:
+            return {}
+        if target == self._ca:
+            return annotations_for(not_after, settings.ca_lifetime, settings.ca_margin)
+        return annotations_for(not_after, settings.lifetime, settings.margin)
+
+    async def _annotate(
+        self, target: Target, seen: Sighting[AnnotatedSecret] | None, not_after: datetime
+    ) -> bool:
+        """Write the annotations of a certificate that stays."""
+        wanted = self._annotations(target, not_after)
+        if seen is None or all(
+            seen.item.annotations.get(name) == text for name, text in wanted.items()
+        ):
+            return False
+        await self._store(target, seen, seen.item.data, "", wanted)
+        return True
+
+    async def _reconcile_authority(self, seen: Sighting[AnnotatedSecret] | None) -> bool:
         known, settings = self._read(), self.settings.certificates
         now = self.context.clock.now()
-        plan = decide_authority(known.authority, now, settings)
+        is_requested = self._is_requested(seen)
+        plan = decide_authority(known.authority, now, settings, is_requested=is_requested)
         self._schedule(self._ca, plan.due)
         if plan.reason is None:
-            return False
+            signer = known.authority.signer
+            assert signer is not None
+            return await self._annotate(self._ca, seen, signer.not_after)
         end = now + settings.ca_lifetime
         made = self.x509.make_authority(now - BACKDATE, end)
         retired = "".join(each.pem for each in plan.retired).encode()
-        await self._store(self._ca, seen, authority_data(made, retired), "Opaque")
+        data = authority_data(made, retired)
+        if self.settings.is_like_aaq:
+            # Under the names that AAQ has in this Secret.
+            data = {**data, CERTIFICATE: made.certificate, KEY: made.key}
+        await self._store(self._ca, seen, data, "Opaque", self._annotations(self._ca, end))
         self.counters.authorities[plan.reason] += 1
         LOG.info("a new CA was made", reason=plan.reason.value, expires=end)
         return True
 
-    async def _reconcile_pair(self, seen: Sighting[SecretData] | None) -> bool:
+    async def _reconcile_pair(self, seen: Sighting[AnnotatedSecret] | None) -> bool:
         known, settings = self._read(), self.settings.certificates
         signer = known.authority.signer
         if signer is None or known.signer is None:
@@ -298,19 +360,34 @@ class CertificateKeeper:
         now = self.context.clock.now()
         bundle = known.authority.bundle(now).encode()
         published_for = self._published_for(signer.pem, bundle)
-        plan = decide_pair(known.pair, known.authority, published_for, now, settings)
+        plan = decide_pair(
+            known.pair,
+            known.authority,
+            published_for,
+            now,
+            settings,
+            is_requested=self._is_requested(seen),
+        )
         self._schedule(self._tls, plan.due)
-        stored = {} if seen is None else seen.item
+        stored = {} if seen is None else seen.item.data
         if plan.reason is None:
             data = pair_data(serving_pair_in(stored), bundle)
             if data == stored:
-                return False
+                assert known.pair is not None
+                is_requested = self._is_requested(seen)
+                # The request stays until the new pair may be served.
+                return not is_requested and await self._annotate(
+                    self._tls, seen, known.pair.not_after
+                )
             await self._store(self._tls, seen, data, "kubernetes.io/tls")
             LOG.info("the CAs of the serving Secret were written", secret=self._tls[1])
             return True
         end = end_of_pair(signer, now, settings)
         made = self.x509.make_pair(known.signer, settings.names, now - BACKDATE, end)
-        await self._store(self._tls, seen, pair_data(made, bundle), "kubernetes.io/tls")
+        annotations = self._annotations(self._tls, end)
+        await self._store(
+            self._tls, seen, pair_data(made, bundle), "kubernetes.io/tls", annotations
+        )
         self.counters.pairs[plan.reason] += 1
         LOG.info("a serving certificate was made", reason=plan.reason.value, expires=end)
         return True
@@ -332,8 +409,37 @@ class CertificateKeeper:
         LOG.info("the caBundle of webhooks was written", configuration=name, webhooks=len(wrong))
         return True
 
+    async def _reconcile_config_map(self, target: Target) -> bool:
+        """Keep AAQ's ConfigMap with the CAs to trust."""
+        resource, name = target
+        key = Key(self.settings.namespace, name)
+        seen = self._bundles[target].find(key)
+        authority = self._read().authority
+        if authority.signer is None or (seen is not None and self._pending.find(seen.identity)):
+            return False
+        wanted = {BUNDLE_KEY: authority.bundle(self.context.clock.now())}
+        if seen is None:
+            owners = await owner_references(self.cluster, key.namespace)
+            metadata: dict[str, Json] = {"name": name, "labels": dict(LABELS)}
+            if owners:
+                metadata["ownerReferences"] = list(owners)
+            body: Json = {"metadata": metadata, "data": wanted}
+            await self.context.writer.create(resource, body, namespace=key.namespace)
+            return True
+        if seen.item == wanted:
+            return False
+        patch = fenced_patch(seen.identity, [put("/data", wanted)], is_exact=True)
+        await self.context.writer.patch(resource, key, patch)
+        self._pending.add(seen.identity, True)
+        return True
+
     async def _store(
-        self, target: Target, seen: Sighting[SecretData] | None, data: SecretData, sort: str
+        self,
+        target: Target,
+        seen: Sighting[AnnotatedSecret] | None,
+        data: SecretData,
+        sort: str,
+        annotations: Annotations = NO_ANNOTATIONS,
     ) -> None:
         """Create the Secret, or replace its data unless it changed since it was seen."""
         resource, name = target
@@ -341,12 +447,15 @@ class CertificateKeeper:
         writer = self.context.writer
         if seen is None:
             owners = await owner_references(self.cluster, namespace)
-            body = new_secret(name, sort, data, owners)
+            body = new_secret(name, sort, data, owners, annotations)
             await writer.create(resource, body, namespace=namespace)
             return
         identity: Identity = seen.identity
-        content = put("/data", dict(encode_data(data)))
-        patch = fenced_patch(identity, [content], is_exact=True)
+        operations = [put("/data", dict(encode_data(data)))]
+        if annotations:
+            known = {**seen.item.annotations, **annotations}
+            operations.append(put("/metadata/annotations", known))
+        patch = fenced_patch(identity, operations, is_exact=True)
         await writer.patch(resource, identity.key, patch)
         self._pending.add(identity, True)
 

@@ -54,8 +54,16 @@ def authority_data(signer: KeyPair, retired: bytes) -> SecretData:
     return {AUTHORITIES: signer.certificate, CA_KEY: signer.key, RETIRED: retired}
 
 
-def new_secret(name: str, sort: str, data: SecretData, owners: Sequence[Json] = ()) -> Json:
+def new_secret(
+    name: str,
+    sort: str,
+    data: SecretData,
+    owners: Sequence[Json] = (),
+    annotations: Mapping[str, str] | None = None,
+) -> Json:
     metadata: dict[str, Json] = {"name": name, "labels": dict(LABELS)}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
     if owners:
         metadata["ownerReferences"] = list(owners)
     return {

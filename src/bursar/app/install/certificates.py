@@ -6,6 +6,7 @@ their list and watch too, because Bursar's requests name the object in their fie
 
 from typing import Final
 
+from bursar.app.certificates import aaq
 from bursar.app.certificates.configurations import CONFIGURATIONS
 from bursar.app.certificates.secrets import CA_SECRET, TLS_SECRET
 from bursar.app.install.documents import Document, permission
@@ -19,17 +20,22 @@ def serving_rules(tls_secret: str = TLS_SECRET) -> list[Document]:
     return [permission(OBSERVE, "secrets", names=(tls_secret,))]
 
 
-def keeping_rules(tls_secret: str = TLS_SECRET) -> list[Document]:
+def keeping_rules(*, is_like_aaq: bool = False) -> list[Document]:
     """In Bursar's namespace, for a controller with `--keep-certificates`: keep both Secrets.
 
-    They include `serving_rules`.
+    They include `serving_rules`. With `--aaq-certificates` there is a ConfigMap besides.
 
     RBAC cannot restrict the creation of Secrets by name.
     """
-    return [
-        permission((*OBSERVE, "patch"), "secrets", names=(CA_SECRET, tls_secret)),
+    names = (aaq.CA_SECRET, aaq.TLS_SECRET) if is_like_aaq else (CA_SECRET, TLS_SECRET)
+    found = [
+        permission((*OBSERVE, "patch"), "secrets", names=names),
         permission(("create",), "secrets"),
     ]
+    if is_like_aaq:
+        # The role of the election permits the creation of ConfigMaps.
+        found.append(permission((*OBSERVE, "patch"), "configmaps", names=(aaq.BUNDLE,)))
+    return found
 
 
 def bundle_rules() -> list[Document]:

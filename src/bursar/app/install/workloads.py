@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeGuard
 
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
+from bursar.app.certificates import aaq
 from bursar.app.certificates.secrets import TLS_SECRET
 from bursar.app.cluster.ports import Json
 from bursar.app.counting.sidecar_settings import SOCKETS_FOLDER
@@ -71,6 +72,8 @@ class WorkloadSettings:
     replicas: int = REPLICAS
     keeps_certificates: bool = True
     """Whether the controller makes and renews the certificates. False: cert-manager does."""
+    has_aaq_certificates: bool = False
+    """Whether the certificates are in AAQ's Secrets, with AAQ's annotations."""
     controller_options: tuple[str, ...] = ()
     """Further options of `bursar controller`."""
     webhook_options: tuple[str, ...] = ()
@@ -99,8 +102,15 @@ class WorkloadSettings:
         names = [each.get("name") for each in self.sidecars]
         if len({*names, "controller"}) != len(names) + 1:
             raise ValueError("each sidecar needs a name of its own, other than controller")
+        if self.has_aaq_certificates and not self.keeps_certificates:
+            raise ValueError("cert-manager does not make certificates in AAQ's Secrets")
         if self.client_names and not self.client_ca_config:
             raise ValueError("names of client certificates need a ConfigMap with their CA")
+
+    @property
+    def tls_secret(self) -> str:
+        """The Secret of the serving certificate."""
+        return aaq.TLS_SECRET if self.has_aaq_certificates else TLS_SECRET
 
     @property
     def client_options(self) -> tuple[str, ...]:
@@ -132,6 +142,8 @@ def labels_of(component: str) -> dict[str, str]:
 def controller_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
     """The Deployment of the controller, its Service, disruption budget and network policy."""
     kept = ("--keep-certificates",) if settings.keeps_certificates else ()
+    if settings.has_aaq_certificates:
+        kept = (*kept, "--aaq-certificates")
     return (
         *_certificate_access(settings, CONTROLLER, keeps=settings.keeps_certificates),
         *_documents(
@@ -139,7 +151,7 @@ def controller_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
             _Workload(
                 name=CONTROLLER,
                 component="controller",
-                arguments=("controller", *_common(), *kept, *settings.controller_options),
+                arguments=("controller", *_common(settings), *kept, *settings.controller_options),
                 cpu="100m",
                 # 150,000 pods need 150 MB, and twice as much if policies or sidecars count them.
                 memory="256Mi",
@@ -162,7 +174,7 @@ def webhook_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
                 component="webhook",
                 arguments=(
                     "webhook",
-                    *_common(),
+                    *_common(settings),
                     f"--shutdown-delay={SHUTDOWN_DELAY_SECONDS}s",
                     *settings.client_options,
                     *settings.webhook_options,
@@ -182,14 +194,17 @@ def _certificate_access(
     """The right to read the certificate, and for the one who keeps it the right to renew it."""
     name, home = f"{account}-certificates", settings.namespace
     labels = labels_of("certificates")
-    at_home = keeping_rules() if keeps else serving_rules()
+    if keeps:
+        at_home = keeping_rules(is_like_aaq=settings.has_aaq_certificates)
+    else:
+        at_home = serving_rules(settings.tls_secret)
     yield from granted(name, at_home, account=account, home=home, namespace=home, labels=labels)
     if keeps:
         yield from granted(name, bundle_rules(), account=account, home=home, labels=labels)
 
 
-def _common() -> tuple[str, ...]:
-    return (f"--bind=0.0.0.0:{PORT}", f"--tls-secret={TLS_SECRET}")
+def _common(settings: WorkloadSettings) -> tuple[str, ...]:
+    return (f"--bind=0.0.0.0:{PORT}", f"--tls-secret={settings.tls_secret}")
 
 
 def _documents(settings: WorkloadSettings, workload: _Workload) -> tuple[Document, ...]:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.certificates.secrets import TLS_SECRET
-from bursar.app.cluster.kinds import NAMESPACES
+from bursar.app.certificates.aaq import TLS_SECRET
+from bursar.app.cluster.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import Json, Resource
 from bursar.app.install.access import access_documents
 from bursar.app.install.admission import GatingSettings, single_configuration_documents
@@ -49,7 +49,7 @@ from bursar.app.operator.rendering import (
     Surroundings,
     rendered,
 )
-from bursar.app.quota.kinds import AAQS, GROUP
+from bursar.app.quota.kinds import AAQS, CLUSTER_QUOTAS, GROUP
 from bursar.wire.aaq import AaqObject, AaqSpec
 
 PROBE_PORT: Final = 8081
@@ -136,6 +136,9 @@ def _everywhere(settings: OperatorInstallation) -> list[Document]:
     own = [
         permission((*_OBSERVE, "patch"), AAQS.plural, group=AAQS.group),
         permission(("patch",), f"{AAQS.plural}/status", group=AAQS.group),
+        # Who writes a policy must be able to get its parameters, by this literal name.
+        permission(("get",), SERVICE_ACCOUNTS.plural, names=("*",)),
+        permission(("get",), CLUSTER_QUOTAS.plural, group=CLUSTER_QUOTAS.group, names=("*",)),
         # To release pods before everything is removed.
         permission(("get",), "pods"),
         permission(
@@ -156,7 +159,7 @@ def _at_home(settings: OperatorInstallation) -> list[Document]:
     own = [
         permission(("get", "patch"), "leases", group=leases, names=(LEASE,)),
         permission(("create",), "leases", group=leases),
-        *serving_rules(),
+        *serving_rules(TLS_SECRET),
     ]
     writing = _writing(documents, is_namespaced=True)
     return _unique((*own, *writing, *_granted_by(documents, ROLES)))

@@ -112,7 +112,7 @@ def rendered(aaq: AaqObject, around: Surroundings) -> Rendered:
         ),
         base=tuple(map(owned, base)),
         gate=tuple(map(owned, gates)),
-        ignored=(*_unused(spec, gate), *tls_choice(spec.tls).ignored),
+        ignored=(*_unused(spec), *tls_choice(spec.tls).ignored),
     )
 
 
@@ -123,6 +123,7 @@ def workload_settings(spec: AaqSpec, around: Surroundings) -> WorkloadSettings:
         image=around.image,
         namespace=around.namespace,
         replicas=around.replicas,
+        has_aaq_certificates=True,
         controller_options=(*_controller_options(spec), *_certificate_options(spec)),
         pull_policy=spec.pull_policy,
         priority_class=spec.priority_class or default,
@@ -178,13 +179,10 @@ def _gate(aaq: AaqObject) -> Gate:
         raise ValueError(f"metadata.annotations[{GATE_ANNOTATION}]: {known} is expected") from None
 
 
-def _unused(spec: AaqSpec, gate: Gate) -> list[str]:
-    found = []
-    if spec.has_workload:
-        found.append("spec.workload: Bursar has no pods besides those of spec.infra")
-    if gate is Gate.POLICIES and spec.tls is not None:
-        found.append("spec.tlsSecurityProfile: without webhooks it applies to the controller only")
-    return found
+def _unused(spec: AaqSpec) -> list[str]:
+    if not spec.has_workload:
+        return []
+    return ["spec.workload: Bursar has no pods besides those of spec.infra"]
 
 
 def wanted_definitions(

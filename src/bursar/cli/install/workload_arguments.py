@@ -51,6 +51,7 @@ workload_options: Final = together(
         "Default: as Kubernetes decides by the tag.",
     ),
     shown("--priority-class", PRIORITY_CLASS, "Controller, webhook: PriorityClass of the pods."),
+    flag("--aaq-certificates", "Controller, webhook: keep the certificates in AAQ's Secrets."),
     flag("--cert-manager", "Controller, webhook: cert-manager makes the certificates."),
     click.option(
         *("--controller-option", "controller_options"),
@@ -85,6 +86,7 @@ def workload_settings(chosen: Chosen, parts: Collection[str]) -> WorkloadSetting
             namespace=str(chosen["namespace"]),
             replicas=int(str(chosen["replicas"])),
             keeps_certificates=not chosen["cert_manager"],
+            has_aaq_certificates=bool(chosen["aaq_certificates"]),
             controller_options=(*_controller(chosen, parts), *listed(chosen["controller_options"])),
             webhook_options=(*_webhook(chosen), *listed(chosen["webhook_options"])),
             client_ca_config=str(chosen["client_ca_config"]),

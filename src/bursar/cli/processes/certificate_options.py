@@ -8,7 +8,9 @@ from typing import Any, Final
 
 import click
 
+from bursar.app.certificates import aaq
 from bursar.app.certificates.keeper import KeeperSettings, serving_names
+from bursar.app.certificates.secrets import CA_SECRET
 from bursar.app.install.documents import DNS_SUBDOMAIN
 from bursar.cli.options import duration, flag, together
 from bursar.cli.processes.process_options import TlsSource
@@ -22,6 +24,10 @@ certificate_options: Final = together(
         "--keep-certificates",
         "Make and renew a CA and the certificate of --tls-secret, and write the CA into the "
         "webhook configurations.",
+    ),
+    flag(
+        "--aaq-certificates",
+        "Keep the CA in AAQ's Secret, with AAQ's annotations on both Secrets and AAQ's ConfigMap.",
     ),
     duration("--certificate-lifetime", LIFETIME, "Life of the certificates that are kept."),
     duration("--ca-lifetime", CA_LIFETIME, "Life of the CA that is kept."),
@@ -41,7 +47,7 @@ certificate_options: Final = together(
 )
 DEPENDENT: Final = (
     *("certificate_lifetime", "ca_lifetime", "certificate_name"),
-    *("certificate_renew_before", "ca_renew_before"),
+    *("certificate_renew_before", "ca_renew_before", "aaq_certificates"),
 )
 """Parameters without effect unless certificates are kept."""
 
@@ -64,7 +70,14 @@ def keeper_from(
         )
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"--certificate-lifetime, --ca-lifetime: {error}") from None
-    return KeeperSettings(namespace=namespace, certificates=certificates, tls_secret=source.secret)
+    is_like_aaq = bool(chosen["aaq_certificates"])
+    return KeeperSettings(
+        namespace=namespace,
+        certificates=certificates,
+        tls_secret=source.secret,
+        ca_secret=aaq.CA_SECRET if is_like_aaq else CA_SECRET,
+        is_like_aaq=is_like_aaq,
+    )
 
 
 def _name(text: str) -> str:

@@ -31,6 +31,8 @@ class Reason(Enum):
     """It lacks a name of a server."""
     UNTRUSTED = "Untrusted"
     """None of Bursar's CAs signed it."""
+    REQUESTED = "Requested"
+    """An administrator asked for a new one."""
     NEW_CA = "NewCa"
     """A CA that signs no more signed it."""
 
@@ -54,9 +56,13 @@ class PairPlan:
 
 
 def decide_authority(
-    authority: Authority, now: datetime, settings: CertificateSettings
+    authority: Authority,
+    now: datetime,
+    settings: CertificateSettings,
+    *,
+    is_requested: bool = False,
 ) -> AuthorityPlan:
-    """Whether a new CA is needed."""
+    """Whether a new CA is needed, or `is_requested`."""
     signer, life = authority.signer, settings.ca_lifetime
     trusted = authority.trusted(now)
     renewal = now if signer is None else signer.not_after - settings.ca_margin
@@ -66,6 +72,8 @@ def decide_authority(
         reason = Reason.EXPIRES
     elif signer.not_after - now > life + BACKDATE:
         reason = Reason.LIFETIME
+    elif is_requested:
+        reason = Reason.REQUESTED
     else:
         retired = tuple(each for each in trusted if each.pem != signer.pem)
         due = min((renewal, *(each.not_after for each in retired)))
@@ -79,8 +87,10 @@ def decide_pair(
     published_for: timedelta | None,
     now: datetime,
     settings: CertificateSettings,
+    *,
+    is_requested: bool = False,
 ) -> PairPlan:
-    """Whether a new serving pair is signed now.
+    """Whether a new serving pair is signed now, because one is needed or `is_requested`.
 
     `published_for` is how long all clients could have learned of the signer; None if it is not
     published everywhere yet. There must be a signer.
@@ -91,7 +101,8 @@ def decide_pair(
         return PairPlan(reason=Reason.MISSING, due=now)
     if pair.issuer not in {each.pem for each in authority.trusted(now)}:
         return PairPlan(reason=Reason.UNTRUSTED, due=now)
-    reason = _why_renewed(pair, signer, now, settings)
+    wish = Reason.REQUESTED if is_requested else None
+    reason = _why_renewed(pair, signer, now, settings) or wish
     if reason is None:
         return PairPlan(reason=None, due=pair.not_after - settings.margin)
     urgent_at = pair.not_after - settings.urgent

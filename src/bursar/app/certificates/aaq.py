@@ -1,0 +1,80 @@
+"""AAQ's Secrets and ConfigMap of certificates, for programs and people that know them.
+
+AAQ's annotations say when a certificate begins and ends, and how long its kind lives. As in AAQ, a
+time in the past in the annotation of the end asks for a new certificate.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Final
+
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.kinds import CONFIG_MAPS, SECRETS
+from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.ports import Clock, Key, Query
+from bursar.wire.certificates import AnnotatedSecret, decode_annotated_secret, decode_texts_of
+
+TLS_SECRET: Final = "aaq-server-cert"  # noqa: S105 - the name of a Secret
+CA_SECRET: Final = "aaq-server"  # noqa: S105 - the name of a Secret
+BUNDLE: Final = "aaq-server-signer-bundle"
+"""The ConfigMap with all CAs to trust."""
+BUNDLE_KEY: Final = "ca-bundle.crt"
+NOT_BEFORE: Final = "auth.openshift.io/certificate-not-before"
+NOT_AFTER: Final = "auth.openshift.io/certificate-not-after"
+LIVES: Final = "operator.aaq.kubevirt.io/certConfig"
+
+Annotations = Mapping[str, str]
+
+
+def observe_annotated(
+    cluster: Cluster, clock: Clock, random: Random, key: Key
+) -> Informer[Sighting[AnnotatedSecret]]:
+    """Watch one Secret with its annotations."""
+    query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
+    return observe(cluster, clock, random, SECRETS, decode_annotated_secret, query=query)
+
+
+def observe_bundle(
+    cluster: Cluster, clock: Clock, random: Random, key: Key
+) -> Informer[Sighting[Mapping[str, str]]]:
+    """Watch the data of one ConfigMap."""
+    query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
+    return observe(cluster, clock, random, CONFIG_MAPS, decode_texts_of, query=query)
+
+
+def annotations_for(not_after: datetime, life: timedelta, margin: timedelta) -> Annotations:
+    """The annotations of a certificate that ends then."""
+    lives = f'{{"lifetime":"{go_duration(life)}","refresh":"{go_duration(life - margin)}"}}'
+    return {
+        NOT_BEFORE: _text(not_after - life),
+        NOT_AFTER: _text(not_after),
+        LIVES: lives,
+    }
+
+
+def is_renewal_requested(annotations: Annotations, now: datetime) -> bool:
+    """Whether the annotation of the end lies in the past."""
+    try:
+        end = datetime.fromisoformat(annotations.get(NOT_AFTER, ""))
+    except ValueError:
+        return False
+    return end.tzinfo is not None and end <= now
+
+
+def go_duration(time: timedelta) -> str:
+    """A duration as Go writes it.
+
+    >>> go_duration(timedelta(hours=48)), go_duration(timedelta(minutes=20))
+    ('48h0m0s', '20m0s')
+    """
+    minutes, seconds = divmod(int(time.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes}m{seconds}s"
+    return f"{minutes}m{seconds}s" if minutes else f"{seconds}s"
+
+
+def _text(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
