@@ -142,6 +142,22 @@ async def test_another_operator_goes_on_where_a_crashed_one_ended(scene, seconds
 
 
 @on_scene
+async def test_an_object_that_is_deleted_during_an_upgrade_goes(scene):
+    await deployed(scene)
+    await scene.stop()
+    scene.start("1.1.0")
+    await scene.make_ready("aaq-server", replicas=1)
+    await scene.pass_time(30)
+    assert (await scene.status())["phase"] == "Upgrading"
+
+    await delete_aaq(scene)
+
+    assert await scene.find(AAQS, AAQ) is None
+    assert {kind for kind, _ in await scene.owned()} == LEFT
+    assert "UpgradeStarted" in await scene.events()
+
+
+@on_scene
 async def test_quotas_go_only_if_the_object_says_so(scene):
     await scene.create_aaq(annotations={QUOTAS_ANNOTATION: "true"})
     scene.start()

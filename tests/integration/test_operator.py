@@ -52,6 +52,29 @@ def test_e_op_01_aaqs_own_example_becomes_available(deployed):
     assert listed[-1] == "Deployed"
 
 
+def test_e_op_02_pods_tolerate_the_taint_of_critical_addons(deployed):
+    def uids():
+        listed = deployed.get("pods", "-l", "aaq.kubevirt.io in (aaq-controller,aaq-server)")
+        return {each["metadata"]["uid"]: each["status"]["phase"] for each in listed["items"]}
+
+    deployed.wait_for(lambda: len(uids()) == 4 and set(uids().values()) == {"Running"})
+    before = uids()
+    other = json.dumps(pod_manifest("evicted"))
+    deployed.kubectl("create", "-n", "default", "-f", "-", stdin=other)
+    deployed.kubectl(
+        "wait", "-n", "default", "pod/evicted", "--for=condition=Ready", "--timeout=120s"
+    )
+
+    taint = "CriticalAddonsOnly:NoExecute"
+    deployed.kubectl("taint", "nodes", "--all", taint)
+    try:
+        # When a pod without the toleration is gone, ours would be gone too.
+        deployed.kubectl("wait", "-n", "default", "pod/evicted", "--for=delete", "--timeout=120s")
+        assert uids() == before
+    finally:
+        deployed.kubectl("taint", "nodes", "--all", f"{taint}-")
+
+
 def test_e_op_05_replicas_are_restored(deployed):
     deployed.kubectl("scale", "deployment", "-n", HOME, "aaq-controller", "--replicas=10")
     deployed.wait_for(lambda: deployed.get("deployment", "aaq-controller")["spec"]["replicas"] == 2)
