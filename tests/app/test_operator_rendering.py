@@ -212,6 +212,15 @@ def test_e_op_14_an_empty_selector_selects_every_namespace():
     assert "--namespace-selector=" in container(outcome)["args"]
 
 
+def test_an_annotation_shows_the_usage_of_all_namespaces_in_the_copies():
+    outcome = installed({}, annotations={"bursar.io/applied-quotas": "all"})
+
+    assert "--applied-quotas=all" in container(outcome)["args"]
+    assert not [each for each in container(installed({}))["args"] if "applied-quotas" in each]
+    with pytest.raises(ValueError, match=r"bursar\.io/applied-quotas: own or all is expected"):
+        installed({}, annotations={"bursar.io/applied-quotas": "some"})
+
+
 def test_sidecars_stand_beside_the_controller_with_the_folder_of_sockets():
     bare = {"name": "labels", "image": "labels:1", "args": ["--config", "double"]}
     mounted = {

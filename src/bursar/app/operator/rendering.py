@@ -27,6 +27,7 @@ from bursar.app.install.workloads import (
     controller_documents,
 )
 from bursar.app.install.workloads import webhook_documents as webhook_workload_documents
+from bursar.app.quota.applied import AppliedUsage
 from bursar.core.certificates.facts import CertificateSettings
 from bursar.core.model.selector import selector_of
 from bursar.core.operator.tls import tls_choice
@@ -89,7 +90,7 @@ def rendered(aaq: AaqObject, around: Surroundings) -> Rendered:
         namespace_selector=spec.namespace_selector,
         allow_cluster_quota=spec.allows_cluster_quota,
     )
-    workload = workload_settings(spec, around)
+    workload = workload_settings(spec, around, AppliedUsage.of_aaq(aaq.annotations))
     if gate is Gate.WEBHOOKS:
         servers = webhook_workload_documents(workload)
         gates: tuple[Document, ...] = (
@@ -116,7 +117,9 @@ def rendered(aaq: AaqObject, around: Surroundings) -> Rendered:
     )
 
 
-def workload_settings(spec: AaqSpec, around: Surroundings) -> WorkloadSettings:
+def workload_settings(
+    spec: AaqSpec, around: Surroundings, applied: AppliedUsage = AppliedUsage.OWN
+) -> WorkloadSettings:
     require_lives(spec)
     default = KUBEVIRT_CLASS if around.has_kubevirt_class else PRIORITY_CLASS
     return WorkloadSettings(
@@ -124,7 +127,7 @@ def workload_settings(spec: AaqSpec, around: Surroundings) -> WorkloadSettings:
         namespace=around.namespace,
         replicas=around.replicas,
         has_aaq_certificates=True,
-        controller_options=(*_controller_options(spec), *_certificate_options(spec)),
+        controller_options=(*_controller_options(spec, applied), *_certificate_options(spec)),
         pull_policy=spec.pull_policy,
         priority_class=spec.priority_class or default,
         placement=spec.infra,
@@ -133,12 +136,14 @@ def workload_settings(spec: AaqSpec, around: Surroundings) -> WorkloadSettings:
     )
 
 
-def _controller_options(spec: AaqSpec) -> list[str]:
+def _controller_options(spec: AaqSpec, applied: AppliedUsage) -> list[str]:
     found = []
     if spec.namespace_selector is not None:
         found.append(f"--namespace-selector={selector_of(spec.namespace_selector)}")
     if not spec.allows_cluster_quota:
         found.append("--without-cluster-quota")
+    if applied is not AppliedUsage.OWN:
+        found.append(f"--applied-quotas={applied.value}")
     found.append(f"--vmi-mode={spec.vmi_mode.value}")
     if spec.sidecars:
         found.append(f"--sidecars={len(spec.sidecars)}")
