@@ -1,5 +1,6 @@
 """`bursar controller`: the options of the process that keeps the books and lifts gates."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,9 +172,6 @@ def controller(  # noqa: PLR0913 - one parameter for each option
     patience: float,
     quota_grace: float,
     waiting_pods_max: int,
-    lease_duration: float,
-    renew_deadline: float,
-    retry_period: float,
     api_request_timeout: float,
     **others: Any,  # noqa: ANN401 - the options of several decorators
 ) -> int:
@@ -203,7 +201,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
             places=places if keep_capacity else None,
             kinds=(QuotaKind.NAMESPACED,) if without_cluster_quota else EVERY_KIND,
             counting=counting_from(others),
-            timing=_timing(lease_duration, renew_deadline, retry_period),
+            timing=_timing(others),
             patience_s=int(patience),
             quota_grace_s=quota_grace,
             request_seconds=api_request_timeout,
@@ -220,11 +218,16 @@ def controller(  # noqa: PLR0913 - one parameter for each option
     return OK
 
 
-def _timing(lease: float, deadline: float, retry: float) -> Timing:
+def _timing(chosen: Mapping[str, float]) -> Timing:
+    lease = chosen["lease_duration"]
     if lease != int(lease) or lease < 1:
         raise click.UsageError("--lease-duration: whole seconds are expected")
     try:
-        return Timing(lease_seconds=int(lease), deadline_seconds=deadline, retry_seconds=retry)
+        return Timing(
+            lease_seconds=int(lease),
+            deadline_seconds=chosen["renew_deadline"],
+            retry_seconds=chosen["retry_period"],
+        )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
