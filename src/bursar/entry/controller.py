@@ -69,33 +69,7 @@ async def _work(settings: ControllerProcess, access: ClusterAccess, state: State
         client = await stack.enter_async_context(
             KubeClient(access, clock=SYSTEM_CLOCK, rng=random, limits=limits)
         )
-        process = Controller(
-            client,
-            SYSTEM_CLOCK,
-            random,
-            settings=ControllerSettings(
-                namespace=settings.namespace,
-                identity=process_identity(),
-                timing=timing,
-                patience_s=settings.patience_s,
-                quota_grace_s=settings.quota_grace_s,
-                request_seconds=settings.request_seconds,
-                waiting_pods_max=settings.waiting_pods_max,
-                applied_quotas=settings.applied_quotas,
-                address=settings.address,
-            ),
-            open_sources=lambda: term_sources(
-                client,
-                SYSTEM_CLOCK,
-                random,
-                settings.targeting,
-                settings.kinds,
-                counting=open_counting(settings.counting, client),
-                places=settings.places,
-            ),
-            open_keeper=_keeper_opener(settings.certificates, client, random),
-            on_synced=_freeze_heap,
-        )
+        process = _controller(settings, client, random)
 
         def report() -> Report:
             return controller_status(process, client.limiter, state.uptime_s)
@@ -117,6 +91,38 @@ async def _work(settings: ControllerProcess, access: ClusterAccess, state: State
                     tasks.create_task(listen(server, certificate, settings.bind, log=LOG))
         except* BadInputError as errors:
             raise errors.exceptions[0] from None
+
+
+def _controller(
+    settings: ControllerProcess, client: KubeClient, random: SystemRandom
+) -> Controller:
+    return Controller(
+        client,
+        SYSTEM_CLOCK,
+        random,
+        settings=ControllerSettings(
+            namespace=settings.namespace,
+            identity=process_identity(),
+            timing=settings.timing,
+            patience_s=settings.patience_s,
+            quota_grace_s=settings.quota_grace_s,
+            request_seconds=settings.request_seconds,
+            waiting_pods_max=settings.waiting_pods_max,
+            applied_quotas=settings.applied_quotas,
+            address=settings.address,
+        ),
+        open_sources=lambda: term_sources(
+            client,
+            SYSTEM_CLOCK,
+            random,
+            settings.targeting,
+            settings.kinds,
+            counting=open_counting(settings.counting, client),
+            places=settings.places,
+        ),
+        open_keeper=_keeper_opener(settings.certificates, client, random),
+        on_synced=_freeze_heap,
+    )
 
 
 async def _report_version(client: KubeClient) -> None:
