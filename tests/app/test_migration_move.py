@@ -7,8 +7,9 @@ import pytest
 
 from bursar.app.cluster.kinds import NAMESPACES
 from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, UnavailableError
+from bursar.app.migration.effects import refusals_of
 from bursar.app.migration.gather import DEFINITIONS, DEPLOYMENTS, read_state
-from bursar.app.migration.installation import Installation
+from bursar.app.migration.installation import Installation, installation_of
 from bursar.app.migration.plan import Step, takeover
 from bursar.app.migration.run import Move, MoveError
 from bursar.app.migration.state import REPLICAS_ANNOTATION, is_bursars
@@ -265,6 +266,22 @@ async def test_an_object_that_is_missing_is_no_failure():
     assert (state.aaq, state.operator, state.job_queues) == (None, None, ())
     with pytest.raises(NotFoundError):
         await world.cluster.get(AAQS, Key("", "aaq"))
+
+
+async def test_manifests_are_tried_before_aaq_is_stopped(policies):
+    world = await a_world()
+    before = world.cluster.revision
+    good = await refusals_of(world.cluster, policies)
+    monitor = {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": {"name": "m", "namespace": HOME},
+    }
+    bad = await refusals_of(world.cluster, installation_of([monitor]))
+
+    assert good == ()
+    assert world.cluster.revision == before
+    assert [each.partition(":")[0] for each in bad] == [f"ServiceMonitor {HOME}/m"]
 
 
 class Silent(MovingLine):

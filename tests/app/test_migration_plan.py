@@ -270,6 +270,8 @@ def test_bursars_policy_gates_until_aaqs_webhook_does():
     state = replace(state, server=RUNNING.server, mutating=RUNNING.mutating)
     assert pending(way_back(state)).step is Step.REMOVE_GATE
     state = replace(state, present=(), is_active=False)
+    shared = replace(state, mutating=webhooks("gating-mutator", *SHARED_GATE))
+    assert pending(way_back(shared)).step is Step.REMOVE_GATE
     assert pending(way_back(state)).step is Step.VERIFY
     state = replace(state, probe=Probe.GATED)
     assert pending(way_back(state)).step is Step.UNGUARD

@@ -227,6 +227,13 @@ def test_manifests_without_what_is_needed_are_not_applied():
     assert has(found, "gate no pods")
 
 
+def test_manifests_that_the_api_server_would_refuse_are_tasks():
+    found = review_takeover(RUNNING, NOTHING, ["ServiceMonitor aaq/m: no such kind"])
+
+    assert verdict_of(found) is Verdict.NOT_READY
+    assert "would refuse ServiceMonitor aaq/m: no such kind." in found[0].text
+
+
 def test_another_namespace_is_refused():
     state = replace(RUNNING, home="openshift-cnv")
 

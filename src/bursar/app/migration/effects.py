@@ -6,10 +6,12 @@ from typing import Final
 
 from bursar.app.cluster.informer.store import Identity
 from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, SERVICE_ACCOUNTS, VALIDATING_WEBHOOKS
-from bursar.app.cluster.patches import fenced_patch, put
+from bursar.app.cluster.patches import fenced_patch, put, remove
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
+    BusyError,
     ConflictError,
+    ForbiddenError,
     InvalidError,
     Json,
     Key,
@@ -18,6 +20,7 @@ from bursar.app.cluster.ports import (
     PatchKind,
     Preconditions,
     Resource,
+    UnavailableError,
 )
 from bursar.app.install.documents import Document
 from bursar.app.migration.gather import DEPLOYMENTS, SERVICES, MovingCluster
@@ -28,8 +31,13 @@ from bursar.app.migration.guard import (
     guard_documents,
     shared_gate_conditions,
 )
-from bursar.app.migration.installation import Group, Manifest
-from bursar.app.migration.plan import Step, gate_objects, objects_to_uninstall
+from bursar.app.migration.installation import Group, Installation, Manifest
+from bursar.app.migration.plan import (
+    Step,
+    gate_objects,
+    is_gate_shared,
+    objects_to_uninstall,
+)
 from bursar.app.migration.state import (
     LOCKS,
     REPLICAS_ANNOTATION,
@@ -47,6 +55,8 @@ FIELD_MANAGER: Final = "kubectl"
 JOB_QUEUE: Final = "aaqjqc"
 """The name of the AAQJobQueueConfig in each namespace."""
 IN_FLIGHT_MAX: Final = 16
+REPEATS_MAX: Final = 2
+"""How often a request is repeated at once."""
 
 Effect = Callable[[MovingCluster, State], Awaitable[None]]
 
@@ -208,6 +218,27 @@ async def _apply_manifest(cluster: MovingCluster, manifest: Manifest) -> None:
         await _apply(cluster, manifest.resource, manifest.key, manifest.body)
 
 
+async def refusals_of(cluster: MovingCluster, installation: Installation) -> tuple[str, ...]:
+    """What the API server would refuse in the manifests, as far as a dry-run can tell.
+
+    Deployments are left out: AAQ's have the same names, and other selectors of pods, which cannot
+    be changed. They are deleted first.
+    """
+    found = []
+    for each in installation.of(Group.FIRST):
+        if each.resource == DEPLOYMENTS:
+            continue
+        patch = _application(each.body)
+        try:
+            await cluster.patch(each.resource, each.key, patch, is_dry_run=True)
+        except InvalidError as error:
+            if not each.kind.endswith("RoleBinding"):
+                found.append(f"{each}: {error.message}")
+        except (ForbiddenError, NotFoundError) as error:
+            found.append(f"{each}: {error.message}")
+    return tuple(found)
+
+
 async def _uninstall(cluster: MovingCluster, state: State) -> None:
     for each in objects_to_uninstall(state):
         await _delete(cluster, each.resource, each.key)
@@ -219,6 +250,18 @@ async def _remove_gate(cluster: MovingCluster, state: State) -> None:
     for each in gates:
         await _delete(cluster, each.resource, each.key)
     await _forget_activation(cluster, state)
+    if is_gate_shared(state) and state.mutating is not None:
+        await _unshare_gate(cluster, state.mutating)
+
+
+async def _unshare_gate(cluster: MovingCluster, webhooks: WebhookFacts) -> None:
+    """Remove the match conditions from AAQ's webhook. AAQ's operator would do so as well."""
+    operations = [
+        remove(f"/webhooks/{index}/matchConditions") for index in range(len(webhooks.webhooks))
+    ]
+    patch = fenced_patch(_identity(webhooks.metadata), operations, is_exact=True)
+    request = cluster.patch(MUTATING_WEBHOOKS, _key(webhooks.metadata), patch)
+    await _ignoring(request, ConflictError, NotFoundError)
 
 
 def _is_binding(manifest: Manifest) -> bool:
@@ -283,12 +326,16 @@ async def _lock_namespace(cluster: MovingCluster, namespace: str) -> None:
 async def _apply(
     cluster: MovingCluster, resource: Resource, key: Key, body: Mapping[str, Json] | Document
 ) -> None:
-    patch = Patch(kind=PatchKind.APPLY, body=body, field_manager=FIELD_MANAGER, is_forced=True)
-    await cluster.patch(resource, key, patch)
+    patch = _application(body)
+    await _repeated(lambda: cluster.patch(resource, key, patch))
+
+
+def _application(body: Mapping[str, Json]) -> Patch:
+    return Patch(kind=PatchKind.APPLY, body=body, field_manager=FIELD_MANAGER, is_forced=True)
 
 
 async def _delete(cluster: MovingCluster, resource: Resource, key: Key) -> None:
-    await _ignoring(cluster.delete(resource, key), NotFoundError)
+    await _ignoring(_repeated(lambda: cluster.delete(resource, key)), NotFoundError)
 
 
 async def _delete_exactly(cluster: MovingCluster, resource: Resource, metadata: Metadata) -> None:
@@ -299,6 +346,20 @@ async def _delete_exactly(cluster: MovingCluster, resource: Resource, metadata: 
         NotFoundError,
         ConflictError,
     )
+
+
+async def _repeated(request: Callable[[], Awaitable[object]]) -> None:
+    """Repeat a request that may be repeated, if the API server does not answer.
+
+    Otherwise one lost answer among many would begin a step of many requests again.
+    """
+    for _ in range(REPEATS_MAX):
+        try:
+            await request()
+        except (BusyError, UnavailableError):
+            continue
+        return
+    await request()
 
 
 async def _ignoring(request: Awaitable[object], *errors: type[Exception]) -> None:

@@ -101,7 +101,9 @@ def _takeover_steps(state: State) -> Iterator[Planned]:
     installed = state.controller is not None and is_bursars(state.controller.metadata)
     if state.installation is not None and state.installation.gates_by_policy:
         # Policies gate pods before AAQ's webhook goes, so that no pod is refused.
-        yield Planned(Step.SHARE_GATE, _is_gate_shared(state))
+        webhooks = _aaqs_webhooks(state.mutating)
+        has_gate = webhooks is not None and bool(webhooks.webhooks)
+        yield Planned(Step.SHARE_GATE, not has_gate or is_gate_shared(state))
         yield Planned(Step.INSTALL, installed)
         yield _start(state)
         yield from handover
@@ -162,10 +164,11 @@ def _are_present(state: State, wanted: tuple[Manifest, ...]) -> bool:
     return all((each.resource, each.key) in present for each in wanted)
 
 
-def _is_gate_shared(state: State) -> bool:
+def is_gate_shared(state: State) -> bool:
     """Whether AAQ's webhook leaves alone what Bursar's policy has gated. AAQ would refuse it."""
     webhooks = _aaqs_webhooks(state.mutating)
-    return webhooks is None or all(names.issuperset(SHARED_GATE) for names in webhooks.conditions)
+    conditions = () if webhooks is None else webhooks.conditions
+    return bool(conditions) and all(names.issuperset(SHARED_GATE) for names in conditions)
 
 
 def _is_stopped(deployment: DeploymentFacts | None, pods: int) -> bool:
@@ -209,7 +212,8 @@ def _way_back_steps(state: State) -> Iterator[Planned]:
     yield Planned(Step.START_AAQ, is_running)
     waits_for = _missing_of_aaq(state)
     yield Planned(Step.AWAIT_AAQ, not waits_for, waits_for)
-    yield Planned(Step.REMOVE_GATE, not gate_objects(state) and not state.is_active)
+    is_bursars_gate = bool(gate_objects(state)) or state.is_active or is_gate_shared(state)
+    yield Planned(Step.REMOVE_GATE, not is_bursars_gate)
     lacking = _missing_gate(state)
     yield Planned(Step.VERIFY, not lacking, lacking)
 

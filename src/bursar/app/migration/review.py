@@ -31,12 +31,21 @@ LISTED_MAX: Final = 5
 """How many names a sentence lists."""
 
 
-def review_takeover(state: State, tenants: TenantState) -> tuple[Finding, ...]:
-    """Everything that a user should know before AAQ is replaced."""
+def review_takeover(
+    state: State, tenants: TenantState, refusals: Sequence[str] = ()
+) -> tuple[Finding, ...]:
+    """Everything that a user should know before AAQ is replaced.
+
+    `refusals` says which manifests the API server would refuse.
+    """
     found = [*_blockers(state), *_installation(state)]
     found += [*_aaq(state), *_webhooks(state), *_ownership(state), *_counting(state)]
     found += [*_pods(state, tenants), *_locks(state)]
     found += (_after_begin(each, state) for each in quota_findings(state, tenants))
+    found += [
+        Finding(Level.TASK, "manifests", f"The API server would refuse {each}.")
+        for each in refusals
+    ]
     # Quotas that cannot be read are findings of their own.
     lost = [each for each in tenants.problems if each.startswith("left out")]
     found += [Finding(Level.TASK, "objects", f"{each}.") for each in lost]

@@ -85,21 +85,26 @@ class Move:
             )
         self.on_step(step, "begins")
         await perform(step, self.cluster, state)
-        await self._await(step)
-        self.on_step(step, "done")
+        if await self._await(step):
+            self.on_step(step, "done")
         return step
 
-    async def _await(self, step: Step) -> None:
+    async def _await(self, step: Step) -> bool:
+        """Whether the step is done; false if an earlier step is undone meanwhile."""
         deadline = self.clock.monotonic() + self.timeout_seconds
         done_since: float | None = None
         said = ""
         while True:
-            planned = self._find(step, await self._read())
+            plan = self._plan(await self._read())
+            planned = _found(step, plan)
             now = self.clock.monotonic()
+            if _is_undone_before(step, plan):
+                self.on_step(step, "stops, because an earlier step was undone")
+                return False
             if planned.is_done:
                 done_since = now if done_since is None else done_since
                 if step not in SETTLING or now - done_since >= SETTLE_SECONDS:
-                    return
+                    return True
             else:
                 done_since = None
                 if planned.waits_for != said:
@@ -113,13 +118,22 @@ class Move:
                     )
             await self.clock.sleep(POLL_SECONDS)
 
-    def _find(self, step: Step, state: State) -> Planned:
-        # GUARD and UNGUARD are always in a plan; a step that is no longer planned is not needed.
-        found = (each for each in self._plan(state) if each.step is step)
-        return next(found, Planned(step, is_done=True))
-
     def _plan(self, state: State) -> tuple[Planned, ...]:
         return way_back(state) if self.is_back else takeover(state)
 
     async def _read(self) -> State:
         return await read_state(self.cluster, self.home, self.installation, is_back=self.is_back)
+
+
+def _found(step: Step, plan: tuple[Planned, ...]) -> Planned:
+    """The step in the plan. A step that is no longer planned is not needed."""
+    return next((each for each in plan if each.step is step), Planned(step, is_done=True))
+
+
+def _is_undone_before(step: Step, plan: tuple[Planned, ...]) -> bool:
+    """Whether a step before this one is not done."""
+    earlier = pending(plan)
+    if earlier is None or earlier.step is step:
+        return False
+    steps = [each.step for each in plan]
+    return step in steps and steps.index(earlier.step) < steps.index(step)

@@ -10,6 +10,7 @@ import click
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.manifests import read_objects_as_written
 from bursar.app.cluster.ports import ClusterError
+from bursar.app.migration.effects import refusals_of
 from bursar.app.migration.findings import Finding, Level, Verdict, verdict_of
 from bursar.app.migration.gather import MovingCluster, read_state, read_tenants
 from bursar.app.migration.installation import Installation, installation_of
@@ -125,7 +126,12 @@ async def _review(
     state = await read_state(cluster, order.home, order.installation, is_back=order.is_back)
     if order.is_back:
         return review_way_back(state), way_back(state)
-    return review_takeover(state, await read_tenants(cluster)), takeover(state)
+    refusals: tuple[str, ...] = ()
+    if order.installation is not None and not state.has_guard:
+        # Once AAQ is stopped, it would be late to learn of it.
+        refusals = await refusals_of(cluster, order.installation)
+    tenants = await read_tenants(cluster)
+    return review_takeover(state, tenants, refusals), takeover(state)
 
 
 async def _move(cluster: MovingCluster, order: _Order) -> int:
