@@ -80,7 +80,7 @@ def test_a_user_with_the_role_reads_metrics_and_no_other(scene, role):
         assert "bursar_admission_reviews_total" in page
         assert differences(page, Process.WEBHOOK) == []
         code, state = scene.get("/statusz?format=json", reader)
-        assert (code, json.loads(state)["gating"]) == (200, {"active": False})
+        assert (code, json.loads(state)["gating"]) == (200, {"active": True})
         assert scene.get("/statusz") == (401, "a bearer token is required")
         assert scene.get("/statusz", stranger)[0] == 403
         assert scene.get("/metrics") == (401, "a bearer token is required")
