@@ -19,6 +19,8 @@ from support.processes.kubectl import try_kubectl
 from support.processes.webhook import REVIEW, Webhook
 from support.until import until_sync
 
+pytestmark = pytest.mark.integration
+
 TENANT = "shop"
 NAME = "api-server"
 GATE = "ApplicationAwareQuotaGate"

@@ -12,6 +12,8 @@ from support.builders.manifests import pod_manifest
 from support.cluster.control_plane import started_control_plane
 from support.operator.running import EXAMPLES, HOME, RunningOperator, running_operator
 
+pytestmark = pytest.mark.integration
+
 DEFAULT = {"key": "application-aware-quota/enable-gating", "operator": "Exists"}
 
 
