@@ -27,7 +27,7 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.migration.guard import GUARD, REFUSED
 from bursar.app.migration.installation import installation_of, resource_of
-from bursar.app.migration.state import SHARED_GATE
+from bursar.app.migration.state import PART_OF, SHARED_GATE
 from bursar.app.names import GATING_ACTIVE, GATING_ANNOTATION, GATING_POLICY
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, JOB_QUEUE_CONFIGS
 from bursar.core.quota.quota import GATE
@@ -218,9 +218,11 @@ class AaqWorld:
         await self.cluster.patch(DEPLOYMENTS, key, patch, subresource="status")
 
     async def _running(self, program: str) -> int:
-        labels = PROGRAMS[program]
+        labels, is_bursars = PROGRAMS[program], program.startswith("bursar")
+        found = [pod["metadata"]["labels"] for pod in await self.pods(aaq.HOME)]
         return sum(
-            pod["metadata"]["labels"].items() >= labels.items() for pod in await self.pods(aaq.HOME)
+            each.items() >= labels.items() and (each.get(PART_OF) == "bursar") == is_bursars
+            for each in found
         )
 
     # -------------------------------------------------------------- programs
@@ -341,11 +343,11 @@ PROGRAMS = {
     "aaq-controller": {"aaq.kubevirt.io": "aaq-controller"},
     "aaq-server": {"aaq.kubevirt.io": "aaq-server"},
     "bursar": {
-        "app.kubernetes.io/part-of": "bursar",
+        PART_OF: "bursar",
         "app.kubernetes.io/component": "controller",
     },
     "bursar-webhook": {
-        "app.kubernetes.io/part-of": "bursar",
+        PART_OF: "bursar",
         "app.kubernetes.io/component": "webhook",
     },
 }

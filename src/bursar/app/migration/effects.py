@@ -1,6 +1,7 @@
 """Carry out the steps of a move. Each can be repeated, also after it was carried out in part."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -10,7 +11,6 @@ from bursar.app.cluster.patches import fenced_patch, put, remove
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
     BusyError,
-    ConflictError,
     ForbiddenError,
     InvalidError,
     Json,
@@ -99,12 +99,8 @@ async def _disown(cluster: MovingCluster, owned: OwnedObject) -> None:
         {"op": "remove", "path": f"/metadata/ownerReferences/{index}"} for index in reversed(places)
     ]
     identity = _identity(owned.metadata)
-    # If the object has changed meanwhile, the next round reads it again.
-    await _ignoring(
-        cluster.patch(owned.resource, owned.key, fenced_patch(identity, operations, is_exact=True)),
-        ConflictError,
-        NotFoundError,
-    )
+    patch = fenced_patch(identity, operations, is_exact=True)
+    await _if_found(cluster.patch(owned.resource, owned.key, patch))
 
 
 # ------------------------------------------------------------------ Deployments
@@ -125,12 +121,14 @@ async def _scale_to_zero(
     if deployment is None or not deployment.replicas:
         return
     metadata = deployment.metadata
-    operations = [put("/spec/replicas", 0)]
-    if is_remembered:
-        noted = {**metadata.annotations, REPLICAS_ANNOTATION: str(deployment.replicas)}
-        operations.append(put("/metadata/annotations", noted))
-    patch = fenced_patch(_identity(metadata), operations, is_exact=is_remembered)
-    await _ignoring(cluster.patch(DEPLOYMENTS, _key(metadata), patch), ConflictError, NotFoundError)
+    noted = {REPLICAS_ANNOTATION: str(deployment.replicas)} if is_remembered else {}
+    # Without the resourceVersion: the status of a Deployment changes all the time.
+    body: Json = {
+        "metadata": {"uid": metadata.uid, "annotations": noted},
+        "spec": {"replicas": 0},
+    }
+    patch = Patch(kind=PatchKind.MERGE, body=body)
+    await _if_found(cluster.patch(DEPLOYMENTS, _key(metadata), patch))
 
 
 async def _remove_controller(cluster: MovingCluster, state: State) -> None:
@@ -147,7 +145,7 @@ async def _start_operator(cluster: MovingCluster, state: State) -> None:
     kept = {key: value for key, value in metadata.annotations.items() if key != REPLICAS_ANNOTATION}
     operations = [put("/spec/replicas", replicas), put("/metadata/annotations", dict(kept))]
     patch = fenced_patch(_identity(metadata), operations, is_exact=True)
-    await _ignoring(cluster.patch(DEPLOYMENTS, _key(metadata), patch), ConflictError)
+    await cluster.patch(DEPLOYMENTS, _key(metadata), patch)
 
 
 # ------------------------------------------------------------------ AAQ's webhook
@@ -163,9 +161,7 @@ async def _share_gate(cluster: MovingCluster, state: State) -> None:
         for index in range(len(found.webhooks))
     ]
     patch = fenced_patch(_identity(found.metadata), operations, is_exact=True)
-    await _ignoring(
-        cluster.patch(MUTATING_WEBHOOKS, _key(found.metadata), patch), ConflictError, NotFoundError
-    )
+    await _if_found(cluster.patch(MUTATING_WEBHOOKS, _key(found.metadata), patch))
 
 
 async def _remove_webhooks(cluster: MovingCluster, state: State) -> None:
@@ -261,7 +257,7 @@ async def _unshare_gate(cluster: MovingCluster, webhooks: WebhookFacts) -> None:
     ]
     patch = fenced_patch(_identity(webhooks.metadata), operations, is_exact=True)
     request = cluster.patch(MUTATING_WEBHOOKS, _key(webhooks.metadata), patch)
-    await _ignoring(request, ConflictError, NotFoundError)
+    await _if_found(request)
 
 
 def _is_binding(manifest: Manifest) -> bool:
@@ -271,9 +267,7 @@ def _is_binding(manifest: Manifest) -> bool:
 async def _forget_activation(cluster: MovingCluster, state: State) -> None:
     body: Json = {"metadata": {"annotations": {GATING_ANNOTATION: None}}}
     patch = Patch(kind=PatchKind.MERGE, body=body)
-    await _ignoring(
-        cluster.patch(SERVICE_ACCOUNTS, Key(state.home, CONTROLLER), patch), NotFoundError
-    )
+    await _if_found(cluster.patch(SERVICE_ACCOUNTS, Key(state.home, CONTROLLER), patch))
 
 
 # ------------------------------------------------------------------ AAQ's locks
@@ -335,17 +329,13 @@ def _application(body: Mapping[str, Json]) -> Patch:
 
 
 async def _delete(cluster: MovingCluster, resource: Resource, key: Key) -> None:
-    await _ignoring(_repeated(lambda: cluster.delete(resource, key)), NotFoundError)
+    await _if_found(_repeated(lambda: cluster.delete(resource, key)))
 
 
 async def _delete_exactly(cluster: MovingCluster, resource: Resource, metadata: Metadata) -> None:
     """Delete the object that was read, and not another one that has its name by now."""
     conditions = Preconditions(uid=metadata.uid)
-    await _ignoring(
-        cluster.delete(resource, _key(metadata), preconditions=conditions),
-        NotFoundError,
-        ConflictError,
-    )
+    await _if_found(cluster.delete(resource, _key(metadata), preconditions=conditions))
 
 
 async def _repeated(request: Callable[[], Awaitable[object]]) -> None:
@@ -362,11 +352,9 @@ async def _repeated(request: Callable[[], Awaitable[object]]) -> None:
     await request()
 
 
-async def _ignoring(request: Awaitable[object], *errors: type[Exception]) -> None:
-    try:
+async def _if_found(request: Awaitable[object]) -> None:
+    with contextlib.suppress(NotFoundError):
         await request
-    except errors:
-        return
 
 
 def _identity(metadata: Metadata) -> Identity:

@@ -33,6 +33,7 @@ from bursar.app.migration.state import (
     LOCKS,
     OPERATOR,
     OPERATOR_CONFIG,
+    PART_OF,
     OwnedObject,
     Probe,
     State,
@@ -113,8 +114,8 @@ async def read_state(
         server=deployments[WEBHOOK],
         service=await _found(cluster, SERVICES, Key(home, WEBHOOK), decode_metadata),
         operator_pods=await _pods(cluster, home, _labels(operator) or f"name={OPERATOR}"),
-        controller_pods=await _pods(cluster, home, f"{GROUP}={CONTROLLER}"),
-        server_pods=await _pods(cluster, home, f"{GROUP}={WEBHOOK}"),
+        controller_pods=await _pods(cluster, home, f"{GROUP}={CONTROLLER},{NOT_BURSARS}"),
+        server_pods=await _pods(cluster, home, f"{GROUP}={WEBHOOK},{NOT_BURSARS}"),
         bursar_pods=await _pods(cluster, home, BURSARS_PODS),
         mutating=await _found(
             cluster, MUTATING_WEBHOOKS, Key("", GATING_WEBHOOKS), decode_webhooks
@@ -134,7 +135,9 @@ async def read_state(
     return await _probed(cluster, state, is_back=is_back)
 
 
-BURSARS_PODS: Final = "app.kubernetes.io/part-of=bursar,app.kubernetes.io/component=controller"
+BURSARS_PODS: Final = f"{PART_OF}=bursar,app.kubernetes.io/component=controller"
+NOT_BURSARS: Final = f"{PART_OF}!=bursar"
+"""Bursar's pods have AAQ's label too, because AAQ's users select pods by it."""
 
 
 async def read_tenants(cluster: Reader) -> TenantState:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.cluster.ports import BusyError, Clock, UnavailableError
+from bursar.app.cluster.ports import BusyError, Clock, ConflictError, UnavailableError
 from bursar.app.migration.effects import perform
 from bursar.app.migration.gather import MovingCluster, read_state
 from bursar.app.migration.installation import Installation
@@ -45,20 +45,21 @@ class Move:
     on_step: Callable[[Step, str], None] = lambda _step, _text: None
     """Called when a step begins, when it is done, and when what it waits for changes."""
     on_error: Callable[[str], None] = lambda _text: None
-    """Called when the API server does not answer, before the next attempt."""
+    """Called when a request fails that may succeed later, before the next attempt."""
 
     async def run(self) -> int:
         """Run all steps that are not done, and return their number. Raises `MoveError`.
 
-        If the API server does not answer, the step is tried again. Other errors of the cluster are
-        raised as `ClusterError`. The command can be run again after every error.
+        If the API server does not answer, or an object has changed since it was read, the step is
+        tried again. Other errors of the cluster are raised as `ClusterError`. The command can be
+        run again after every error.
         """
         attempts = Counter[Step]()
         failing_since: float | None = None
         while True:
             try:
                 step = await self._next(attempts)
-            except (BusyError, UnavailableError) as error:
+            except (BusyError, ConflictError, UnavailableError) as error:
                 now = self.clock.monotonic()
                 failing_since = now if failing_since is None else failing_since
                 if now - failing_since >= self.timeout_seconds:
