@@ -218,12 +218,7 @@ class AaqWorld:
         await self.cluster.patch(DEPLOYMENTS, key, patch, subresource="status")
 
     async def _running(self, program: str) -> int:
-        labels, is_bursars = PROGRAMS[program], program.startswith("bursar")
-        found = [pod["metadata"]["labels"] for pod in await self.pods(aaq.HOME)]
-        return sum(
-            each.items() >= labels.items() and (each.get(PART_OF) == "bursar") == is_bursars
-            for each in found
-        )
+        return sum(is_pod_of(program, pod) for pod in await self.pods(aaq.HOME))
 
     # -------------------------------------------------------------- programs
 
@@ -411,3 +406,12 @@ class WorldClock:
     async def sleep(self, seconds: float) -> None:
         self._now += seconds
         await self._world.tick()
+
+
+def is_pod_of(program: str, pod: Raw) -> bool:
+    """Bursar's pods have the labels of AAQ's too."""
+    labels, is_bursars = pod["metadata"]["labels"], program.startswith("bursar")
+    return (
+        labels.items() >= PROGRAMS[program].items()
+        and (labels.get(PART_OF) == "bursar") == is_bursars
+    )

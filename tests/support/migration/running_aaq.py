@@ -32,7 +32,7 @@ from controlplane import ControlPlane
 from support.builders.manifests import DEFINITIONS as CRDS
 from support.cluster.access import a_client, access_of
 from support.migration import aaq_objects as aaq
-from support.migration.aaq_world import PROGRAMS, gates_of
+from support.migration.aaq_world import PROGRAMS, gates_of, is_pod_of
 from support.migration.gating_server import GatingServer
 from support.quota.controller_processes import ACCOUNT, HOME, SHORT_TERMS, Controllers
 from support.until import POLL_SECONDS
@@ -88,8 +88,8 @@ class Programs:
     async def _look(self) -> None:
         page = await self.admin.list(PODS, Query(namespace=HOME))
         pods = [json.loads(body) for body in page.items]
-        for program, labels in PROGRAMS.items():
-            own = [each for each in pods if each["metadata"]["labels"].items() >= labels.items()]
+        for program in PROGRAMS:
+            own = [each for each in pods if is_pod_of(program, each)]
             living = [each for each in own if "deletionTimestamp" not in each["metadata"]]
             for each in living:
                 if FINALIZER not in each["metadata"].get("finalizers", ()):
