@@ -21,12 +21,14 @@ from bursar.app.cluster.ports import EVERYTHING, ForbiddenError, Key, Unavailabl
 from bursar.app.controller.gating_check import CONFIGURATIONS
 from bursar.app.install.admission import GatingSettings, policy_documents
 from bursar.app.install.monitoring import ALERTS, RUNBOOKS
+from bursar.app.operator.names import OPERATOR
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.core.model.selector import LabelSelector
 from support.builders.manifests import DEFINITIONS
+from support.every_metric import operator_text
 from support.faults.line import Line, Request
 from support.printed_metrics import differences, series_of
-from support.prometheus import AT_CONTROLLER, AT_WEBHOOK, Scrapes, rule_groups
+from support.prometheus import AT_CONTROLLER, AT_WEBHOOK, Scrapes, rule_groups, target
 from support.promql import unknown_names
 from support.quota.aaq_controller import AaqScene
 
@@ -311,8 +313,23 @@ CAUSES = {
 }
 
 
+OPERATORS = "BursarOperatorDegraded"
+
+
 def test_every_alert_has_a_cause():
-    assert set(CAUSES) == set(BY_NAME)
+    assert {*CAUSES, OPERATORS} == set(BY_NAME)
+
+
+def test_the_alert_of_the_operator_fires_and_no_other(promtool):
+    found, at_operator = Scrapes(), target(OPERATOR)
+    for text in (operator_text(), operator_text(is_webhook_down=True)):
+        for _ in range(BAD_MINUTES):
+            found.take(text, at_operator)
+            found.put("bursar_leader", AT_CONTROLLER, "1")
+            found.pass_minute()
+    fired = instance(OPERATORS, type="Degraded", reason="NotReady", **at_operator)
+
+    assert promtool.test(rule_groups(), found, {OPERATORS: [fired]}) == ""
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from bursar.app.counting.sidecar_feed import SidecarFeed
 from bursar.app.devices.counters import CallCounts, ProxyCounts
 from bursar.app.devices.node_pods import FreshnessCounts
 from bursar.app.devices.ports import Method, Version
+from bursar.app.names import WEBHOOK
 from bursar.app.quota.departed_quotas import DepartedQuotas, served_by
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
@@ -177,7 +178,7 @@ def agent_text() -> str:
     return agent_metrics(agent_families(view), Told()).decode()
 
 
-def operator_text() -> str:
+def operator_text(*, is_webhook_down: bool = False) -> str:
     """The metrics of an operator that leads, with a certificate and a deployed installation."""
     served = ServedCertificate(not_after=NOW, loads=0, invalid=0)
     limiter = Limiter(floor=2, ceiling=32, growth_after=20)
@@ -188,6 +189,9 @@ def operator_text() -> str:
         await scene.create_aaq()
         operator = scene.start()
         await scene.deploy()
+        if is_webhook_down:
+            await scene.make_ready(WEBHOOK, replicas=0)
+            await scene.pass_time()
         texts.append(operator_metrics(operator, limiter, served).decode())
 
     deploy()

@@ -136,6 +136,14 @@ ALERTS: Final = (
         description="{{ $labels.pod }} serves it for another {{ $value }} seconds.",
     ),
     Alert(
+        name="BursarOperatorDegraded",
+        expression="bursar_operator_condition{type='Degraded'} == 1",
+        minutes=10,
+        severity="warning",
+        summary="The installation is not as the AAQ object wants it.",
+        description="Reason: {{ $labels.reason }}. The condition of the object says what is wrong.",
+    ),
+    Alert(
         name="BursarQuotaNotCounted",
         expression="bursar_quotas_not_counted > 0",
         minutes=15,

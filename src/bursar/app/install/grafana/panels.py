@@ -303,4 +303,34 @@ AGENTS: Final = Row(
     ),
 )
 
-ROWS: Final = (WAITING, QUOTAS, COUNTING, PROCESSES, AGENTS)
+OPERATOR: Final = Row(
+    "Operator",
+    (
+        Panel(
+            title="Conditions of the AAQ object",
+            description="1 if the condition is true.",
+            queries=(Query("max by (type) (bursar_operator_condition)", "{{type}}"),),
+        ),
+        Panel(
+            title="Replicas that are missing",
+            description="Replicas that a Deployment of the installation should have and has not.",
+            queries=(
+                Query(
+                    "max by (deployment) (bursar_operator_wanted_replicas)"
+                    " - max by (deployment) (bursar_operator_ready_replicas)",
+                    "{{deployment}}",
+                ),
+            ),
+        ),
+        Panel(
+            title="Objects written",
+            description="Objects of the installation that were written, or refused, per second.",
+            queries=(
+                Query("sum by (outcome) (rate(bursar_operator_writes_total[5m]))", "{{outcome}}"),
+            ),
+            unit="cps",
+        ),
+    ),
+)
+
+ROWS: Final = (WAITING, QUOTAS, COUNTING, PROCESSES, AGENTS, OPERATOR)
