@@ -123,6 +123,20 @@ async def test_a_pod_that_cannot_be_freed_keeps_everything_and_is_named(scene):
     assert await scene.find(AAQS, AAQ) is None
 
 
+@on_scene
+async def test_an_object_that_others_hold_says_that_everything_is_deleted(scene):
+    await deployed(scene)
+    stored = await scene.find(AAQS, AAQ)
+    kept = ["example.com/audit", *stored["metadata"]["finalizers"]]
+    await scene.merge(AAQS, AAQ, {"metadata": {"finalizers": kept}})
+    await delete_aaq(scene)
+
+    assert (await scene.status())["phase"] == "Deleted"
+    assert (await scene.conditions())["Progressing"] == ("False", "DeleteCompleted")
+    assert (await scene.find(AAQS, AAQ))["metadata"]["finalizers"] == ["example.com/audit"]
+    assert {kind for kind, _ in await scene.owned()} == {"CustomResourceDefinition", "Namespace"}
+
+
 @pytest.mark.parametrize("seconds", [0.01, 0.6, 1.1, 2.1, 3.3, 4.0])
 @on_scene
 async def test_another_operator_goes_on_where_a_crashed_one_ended(scene, seconds):

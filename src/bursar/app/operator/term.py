@@ -46,6 +46,7 @@ from bursar.core.operator.conditions import (
     Judgement,
     Phase,
     Reason,
+    deleted,
     deleting,
     judged,
     refused,
@@ -262,6 +263,9 @@ class OperatorTerm:
     async def _remove(self, aaq: AaqObject) -> bool:
         if FINALIZER not in aaq.finalizers:
             return True
+        if aaq.status.phase == Phase.DELETED.value:
+            await self._drop_finalizer(aaq)
+            return True
         cluster, clock = self._context.cluster, self._context.clock
         if aaq.status.phase != Phase.DELETING.value:
             await self._judge(aaq, deleting(()))
@@ -278,7 +282,8 @@ class OperatorTerm:
             await self._judge(aaq, deleting(problems))
             return False
         self.applied.forget_all()
-        await self._drop_finalizer(aaq)
+        # The changed status makes the operator look again, and drop the finalizer.
+        await self._judge(aaq, deleted())
         return True
 
     async def _drop_finalizer(self, aaq: AaqObject) -> None:

@@ -39,6 +39,7 @@ class Reason(Enum):
     ALL_USED = "AllUsed"
     DELETE_STARTED = "DeleteStarted"
     DELETE_BLOCKED = "DeleteBlocked"
+    DELETE_COMPLETED = "DeleteCompleted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +164,19 @@ def deleting(problems: Sequence[str]) -> Judgement:
             _condition(AVAILABLE, reason, text, is_true=False),
             _condition(PROGRESSING, reason, text, is_true=True),
             _condition(DEGRADED, reason, text, is_true=bool(problems)),
+        ),
+    )
+
+
+def deleted() -> Judgement:
+    """Of an AAQ object of which nothing is left, and which only finalizers of others hold."""
+    text = "nothing of the installation is left but quotas and the definitions of their kinds"
+    return Judgement(
+        phase=Phase.DELETED,
+        conditions=(
+            _condition(AVAILABLE, Reason.DELETE_COMPLETED, text, is_true=False),
+            _condition(PROGRESSING, Reason.DELETE_COMPLETED, text, is_true=False),
+            _condition(DEGRADED, Reason.DELETE_COMPLETED, text, is_true=False),
         ),
     )
 
