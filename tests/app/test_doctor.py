@@ -1,6 +1,7 @@
 """`bursar doctor`: what it finds in a cluster."""
 
 import json
+from datetime import UTC, datetime
 from random import Random
 
 import pytest
@@ -23,6 +24,7 @@ from bursar.wire.cluster.server_version import ServerVersion
 from support.virtual_time import MachineClock
 
 HOME = "aaq"
+NOW = datetime(2027, 1, 1, 12, tzinfo=UTC)
 CUSTOM = (APPLICATION_QUOTAS, CLUSTER_QUOTAS)
 
 
@@ -63,12 +65,13 @@ class Patient:
         }
         await self.memory.create(resource, body, namespace=namespace)
 
-    async def install(self):
+    async def install(self, renewed="2027-01-01T11:59:58.123456Z"):
         await self.make(MUTATING_WEBHOOKS, GATING_WEBHOOKS, webhooks=[])
         await self.make(VALIDATING_WEBHOOKS, PROTECTION_WEBHOOKS, webhooks=[])
         active = {"annotations": {"bursar.io/gating": "active"}}
         await self.make(SERVICE_ACCOUNTS, CONTROLLER, namespace=HOME, metadata=active)
-        await self.make(LEASES, CONTROLLER, namespace=HOME, spec={"holderIdentity": "pod-1"})
+        lease = {"holderIdentity": "pod-1", "leaseDurationSeconds": 15, "renewTime": renewed}
+        await self.make(LEASES, CONTROLLER, namespace=HOME, spec=lease)
 
     async def quota(self, name, *, is_ready):
         condition = {"type": "Ready", "status": "True" if is_ready else "False"}
@@ -78,7 +81,7 @@ class Patient:
         )
 
     async def findings(self):
-        found = await examine(self, HOME)
+        found = await examine(self, HOME, NOW)
         return {each.check: each for each in found if each.verdict is not Verdict.NOTE}
 
 
@@ -101,6 +104,20 @@ async def test_a_good_installation_has_no_problem(patient):
     ]
     assert found["quotas"].text == "1 quotas are in force"
     assert found["leader"].text == "the Lease is held by pod-1"
+
+
+async def test_a_leader_that_no_longer_renews_its_lease_is_a_problem(patient):
+    await patient.install(renewed="2027-01-01T11:00:00.000000Z")
+    found = (await patient.findings())["leader"]
+
+    assert found.verdict is Verdict.PROBLEM
+    assert found.text == "pod-1 has not renewed the Lease for 3600 s, so gated pods wait"
+
+
+async def test_a_lease_without_a_time_is_not_judged(patient):
+    await patient.install(renewed="soon")
+
+    assert (await patient.findings())["leader"].verdict is Verdict.OK
 
 
 async def test_an_empty_cluster_has_a_problem_with_advice_for_each_part(patient):
@@ -142,7 +159,7 @@ async def test_quotas_that_are_not_ready_are_named_up_to_a_number(patient):
 )
 async def test_kinds_that_are_not_defined_are_found(patient, missing, verdict):
     patient.errors = {each.kind: NotFoundError("unknown") for each in missing}
-    [found] = [each for each in await examine(patient, HOME) if each.check == "kinds"]
+    [found] = [each for each in await examine(patient, HOME, NOW) if each.check == "kinds"]
 
     assert found.verdict is verdict
     assert all(each.kind in found.text for each in missing)

@@ -6,6 +6,7 @@ check.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from typing import Final, Protocol
 
@@ -40,6 +41,8 @@ from bursar.wire.unreadable_quota import read_quota
 
 NAMED_MAX: Final = 5
 """How many quotas a finding names; the others are counted."""
+CLOCKS_DIFFER_SECONDS: Final = 60
+"""The clock of this machine may differ from that of the controller by so much."""
 READY: Final = "Ready"
 
 
@@ -66,12 +69,12 @@ class Cluster(Reader, Protocol):
         """What the API server answers to /version."""
 
 
-async def examine(cluster: Cluster, namespace: str) -> tuple[Finding, ...]:
+async def examine(cluster: Cluster, namespace: str, now: datetime) -> tuple[Finding, ...]:
     """All findings about the installation in this namespace, in a fixed order."""
-    return tuple([finding async for finding in _findings(cluster, namespace)])
+    return tuple([finding async for finding in _findings(cluster, namespace, now)])
 
 
-async def _findings(cluster: Cluster, namespace: str) -> AsyncIterator[Finding]:
+async def _findings(cluster: Cluster, namespace: str, now: datetime) -> AsyncIterator[Finding]:
     server: ServerVersion | None = None
     try:
         server = decode_server_version(await cluster.version())
@@ -85,7 +88,7 @@ async def _findings(cluster: Cluster, namespace: str) -> AsyncIterator[Finding]:
         ("gate", lambda: _gate(cluster, server)),
         ("protection", lambda: _protection(cluster)),
         ("activation", lambda: _activation(cluster, namespace)),
-        ("leader", lambda: _leader(cluster, namespace)),
+        ("leader", lambda: _leader(cluster, namespace, now)),
         ("quotas", lambda: _quotas(cluster)),
     )
     for name, check in checks:
@@ -184,13 +187,27 @@ async def _activation(cluster: Reader, namespace: str) -> Finding:
     return Finding("activation", Verdict.WARNING, text, "look at the log of the controller")
 
 
-async def _leader(cluster: Reader, namespace: str) -> Finding:
+async def _leader(cluster: Reader, namespace: str, now: datetime) -> Finding:
     body = await _find(cluster, LEASES, Key(namespace, CONTROLLER))
-    holder = "" if body is None else decode_lease(body).record.holder
-    if holder:
-        return Finding("leader", Verdict.OK, f"the Lease is held by {holder}")
-    text = "no controller leads, so gated pods wait"
-    return Finding("leader", Verdict.PROBLEM, text, "look at the Deployment of the controller")
+    record = None if body is None else decode_lease(body).record
+    advice = "look at the Deployment of the controller, and at its log"
+    if record is None or not record.holder:
+        text = "no controller leads, so gated pods wait"
+        return Finding("leader", Verdict.PROBLEM, text, advice)
+    age = _age(record.renew_time, now)
+    if age is not None and age > record.duration_seconds + CLOCKS_DIFFER_SECONDS:
+        text = f"{record.holder} has not renewed the Lease for {age} s, so gated pods wait"
+        return Finding("leader", Verdict.PROBLEM, text, advice)
+    return Finding("leader", Verdict.OK, f"the Lease is held by {record.holder}")
+
+
+def _age(written: str, now: datetime) -> int | None:
+    """Seconds since a time of the API; None if it is no such time."""
+    try:
+        then = datetime.fromisoformat(written)
+    except ValueError:
+        return None
+    return None if then.tzinfo is None else int((now - then).total_seconds())
 
 
 # ------------------------------------------------------------------ quotas

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import click
 
+from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.doctor.doctor import Finding, Verdict, examine
 from bursar.cli.exit_codes import NO, OK
@@ -27,7 +28,7 @@ def doctor(namespace: str, kubeconfig: str | None, context: str, output: Output)
 
     async def work() -> Sequence[Finding]:
         async with live_cluster(kubeconfig, context) as cluster:
-            return await examine(cluster, namespace)
+            return await examine(cluster, namespace, SYSTEM_CLOCK.now())
 
     findings = answer_of(work())
     emit_rows(
