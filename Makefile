@@ -126,5 +126,5 @@ $(STAMPS)/runtime: $(STAMPS)/venv requirements/runtime.txt requirements/build.tx
 
 $(STAMPS)/dev: $(STAMPS)/runtime requirements/dev.txt
 	@echo "adding the development tools ..." >&2
-	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-compile --require-hashes -r requirements/dev.txt
 	@touch $@

@@ -25,7 +25,7 @@ LEASE = Key("bursar", "controller")
 TROUBLE_SECONDS = 40
 RECOVERY_SECONDS = 90
 STEP_SECONDS = 1.3
-SEEDS_PER_CASE = 300
+SEEDS_PER_CASE = 150
 
 
 @dataclass
