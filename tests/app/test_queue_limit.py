@@ -172,7 +172,7 @@ async def test_the_embedded_cluster_refuses_pods_of_a_full_namespace(scene):
     admission = QuotaAdmission(targeting, decode=PodRowDecoder().decode)
     cluster = MemoryCluster(scene.clock, source=seeded(1), mutating=(admission.gate,))
     admission.reader = cluster
-    scene.cluster = scene.writer = cluster
+    scene.cluster = scene.writer = scene.watched = cluster
     await scene.furnish()
     await scene.quota("pods=1")
     async with scene.started(waiting_pods_max=3) as controller:

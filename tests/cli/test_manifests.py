@@ -55,7 +55,7 @@ def test_an_account_has_all_its_permissions_before_its_process_starts():
         if kind in rights:
             assert each["metadata"]["name"] not in started
             assert not started & {subject["name"] for subject in subjects}
-    assert started == {CONTROLLER, WEBHOOK, "bursar-agent"}
+    assert started == {CONTROLLER, WEBHOOK, "bursar-agent", "aaq-operator"}
 
 
 def test_both_formats_say_the_same():
