@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+from contextlib import suppress
 
 import pytest
 
@@ -69,6 +70,30 @@ async def is_answered(kubelet) -> bool:
         return False
 
 
+async def test_kubelet_that_takes_its_time_to_accept_is_waited_for(tmp_path):
+    """As on a busy node: the connection exists, and HTTP/2 begins later."""
+    path, behind = tmp_path / "kubelet.sock", tmp_path / "behind.sock"
+
+    async def copy(reader, writer):
+        with suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+        writer.close()
+
+    async def relay(reader, writer):
+        await asyncio.sleep(1)
+        there, back = await asyncio.open_unix_connection(str(behind))
+        await asyncio.gather(copy(reader, back), copy(there, writer))
+
+    async with serving(Echo(), behind):
+        relaying = await asyncio.start_unix_server(relay, str(path))
+        async with KubeletSocket(str(path)) as kubelet:
+            answer = await kubelet.call(Version.V1, Method.LIST, b"", None)
+        relaying.close()
+
+    assert answer == b"v1 List:"
+
+
 async def test_kubelet_may_come_later_and_go_and_come_again(tmp_path):
     """Each time it is another socket of the same name."""
     path = tmp_path / "kubelet.sock"
@@ -109,7 +134,7 @@ async def test_caller_that_leaves_ends_the_call_at_kubelet(tmp_path):
     echo.hold = asyncio.Event()
     async with serving(echo, path), KubeletSocket(str(path)) as kubelet:
         caller = asyncio.create_task(kubelet.call(Version.V1, Method.LIST, b"", None))
-        await echo.under_way.wait()
+        await until(echo.under_way.is_set)
         caller.cancel()
         await asyncio.gather(caller, return_exceptions=True)
         await until(lambda: echo.left == 1)

@@ -67,7 +67,7 @@ async def test_every_call_is_counted_by_version_method_and_code(tmp_path):
             await kubelet.call(Version.V1, Method.ALLOCATABLE, b"", 0.05)
         echo.under_way.clear()
         caller = asyncio.create_task(kubelet.call(Version.V1, Method.GET, b"", None))
-        await echo.under_way.wait()
+        await until(echo.under_way.is_set)
         caller.cancel()
         await asyncio.gather(caller, return_exceptions=True)
         await until(lambda: counts.under_way == 0)
@@ -130,7 +130,7 @@ async def test_end_answers_what_was_asked_and_leaves_the_file(tmp_path):
     async with KubeletSocket(str(path)) as kubelet:
         async with serving(echo, path) as server:
             asked = asyncio.create_task(kubelet.call(Version.V1, Method.LIST, b"", None))
-            await echo.under_way.wait()
+            await until(echo.under_way.is_set)
             ending = asyncio.create_task(server.stop())
             await until(lambda: is_refused(path), "no more calls are accepted")
             echo.hold.set()
@@ -151,7 +151,7 @@ async def test_end_does_not_wait_for_ever(tmp_path):
     async with KubeletSocket(str(path)) as kubelet:
         async with serving(echo, path, limits=limits):
             asked = asyncio.create_task(kubelet.call(Version.V1, Method.LIST, b"", None))
-            await echo.under_way.wait()
+            await until(echo.under_way.is_set)
         with pytest.raises(CallError):
             await asked
 

@@ -35,6 +35,8 @@ class KubeletLimits:
     """Maximum size of a response. Multus accepts 16 MiB."""
     call_s: float = 10.0
     """Timeout of a call whose client sets no deadline."""
+    connect_ms: int = 5_000
+    """Timeout of one attempt to connect. A busy node may take seconds."""
     retry_ms: int = 100
     """Reconnect back-off after a failed connection."""
     retry_ms_max: int = 500
@@ -66,7 +68,8 @@ class KubeletSocket:
                 ("grpc.experimental.tcp_min_read_chunk_size", READ_BYTES),
                 ("grpc.max_receive_message_length", limits.answer_bytes_max),
                 ("grpc.initial_reconnect_backoff_ms", limits.retry_ms),
-                ("grpc.min_reconnect_backoff_ms", limits.retry_ms),
+                # How long one attempt to connect may take, whatever its name says.
+                ("grpc.min_reconnect_backoff_ms", limits.connect_ms),
                 ("grpc.max_reconnect_backoff_ms", limits.retry_ms_max),
             ),
         )

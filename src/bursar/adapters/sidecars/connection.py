@@ -53,7 +53,8 @@ class SidecarConnection:
                 ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
                 ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
                 ("grpc.initial_reconnect_backoff_ms", 100),
-                ("grpc.min_reconnect_backoff_ms", 100),
+                # How long one attempt to connect may take, whatever its name says.
+                ("grpc.min_reconnect_backoff_ms", 5_000),
                 ("grpc.max_reconnect_backoff_ms", 1000),
             ),
         )
