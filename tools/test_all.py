@@ -25,16 +25,19 @@ PATIENT = [
     f"{INTEGRATION}/test_certificates_takeover.py",
     f"{INTEGRATION}/test_describe_quota.py",
     f"{INTEGRATION}/test_kubevirt.py",
+    f"{INTEGRATION}/test_migrate_aaq.py",
     f"{INTEGRATION}/test_vm_node.py",
     f"{INTEGRATION}/test_vm_node_end.py",
 ]
 """The tests that wait longest: for faults to pass, for Leases and certificates to expire, for
 controllers of Kubernetes, for a virtual machine."""
 INSTALLED = [
-    f"{INTEGRATION}/{name}"
-    for name in ("test_real_node*.py", "test_image.py", "test_chart.py", "test_installed*.py")
+    *(f"{INTEGRATION}/test_{name}.py" for name in ("real_node*", "image", "chart", "installed*")),
+    *(f"{INTEGRATION}/test_{name}.py" for name in ("operator", "kubernetes_versions")),
+    "tests/docs/test_runbooks.py",
 ]
-"""The tests of the real node and of what is installed on it. A run has one such node."""
+"""The tests of the real node and of what is installed on it. A run has one such node. Besides,
+those that start a control plane of their own in any part."""
 HEARTBEAT_SECONDS = 60
 NO_TESTS = 5
 """The exit code of pytest if there is no Go toolchain to build a control plane with."""
