@@ -162,6 +162,7 @@ def test_a_hundred_megabytes_of_one_character_are_refused(filler):
     assert said.startswith("<stdin>:")
 
 
+@pytest.mark.slow
 def test_directives_that_take_quadratic_time_are_cut_short():
     directives = (f"%TAG !{number}! x\n".encode() for number in range(500_000))
 

@@ -101,6 +101,7 @@ async def test_two_leaders_do_not_fight(scene):
 # ------------------------------------------------------------------ rotation
 
 
+@pytest.mark.slow
 @on_scene
 async def test_pair_and_ca_rotate_and_every_old_bundle_still_verifies(scene):
     """Clients know a bundle for as long as a new CA settles; no pair is unknown to them."""

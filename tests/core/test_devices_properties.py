@@ -3,6 +3,7 @@
 import operator
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from bursar.core.devices.pod import DeviceContainer, DevicePod, live_pods
 from bursar.core.devices.resolve import Rules, Trust, holdings_by_pod
 from bursar.core.devices.rows import NodeFacts, device_rows
 from bursar.core.devices.source import KOORDINATOR, KindRule, Source
+
+pytestmark = pytest.mark.slow
 
 SOURCES = {
     "koordinator": KOORDINATOR,

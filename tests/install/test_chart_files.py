@@ -20,6 +20,7 @@ def files():
     return generated_files()
 
 
+@pytest.mark.slow
 def test_the_files_are_fresh():
     wanted, found = files(), present()
 

@@ -175,7 +175,7 @@ async def test_connections_of_one_address_are_bounded_and_others_are_accepted():
         assert [(await each.ask("GET", "/")).code for each in [*crowd[1:], other]] == [200] * 3
 
 
-@pytest.mark.parametrize("idle", [32, 10_000])
+@pytest.mark.parametrize("idle", [32, pytest.param(10_000, marks=pytest.mark.slow)])
 async def test_probes_are_answered_however_many_connections_are_idle(idle):
     """All come from one address, as the kubelet and pods of a node may."""
     async with plain(AGENT_LIMITS) as made:
