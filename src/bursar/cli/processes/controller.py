@@ -37,10 +37,10 @@ from bursar.cli.processes.process_options import (
     namespace_option,
     process_cluster_options,
     serving_options,
-    tls_from_environment,
     tls_source,
 )
 from bursar.cli.processes.processes import Processes
+from bursar.cli.processes.tls_options import tls_from_environment
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.queue import WAITING_PODS_MAX
 from bursar.core.quota.quota import QuotaKind

@@ -24,10 +24,10 @@ from bursar.cli.processes.process_options import (
     namespace_option,
     process_cluster_options,
     serving_options,
-    tls_from_environment,
     tls_source,
 )
 from bursar.cli.processes.processes import Processes
+from bursar.cli.processes.tls_options import tls_from_environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,7 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
-from bursar.adapters.serving.tls_profile import TlsProfile, tls_profile
-from bursar.app.names import TLS_SUITES, TLS_VERSION
 from bursar.cli import options
-from bursar.cli.exit_codes import BadInputError
 
 TLS_FOLDER: Final = "/etc/bursar/tls"
 BIND: Final = "0.0.0.0:8443"
@@ -89,14 +86,6 @@ def tls_source(folder: str, secret: str) -> TlsSource:
     if folder and given_options("tls_folder"):
         raise click.UsageError("--tls-dir and --tls-secret exclude each other")
     return TlsSource(secret=secret)
-
-
-def tls_from_environment() -> TlsProfile:
-    """The versions and suites that the environment names. Raises `BadInputError`."""
-    try:
-        return tls_profile(os.environ.get(TLS_VERSION, ""), os.environ.get(TLS_SUITES, ""))
-    except ValueError as error:
-        raise BadInputError(str(error)) from None
 
 
 def host_and_port(bind: str) -> tuple[str, int]:

@@ -32,10 +32,10 @@ from bursar.cli.processes.process_options import (
     namespace_option,
     process_cluster_options,
     serving_options,
-    tls_from_environment,
     tls_source,
 )
 from bursar.cli.processes.processes import Processes
+from bursar.cli.processes.tls_options import tls_from_environment
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 
