@@ -28,6 +28,7 @@ def test_the_files_are_fresh():
     assert [name for name in wanted if wanted[name] != found[name]] == [], "run `make chart`"
 
 
+@pytest.mark.slow
 def test_every_value_of_the_file_has_a_comment_and_a_default():
     written = yaml.safe_load(files()[f"{CHART}/values.yaml"])
     lines = files()[f"{CHART}/values.yaml"].splitlines()

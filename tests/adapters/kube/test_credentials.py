@@ -391,6 +391,7 @@ async def test_a_plugin_that_is_killed_leaves_no_open_pipe(tmp_path, clock):
         os.killpg(int(pid.read_text()), signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then", ["wait", "exit 0"], ids=["hangs", "is outlived by a child"])
 async def test_a_plugin_that_does_not_end_is_killed_with_its_children(tmp_path, clock, then):
     """A child that keeps the output open keeps the plugin from ending."""

@@ -154,6 +154,7 @@ async def test_a_response_that_never_ends_times_out():
         assert await complaint(source) == "no answer within 0.3 s"
 
 
+@pytest.mark.slow
 async def test_a_read_after_a_timeout_gets_its_own_response():
     limits = KubeletLimits(seconds=2)
     async with asking(silence, answer(200, PODS), limits=limits) as (_, source):
