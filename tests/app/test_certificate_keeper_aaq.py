@@ -19,6 +19,7 @@ from bursar.app.certificates.aaq import (
     go_duration,
     is_renewal_requested,
 )
+from bursar.app.certificates.ports import KeyPair
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import Key
 from bursar.core.certificates.decision import Reason
@@ -170,8 +171,6 @@ async def test_e_cert_02_an_end_in_the_past_renews_the_ca_and_both_are_trusted(s
 
 
 def scene_pair(data):
-    from bursar.app.certificates.ports import KeyPair  # noqa: PLC0415
-
     return KeyPair(certificate=data["tls.crt"], key=data["tls.key"])
 
 

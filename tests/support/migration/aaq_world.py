@@ -253,7 +253,7 @@ class AaqWorld:
 
     async def _release(self, *, is_aaq: bool) -> None:
         """One controller: releases pods while the quota has room."""
-        if is_aaq and await self._was_locked():
+        if is_aaq and await was_locked(self.cluster, TEAM):
             return
         pods = await self.pods()
         room = LIMIT - sum(not gates_of(pod) for pod in pods)
@@ -261,21 +261,6 @@ class AaqWorld:
             body: Json = {"spec": {"schedulingGates": None}}
             key = Key(TEAM, pod["metadata"]["name"])
             await self.cluster.patch(PODS, key, Patch(kind=PatchKind.MERGE, body=body))
-
-    async def _was_locked(self) -> bool:
-        """AAQ counts, removes its locks, and releases pods at the next occasion."""
-        key = Key(TEAM, "aaqjqc")
-        try:
-            found = json.loads(await self.cluster.get(JOB_QUEUE_CONFIGS, key))
-        except NotFoundError:
-            return False
-        locks = found.get("status", {}).get("controllerLock") or {}
-        if not any(locks.values()):
-            return False
-        status = {"controllerLock": dict.fromkeys(locks, False)}
-        patch = Patch(kind=PatchKind.MERGE, body={"status": status})
-        await self.cluster.patch(JOB_QUEUE_CONFIGS, key, patch, subresource="status")
-        return True
 
     # -------------------------------------------------------------- the API server
 
@@ -415,3 +400,19 @@ def is_pod_of(program: str, pod: Raw) -> bool:
         labels.items() >= PROGRAMS[program].items()
         and (labels.get(PART_OF) == "bursar") == is_bursars
     )
+
+
+async def was_locked(cluster: Any, namespace: str) -> bool:
+    """As AAQ does it: it counts, removes its locks, and releases pods at the next occasion."""
+    key = Key(namespace, "aaqjqc")
+    try:
+        found = json.loads(await cluster.get(JOB_QUEUE_CONFIGS, key))
+    except NotFoundError:
+        return False
+    locks = found.get("status", {}).get("controllerLock") or {}
+    if not any(locks.values()):
+        return False
+    status = {"controllerLock": dict.fromkeys(locks, False)}
+    patch = Patch(kind=PatchKind.MERGE, body={"status": status})
+    await cluster.patch(JOB_QUEUE_CONFIGS, key, patch, subresource="status")
+    return True

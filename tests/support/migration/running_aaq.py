@@ -26,13 +26,13 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.migration.gather import DEFINITIONS
 from bursar.app.migration.installation import installation_of, resource_of
-from bursar.app.quota.kinds import AAQS, JOB_QUEUE_CONFIGS
+from bursar.app.quota.kinds import AAQS
 from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane
 from support.builders.manifests import DEFINITIONS as CRDS
 from support.cluster.access import a_client, access_of
 from support.migration import aaq_objects as aaq
-from support.migration.aaq_world import PROGRAMS, gates_of, is_pod_of
+from support.migration.aaq_world import PROGRAMS, gates_of, is_pod_of, was_locked
 from support.migration.gating_server import GatingServer
 from support.quota.controller_processes import ACCOUNT, HOME, SHORT_TERMS, Controllers
 from support.until import POLL_SECONDS
@@ -154,7 +154,7 @@ class Programs:
 
     async def _release(self, namespace: str, limit: int) -> None:
         """AAQ's controller, with its barrier: it releases nothing in a locked namespace."""
-        if await self._was_locked(namespace):
+        if await was_locked(self.admin, namespace):
             return
         page = await self.account.list(PODS, Query(namespace=namespace))
         pods = [json.loads(body) for body in page.items]
@@ -164,20 +164,6 @@ class Programs:
             body: Json = {"spec": {"schedulingGates": None}}
             with contextlib.suppress(NotFoundError):
                 await self.account.patch(PODS, key, Patch(kind=PatchKind.MERGE, body=body))
-
-    async def _was_locked(self, namespace: str) -> bool:
-        key = Key(namespace, "aaqjqc")
-        try:
-            found = json.loads(await self.admin.get(JOB_QUEUE_CONFIGS, key))
-        except NotFoundError:
-            return False
-        locks = found.get("status", {}).get("controllerLock") or {}
-        if not any(locks.values()):
-            return False
-        status = {"controllerLock": dict.fromkeys(locks, False)}
-        patch = Patch(kind=PatchKind.MERGE, body={"status": status})
-        await self.admin.patch(JOB_QUEUE_CONFIGS, key, patch, subresource="status")
-        return True
 
 
 async def put(client: KubeClient, body: Raw) -> bytes | None:

@@ -147,7 +147,7 @@ class Item(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _one_object(quotas: frozenset[QuotaKey]) -> tuple[frozenset[QuotaKey], frozenset[QuotaKey]]:
+def _same_sets(quotas: frozenset[QuotaKey]) -> tuple[frozenset[QuotaKey], frozenset[QuotaKey]]:
     """The quotas and the cluster-wide ones, as the same objects for all bills of these quotas."""
     return quotas, frozenset(key for key in quotas if not key.namespace)
 
@@ -179,7 +179,7 @@ class Bill:
         """What must fit: the accounts of one quota after those of another, sorted by resource."""
         self.shares: Final = tuple(shares)
         """What is added to the namespace's share of cluster-wide quotas. Shares limit nothing."""
-        self.quotas, self.shared = _one_object(frozenset(item.account.quota for item in self.items))
+        self.quotas, self.shared = _same_sets(frozenset(item.account.quota for item in self.items))
         """The quotas, and those of them that are cluster-wide."""
         self.is_fifo = False
         """Whether the order of one of the quotas ignores priority."""
