@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.adapters.memory.kinds import PRIORITY_CLASSES
+from bursar.adapters.memory.kinds import PRIORITY_CLASSES, Kind
 from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import Key
 from bursar.app.operator.applied import Write
@@ -11,6 +11,7 @@ from bursar.app.operator.kinds import (
     DEFINITIONS,
     DELETED,
     DEPLOYMENTS,
+    RECENT,
     ROLE_BINDINGS,
     SERVICES,
 )
@@ -386,6 +387,52 @@ async def test_a_rollback_by_two_versions_is_refused_and_changes_nothing(scene):
     assert (await scene.status())["phase"] == "Error"
     assert "1.0.0 does not take over from 1.2.0" in await scene.message("Degraded")
     assert await scene.find(DEPLOYMENTS, CONTROLLER) == before
+
+
+# ------------------------------------------------------------------ older API servers
+
+
+def serve_mutating_policies(scene, *, has_them):
+    kinds = scene.cluster.objects.kinds
+    for resource in RECENT:
+        (kinds.add if has_them else kinds.remove)(Kind(resource=resource))
+
+
+@on_scene
+async def test_policies_are_refused_as_long_as_the_api_server_has_none_that_gate(scene):
+    serve_mutating_policies(scene, has_them=False)
+    await scene.create_aaq(annotations={GATE_ANNOTATION: "policies"})
+    scene.start()
+    await scene.pass_time()
+
+    assert (await scene.status())["phase"] == "Error"
+    assert await scene.message("Degraded") == (
+        "metadata.annotations[bursar.io/gate]: the API server has no MutatingAdmissionPolicy v1, "
+        "which Kubernetes has from 1.36 on, so policies cannot gate pods; choose webhooks; "
+        "nothing was changed"
+    )
+    assert await scene.find(DEPLOYMENTS, CONTROLLER) is None
+
+    # The cluster is upgraded.
+    serve_mutating_policies(scene, has_them=True)
+    await scene.pass_time(2 * INTERVAL_SECONDS)
+    await scene.make_ready("aaq-controller")
+    await scene.pass_time()
+    assert (await scene.status())["phase"] == "Deployed"
+    assert ("MutatingAdmissionPolicy", "gate-pods.bursar.io") in await scene.owned()
+
+
+@on_scene
+async def test_webhooks_are_installed_and_removed_without_kinds_that_an_older_server_lacks(scene):
+    serve_mutating_policies(scene, has_them=False)
+    await deployed(scene)
+    assert await states(scene) == HEALTHY
+
+    await scene.cluster.delete(AAQS, AAQ)
+    await scene.pass_time(30)
+
+    assert await scene.find(AAQS, AAQ) is None
+    assert await scene.find(MUTATING_WEBHOOKS, GATER) is None
 
 
 # ------------------------------------------------------------------ two operators

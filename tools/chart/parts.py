@@ -165,6 +165,7 @@ TEMPLATES: Final = (
         'and $.Values.quota.enabled (eq $.Values.quota.gate "policies")',
         (_SELECTOR,),
         (flag('eq $.Values.quota.resizes "allow"', "--resizes=allow"), _NO_CLUSTER_QUOTAS),
+        check="bursar.checkGate",
     ),
     Template(
         "webhooks",
@@ -202,6 +203,7 @@ TEMPLATES: Final = (
             flag("$.Values.peerPods.allPods", "--all-pods"),
             _CERT_MANAGER,
         ),
+        check="bursar.checkPeerPods",
     ),
     Template(
         "capacity",

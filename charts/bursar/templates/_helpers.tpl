@@ -100,3 +100,24 @@ matchExpressions:
 {{- fail "webhook.clientNames: needs webhook.clientCAConfig" -}}
 {{- end -}}
 {{- end }}
+
+{{- /* Not empty if the API server has no policies that change pods. Helm knows its kinds only if it
+talks to it, so `helm template` finds nothing missing, unless it is told kinds by --api-versions. */ -}}
+{{- define "bursar.lacksMutatingPolicies" -}}
+{{- $policy := "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
+{{- if and ($.Capabilities.APIVersions.Has "v1/Pod") (not ($.Capabilities.APIVersions.Has $policy)) -}}
+true
+{{- end -}}
+{{- end }}
+
+{{- define "bursar.checkGate" -}}
+{{- if include "bursar.lacksMutatingPolicies" $ -}}
+{{- fail (printf "quota.gate: the API server (%s) has no MutatingAdmissionPolicy v1, which Kubernetes has from 1.36 on, so policies cannot gate pods; set quota.gate to webhooks" $.Capabilities.KubeVersion) -}}
+{{- end -}}
+{{- end }}
+
+{{- define "bursar.checkPeerPods" -}}
+{{- if and (eq $.Values.peerPods.mode "policy") (include "bursar.lacksMutatingPolicies" $) -}}
+{{- fail (printf "peerPods.mode: the API server (%s) has no MutatingAdmissionPolicy v1, which Kubernetes has from 1.36 on, so a policy cannot rewrite pods; set peerPods.mode to webhook" $.Capabilities.KubeVersion) -}}
+{{- end -}}
+{{- end }}

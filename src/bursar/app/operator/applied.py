@@ -118,9 +118,12 @@ class AppliedObjects:
 
     def is_known(self, resource: Resource) -> bool:
         """Whether the objects of this kind are known, or the API server does not have the kind."""
+        return self.informers[resource].is_synced or self.is_missing(resource)
+
+    def is_missing(self, resource: Resource) -> bool:
+        """Whether the API server is too old to have the kind."""
         informer = self.informers[resource]
-        is_missing = resource in RECENT and isinstance(informer.last_error, NotFoundError)
-        return informer.is_synced or is_missing
+        return resource in RECENT and isinstance(informer.last_error, NotFoundError)
 
     def find(self, target: Target) -> Stored | None:
         seen = self.informers[target.resource].find(target.key)

@@ -10,6 +10,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Final
 
+from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE
 from bursar.app.install.access import access_documents
 from bursar.app.install.admission import (
     GatingSettings,
@@ -40,6 +41,10 @@ KUBEVIRT_CLASS: Final = "kubevirt-cluster-critical"
 """The PriorityClass that AAQ takes if the AAQ object names none and this one exists."""
 GATE_ANNOTATION: Final = "bursar.io/gate"
 """Annotation of the AAQ object: whether pods are gated by webhooks, as in AAQ, or by policies."""
+NO_MUTATING_POLICIES: Final = (
+    "the API server has no MutatingAdmissionPolicy v1, which Kubernetes has from "
+    f"1.{MUTATING_POLICIES_SINCE} on, so policies cannot gate pods; choose webhooks"
+)
 
 
 class Gate(Enum):
@@ -58,6 +63,8 @@ class Surroundings:
     image: str
     replicas: int = REPLICAS
     has_kubevirt_class: bool = False
+    has_mutating_policies: bool = True
+    """The API server has MutatingAdmissionPolicy v1."""
     definitions: Sequence[Document] = ()
     """The CustomResourceDefinitions that Bursar has, except that of AAQ."""
 
@@ -85,6 +92,8 @@ def rendered(aaq: AaqObject, around: Surroundings) -> Rendered:
     spec, gate = aaq.spec, _gate(aaq)
     if spec is None:
         raise ValueError(aaq.problem)
+    if gate is Gate.POLICIES and not around.has_mutating_policies:
+        raise ValueError(f"metadata.annotations[{GATE_ANNOTATION}]: {NO_MUTATING_POLICIES}")
     gating = GatingSettings(
         namespace=around.namespace,
         namespace_selector=spec.namespace_selector,

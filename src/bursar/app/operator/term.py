@@ -34,7 +34,7 @@ from bursar.app.install.documents import Document
 from bursar.app.log import Log
 from bursar.app.operator.applied import AppliedObjects, Stored, Write, decode_stored, observe_owned
 from bursar.app.operator.events import ACTION, OperatorReason, record_write, reference
-from bursar.app.operator.kinds import OWNED, PRIORITY_CLASSES, Target, target_of
+from bursar.app.operator.kinds import MUTATING_POLICIES, OWNED, PRIORITY_CLASSES, Target, target_of
 from bursar.app.operator.readiness import Workload, held_back, untrusted, workloads
 from bursar.app.operator.removal import QUOTAS_ANNOTATION, delete_objects, free_pods
 from bursar.app.operator.rendering import KUBEVIRT_CLASS, Rendered, Surroundings, rendered
@@ -231,7 +231,11 @@ class OperatorTerm:
 
     def _surroundings(self) -> Surroundings:
         has_class = self._classes.find(Key("", KUBEVIRT_CLASS)) is not None
-        return replace(self._settings.surroundings, has_kubevirt_class=has_class)
+        return replace(
+            self._settings.surroundings,
+            has_kubevirt_class=has_class,
+            has_mutating_policies=not self.applied.is_missing(MUTATING_POLICIES),
+        )
 
     async def _install(self, aaq: AaqObject, objects: Rendered) -> bool:
         find, applied = self.applied.find, self.applied
