@@ -42,6 +42,58 @@ def test_parts_come_once_and_in_the_order_in_which_they_are_applied():
     assert kinds("webhooks", "crds", "webhooks") == [*kinds("crds"), *kinds("webhooks")]
 
 
+# ------------------------------------------------------------------ older versions of Kubernetes
+
+
+@pytest.mark.parametrize("version", ["1.32", "v1.35.2", "1.34+"])
+def test_for_an_older_version_the_webhook_gates_and_no_kind_is_printed_that_it_lacks(version):
+    found = kinds(f"--kubernetes={version}")
+
+    assert found == kinds("crds", "rbac", "controller", "webhook", "webhooks")
+    assert not any(kind.startswith("MutatingAdmissionPolicy") for kind in found)
+
+
+def test_for_a_version_that_has_all_kinds_policies_gate():
+    assert kinds("--kubernetes=1.36") == kinds()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (
+            ("policies", "--kubernetes=1.34"),
+            "not 1.34: name the parts webhook and webhooks instead of policies",
+        ),
+        (
+            ("peerpods", "--without-webhook", "--kubernetes=1.35"),
+            "needs Kubernetes 1.36, not 1.35: leave out --without-webhook",
+        ),
+        (("--kubernetes=1.31",), "1.32 is the oldest version Bursar supports"),
+        (("--kubernetes=2.0",), "a version such as 1.34 is expected, not '2.0'"),
+    ],
+)
+def test_what_a_version_lacks_is_refused(arguments, problem):
+    ran = CliRunner().invoke(manifests, arguments)
+
+    assert ran.exit_code == 2
+    assert problem in " ".join(ran.output.split())
+    assert ran.stdout == ""
+
+
+def test_an_aaq_object_is_refused_if_its_gate_needs_a_newer_version(tmp_path):
+    file = tmp_path / "aaq.json"
+    metadata = {"name": "aaq", "annotations": {"bursar.io/gate": "policies"}}
+    kind = {"apiVersion": "aaq.kubevirt.io/v1alpha1", "kind": "AAQ"}
+    file.write_text(json.dumps({**kind, "metadata": metadata, "spec": {}}))
+
+    assert "gate-pods.bursar.io" in printed(f"--aaq={file}")
+    ran = CliRunner().invoke(
+        manifests, [f"--aaq={file}", "--kubernetes=1.34"], standalone_mode=False
+    )
+    assert isinstance(ran.exception, BadInputError)
+    assert "so policies cannot gate pods; choose webhooks" in str(ran.exception)
+
+
 def test_an_account_has_all_its_permissions_before_its_process_starts():
     rights = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"}
     parts = [part for part in reversed(PARTS) if part != "removal"]

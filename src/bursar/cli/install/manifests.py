@@ -44,6 +44,11 @@ from bursar.app.install.workloads import controller_documents
 from bursar.app.install.workloads import webhook_documents as webhook_workload_documents
 from bursar.app.operator.rendering import wanted_definitions
 from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.install.cluster_version import (
+    gates_by_policies,
+    minor_version,
+    require_known_kinds,
+)
 from bursar.cli.install.operator_part import (
     installed_documents,
     operator_part,
@@ -67,6 +72,8 @@ from bursar.wire.documents.yaml_writing import yaml_stream
 WITHOUT_WEBHOOK: Final = ("crds", "rbac", "controller", "policies")
 """Printed if no part is named: all that quotas need. The policies gate no pod before the controller
 is ready."""
+BY_WEBHOOK: Final = ("crds", "rbac", "controller", "webhook", "webhooks")
+"""Printed instead for a version of Kubernetes whose policies cannot gate pods."""
 PARTS: Final = (
     *("crds", "rbac", "capacity", "controller", "webhook", "policies", "webhooks"),
     *("peerpods", "kubevirt", "agent", "certificates", "monitoring", "dashboard", "removal"),
@@ -180,6 +187,12 @@ _agent_options: Final = together(
     f"Capacity: namespace of the ConfigMap {PRESET_CONFIG}.",
 )
 @shown("--kubevirt-namespace", KUBEVIRT_NAMESPACE, "KubeVirt: namespace of its service accounts.")
+@click.option(
+    *("--kubernetes", "version"),
+    default="",
+    metavar="VERSION",
+    help="Version of the cluster, such as 1.34: print no kind that it lacks. Default: the newest.",
+)
 @workload_options
 @_agent_options
 @click.option(
@@ -195,13 +208,15 @@ def manifests(
     ca_bundle: str | None,
     url: str,
     aaq_file: str | None,
+    version: str,
     **chosen: str | int | bool | tuple[str, ...] | None,
 ) -> int:
     """Print manifests for kubectl apply. Nothing is sent anywhere.
 
     Without a part: crds, rbac, controller and policies, which make pods wait
     for quotas without a webhook. No pod is gated before the controller is
-    ready. The processes get the options that match the other parts, so name
+    ready. With --kubernetes and a version before 1.36: webhook and webhooks
+    instead of policies. The processes get the options that match the other parts, so name
     all parts in one command.
 
     \b
@@ -223,12 +238,14 @@ def manifests(
     """  # noqa: D301 - click keeps the lines of a paragraph that begins with this character
     if url and not url.startswith("https://"):
         raise click.UsageError("--url must start with https://")
+    minor = minor_version(version)
     if aaq_file is not None:
         if parts:
             raise click.UsageError("--aaq prints all objects of an installation: name no part")
-        _emit(installed_documents(aaq_file, chosen), output)
+        has_policies = gates_by_policies(minor)
+        _emit(installed_documents(aaq_file, chosen, has_mutating_policies=has_policies), output)
         return OK
-    named = parts or WITHOUT_WEBHOOK
+    named = parts or (WITHOUT_WEBHOOK if gates_by_policies(minor) else BY_WEBHOOK)
     wanted = dict.fromkeys(part for part in PARTS if part in named)
     settings = _settings(chosen, has_webhooks="webhooks" in wanted)
     endpoint = Endpoint(
@@ -257,7 +274,9 @@ def manifests(
         "removal": lambda: removal_documents(workload_settings(chosen, wanted)),
         "operator": lambda: operator_part(chosen),
     }
-    _emit([document for part in wanted for document in documents_of[part]()], output)
+    documents = [document for part in wanted for document in documents_of[part]()]
+    require_known_kinds(documents, minor)
+    _emit(documents, output)
     return OK
 
 

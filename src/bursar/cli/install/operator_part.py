@@ -42,7 +42,9 @@ def operator_part(chosen: Chosen) -> tuple[Document, ...]:
     return operator_documents(installation)
 
 
-def installed_documents(file: str, chosen: Chosen) -> list[Document]:
+def installed_documents(
+    file: str, chosen: Chosen, *, has_mutating_policies: bool
+) -> list[Document]:
     """What the operator installs for the AAQ object in a file. Raises `BadInputError`."""
     found = [body for body, _ in read_objects_as_written([file], sys.stdin.buffer)]
     objects = [each for each in found if each.get("kind") == AAQS.kind]
@@ -54,6 +56,7 @@ def installed_documents(file: str, chosen: Chosen) -> list[Document]:
         image=str(chosen["image"]),
         replicas=int(str(chosen["replicas"])),
         has_kubevirt_class=chosen["priority_class"] == KUBEVIRT_CLASS,
+        has_mutating_policies=has_mutating_policies,
         definitions=others,
     )
     try:
