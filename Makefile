@@ -10,7 +10,7 @@ KUBECTL ?= kubectl
 IMG ?= bursar:dev
 PARTS ?= rbac controller policies
 SKEW_TESTS := $(addprefix tests/integration/test_,$(addsuffix .py,aaq_arq_rows aaq_arq_scope_rows aaq_acrq_rows \
-  aaq_mirror_rows webhook quota_resize peerpods peerpod_quota))
+  aaq_mirror_rows kubernetes_versions webhook quota_resize peerpods peerpod_quota))
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: help setup run test test-skew check fmt lint types imports pure coverage bench fuzz histories cluster image load protocol docs chart lock clean

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from assets import ROOT, ensure
+from support.cluster.features import SINCE, missing_features
 from support.until import PATIENCE_SECONDS, until_sync
 
 CLUSTER = [sys.executable, str(ROOT / "tools" / "cluster.py"), "--nodes", "2"]
@@ -39,6 +40,12 @@ def processes_naming(text: str) -> list[str]:
         if text in command:
             commands.append(command)
     return commands
+
+
+def test_a_server_of_today_has_all_features_that_older_ones_lack(control_plane):
+    expected = {since for since in SINCE if control_plane.minor < since}
+
+    assert missing_features(control_plane) == expected
 
 
 @pytest.mark.usefixtures("control_plane")

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE
 from bursar.app.operator.names import OPERATOR
 from controlplane import ControlPlane
 from program import Program
@@ -22,11 +23,12 @@ Raw = dict[str, Any]
 HOME = "aaq"
 EXAMPLES = Path(__file__).parents[3] / "examples" / "operator"
 LABEL = "app.kubernetes.io/managed-by=bursar-operator"
+POLICIES = "mutatingadmissionpolic"
 KINDS = (
     *("deployments", "services", "serviceaccounts", "resourcequotas", "poddisruptionbudgets"),
     *("networkpolicies", "roles", "rolebindings", "clusterroles", "clusterrolebindings"),
     *("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
-    *("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+    *(f"{POLICIES}ies", f"{POLICIES}ybindings"),
     *("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
 )
 HOOKS = (
@@ -113,7 +115,12 @@ class RunningOperator:
 
     def owned(self) -> set[str]:
         """All objects of the installation, except definitions and the namespace."""
-        listed = self.kubectl("get", ",".join(KINDS), "-n", HOME, "-l", LABEL, "-o", "name")
+        kinds = (
+            each
+            for each in KINDS
+            if self.plane.minor >= MUTATING_POLICIES_SINCE or not each.startswith(POLICIES)
+        )
+        listed = self.kubectl("get", ",".join(kinds), "-n", HOME, "-l", LABEL, "-o", "name")
         return set(listed.split())
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from bursar.adapters.files.crds import crd_folder
+from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE
 from bursar.app.quota.kinds import CUSTOM_KINDS
 from bursar.app.quota.status import MANAGED_SUFFIX
 from bursar.core.model.quantity import Quantity
@@ -62,9 +63,6 @@ VALIDATORS = {
     "aaq.cr.validator",
     "counting.policy.validator",
 }
-
-MUTATING_POLICIES_SINCE = 36
-"""The minor version of Kubernetes from which on policies can gate pods."""
 
 
 def mark() -> str:

@@ -37,6 +37,11 @@ LOSSES: Final = (
         "pods/resize",
         "running pods cannot be resized, so there is no resize to check against a quota",
     ),
+    Loss(
+        33,
+        "nodes/pods at kubelets",
+        "kubelets ask for nodes/proxy, which the agent does not get: run it with --pods-from=api",
+    ),
 )
 
 
