@@ -19,7 +19,7 @@ from bursar.app.install.peerpods import CONFIGURATION, POLICY
 from controlplane import LOOPBACK, NODE_CAPACITY, ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection, sized
 from support.builders.reviews import posting, running
-from support.cluster.control_plane import needs_kubernetes
+from support.cluster.control_plane import MUTATING_POLICIES, needs_kubernetes
 from support.processes.kubectl import try_kubectl
 from support.processes.webhook import Webhook
 from support.quota.controller_processes import printed as manifests
@@ -455,7 +455,7 @@ def test_w14_quotas_of_the_cluster_see_vms_and_no_longer_cpu(scene, hard, compla
 # ------------------------------------------------------------------ without a webhook
 
 
-@needs_kubernetes(36)
+@needs_kubernetes(MUTATING_POLICIES)
 def test_a_policy_alone_asks_for_the_vm_and_leaves_the_rest(scene):
     peers = f"kata-policy-{uuid.uuid4().hex[:6]}"
     documents = printed("peerpods", "--without-webhook", f"--runtime-class={peers}")

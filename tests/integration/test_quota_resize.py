@@ -19,6 +19,7 @@ from controlplane import LOOPBACK, ControlPlane
 from program import free_port
 from support.builders.reviews import running
 from support.cluster.access import a_client, access_of
+from support.cluster.control_plane import RESIZE, needs_kubernetes
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
 from support.processes.webhook import Webhook
@@ -35,6 +36,8 @@ from support.quota.controller_processes import (
     watched,
 )
 from support.until import until
+
+pytestmark = needs_kubernetes(RESIZE)
 
 SERVER_ACCOUNT = f"system:serviceaccount:{HOME}:aaq-server"
 RUNNERS = 20

@@ -14,6 +14,7 @@ from assets import ROOT
 from bursar.app.admission.pods import MAY_NOT_NAME_A_NODE, MAY_NOT_REMOVE
 from controlplane import ControlPlane
 from support.builders.reviews import ACRQ, ARQ, GATE, a_pod, put_pair
+from support.cluster.control_plane import RESIZE, needs_kubernetes
 from support.http_peer import connected
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
@@ -379,6 +380,7 @@ def test_u_hnd_02_the_controller_lifts_the_gate(scene):
 # ------------------------------------------------------------------ resizes
 
 
+@needs_kubernetes(RESIZE)
 def test_a_pod_may_shrink_but_not_grow_while_nobody_leads(scene):
     _, pod = scene.create_pod(cpu="2")
     assert scene.set_gates(pod, user=scene.controller).code == 0

@@ -10,10 +10,15 @@ from certificates import Pair
 from controlplane import ControlPlane, chosen_version, minor_version
 from program import ProgramError
 
+MUTATING_POLICIES = (36, "MutatingAdmissionPolicy v1")
+RESIZE = (33, "pods/resize")
+"""Features of which tests are skipped on older servers: the first minor version, and the name."""
 
-def needs_kubernetes(minor: int) -> pytest.MarkDecorator:
+
+def needs_kubernetes(feature: tuple[int, str]) -> pytest.MarkDecorator:
     """Skip a test of a feature that the version of BURSAR_KUBERNETES does not have."""
-    reason = f"Kubernetes before 1.{minor} does not have the feature: BURSAR_KUBERNETES"
+    minor, name = feature
+    reason = f"Kubernetes before 1.{minor} has no {name}"
     return pytest.mark.skipif(minor_version(chosen_version()) < minor, reason=reason)
 
 
