@@ -28,7 +28,7 @@ from support.migration.aaq_objects import bursars_installation
 
 BY_POLICY = bursars_installation()
 BY_WEBHOOK = bursars_installation("crds", "rbac", "controller", "webhook", "webhooks")
-BURSARS = {"app.kubernetes.io/part-of": "bursar"}
+BURSARS = {"app.kubernetes.io/name": "bursar"}
 
 
 def metadata(name: str = "", **labels: str) -> Metadata:

@@ -34,8 +34,9 @@ LIVES = (
 TEAMS = {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]}
 
 
-def installed(spec, *, annotations=None, **around):
-    body = {"metadata": {"name": "aaq", "annotations": annotations}, "spec": spec}
+def installed(spec, *, annotations=None, labels=None, **around):
+    metadata = {"name": "aaq", "annotations": annotations, "labels": labels}
+    body = {"metadata": metadata, "spec": spec}
     _, definitions = split_definitions(packaged_definitions())
     known = {"namespace": "aaq", "image": IMAGE, "definitions": definitions, **around}
     return rendered(decode_aaq(json.dumps(body).encode()), Surroundings(**known))
@@ -174,6 +175,32 @@ def test_e_op_04_placement_reaches_both_deployments():
     for name in ("aaq-controller", "aaq-server"):
         found = pod(outcome, name)
         assert {key: found[key] for key in placement} == placement
+
+
+def test_two_labels_of_the_object_are_copied_to_all_objects_and_pods():
+    copied = {
+        "app.kubernetes.io/part-of": "hyperconverged-cluster",
+        "app.kubernetes.io/version": "1.15.0",
+    }
+    outcome = installed({}, labels={**copied, "team": "platform"})
+
+    for each in outcome.every:
+        assert copied.items() <= each["metadata"]["labels"].items(), each["metadata"]
+        assert "team" not in each["metadata"]["labels"]
+    for name in ("aaq-controller", "aaq-server"):
+        spec = deployment(outcome, name)["spec"]
+        labels = spec["template"]["metadata"]["labels"]
+        assert copied.items() <= labels.items()
+        # The selector of a Deployment cannot be changed, so it has nothing that is copied.
+        assert spec["selector"]["matchLabels"].items() <= labels.items()
+        assert not copied.keys() & spec["selector"]["matchLabels"].keys()
+
+
+def test_without_labels_on_the_object_everything_is_part_of_bursar():
+    labels = deployment(installed({}), "aaq-controller")["metadata"]["labels"]
+
+    assert labels["app.kubernetes.io/part-of"] == "bursar"
+    assert "app.kubernetes.io/version" not in labels
 
 
 def test_e_op_11_kubevirts_priority_class_is_the_default_if_it_exists():

@@ -129,6 +129,7 @@ def test_metadata_and_status_are_read():
                     "creationTimestamp": "2026-11-17T00:00:00Z",
                     "deletionTimestamp": "2026-11-17T01:00:00Z",
                     "finalizers": ["f"],
+                    "labels": {"c": "d"},
                     "annotations": {"a": "b"},
                 },
                 "status": {
@@ -147,6 +148,7 @@ def test_metadata_and_status_are_read():
 
     assert found.is_deleting
     assert found.finalizers == ("f",)
+    assert found.labels == {"c": "d"}
     assert found.annotations == {"a": "b"}
     empty = WrittenCondition(type="", status="", reason="", message="", since="")
     assert found.status == AaqStatus(

@@ -88,6 +88,7 @@ class AaqObject:
     """`creationTimestamp`; texts of this form sort by time."""
     is_deleting: bool = False
     finalizers: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     spec: AaqSpec | None
     """None if it cannot be read; `problem` says why."""
@@ -104,6 +105,7 @@ class _Meta(Struct):
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     finalizers: list[str] | None = None
+    labels: RawTexts | None = None
     annotations: RawTexts | None = None
 
 
@@ -182,6 +184,7 @@ def decode_aaq(body: bytes) -> AaqObject:
         created=meta.creation_timestamp or "",
         is_deleting=meta.deletion_timestamp is not None,
         finalizers=tuple(meta.finalizers or ()),
+        labels=decode_texts(meta.labels),
         annotations=decode_texts(meta.annotations),
         spec=spec,
         problem=problem,

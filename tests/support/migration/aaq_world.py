@@ -27,7 +27,7 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.migration.guard import GUARD, REFUSED
 from bursar.app.migration.installation import installation_of, resource_of
-from bursar.app.migration.state import PART_OF, SHARED_GATE
+from bursar.app.migration.state import NAME, SHARED_GATE
 from bursar.app.names import GATING_ACTIVE, GATING_ANNOTATION, GATING_POLICY
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, JOB_QUEUE_CONFIGS
 from bursar.core.quota.quota import GATE
@@ -323,11 +323,11 @@ PROGRAMS = {
     "aaq-controller": {"aaq.kubevirt.io": "aaq-controller"},
     "aaq-server": {"aaq.kubevirt.io": "aaq-server"},
     "bursar": {
-        PART_OF: "bursar",
+        NAME: "bursar",
         "app.kubernetes.io/component": "controller",
     },
     "bursar-webhook": {
-        PART_OF: "bursar",
+        NAME: "bursar",
         "app.kubernetes.io/component": "webhook",
     },
 }
@@ -397,8 +397,7 @@ def is_pod_of(program: str, pod: Raw) -> bool:
     """Bursar's pods have the labels of AAQ's too."""
     labels, is_bursars = pod["metadata"]["labels"], program.startswith("bursar")
     return (
-        labels.items() >= PROGRAMS[program].items()
-        and (labels.get(PART_OF) == "bursar") == is_bursars
+        labels.items() >= PROGRAMS[program].items() and (labels.get(NAME) == "bursar") == is_bursars
     )
 
 

@@ -31,9 +31,9 @@ from bursar.app.migration.guard import BINDINGS, GUARD, POLICIES, REFUSED, gated
 from bursar.app.migration.installation import Installation, Manifest, resource_of
 from bursar.app.migration.state import (
     LOCKS,
+    NAME,
     OPERATOR,
     OPERATOR_CONFIG,
-    PART_OF,
     OwnedObject,
     Probe,
     State,
@@ -135,8 +135,8 @@ async def read_state(
     return await _probed(cluster, state, is_back=is_back)
 
 
-BURSARS_PODS: Final = f"{PART_OF}=bursar,app.kubernetes.io/component=controller"
-NOT_BURSARS: Final = f"{PART_OF}!=bursar"
+BURSARS_PODS: Final = f"{NAME}=bursar,app.kubernetes.io/component=controller"
+NOT_BURSARS: Final = f"{NAME}!=bursar"
 """Bursar's pods have AAQ's label too, because AAQ's users select pods by it."""
 
 

@@ -29,7 +29,9 @@ OPERATOR_CONFIG: Final = "aaq-config"
 """The ConfigMap without which AAQ's operator takes a deployed AAQ object for an error."""
 BURSARS_CONDITION: Final = "no-mirror-of-a-static-pod"
 """A match condition of Bursar's webhook that gates pods."""
-PART_OF: Final = "app.kubernetes.io/part-of"
+NAME: Final = "app.kubernetes.io/name"
+"""The label by which Bursar's objects are told from AAQ's of the same name. `part-of` is no such
+label: an installation gets it from the AAQ object."""
 REPLICAS_ANNOTATION: Final = "bursar.io/replicas-before-migration"
 """Annotation of AAQ's operator: how many replicas it had before the move."""
 LOCKS: Final = (
@@ -122,7 +124,7 @@ class TenantState:
 
 
 def is_bursars(metadata: Metadata) -> bool:
-    return metadata.labels.get(PART_OF) == "bursar"
+    return metadata.labels.get(NAME) == "bursar"
 
 
 def are_bursars(webhooks: WebhookFacts) -> bool:

@@ -1,7 +1,8 @@
 """The objects that an AAQ object stands for.
 
 They are made by the functions of `app/install`, from which `bursar manifests` and the chart are
-made too. The operator adds one label, by which it finds its objects again.
+made too. The operator adds one label, by which it finds its objects again, and copies two labels of
+the AAQ object, as AAQ does: an installer of many operators finds all objects by them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,12 +23,14 @@ from bursar.app.install.admission import (
 )
 from bursar.app.install.documents import Document
 from bursar.app.install.workloads import (
+    PART_OF,
     PRIORITY_CLASS,
     REPLICAS,
     WorkloadSettings,
     controller_documents,
 )
 from bursar.app.install.workloads import webhook_documents as webhook_workload_documents
+from bursar.app.operator.kinds import DEPLOYMENTS
 from bursar.app.quota.applied import AppliedUsage
 from bursar.core.certificates.facts import CertificateSettings
 from bursar.core.model.selector import selector_of
@@ -37,6 +40,8 @@ from bursar.wire.aaq import AaqObject, AaqSpec, CertificateLife
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 OPERATOR_NAME: Final = "bursar-operator"
 """Field manager of the operator, and the value of the label of its objects."""
+INSTALLER_LABELS: Final = (PART_OF, "app.kubernetes.io/version")
+"""Labels of the AAQ object that all objects and pods of the installation get."""
 KUBEVIRT_CLASS: Final = "kubevirt-cluster-critical"
 """The PriorityClass that AAQ takes if the AAQ object names none and this one exists."""
 GATE_ANNOTATION: Final = "bursar.io/gate"
@@ -113,15 +118,14 @@ def rendered(aaq: AaqObject, around: Surroundings) -> Rendered:
         single = [each["metadata"] for each in single_configuration_documents()]
         gates = tuple(each for each in policy_documents(gating) if each["metadata"] not in single)
     base = (*access_documents(gating), *controller_documents(workload), *servers)
+    definitions = wanted_definitions(
+        around.definitions, has_cluster_quota=spec.allows_cluster_quota
+    )
+    copied = {name: aaq.labels[name] for name in INSTALLER_LABELS if name in aaq.labels}
     return Rendered(
-        definitions=tuple(
-            map(
-                owned,
-                wanted_definitions(around.definitions, has_cluster_quota=spec.allows_cluster_quota),
-            )
-        ),
-        base=tuple(map(owned, base)),
-        gate=tuple(map(owned, gates)),
+        definitions=tuple(owned(each, copied) for each in definitions),
+        base=tuple(owned(each, copied) for each in base),
+        gate=tuple(owned(each, copied) for each in gates),
         ignored=(*_unused(spec), *tls_choice(spec.tls).ignored),
     )
 
@@ -211,13 +215,21 @@ def is_cluster_quota(definition: Document) -> bool:
     return isinstance(metadata, Mapping) and "clusterresourcequotas" in str(metadata.get("name"))
 
 
-def owned(document: Document) -> Document:
-    """The document with the operator's label."""
+def owned(document: Document, copied: Mapping[str, str]) -> Document:
+    """The document with the operator's label and the copied ones, which its pods get as well."""
+    found = _labelled(document, {**copied, MANAGED_BY: OPERATOR_NAME})
+    if copied and document["kind"] == DEPLOYMENTS.kind:
+        spec = document["spec"]
+        assert isinstance(spec, dict)
+        template = spec["template"]
+        assert isinstance(template, dict)
+        found["spec"] = {**spec, "template": _labelled(template, copied)}
+    return found
+
+
+def _labelled(document: Document, added: Mapping[str, str]) -> Document:
     metadata = document["metadata"]
     assert isinstance(metadata, dict)
     labels = metadata.get("labels")
     known = labels if isinstance(labels, Mapping) else {}
-    return {
-        **document,
-        "metadata": {**metadata, "labels": {**known, MANAGED_BY: OPERATOR_NAME}},
-    }
+    return {**document, "metadata": {**metadata, "labels": {**known, **added}}}
