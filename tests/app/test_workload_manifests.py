@@ -58,13 +58,24 @@ def test_the_pods_satisfy_the_restricted_standard(pod):
 
 
 @BOTH
-def test_an_update_never_leaves_fewer_replicas_than_wanted(documents):
+def test_a_drained_node_ends_one_replica_of_two(documents):
     found = by_kind(documents(SETTINGS))
 
-    spec = found["Deployment"]["spec"]
-    assert spec["replicas"] == 2
-    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert found["Deployment"]["spec"]["replicas"] == 2
     assert found["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
+
+
+def test_an_update_never_leaves_fewer_webhooks_than_wanted():
+    spec = by_kind(webhook_documents(SETTINGS))["Deployment"]["spec"]
+
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+
+
+def test_an_update_of_controllers_ends_one_of_two_first_but_never_the_only_one():
+    spec = by_kind(controller_documents(SETTINGS))["Deployment"]["spec"]
+
+    # A share is rounded down: of one replica none may be missing.
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": "50%"}
 
 
 def test_the_webhook_accepts_connections_until_no_api_server_makes_any():

@@ -133,6 +133,8 @@ class _Workload:
     memory_limit: str
     client_ca_config: str = ""
     sidecars: Sequence[Mapping[str, Json]] = ()
+    unavailable: Json = 0
+    """How many replicas may be missing during a rollout, or a share of them, rounded down."""
 
 
 def labels_of(component: str) -> dict[str, str]:
@@ -157,6 +159,10 @@ def controller_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
                 memory="256Mi",
                 memory_limit="1Gi",
                 sidecars=settings.sidecars,
+                # Only the leader works, and another replica leads as soon as it ends. So one of two
+                # may go first: a rollout then needs no room for a third pod, and shows in the
+                # status of the Deployment, as AAQ's users expect it.
+                unavailable="50%",
             ),
         ),
     )
@@ -221,8 +227,8 @@ def _deployment(settings: WorkloadSettings, workload: _Workload) -> Document:
         "replicas": settings.replicas,
         "revisionHistoryLimit": 3,
         "selector": {"matchLabels": _selected(workload)},
-        # A new replica is ready before an old one goes, so that no request finds none.
-        "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+        # Some replica is ready at any time, so that no request finds none.
+        "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": workload.unavailable}},
         "template": {
             # The last label is AAQ's. Its users find the pods by it.
             "metadata": {"labels": {**labels_of(workload.component), GROUP: workload.name}},
