@@ -13,7 +13,7 @@ SKEW_TESTS := $(addprefix tests/integration/test_,$(addsuffix .py,aaq_arq_rows a
   aaq_mirror_rows kubernetes_versions webhook quota_resize peerpods peerpod_quota))
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help setup run test test-skew check fmt lint types imports pure coverage bench fuzz histories cluster image load protocol docs chart lock clean
+.PHONY: help setup run test test-skew test-aaq check fmt lint types imports pure coverage bench fuzz histories cluster image load protocol docs chart lock clean
 .PHONY: deploy undeploy docker-build docker-push kind-cluster
 
 help: ## List the targets
@@ -36,6 +36,9 @@ test-skew: $(STAMPS)/dev ## Quotas, peer pods and resizes on older API servers (
 	@failed=; for version in $(or $(SKEW),emulated-1.34); do echo "Kubernetes $$version:"; \
 	  BURSAR_KUBERNETES=$$version $(BIN)/python -m pytest -q -m integration $(SKEW_TESTS) || failed=1; \
 	done; [ -z "$$failed" ]
+
+test-aaq: $(STAMPS)/dev ## AAQ's own end-to-end tests on an installation by the operator (FOCUS=regex SKIP=regex GATE=policies); takes root
+	$(BIN)/python tools/aaq_e2e.py $(if $(GATE),--gate $(GATE)) $(if $(FOCUS),--focus "$(FOCUS)") $(if $(SKIP),--skip "$(SKIP)")
 
 check: $(STAMPS)/dev ## The quick subset: lint, types, imports, pure tests (no Go, no network)
 	$(MAKE) --no-print-directory lint types imports pure

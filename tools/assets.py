@@ -5,7 +5,8 @@ everything that went into it, so all clones on a machine share it. A folder of
 ready binaries can be given instead, in BURSAR_ASSETS or KUBEBUILDER_ASSETS.
 
 Older versions of the control plane are assets as well, each pinned by a module of its own, such as
-`kube-apiserver-1.34`. They are built only if they are named.
+`kube-apiserver-1.34`, and so are AAQ's end-to-end tests, `aaq-e2e`. They are built only if they are
+named.
 """
 
 import fcntl
@@ -26,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 CONTROLPLANE = ROOT / "controlplane"
 KUBERNETES = "k8s.io/kubernetes"
 PROMETHEUS = "github.com/prometheus/prometheus"
+AAQ = "kubevirt.io/application-aware-quota"
 OLDER = ("1.32", "1.34")
 """Minor versions of Kubernetes beside the one that everything else is compared with."""
 SERVERS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -50,6 +52,8 @@ class Asset:
     """Our own sources, as a glob below the folder, where the program is ours."""
     tags: str = ""
     """Go build tags, separated by commas."""
+    is_test: bool = False
+    """The program runs the tests of the package, as `go test -c` makes it."""
     c_library: str = ""
     """The packages of `PACKAGES` with a C library that is linked statically; takes a C compiler."""
 
@@ -142,7 +146,7 @@ ASSETS = {
         Asset(
             name="aaq-sidecar",
             package=".",
-            pinned_by="kubevirt.io/application-aware-quota",
+            pinned_by=AAQ,
             folder=CONTROLPLANE / "aaq-sidecar",
             sources="*.go",
         ),
@@ -158,7 +162,7 @@ ASSETS = {
         Asset(
             name="vmi-oracle",
             package=".",
-            pinned_by="kubevirt.io/application-aware-quota",
+            pinned_by=AAQ,
             folder=CONTROLPLANE / "vmi-oracle",
             sources="*.go",
         ),
@@ -168,6 +172,14 @@ OLDER_ASSETS = {
     asset.name: asset for minor in OLDER for asset in (_older(name, minor) for name in SERVERS)
 }
 """Assets that only `make test-skew` needs."""
+AAQ_TESTS = Asset(
+    name="aaq-e2e",
+    package=f"{AAQ}/tests",
+    pinned_by=AAQ,
+    folder=CONTROLPLANE / "aaq-e2e",
+    is_test=True,
+)
+"""AAQ's own end-to-end tests. Only `make test-aaq` needs them."""
 
 PACKAGES = {
     "seccomp": ("libseccomp-dev",),
@@ -197,7 +209,7 @@ depends on the newest kernel; libraries of the second one have other names in ot
 
 def ensure(name: str) -> Path:
     """Return the program's path, building it first if this version was never built here."""
-    asset = {**ASSETS, **OLDER_ASSETS}[name]
+    asset = {**ASSETS, **OLDER_ASSETS, AAQ_TESTS.name: AAQ_TESTS}[name]
     ready = _find_ready(asset)
     if ready is not None:
         return ready
@@ -266,8 +278,10 @@ def _fingerprint(asset: Asset, go: str) -> str:
 def _build(asset: Asset, go: str, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         built = Path(scratch) / asset.name
-        # -v names each package as it is compiled: the only progress Go tells of.
-        command = [go, "build", "-v", "-trimpath", "-ldflags", asset.linker_flags]
+        # -v names each package as it is compiled: the only progress Go tells of. To `go test` it
+        # means something else.
+        verb = ["test", "-c"] if asset.is_test else ["build", "-v"]
+        command = [go, *verb, "-trimpath", "-ldflags", asset.linker_flags]
         command += ["-tags", asset.tags] if asset.tags else []
         said: list[str] = []
         with (

@@ -1,6 +1,7 @@
 // A sidecar and a client of AAQ's evaluator protocol, on upstream's generated code.
 //
 //	aaq-sidecar serve --sockets DIR --mode FILE   count pods with the label `label-app`
+//	aaq-sidecar serve --config triple             the same, with the option of AAQ's example
 //	aaq-sidecar ask --socket PATH                 ask about the pod on standard input, once
 //	aaq-sidecar recount --socket PATH --calls N   ask as AAQ's controller does
 //

@@ -24,13 +24,14 @@ import (
 const label = "label-app"
 
 type server struct {
-	modeFile string
+	modeFile, config string
 }
 
 func serve(arguments []string) error {
 	flags := flag.NewFlagSet("serve", flag.ExitOnError)
 	sockets := flags.String("sockets", "/var/run/aaq-sockets", "folder of the socket")
 	mode := flags.String("mode", "", "file that says how to count")
+	config := flags.String("config", "double", "how to count without such a file: double or triple")
 	limit := flags.Int("max-message", 0, "bytes of a request; 0: gRPC's default, 4 MiB")
 	if err := flags.Parse(arguments); err != nil {
 		return err
@@ -48,7 +49,7 @@ func serve(arguments []string) error {
 		options = append(options, grpc.MaxRecvMsgSize(*limit))
 	}
 	answering := grpc.NewServer(options...)
-	pb.RegisterPodUsageServer(answering, &server{*mode})
+	pb.RegisterPodUsageServer(answering, &server{*mode, *config})
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
@@ -112,12 +113,9 @@ func (s *server) PodUsageFunc(
 }
 
 func (s *server) mode() string {
-	if s.modeFile == "" {
-		return "double"
-	}
 	text, err := os.ReadFile(s.modeFile)
 	if err != nil {
-		return "double"
+		return s.config
 	}
 	return strings.TrimSpace(string(text))
 }
