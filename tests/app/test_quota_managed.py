@@ -98,8 +98,12 @@ def test_every_measure_has_a_case():
 def test_spec_has_the_limits_and_scopes_of_the_quota():
     quota = keeper("services=5 pods=1 requests.storage=1Gi").quota
 
-    assert managed_spec(quota) == {"hard": {"services": "5", "requests.storage": "1Gi"}}
-    assert managed_spec(replace(quota, scopes=(BEST_EFFORT, CLASSY, BEST_EFFORT))) == {
+    assert managed_spec(QuotaObject(quota=quota)) == {
+        "hard": {"services": "5", "requests.storage": "1Gi"}
+    }
+    assert managed_spec(
+        QuotaObject(quota=replace(quota, scopes=(BEST_EFFORT, CLASSY, BEST_EFFORT)))
+    ) == {
         "hard": {"services": "5", "requests.storage": "1Gi"},
         "scopes": ["BestEffort"],
         "scopeSelector": {

@@ -8,6 +8,7 @@ from bursar.core.quota.quota import NamespaceSelector, Quota, QuotaKey, QuotaKin
 from bursar.core.quota.scopes import ScopeRule
 from bursar.core.quota.statement import (
     SUMMARY_LENGTH_MAX,
+    ManagedUsage,
     delegated,
     statement_of,
     used_in,
@@ -162,7 +163,7 @@ def test_long_summary_says_how_many_more_there_are():
 def test_debts_are_what_is_above_its_limit():
     books = Ledger(quota("pods=5 requests.cpu=1 services=1 memory=1"))
     books.charge("pods=1 requests.cpu=2 memory=1")
-    statement = statement_of(books.covered, parsed("services=4"))
+    statement = statement_of(books.covered, ManagedUsage(total=parsed("services=4")))
 
     assert statement.exceeded == ("requests.cpu", "services")
     assert statement.debts == "requests.cpu 2/1, services 4/1"

@@ -1,4 +1,4 @@
-"""Decoding of quotas: ResourceQuota and the two kinds of AAQ.
+"""Decoding of quotas: ResourceQuota, ClusterResourceQuota and the two kinds of AAQ.
 
 An error in the spec makes the quota unreadable, because a quota with a part of its limits would let
 pods through. An error in the status does not: a controller writes it again, so an unreadable
@@ -119,6 +119,8 @@ class NamespacedQuota(Struct):
 
 
 class ClusterQuota(Struct):
+    """ClusterResourceQuota and ApplicationAwareClusterResourceQuota, which have the same fields."""
+
     metadata: ObjectMeta | None = None
     spec: ClusterQuotaSpec | None = None
     status: ClusterQuotaStatus | None = None
@@ -146,8 +148,8 @@ def decode_quota(kind: QuotaKind, body: bytes) -> QuotaObject:
     A negative limit is accepted: the schema of AAQ's kinds allows it, and a quota that admits
     nothing is safer than one that is ignored.
     """
-    if kind is QuotaKind.CLUSTER:
-        read = _from_cluster_quota(decode_body(body, ClusterQuota))
+    if kind.is_cluster_wide:
+        read = _from_cluster_quota(kind, decode_body(body, ClusterQuota))
         return replace(read, spec=decode_body(body, _Whole).spec)
     return _from_namespaced_quota(kind, decode_body(body, NamespacedQuota))
 
@@ -167,8 +169,8 @@ def decode_applied_quota(body: bytes) -> AppliedQuota:
 
 def quota_in_manifest(kind: QuotaKind, value: Value) -> QuotaObject:
     """Decode a quota from a manifest. Raises `FieldError`, also for negative limits."""
-    if kind is QuotaKind.CLUSTER:
-        read, parent = _from_cluster_quota(shaped(value, ClusterQuota)), "spec.quota"
+    if kind.is_cluster_wide:
+        read, parent = _from_cluster_quota(kind, shaped(value, ClusterQuota)), "spec.quota"
     else:
         read, parent = _from_namespaced_quota(kind, shaped(value, NamespacedQuota)), "spec"
     for name, amount in read.quota.hard.items():
@@ -191,7 +193,7 @@ def _from_namespaced_quota(kind: QuotaKind, raw: NamespacedQuota) -> QuotaObject
     return assembled(quota, meta, report_of(raw), order_problem=order_problem)
 
 
-def _from_cluster_quota(raw: ClusterQuota) -> QuotaObject:
+def _from_cluster_quota(kind: QuotaKind, raw: ClusterQuota) -> QuotaObject:
     meta, spec = raw.metadata or ObjectMeta(), raw.spec or ClusterQuotaSpec()
     if spec.quota is None:
         raise FieldError("spec.quota", "required, but missing")
@@ -200,7 +202,7 @@ def _from_cluster_quota(raw: ClusterQuota) -> QuotaObject:
         raise FieldError("spec.selector", "required, but missing")
     order, order_problem = _order(meta)
     quota = Quota(
-        key=QuotaKey(QuotaKind.CLUSTER, "", required_name(meta)),
+        key=QuotaKey(kind, "", required_name(meta)),
         uid=meta.uid or "",
         hard=decode_resources(spec.quota.hard, "spec.quota.hard"),
         scopes=scopes_of(spec.quota),

@@ -35,7 +35,7 @@ Typed = TypeVar("Typed", bound=Struct)
 
 
 def read_quota(kind: QuotaKind, body: bytes) -> QuotaObject:
-    """Decode a quota of AAQ's kinds, or as much of it as can be read.
+    """Decode a quota of AAQ's kinds or of OpenShift's, or as much of it as can be read.
 
     `Quota.problem` says what cannot be read. Raises `ValueError` if that is the metadata.
     """
@@ -59,7 +59,7 @@ def _partial(kind: QuotaKind, body: bytes, problem: str) -> QuotaObject:
         raise FieldError("", problem) from None
     holder: type[ClusterQuota | NamespacedQuota] = NamespacedQuota
     spec = inner = _object(tree.get("spec"))
-    if kind is QuotaKind.CLUSTER:
+    if kind.is_cluster_wide:
         holder, inner = ClusterQuota, _object(spec.get("quota"))
     meta = shaped({"metadata": tree.get("metadata")}, NamespacedQuota).metadata or ObjectMeta()
     report = report_of(_read(holder, status=tree.get("status")))
@@ -68,11 +68,11 @@ def _partial(kind: QuotaKind, body: bytes, problem: str) -> QuotaObject:
         uid=meta.uid or "",
         scopes=tuple(_readable_rules(inner)),
         selector=_selector(_object(spec.get("selector")), frozenset(report.namespaces))
-        if kind is QuotaKind.CLUSTER
+        if kind.is_cluster_wide
         else None,
         problem=problem,
     )
-    return assembled(quota, meta, report, spec=spec if kind is QuotaKind.CLUSTER else None)
+    return assembled(quota, meta, report, spec=spec if kind.is_cluster_wide else None)
 
 
 def _readable_rules(spec: Mapping[str, Value]) -> Iterator[ScopeRule]:

@@ -29,8 +29,10 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.quota.applied import AppliedWriter
+from bursar.app.quota.cluster_managed import ClusterResourceQuotas
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.managed import ManagedWriter
+from bursar.app.quota.managed_names import owner_key
 from bursar.app.quota.sources import observe_applied_quotas, observe_quotas
 from bursar.app.quota.status import StatusWriter
 from bursar.core.quota.books import Books
@@ -109,7 +111,16 @@ class Scene:
     async def start(self) -> None:
         """Follow the cluster from here on. Before it, the cluster can be furnished."""
         cluster, clock, random = self.view, self.clock, self.random
-        self.quotas = {kind: observe_quotas(cluster, clock, random, kind) for kind in QuotaKind}
+        kinds = (QuotaKind.NATIVE, QuotaKind.NAMESPACED, QuotaKind.CLUSTER)
+        self.quotas = {kind: observe_quotas(cluster, clock, random, kind) for kind in kinds}
+        self.cluster_managed = ClusterResourceQuotas(
+            cluster,
+            clock,
+            random,
+            on_change=lambda seen: self._feed_quota(seen, True),
+            on_delete=lambda seen: self._feed_quota(seen, False),
+            on_state=self._recheck,
+        )
         self.namespaces = observe_namespaces(cluster, clock, random)
         self.copies = observe_applied_quotas(cluster, clock, random)
         self.pods = observe_pod_rows(cluster, clock, random)
@@ -125,6 +136,7 @@ class Scene:
             *(self._feed(informer, feed) for informer, feed in feeds.items()),
             *(informer.run() for informer in feeds),
             *(writer.reconciler.run() for writer in self.writers),
+            self.cluster_managed.run(),
         ]
         self._tasks = [asyncio.create_task(job) for job in jobs]
 
@@ -136,9 +148,19 @@ class Scene:
             may_write=lambda: self.may_write and self._synced == self._feed_count,
         )
         coverage = self.books.coverage
-        self.status = StatusWriter(context=context, coverage=coverage, find=self._find_quota)
+        self.refusals: list[tuple[QuotaKey, str]] = []
+        self.status = StatusWriter(
+            context=context,
+            coverage=coverage,
+            find=self._find_quota,
+            cluster_managed=lambda: self.cluster_managed.state,
+        )
         self.managed = ManagedWriter(
-            context=context, find=self._find_quota, is_terminating=self._is_terminating
+            context=context,
+            find=self._find_quota,
+            is_terminating=self._is_terminating,
+            on_refused=lambda key, words: self.refusals.append((key, words)),
+            cluster_managed=lambda: self.cluster_managed.state,
         )
         self.applied = AppliedWriter(
             context=context,
@@ -146,10 +168,18 @@ class Scene:
             find=self.copies.find,
             find_quota=self._find_quota,
             is_terminating=self._is_terminating,
+            cluster_managed=lambda: self.cluster_managed.state,
         )
         self.writers = (self.status, self.managed, self.applied)
 
+    def _recheck(self) -> None:
+        keys = [covered.quota.key for covered in self.books.coverage.quotas()]
+        for writer in self.writers:
+            writer.enqueue(keys)
+
     def _find_quota(self, key: QuotaKey) -> Any:
+        if key.kind is QuotaKind.OPENSHIFT:
+            return self.cluster_managed.find(Key("", key.name))
         return self.quotas[key.kind].find(Key(key.namespace, key.name))
 
     def _is_terminating(self, namespace: str) -> bool:
@@ -174,7 +204,7 @@ class Scene:
 
     def _feed_quota(self, seen: Any, exists: bool) -> None:  # noqa: FBT001 - a callback
         quota = seen.item.quota
-        self.applied.enqueue([quota.key])
+        self.applied.enqueue([owner_key(quota.key) or quota.key])
         if not exists:
             self.managed.on_delete(seen)
             self.status.on_delete(seen)
@@ -182,7 +212,7 @@ class Scene:
             return
         self.managed.on_change(seen)
         self.status.on_change(seen)
-        if quota.key.kind is not QuotaKind.NATIVE:
+        if quota.key.kind.holds_pods:
             self.books.see_quota(quota)
 
     def _feed_namespace(self, seen: Any, exists: bool) -> None:  # noqa: FBT001 - a callback

@@ -12,6 +12,7 @@ from bursar.app.cluster.observe import Cluster, RunningInformer
 from bursar.app.cluster.ports import Clock
 from bursar.app.controller.queue_limit import observe_full_queues
 from bursar.app.counting.feeds import Counting
+from bursar.app.quota.cluster_managed import ClusterResourceQuotas
 from bursar.app.quota.sources import (
     EVERY_KIND,
     QuotaSources,
@@ -28,6 +29,8 @@ class TermSources:
     books: QuotaSources
     native_quotas: Informer[Sighting[QuotaObject]]
     applied_quotas: Informer[Sighting[AppliedQuota]] | None
+    """None if the kinds of cluster-wide quotas are not installed."""
+    cluster_managed: ClusterResourceQuotas | None
     """None if the kinds of cluster-wide quotas are not installed."""
     gate: Informer[Sighting[bool]]
     """Whether new pods are gated. Nothing waits for it: the service account may not be readable."""
@@ -66,6 +69,9 @@ def term_sources(  # noqa: PLR0913 - the informers depend on all of them
         books=books,
         native_quotas=observe_quotas(cluster, clock, random, QuotaKind.NATIVE),
         applied_quotas=observe_applied_quotas(cluster, clock, random)
+        if has_cluster_quotas
+        else None,
+        cluster_managed=ClusterResourceQuotas(cluster, clock, random)
         if has_cluster_quotas
         else None,
         gate=observe_gate(cluster, clock, random, targeting.own_namespace),

@@ -25,15 +25,18 @@ from bursar.app.controller.queue_limit import QueueLimit, RecordFull
 from bursar.app.controller.sources import TermSources
 from bursar.app.log import Log
 from bursar.app.quota.applied import AppliedUsage, AppliedWriter
+from bursar.app.quota.cluster_managed import ClusterResourceQuotas
 from bursar.app.quota.drift import DriftCheck
 from bursar.app.quota.events import QuotaReason, wait_cost
 from bursar.app.quota.growth.promise_record import Cluster, PromiseRecord
 from bursar.app.quota.growth.resize import ResizeService
 from bursar.app.quota.lifting import GateLifter
 from bursar.app.quota.managed import ManagedWriter
+from bursar.app.quota.managed_names import managed_key, owner_key
 from bursar.app.quota.quota_loop import QuotaLoop
 from bursar.app.quota.refused_writes import RefusedWrites, WrittenObject
-from bursar.app.quota.status import StatusWriter, managed_key
+from bursar.app.quota.status import StatusWriter
+from bursar.core.counting.kind_state import KindState
 from bursar.core.quota.books import Books
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
@@ -46,6 +49,8 @@ NAMES_SECONDS: Final = 1.0
 """Shortest time between two checks which names the counters charge."""
 LEFT_OUT_SECONDS: Final = 10.0
 """Longest time between two checks whether pods are counted without a sidecar."""
+CLUSTER_MANAGED_SECONDS: Final = 5.0
+"""How long a term waits for ClusterResourceQuotas before it writes anything about quotas."""
 SYNC_REPORT_SECONDS: Final = 10.0
 """How often a term reports which informers are not synced yet."""
 
@@ -133,6 +138,7 @@ class Term:
             find=self._find_quota,
             is_terminating=self._is_terminating,
             on_refused=self._on_managed_refused,
+            cluster_managed=self._cluster_managed,
         )
         self.applied: Final = self._applied_writer(reconciling)
         self.gate: Final = GateActivation(sources.gate, reconciling)
@@ -158,6 +164,7 @@ class Term:
             left_out=sources.left_out or dict,
             record_problem=context.record_problem,
             refused=self.refused,
+            cluster_managed=self._cluster_managed,
         )
 
     def _applied_writer(self, reconciling: ReconcileContext) -> AppliedWriter:
@@ -171,6 +178,7 @@ class Term:
             may_charge=self.sources.books.counter.may_charge,
             on_refused=self._on_copy_refused,
             shown=self._context.applied_quotas,
+            cluster_managed=self._cluster_managed,
         )
 
     def _resize_service(self) -> ResizeService:
@@ -225,7 +233,10 @@ class Term:
             tasks.create_task(self.resizes.run())
             if self.capacity is not None:
                 tasks.create_task(self.capacity.run())
+            if sources.cluster_managed is not None:
+                tasks.create_task(self._follow_cluster_managed(sources.cluster_managed))
             await self._wait_synced()
+            await self._wait_cluster_managed()
             for quotas in (*sources.books.quotas, sources.native_quotas):
                 tasks.create_task(follow(quotas, self._on_quota_change, self._on_quota_delete))
             for worker in (self.statuses.reconciler, self.managed.reconciler, self.drift):
@@ -253,6 +264,25 @@ class Term:
                     why = informer.last_error or "no answer yet"
                     LOG.info("waiting for the first list", resource=informer.resource, error=why)
 
+    async def _wait_cluster_managed(self) -> None:
+        """Wait until it is known whether there are ClusterResourceQuotas, but not for long.
+
+        Without it, each new leader would report limits as not in force for a moment. An API server
+        that refuses the list must not keep the other quotas waiting.
+        """
+        found = self.sources.cluster_managed
+        if found is None:
+            return
+        try:
+            await within(self._context.clock, CLUSTER_MANAGED_SECONDS, found.wait_known())
+        except TimeoutError:
+            LOG.warning("cannot list ClusterResourceQuotas; going on without them")
+
+    async def _follow_cluster_managed(self, quotas: ClusterResourceQuotas) -> None:
+        quotas.on_change, quotas.on_delete = self._on_quota_change, self._on_quota_delete
+        quotas.on_state = self._recheck_cluster_quotas
+        await quotas.run()
+
     # ------------------------------------------------------------------ counting
 
     def _recount(self, pods: Iterable[PodKey]) -> None:
@@ -279,10 +309,17 @@ class Term:
     def _recheck_namespaces(self) -> None:
         self.loop.recheck_namespaces()
 
+    def _recheck_cluster_quotas(self) -> None:
+        """ClusterResourceQuotas have become available, or are not any more."""
+        found = (covered.quota.key for covered in self.books.coverage.quotas())
+        keys = {key for key in found if key.kind is QuotaKind.CLUSTER}
+        self.managed.enqueue(keys)
+        self._on_usage_changed(keys)
+
     def _on_managed_refused(self, key: QuotaKey, words: str) -> None:
         place = managed_key(key)
         written = Key(place.namespace, place.name)
-        self.refused.note(key, WrittenObject.MANAGED, written, words)
+        self.refused.note(key, WrittenObject(place.kind.value), written, words)
 
     def _on_copy_refused(self, copy: Key, words: str) -> None:
         key = QuotaKey(QuotaKind.CLUSTER, "", copy.name)
@@ -301,12 +338,16 @@ class Term:
     def _on_quota_change(self, seen: Sighting[QuotaObject]) -> None:
         self.statuses.on_change(seen)
         self.managed.on_change(seen)
-        self.applied.enqueue([seen.item.quota.key])
+        self._on_copied_change(seen.item.quota.key)
 
     def _on_quota_delete(self, seen: Sighting[QuotaObject]) -> None:
         self.statuses.on_delete(seen)
         self.managed.on_delete(seen)
-        self.applied.enqueue([seen.item.quota.key])
+        self._on_copied_change(seen.item.quota.key)
+
+    def _on_copied_change(self, key: QuotaKey) -> None:
+        """A quota, or what is managed for it, has changed: so may its copies."""
+        self.applied.enqueue([owner_key(key) or key])
 
     # ------------------------------------------------------------------ lookups
 
@@ -317,7 +358,14 @@ class Term:
             found = informer.find(place)
             if found is not None and found.item.quota.key.kind is key.kind:
                 return found
+        cluster_managed = self.sources.cluster_managed
+        if key.kind is QuotaKind.OPENSHIFT and cluster_managed is not None:
+            return cluster_managed.find(place)
         return None
+
+    def _cluster_managed(self) -> KindState:
+        found = self.sources.cluster_managed
+        return KindState.ABSENT if found is None else found.state
 
     def _is_terminating(self, namespace: str) -> bool:
         found = self.sources.books.namespaces.find(Key("", namespace))

@@ -14,7 +14,7 @@ from bursar.app.admission.pods import Installation
 from bursar.app.install.documents import Document, admission_policy, rule, validation
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, GROUP
-from bursar.app.quota.status import MANAGED_SUFFIX
+from bursar.app.quota.managed_names import MANAGED_SUFFIX
 from bursar.app.quota.status_document import LABEL, LABEL_VALUE
 from bursar.core.quota.quota import GATE
 

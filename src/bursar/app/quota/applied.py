@@ -19,6 +19,7 @@ from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconc
 from bursar.app.counting.uncounted import uncounted_names, uncounted_text
 from bursar.app.names import APPLIED_QUOTAS_ANNOTATION
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS
+from bursar.app.quota.managed_names import managed_key
 from bursar.app.quota.status import FindQuota
 from bursar.app.quota.status_document import (
     JsonObject,
@@ -30,10 +31,11 @@ from bursar.app.quota.status_document import (
     wanted_conditions,
     wanted_status,
 )
+from bursar.core.counting.kind_state import KindState
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Coverage, CoveredQuota
 from bursar.core.quota.quota import AppliedQuota, QuotaKey, QuotaKind, QuotaObject
-from bursar.core.quota.statement import statement_of
+from bursar.core.quota.statement import statement_of, used_in
 from bursar.core.quota.validation.spec import enforcement_problem
 from bursar.wire.cluster.object_identity import find_identity
 
@@ -80,6 +82,8 @@ class AppliedWriter:
     on_refused: Callable[[Key, str], None] = lambda _key, _words: None
     """Called with a copy when the API server refuses it, and after it."""
     shown: AppliedUsage = AppliedUsage.OWN
+    cluster_managed: Callable[[], KindState] = lambda: KindState.ABSENT
+    """Whether the cluster has ClusterResourceQuotas."""
     interval_s: float = APPLIED_SECONDS
 
     def __post_init__(self) -> None:
@@ -154,14 +158,20 @@ class AppliedWriter:
 
     def _status(self, covered: CoveredQuota, namespace: str, stored: JsonObject) -> JsonObject:
         namespaces = (namespace,) if self.shown is AppliedUsage.OWN else None
-        statement = statement_of(covered, namespaces=namespaces)
+        quota = covered.quota
+        managed = self.find_quota(managed_key(quota.key))
+        usage = used_in(None if managed is None else managed.item, quota)
+        statement = statement_of(covered, usage, namespaces=namespaces)
+        is_delegated = self.cluster_managed() is not KindState.ABSENT
         now = self.context.clock.now()
         conditions = wanted_conditions(
             statement,
             QuotaProblems(
-                uncounted=uncounted_text(uncounted_names(covered.quota.hard, self.may_charge)),
-                unreadable=covered.quota.problem,
-                invalid="" if covered.quota.problem else enforcement_problem(covered.quota),
+                uncounted=uncounted_text(uncounted_names(quota.hard, self.may_charge)),
+                unreadable=quota.problem,
+                invalid=""
+                if quota.problem
+                else enforcement_problem(quota, is_delegated=is_delegated),
             ),
             before=conditions_in(stored),
             now=now,

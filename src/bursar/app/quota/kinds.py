@@ -1,4 +1,4 @@
-"""AAQ's kinds of object, with AAQ's group and names, so that existing manifests work."""
+"""The kinds of quota. AAQ's have AAQ's group and names, so that existing manifests work."""
 
 from typing import Final
 
@@ -33,9 +33,19 @@ CUSTOM_KINDS: Final = (
 )
 """The kinds that the packaged CustomResourceDefinitions define."""
 
+CLUSTER_RESOURCE_QUOTAS: Final = Resource(
+    "quota.openshift.io",
+    "v1",
+    "clusterresourcequotas",
+    QuotaKind.OPENSHIFT.value,
+    is_namespaced=False,
+)
+"""OpenShift's quotas over several namespaces. Other clusters do not have them."""
+
 QUOTAS: Final = {
     QuotaKind.NATIVE: RESOURCE_QUOTAS,
     QuotaKind.NAMESPACED: APPLICATION_QUOTAS,
     QuotaKind.CLUSTER: CLUSTER_QUOTAS,
+    QuotaKind.OPENSHIFT: CLUSTER_RESOURCE_QUOTAS,
 }
 """The resource of each kind of quota."""

@@ -1,11 +1,15 @@
-"""Managed ResourceQuotas: limits that a scheduling gate cannot enforce are left to Kubernetes.
+"""Managed quotas: limits that a scheduling gate cannot enforce are left to Kubernetes.
 
 A limit on services or secrets can only be enforced when they are created, which Kubernetes
 does for ResourceQuotas. For each quota of a namespace that has such limits, the controller
 keeps a ResourceQuota with these limits and the same scopes, under the name that AAQ gives it.
+
+Kubernetes has no such quota over several namespaces, but OpenShift has: the ClusterResourceQuota.
+Where the API server serves it, the controller keeps one for each cluster-wide quota in the same
+way, with the same selector of namespaces.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -16,7 +20,8 @@ from bursar.app.cluster.ports import Json, Key, Preconditions
 from bursar.app.cluster.reconcile import PendingWrites, Postponed, ReconcileContext, Reconciler
 from bursar.app.log import Log
 from bursar.app.quota.kinds import QUOTAS
-from bursar.app.quota.status import FindQuota, managed_key, owner_key
+from bursar.app.quota.managed_names import managed_key, owner_key
+from bursar.app.quota.status import FindQuota
 from bursar.app.quota.status_document import (
     LABEL,
     LABEL_VALUE,
@@ -25,30 +30,30 @@ from bursar.app.quota.status_document import (
     ownership_operations,
     texts,
 )
+from bursar.core.counting.kind_state import KindState
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.scopes import EXISTS
-from bursar.core.quota.statement import delegated
+from bursar.core.quota.statement import counts_alike, delegated
 
 MANAGED_SECONDS: Final = 0.5
-"""Shortest time between two writes of one managed ResourceQuota."""
+"""Shortest time between two writes of one managed quota."""
 RECREATE_SECONDS: Final = 1.0
 RECREATE_SECONDS_MAX: Final = 30.0
-"""Back-off while another program deletes a managed ResourceQuota again and again: it doubles from
+"""Back-off while another program deletes a managed quota again and again: it doubles from
 the first to the second. Until it is created again, its limits are not in force."""
 CALM_SECONDS: Final = 60.0
-"""A managed ResourceQuota that exists for this long ends the back-off."""
+"""A managed quota that exists for this long ends the back-off."""
 
 LOG: Final = Log("quota")
-_RESOURCE: Final = QUOTAS[QuotaKind.NATIVE]
 
 
 class Action(Enum):
-    """What to do about a managed ResourceQuota."""
+    """What to do about a managed quota."""
 
     NONE = "none"
     CREATE = "create"
     UPDATE = "update"
-    """Its limits, its label or its owner are wrong."""
+    """Its limits, its label or its owner are wrong, or anything of a ClusterResourceQuota."""
     REPLACE = "replace"
     """Its scopes are wrong, and the scopes of a ResourceQuota are immutable."""
     DELETE = "delete"
@@ -57,7 +62,7 @@ class Action(Enum):
 def action_for(
     owner: QuotaObject | None, managed: QuotaObject | None, *, is_terminating: bool = False
 ) -> Action:
-    """What to do, given the quota, its managed ResourceQuota and the namespace's state."""
+    """What to do, given the quota, its managed quota and the namespace's state."""
     if is_terminating or (managed is not None and managed.is_deleting):
         return Action.NONE
     if owner is not None and owner.quota.problem:
@@ -68,10 +73,13 @@ def action_for(
         return Action.NONE
     if managed is None:
         return Action.CREATE
-    if set(managed.quota.scopes) != set(owner.quota.scopes):
+    is_alike = counts_alike(managed.quota, owner.quota)
+    if not is_alike and managed.quota.key.kind is QuotaKind.NATIVE:
         return Action.REPLACE
-    is_right = managed.quota.hard == delegated(owner.quota.hard) and is_owned(
-        managed.labels, managed.owner_uid, owner.quota
+    is_right = (
+        is_alike
+        and managed.quota.hard == delegated(owner.quota.hard)
+        and is_owned(managed.labels, managed.owner_uid, owner.quota)
     )
     return Action.NONE if is_right else Action.UPDATE
 
@@ -89,25 +97,27 @@ class _Deletions(NamedTuple):
 
 @dataclass(eq=False, kw_only=True)
 class ManagedWriter:
-    """Creates, updates and deletes managed ResourceQuotas while its `reconciler` runs."""
+    """Creates, updates and deletes managed quotas while its `reconciler` runs."""
 
     context: ReconcileContext
     find: FindQuota
     is_terminating: Callable[[str], bool]
     """Whether a namespace is being deleted; false for an unknown namespace."""
     on_refused: Callable[[QuotaKey, str], None] = lambda _key, _words: None
-    """Called with a quota when the API server refuses its managed ResourceQuota, and after it."""
+    """Called with a quota when the API server refuses its managed quota, and after it."""
+    cluster_managed: Callable[[], KindState] = lambda: KindState.ABSENT
+    """Whether the ClusterResourceQuotas of the cluster are known."""
     interval_s: float = MANAGED_SECONDS
 
     def __post_init__(self) -> None:
         self._pending = PendingWrites[Quota]()
-        """By managed ResourceQuota: the quota that it was last written for."""
+        """By managed quota: the quota that it was last written for."""
         self._deletions: dict[Key, _Deletions] = {}
-        """By managed ResourceQuota: how often it was deleted by others."""
+        """By managed quota: how often it was deleted by others."""
         self._deleted_uids: set[str] = set()
-        """Managed ResourceQuotas that were deleted here."""
+        """Managed quotas that were deleted here."""
         self.reconciler = Reconciler(
-            "managed ResourceQuotas",
+            "managed quotas",
             self._reconcile,
             self.context,
             self.interval_s,
@@ -118,30 +128,33 @@ class ManagedWriter:
         """A quota of any kind was created, changed or deleted."""
         key = seen.item.quota.key
         owner = owner_key(key) or key
-        if owner.kind is QuotaKind.NAMESPACED:
-            self.reconciler.enqueue([owner])
+        self.enqueue([owner])
+
+    def enqueue(self, keys: Iterable[QuotaKey]) -> None:
+        """Reconcile the managed quotas of these quotas."""
+        self.reconciler.enqueue(key for key in keys if key.kind.holds_pods)
 
     def on_delete(self, seen: Sighting[QuotaObject]) -> None:
         identity, key = seen.identity, seen.item.quota.key
-        if key.kind is QuotaKind.NATIVE:
+        if not key.kind.holds_pods:
             self._pending.forget(identity.key)
             if owner_key(key) is not None and identity.uid not in self._deleted_uids:
                 self._count_deletion(identity.key)
             self._deleted_uids.discard(identity.uid)
-        elif key.kind is QuotaKind.NAMESPACED:
+        else:
             managed = managed_key(key)
             self._deletions.pop(Key(managed.namespace, managed.name), None)
         self.on_change(seen)
 
     def _count_deletion(self, key: Key) -> None:
-        """Another program has deleted a managed ResourceQuota: create it again, ever later."""
+        """Another program has deleted a managed quota: create it again, ever later."""
         now, before = self.context.clock.monotonic(), self._deletions.get(key)
         pause = 0.0
         if before is not None and now < before.allowed_at + CALM_SECONDS:
             pause = min(max(2 * before.pause, RECREATE_SECONDS), RECREATE_SECONDS_MAX)
             LOG.warning(
-                "a managed ResourceQuota was deleted again; its limits are not in force",
-                resourcequota=key,
+                "a managed quota was deleted again; its limits are not in force",
+                managed=key,
                 created_again_in_s=pause,
             )
         self._deletions[key] = _Deletions(now + pause, pause)
@@ -155,6 +168,9 @@ class ManagedWriter:
         return Postponed(rest) if rest > 0 else None
 
     async def _reconcile(self, key: QuotaKey) -> bool | Postponed:
+        if key.kind is QuotaKind.CLUSTER and self.cluster_managed() is not KindState.SYNCED:
+            # The key is queued again when the ClusterResourceQuotas are known.
+            return False
         owner, managed = self.find(key), self.find(managed_key(key))
         action = action_for(
             None if owner is None else owner.item,
@@ -169,43 +185,59 @@ class ManagedWriter:
         if managed is not None and action in {Action.REPLACE, Action.DELETE}:
             await self._delete(managed)
         if owner is not None and action in {Action.CREATE, Action.REPLACE}:
-            await self._create(owner.item.quota)
+            await self._create(owner.item)
         if owner is not None and managed is not None and action is Action.UPDATE:
-            return await self._update(managed, owner.item.quota)
+            return await self._update(managed, owner.item)
         return True
 
-    async def _create(self, quota: Quota) -> None:
-        key = managed_key(quota.key)
+    async def _create(self, owner: QuotaObject) -> None:
+        key = managed_key(owner.quota.key)
+        resource = QUOTAS[key.kind]
         body: Json = {
-            "apiVersion": _RESOURCE.api_version,
-            "kind": _RESOURCE.kind,
-            "metadata": owned_metadata(key.name, quota),
-            "spec": managed_spec(quota),
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": owned_metadata(key.name, owner.quota),
+            "spec": managed_spec(owner),
         }
-        await self.context.writer.create(_RESOURCE, body, namespace=key.namespace)
+        await self.context.writer.create(resource, body, namespace=key.namespace)
 
-    async def _update(self, managed: Sighting[QuotaObject], quota: Quota) -> bool:
-        item, identity = managed.item, managed.identity
+    async def _update(self, managed: Sighting[QuotaObject], owner: QuotaObject) -> bool:
+        item, identity, quota = managed.item, managed.identity, owner.quota
         if self._pending.find(identity) == quota:
             return False
-        operations = [put("/spec/hard", texts(delegated(quota.hard)))]
+        spec, resource = managed_spec(owner), QUOTAS[item.quota.key.kind]
+        if quota.key.kind is QuotaKind.CLUSTER:
+            operations = [put("/spec", spec)]
+        else:
+            operations = [put("/spec/hard", spec["hard"])]
         is_ours = is_owned(item.labels, item.owner_uid, quota)
         if not is_ours:
             operations += ownership_operations(item.labels, quota)
         patch = fenced_patch(identity, operations, is_exact=not is_ours)
-        await self.context.writer.patch(_RESOURCE, identity.key, patch)
+        await self.context.writer.patch(resource, identity.key, patch)
         self._pending.add(identity, quota)
         return True
 
     async def _delete(self, managed: Sighting[QuotaObject]) -> None:
         self._deleted_uids.add(managed.identity.uid)
         preconditions = Preconditions(uid=managed.identity.uid)
+        resource = QUOTAS[managed.item.quota.key.kind]
         await self.context.writer.delete(
-            _RESOURCE, managed.identity.key, preconditions=preconditions
+            resource, managed.identity.key, preconditions=preconditions
         )
 
 
-def managed_spec(quota: Quota) -> dict[str, Json]:
+def managed_spec(owner: QuotaObject) -> dict[str, Json]:
+    """The spec of the managed quota of a quota."""
+    spec = _limits(owner.quota)
+    if owner.quota.key.kind is not QuotaKind.CLUSTER:
+        return spec
+    original = owner.spec if isinstance(owner.spec, Mapping) else {}
+    # The selector as it is stored: it was read, so OpenShift selects the same namespaces by it.
+    return {"quota": spec, "selector": original.get("selector")}
+
+
+def _limits(quota: Quota) -> dict[str, Json]:
     """The limits that are left to Kubernetes, with the scopes of the quota."""
     spec: dict[str, Json] = {"hard": texts(delegated(quota.hard))}
     listed = [rule.scope for rule in quota.scopes if rule.operator == EXISTS]

@@ -1,6 +1,6 @@
 """Refused writes: what the API server did not let the controller write for a quota.
 
-A limit that is left to a managed ResourceQuota is not in force if the API server refuses that
+A limit that is left to a managed quota is not in force if the API server refuses that
 object. So every refusal is logged and counted, becomes an event on the quota, and is shown in its
 condition Ready until a write succeeds.
 """
@@ -12,6 +12,7 @@ from typing import Final
 
 from bursar.app.cluster.ports import Key
 from bursar.app.log import Log
+from bursar.app.quota.managed_names import managed_key
 from bursar.core.quota.quota import QuotaKey
 
 LOG: Final = Log("quota")
@@ -23,6 +24,8 @@ class WrittenObject(Enum):
     STATUS = "status"
     MANAGED = "ResourceQuota"
     """The ResourceQuota with the limits that are left to Kubernetes."""
+    CLUSTER_MANAGED = "ClusterResourceQuota"
+    """The ClusterResourceQuota with the limits that are left to OpenShift."""
     COPY = "ApplicationAwareAppliedClusterResourceQuota"
     """The copy of a cluster-wide quota in a namespace that it covers."""
 
@@ -57,8 +60,8 @@ class RefusedWrites:
         self._words.pop(quota, None)
 
     def managed(self, quota: QuotaKey) -> str:
-        """The refusal of the managed ResourceQuota; empty if it was not refused."""
-        return self._first(quota, WrittenObject.MANAGED)
+        """The refusal of the managed quota; empty if it was not refused."""
+        return self._first(quota, WrittenObject(managed_key(quota).kind.value))
 
     def copies(self, quota: QuotaKey) -> str:
         """The refusal of a copy of a cluster-wide quota; empty if none was refused."""

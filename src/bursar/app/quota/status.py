@@ -20,6 +20,7 @@ from bursar.app.counting.uncounted import uncounted_names, uncounted_text
 from bursar.app.log import Log
 from bursar.app.quota.events import QuotaReason
 from bursar.app.quota.kinds import QUOTAS
+from bursar.app.quota.managed_names import managed_key, owner_key
 from bursar.app.quota.refused_writes import RefusedWrites, WrittenObject
 from bursar.app.quota.status_document import (
     READY,
@@ -29,36 +30,28 @@ from bursar.app.quota.status_document import (
     wanted_conditions,
     wanted_status,
 )
+from bursar.core.counting.kind_state import KindState
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Coverage, CoveredQuota
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.refusal import Reason
-from bursar.core.quota.statement import Statement, delegated, statement_of, used_in
+from bursar.core.quota.statement import (
+    Statement,
+    counts_alike,
+    delegated,
+    statement_of,
+    used_in,
+)
 from bursar.core.quota.validation.spec import enforcement_problem
 
 STATUS_SECONDS: Final = 0.5
 """Shortest time between two writes of the status of one quota."""
-MANAGED_SUFFIX: Final = "-non-schedulable-resources-managed-rq-x"
-"""AAQ's suffix on the name of the ResourceQuota that it manages for a quota."""
 
 LOG: Final = Log("quota")
 _SORTS: Final = (Reason.NOT_COUNTED, *QuotaReason)
 
 FindQuota = Callable[[QuotaKey], Sighting[QuotaObject] | None]
 """Looks up a quota of any kind in the informers."""
-
-
-def managed_key(key: QuotaKey) -> QuotaKey:
-    """The ResourceQuota that is managed for a quota of one namespace."""
-    return QuotaKey(QuotaKind.NATIVE, key.namespace, key.name + MANAGED_SUFFIX)
-
-
-def owner_key(key: QuotaKey) -> QuotaKey | None:
-    """The quota that a managed ResourceQuota belongs to; None for any other quota."""
-    name = key.name.removesuffix(MANAGED_SUFFIX)
-    if key.kind is not QuotaKind.NATIVE or name in {key.name, ""}:
-        return None
-    return QuotaKey(QuotaKind.NAMESPACED, key.namespace, name)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -78,6 +71,8 @@ class StatusWriter:
     """Called when a quota begins not to be in force, or pods to be counted without a sidecar."""
     refused: RefusedWrites = field(default_factory=lambda: RefusedWrites(lambda _key, _text: None))
     """What the API server refused to write for quotas."""
+    cluster_managed: Callable[[], KindState] = lambda: KindState.ABSENT
+    """Whether the cluster has ClusterResourceQuotas."""
     interval_s: float = STATUS_SECONDS
 
     def __post_init__(self) -> None:
@@ -118,7 +113,7 @@ class StatusWriter:
 
     def enqueue(self, keys: Iterable[QuotaKey]) -> None:
         """The books have changed for these quotas."""
-        self.reconciler.enqueue(key for key in keys if key.kind is not QuotaKind.NATIVE)
+        self.reconciler.enqueue(key for key in keys if key.kind.holds_pods)
 
     def on_change(self, seen: Sighting[QuotaObject]) -> None:
         """A quota of any kind was created or changed; its status counts as a change."""
@@ -127,7 +122,7 @@ class StatusWriter:
 
     def on_delete(self, seen: Sighting[QuotaObject]) -> None:
         """A quota of any kind was deleted."""
-        if seen.item.quota.key.kind is not QuotaKind.NATIVE:
+        if seen.item.quota.key.kind.holds_pods:
             self._pending.forget(seen.identity.key)
             self.refused.forget(seen.item.quota.key)
             for sort in _SORTS:
@@ -172,30 +167,37 @@ class StatusWriter:
             order_problem=item.order_problem,
             unreadable=quota.problem,
             refused=self.refused.managed(quota.key),
-            invalid="" if quota.problem else enforcement_problem(quota),
+            invalid=""
+            if quota.problem
+            else enforcement_problem(quota, is_delegated=self._is_delegated()),
             not_enforced=self._not_enforced(quota),
             not_gated=self._not_gated(covered),
             copy_refused=self.refused.copies(quota.key),
         )
 
-    def _not_enforced(self, quota: Quota) -> str:
-        """The limits that are left to Kubernetes, as long as Kubernetes does not enforce them.
+    def _is_delegated(self) -> bool:
+        return self.cluster_managed() is not KindState.ABSENT
 
-        The API server enforces what the status of a ResourceQuota says, not its spec.
+    def _not_enforced(self, quota: Quota) -> str:
+        """The limits that are left to a managed quota, as long as it does not enforce them.
+
+        The API server enforces what the status of a ResourceQuota says, not its spec. OpenShift
+        does likewise with the status of a ClusterResourceQuota.
         """
         wanted = delegated(quota.hard)
-        if quota.key.kind is QuotaKind.CLUSTER or not wanted:
+        if not wanted or (quota.key.kind is QuotaKind.CLUSTER and not self._is_delegated()):
             return ""
         key = managed_key(quota.key)
         managed = self.find(key)
-        if managed is not None and set(managed.item.quota.scopes) == set(quota.scopes):
+        if managed is not None and counts_alike(managed.item.quota, quota):
             hard = managed.item.reported_hard
             lacking = sorted(name for name in wanted if hard.get(name) != wanted[name])
         else:
             lacking = sorted(wanted)
         if not lacking:
             return ""
-        return f"not in force yet, because ResourceQuota {key.name} is not: {', '.join(lacking)}"
+        names = ", ".join(lacking)
+        return f"not in force yet, because {key.kind.value} {key.name} is not: {names}"
 
     def _not_gated(self, covered: CoveredQuota) -> str:
         """Why no pod is held, if pods are gated in no namespace that the quota covers."""
@@ -242,8 +244,6 @@ class StatusWriter:
 
     def _statement(self, covered: CoveredQuota) -> Statement:
         quota = covered.quota
-        if quota.key.kind is QuotaKind.CLUSTER:
-            return statement_of(covered)
         managed = self.find(managed_key(quota.key))
         return statement_of(covered, used_in(None if managed is None else managed.item, quota))
 

@@ -1,8 +1,9 @@
 """A quota: how much the pods of one namespace, or of several, may use together.
 
-Three kinds of object become the same value: the ResourceQuota of Kubernetes, and AAQ's
-namespaced and cluster-wide quotas. Only AAQ's two hold pods back at a scheduling gate. A
-ResourceQuota is read so that it can be recounted.
+Four kinds of object become the same value: the ResourceQuota of Kubernetes, the
+ClusterResourceQuota of OpenShift, and AAQ's namespaced and cluster-wide quotas. Only AAQ's two hold
+pods back at a scheduling gate. A ResourceQuota is read so that it can be recounted. The other two
+enforce limits that a gate cannot enforce.
 """
 
 from collections.abc import Mapping
@@ -30,6 +31,17 @@ class QuotaKind(Enum):
     NATIVE = "ResourceQuota"
     NAMESPACED = "ApplicationAwareResourceQuota"
     CLUSTER = "ApplicationAwareClusterResourceQuota"
+    OPENSHIFT = "ClusterResourceQuota"
+
+    @property
+    def is_cluster_wide(self) -> bool:
+        """Whether such a quota selects namespaces."""
+        return self in {QuotaKind.CLUSTER, QuotaKind.OPENSHIFT}
+
+    @property
+    def holds_pods(self) -> bool:
+        """Whether such a quota holds pods back at the gate."""
+        return self in {QuotaKind.NAMESPACED, QuotaKind.CLUSTER}
 
 
 class Order(Enum):
@@ -144,7 +156,7 @@ class QuotaObject:
     """Uid of the object that controls this one; empty if there is none."""
     labels: Mapping[str, str] = field(default_factory=no_labels)
     spec: object = None
-    """Plain data, exactly as it is stored; only of cluster-wide quotas, which are copied."""
+    """Plain data, exactly as it is stored; only of cluster-wide quotas."""
     order_problem: str = ""
     """Why the order annotation is not in force; empty if it is."""
     reported_hard: ResourceList = field(default_factory=nothing)

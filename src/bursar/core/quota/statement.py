@@ -1,8 +1,8 @@
 """The statement: what the status of a quota should say according to the books.
 
 It states the limit and the usage of each resource that the quota limits. Resources that a
-scheduling gate cannot enforce are counted by Kubernetes in a managed ResourceQuota; their
-usage is taken from there.
+scheduling gate cannot enforce are counted by Kubernetes in a managed ResourceQuota, or by OpenShift
+in a managed ClusterResourceQuota; their usage is taken from there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bursar.core.model.quantity import ZERO, Quantity
-from bursar.core.model.resources import NOTHING, ResourceList
+from bursar.core.model.resources import NOTHING, ResourceList, nothing
 from bursar.core.quota.account import Account
 from bursar.core.quota.coverage import CoveredQuota
 from bursar.core.quota.names import is_schedulable
@@ -47,38 +47,69 @@ class Statement:
         return _listed(self.total, self.exceeded, DEBTS_LENGTH_MAX)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedUsage:
+    """What a managed quota reports as used."""
+
+    total: ResourceList = field(default_factory=nothing)
+    namespaces: Mapping[str, ResourceList] = field(default_factory=dict)
+    """By namespace, of a managed ClusterResourceQuota; empty for a ResourceQuota."""
+
+
+NO_USAGE: Final = ManagedUsage()
+
+
 def statement_of(
     covered: CoveredQuota,
-    managed_used: ResourceList | None = None,
+    managed: ManagedUsage = NO_USAGE,
     *,
     namespaces: Iterable[str] | None = None,
 ) -> Statement:
     """The statement of a quota. `namespaces` limits which shares it contains; default: all."""
     hard = covered.quota.hard
-    total = Reported(hard=hard, used=_used(hard, covered.accounts, managed_used or NOTHING))
+    total = Reported(hard=hard, used=_used(hard, covered.accounts, managed.total))
     if covered.quota.key.kind is not QuotaKind.CLUSTER:
         return Statement(total=total)
     stated = covered.namespaces if namespaces is None else covered.namespaces & set(namespaces)
     parts = {
-        name: Reported(hard=hard, used=_used(hard, covered.shares.get(name, NO_ACCOUNTS), NOTHING))
+        name: Reported(
+            hard=hard,
+            used=_used(
+                hard,
+                covered.shares.get(name, NO_ACCOUNTS),
+                managed.namespaces.get(name, NOTHING),
+            ),
+        )
         for name in sorted(stated)
     }
     return Statement(total=total, namespaces=parts)
 
 
 def delegated(hard: ResourceList) -> ResourceList:
-    """The limits that are left to a managed ResourceQuota."""
+    """The limits that are left to a managed quota."""
     return {name: amount for name, amount in hard.items() if not is_schedulable(name)}
 
 
-def used_in(managed: QuotaObject | None, quota: Quota) -> ResourceList | None:
-    """The usage in the managed ResourceQuota; None if it has other scopes than the quota.
+def used_in(managed: QuotaObject | None, quota: Quota) -> ManagedUsage:
+    """The usage in the managed quota; none if it counts other objects than the quota.
 
     Its limits may still be the old ones: the usage does not depend on them.
     """
-    if managed is None or set(managed.quota.scopes) != set(quota.scopes):
-        return None
-    return managed.reported_used
+    if managed is None or not counts_alike(managed.quota, quota):
+        return NO_USAGE
+    return ManagedUsage(
+        total=managed.reported_used,
+        namespaces={name: each.used for name, each in managed.reported_namespaces.items()},
+    )
+
+
+def counts_alike(managed: Quota, quota: Quota) -> bool:
+    """Whether the managed quota has the scopes and the namespaces of the quota."""
+    return (
+        not managed.problem
+        and set(managed.scopes) == set(quota.scopes)
+        and managed.selector == quota.selector
+    )
 
 
 def _used(

@@ -108,7 +108,9 @@ _SERVED: Final = {
 }
 """The served version of each API group that has, or had, workloads or quotas."""
 
-_QUOTA_KINDS: Final = {kind.value: kind for kind in QuotaKind}
+_QUOTA_KINDS: Final = {
+    kind.value: kind for kind in QuotaKind if kind is QuotaKind.NATIVE or kind.holds_pods
+}
 
 _VERSION_SHAPE: Final = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[a-z][-a-z0-9]*")
 _KIND_SHAPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")

@@ -77,20 +77,24 @@ def spec_problems(quota: Quota, path: str = "spec") -> tuple[Problem, ...]:
 def undelegated(names: Iterable[str]) -> str:
     """Why a cluster-wide quota may not limit some of these names; empty if it may.
 
-    Only a ResourceQuota can limit them, and there is none over several namespaces.
+    Only a ClusterResourceQuota can limit them over several namespaces, and only OpenShift has it.
     """
     found = sorted(name for name in names if not is_schedulable(name))
     return f"{NOT_DELEGATED}[{' '.join(found)}]" if found else ""
 
 
-def enforcement_problem(quota: Quota) -> str:
-    """Why a stored quota is not in force as it is written; empty if nothing is wrong with it."""
+def enforcement_problem(quota: Quota, *, is_delegated: bool = False) -> str:
+    """Why a stored quota is not in force as it is written; empty if nothing is wrong with it.
+
+    `is_delegated` says whether the cluster has ClusterResourceQuotas, to which a cluster-wide quota
+    leaves the limits that a gate cannot enforce.
+    """
     path = "spec.quota" if quota.key.kind is QuotaKind.CLUSTER else "spec"
     texts = list(dict.fromkeys(map(str, spec_problems(quota, path))))
     if not texts and _conflicting({rule.scope for rule in quota.scopes}):
         # The API server compares each of the two lists with itself only.
         texts.append(f"{path}.scopes, {path}.scopeSelector: {SCOPES_CONFLICT}")
-    if quota.key.kind is QuotaKind.CLUSTER:
+    if quota.key.kind is QuotaKind.CLUSTER and not is_delegated:
         texts += filter(None, [undelegated(quota.hard)])
     return ", ".join(texts)
 
