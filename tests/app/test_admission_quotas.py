@@ -125,6 +125,57 @@ async def test_a_cluster_wide_quota_limits_only_what_pods_can_wait_for():
     )
 
 
+SELECTOR = {"annotations": {"team": "sea"}}
+
+
+async def test_with_openshift_a_cluster_wide_quota_limits_services_as_well():
+    writer = OpinionatedWriter(has_openshift=True)
+    names = ("services", "cpu", "requests.storage")
+    writing = a_writing(*names, kind=QuotaKind.CLUSTER, selector=SELECTOR)
+
+    verdict = await a_check(writer).judge(writing)
+
+    assert verdict.is_allowed
+    namespace, body, is_dry_run = writer.created[1]
+    assert (namespace, body["kind"], is_dry_run) == ("", "ClusterResourceQuota", True)
+    assert body["spec"] == {
+        "quota": {"hard": {"services": "1", "requests.storage": "1"}},
+        "selector": SELECTOR,
+    }
+    assert re.fullmatch(r"aaq-validating-crq-[0-9a-f]{20}", body["metadata"]["name"])
+
+
+async def test_openshift_is_not_asked_about_what_pods_can_wait_for():
+    writer = OpinionatedWriter(has_openshift=True)
+
+    assert (await a_check(writer).judge(a_writing("cpu", kind=QuotaKind.CLUSTER))).is_allowed
+    assert len(writer.created) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (
+            InvalidError('ClusterResourceQuota "x" is invalid: spec.selector: no'),
+            403,
+            "spec.selector: no",
+        ),
+        (
+            UnavailableError("later"),
+            503,
+            "the quota could not be checked: later. Nothing was changed; try again",
+        ),
+    ],
+    ids=["refused", "no answer"],
+)
+async def test_what_openshift_refuses_is_refused(error, code, message):
+    writer = OpinionatedWriter(has_openshift=True, cluster_opinion=error)
+
+    verdict = await a_check(writer).judge(a_writing("services", kind=QuotaKind.CLUSTER))
+
+    assert (verdict.is_allowed, verdict.code, verdict.message) == (False, code, message)
+
+
 async def test_machines_can_be_limited_in_the_whole_cluster():
     names = ("cpu/vmi", "memory/vmi", "instances/vmi", "requests.cpu/vmi")
 

@@ -11,7 +11,6 @@ from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.kinds import RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind
-from bursar.app.migration.gather import CLUSTER_RESOURCE_QUOTAS
 from bursar.app.migration.import_run import (
     Import,
     Outcome,
@@ -21,7 +20,7 @@ from bursar.app.migration.import_run import (
 )
 from bursar.app.migration.installation import resource_of
 from bursar.app.migration.native_quotas import Surroundings, imported
-from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, CLUSTER_RESOURCE_QUOTAS
 from bursar.core.quota.quota import QuotaKind
 from bursar.wire.quota import decode_quota
 from support.builders.manifests import DEFINITIONS

@@ -244,7 +244,7 @@ def test_another_namespace_is_refused():
 
 
 def a_quota(spec: dict, kind: QuotaKind = QuotaKind.NAMESPACED, name: str = "q", **fields):
-    place = {} if kind is QuotaKind.CLUSTER else {"namespace": "team"}
+    place = {} if kind.is_cluster_wide else {"namespace": "team"}
     body = {"metadata": {"name": name, "uid": f"uid-{name}", **place}, "spec": spec, **fields}
     return read_quota(kind, json.dumps(body).encode())
 
@@ -300,7 +300,7 @@ SUFFIX = "-non-schedulable-resources-managed-rq-x"
         (
             {"hard": {"services": "1"}},
             {"hard": {"services": "1"}, "scopes": ["BestEffort"]},
-            "Bursar replaces it",
+            "AAQ does not change them; Bursar does",
         ),
     ],
 )
@@ -320,10 +320,32 @@ def test_a_managed_resource_quota_without_its_label_is_repaired():
     assert has(texts(RUNNING, tenants, Level.CHANGE), "Bursar repairs it")
 
 
-def test_managed_cluster_resource_quotas_stay():
-    tenants = replace(NOTHING, cluster_copies={"c-x": "c"})
+WIDE = {"quota": {"hard": {"services": "1"}}, "selector": {"annotations": {"team": "sea"}}}
+ALL = {"quota": {"hard": {"services": "1"}}, "selector": {"annotations": {}}}
+CLUSTER_COPY = "wide-non-schedulable-resources-managed-crq-x"
 
-    assert has(texts(RUNNING, tenants, Level.CHANGE), "ClusterResourceQuota c-x", "leaves it")
+
+@pytest.mark.parametrize(
+    ("copy", "part"),
+    [(None, "It is missing. Bursar creates it for services."), (ALL, "or namespaces are not")],
+    ids=["missing", "other namespaces"],
+)
+def test_managed_cluster_resource_quotas_that_bursar_writes(copy, part):
+    quotas = [a_quota(WIDE, QuotaKind.CLUSTER, "wide")]
+    if copy is not None:
+        found = a_quota(copy, QuotaKind.OPENSHIFT, CLUSTER_COPY)
+        owner = quotas[0].quota.uid
+        quotas.append(replace(found, labels={"aaq.kubevirt.io": "true"}, owner_uid=owner))
+    tenants = replace(with_quotas(*quotas), has_cluster_resource_quotas=True)
+
+    assert has(texts(RUNNING, tenants, Level.CHANGE), f"ClusterResourceQuota {CLUSTER_COPY}", part)
+    assert not has(texts(RUNNING, tenants, Level.TASK), "wide")
+
+
+def test_without_openshift_a_cluster_wide_quota_over_services_is_a_task():
+    tenants = with_quotas(a_quota(WIDE, QuotaKind.CLUSTER, "wide"))
+
+    assert has(texts(RUNNING, tenants, Level.TASK), "cannot handle non scheduable resources")
 
 
 def test_while_a_move_goes_on_no_tenant_stops_it():

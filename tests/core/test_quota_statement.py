@@ -4,7 +4,14 @@ import pytest
 
 from bursar.core.quota.account import Charge
 from bursar.core.quota.coverage import Coverage, CoveredQuota, Namespace
-from bursar.core.quota.quota import NamespaceSelector, Quota, QuotaKey, QuotaKind, QuotaObject
+from bursar.core.quota.quota import (
+    NamespaceSelector,
+    Quota,
+    QuotaKey,
+    QuotaKind,
+    QuotaObject,
+    Reported,
+)
 from bursar.core.quota.scopes import ScopeRule
 from bursar.core.quota.statement import (
     SUMMARY_LENGTH_MAX,
@@ -21,8 +28,8 @@ WIDE = QuotaKey(QuotaKind.CLUSTER, "", "q")
 
 
 def quota(hard: str, key: QuotaKey = OWN, **fields) -> Quota:
-    selector = NamespaceSelector() if key.kind is QuotaKind.CLUSTER else None
-    return Quota(key=key, hard=parsed(hard), selector=selector, **fields)
+    fields = {"selector": NamespaceSelector() if key.kind.is_cluster_wide else None, **fields}
+    return Quota(key=key, hard=parsed(hard), **fields)
 
 
 class Ledger:
@@ -134,6 +141,34 @@ def test_use_that_kubernetes_counts_is_passed_on(found, services):
     statement = statement_of(books.covered, used_in(found, books.covered.quota))
 
     assert texts(statement.total.used) == {"pods": "1", "services": services}
+
+
+def wide_managed(used: str, **fields) -> QuotaObject:
+    key = QuotaKey(QuotaKind.OPENSHIFT, "", "wide-managed")
+    parts = {"blue": Reported(used=parsed(used)), "elsewhere": Reported(used=parsed("services=9"))}
+    found = quota("services=3", key, **fields)
+    return QuotaObject(quota=found, reported_used=parsed(used), reported_namespaces=parts)
+
+
+@pytest.mark.parametrize(
+    ("fields", "services"),
+    [
+        ({}, "1"),
+        ({"selector": NamespaceSelector(annotations={"a": "b"})}, "0"),
+        ({"problem": "no"}, "0"),
+    ],
+    ids=["same namespaces", "other namespaces", "unreadable"],
+)
+def test_use_that_openshift_counts_is_passed_on_with_its_parts(fields, services):
+    books = Ledger(quota("pods=5 services=3", WIDE), "green", "blue")
+    found = wide_managed("services=1", **fields)
+    statement = statement_of(books.covered, used_in(found, books.covered.quota))
+
+    assert texts(statement.total.used) == {"pods": "0", "services": services}
+    assert {name: texts(part.used)["services"] for name, part in statement.namespaces.items()} == {
+        "blue": services,
+        "green": "0",
+    }
 
 
 # ------------------------------------------------------------------ for people

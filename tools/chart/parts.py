@@ -164,7 +164,11 @@ TEMPLATES: Final = (
         "policies",
         'and $.Values.quota.enabled (eq $.Values.quota.gate "policies")',
         (_SELECTOR,),
-        (flag('eq $.Values.quota.resizes "allow"', "--resizes=allow"), _NO_CLUSTER_QUOTAS),
+        (
+            flag('eq $.Values.quota.resizes "allow"', "--resizes=allow"),
+            _NO_CLUSTER_QUOTAS,
+            flag("$.Values.quota.clusterResourceQuotas", "--with-clusterresourcequotas"),
+        ),
         check="bursar.checkGate",
     ),
     Template(

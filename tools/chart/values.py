@@ -216,6 +216,14 @@ GROUPS: Final = (
                 "Whether quotas across namespaces are read and written.",
             ),
             Value(
+                "quota.clusterResourceQuotas",
+                False,
+                BOOLEAN,
+                "With `gate: policies`: allow cluster-wide quotas to limit what OpenShift's "
+                "ClusterResourceQuota enforces. Webhooks find out by themselves whether the "
+                "cluster has it.",
+            ),
+            Value(
                 "quota.appliedQuotas",
                 AppliedUsage.OWN.value,
                 one_of(*(each.value for each in AppliedUsage)),

@@ -29,7 +29,16 @@ from bursar.app.admission.pods import (
 )
 from bursar.app.admission.policies import PolicyCheck
 from bursar.app.admission.quotas import QuotaCheck
-from bursar.app.cluster.ports import Clock, ClusterError, Json, Key, Patch, Preconditions, Resource
+from bursar.app.cluster.ports import (
+    Clock,
+    ClusterError,
+    Json,
+    Key,
+    NotFoundError,
+    Patch,
+    Preconditions,
+    Resource,
+)
 from certificates import Authority, Pair
 from support.http_peer import Answer, HttpPeer, connected
 
@@ -91,10 +100,21 @@ class OpinionatedWriter:
     opinion: ClusterError | None = None
     created: list[tuple[str, Json, bool]] = field(default_factory=list)
     """Namespace, body, and whether it was only for show."""
+    has_openshift: bool = False
+    """Whether ClusterResourceQuotas are served."""
+    cluster_opinion: ClusterError | None = None
+    """The opinion about ClusterResourceQuotas."""
 
     async def create(
         self, resource: Resource, body: Json, *, namespace: str = "", is_dry_run: bool = False
     ) -> bytes:
+        if resource.plural == "clusterresourcequotas":
+            if not self.has_openshift:
+                raise NotFoundError("404 page not found")
+            self.created.append((namespace, body, is_dry_run))
+            if self.cluster_opinion is not None:
+                raise self.cluster_opinion
+            return b"{}"
         assert resource.plural == "resourcequotas"
         self.created.append((namespace, body, is_dry_run))
         if self.opinion is not None:

@@ -3,6 +3,10 @@
 A quota of AAQ's kinds has the spec of a ResourceQuota. To validate it, a ResourceQuota with the
 same spec is created with dry-run. An unchanged spec is not validated again: a namespace that is
 being deleted refuses every creation, and then the finalizer of a quota could never be removed.
+
+A cluster-wide quota may limit resources that a scheduling gate cannot enforce only where the API
+server serves OpenShift's ClusterResourceQuota, to which the controller leaves them. The webhook
+finds out by a dry-run as well: it creates a ClusterResourceQuota with these limits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,21 +22,25 @@ from bursar.app.cluster.ports import (
     Clock,
     ClusterError,
     Json,
+    NotFoundError,
     UnauthorizedError,
     UnavailableError,
     Writer,
 )
 from bursar.app.cluster.time_limit import within
+from bursar.app.quota.kinds import CLUSTER_RESOURCE_QUOTAS
+from bursar.core.quota.names import is_schedulable
 from bursar.core.quota.quota import ORDER_ANNOTATION, Order, QuotaKind
 from bursar.core.quota.validation.spec import undelegated
 from bursar.wire.admission import AdmissionDecision
 
 NAME_PREFIX: Final = "aaq-validating-rq-"
+CLUSTER_NAME_PREFIX: Final = "aaq-validating-crq-"
 NAME_BYTES: Final = 10
 CLUSTER_WIDE_NAMESPACE: Final = "default"
 """Namespace of the dry-run for cluster-scoped quotas. It exists in every cluster."""
 ASK_SECONDS_MAX: Final = 7.0
-"""Timeout of the dry-run. The API server's default timeout for a webhook is ten seconds."""
+"""Timeout of the dry-runs. The API server's default timeout for a webhook is ten seconds."""
 
 _NO_OPINION: Final = (BusyError, UnauthorizedError, UnavailableError)
 
@@ -72,30 +80,64 @@ class QuotaCheck:
         refusal = None
         if writing.is_changed:
             refusal = deny(writing.selector_problem) if writing.selector_problem else None
-            refusal = refusal or await self._refusal(writing) or _undelegated(writing)
+            refusal = refusal or await self._asked(writing)
         if refusal is not None:
             return refusal
         return allow(f"{writing.kind.value} request is valid", warnings=_warnings(writing))
 
+    async def _asked(self, writing: QuotaWriting) -> AdmissionDecision | None:
+        """Why the API server would refuse the quota; None if it would not."""
+        try:
+            return await within(self._clock, ASK_SECONDS_MAX, self._refusal(writing))
+        except TimeoutError:
+            return _unasked(f"no answer within {ASK_SECONDS_MAX:g} s")
+
     async def _refusal(self, writing: QuotaWriting) -> AdmissionDecision | None:
+        try:
+            await self._try_limits(writing)
+            if writing.kind is QuotaKind.CLUSTER and undelegated(writing.names):
+                await self._try_delegated(writing)
+        except _NO_OPINION as error:
+            return _unasked(error.message)
+        except _NotServedError:
+            return deny(undelegated(writing.names))
+        except ClusterError as error:
+            return deny(_without_prefix(error.message))
+        return None
+
+    async def _try_limits(self, writing: QuotaWriting) -> None:
         namespace = writing.namespace or CLUSTER_WIDE_NAMESPACE
-        name = NAME_PREFIX + self._random.randbytes(NAME_BYTES).hex()
+        name = self._name(NAME_PREFIX)
         body: Json = {
             "apiVersion": RESOURCE_QUOTAS.api_version,
             "kind": RESOURCE_QUOTAS.kind,
             "metadata": {"namespace": namespace, "name": name},
             "spec": writing.spec,
         }
-        asking = self._writer.create(RESOURCE_QUOTAS, body, namespace=namespace, is_dry_run=True)
+        await self._writer.create(RESOURCE_QUOTAS, body, namespace=namespace, is_dry_run=True)
+
+    async def _try_delegated(self, writing: QuotaWriting) -> None:
+        """Try the limits that are left to a ClusterResourceQuota."""
+        hard = writing.spec.get("hard")
+        limits = hard if isinstance(hard, Mapping) else {}
+        left = {name: limit for name, limit in limits.items() if not is_schedulable(name)}
+        body: Json = {
+            "apiVersion": CLUSTER_RESOURCE_QUOTAS.api_version,
+            "kind": CLUSTER_RESOURCE_QUOTAS.kind,
+            "metadata": {"name": self._name(CLUSTER_NAME_PREFIX)},
+            "spec": {"quota": {**writing.spec, "hard": left}, "selector": writing.selector},
+        }
         try:
-            await within(self._clock, ASK_SECONDS_MAX, asking)
-        except TimeoutError:
-            return _unasked(f"no answer within {ASK_SECONDS_MAX:g} s")
-        except _NO_OPINION as error:
-            return _unasked(error.message)
-        except ClusterError as error:
-            return deny(_without_prefix(error.message))
-        return None
+            await self._writer.create(CLUSTER_RESOURCE_QUOTAS, body, is_dry_run=True)
+        except NotFoundError as error:
+            raise _NotServedError from error
+
+    def _name(self, prefix: str) -> str:
+        return prefix + self._random.randbytes(NAME_BYTES).hex()
+
+
+class _NotServedError(Exception):
+    """The API server does not serve ClusterResourceQuotas."""
 
 
 def _without_prefix(message: str) -> str:
@@ -111,12 +153,6 @@ def _without_prefix(message: str) -> str:
 def _unasked(cause: str) -> AdmissionDecision:
     message = f"the quota could not be checked: {cause}. Nothing was changed; try again"
     return deny(message, code=HTTPStatus.SERVICE_UNAVAILABLE)
-
-
-def _undelegated(writing: QuotaWriting) -> AdmissionDecision | None:
-    """Deny resources in a cluster-scoped quota that only a ResourceQuota can limit."""
-    problem = undelegated(writing.names) if writing.kind is QuotaKind.CLUSTER else ""
-    return deny(problem) if problem else None
 
 
 def _warnings(writing: QuotaWriting) -> tuple[str, ...]:

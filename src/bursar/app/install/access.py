@@ -24,7 +24,7 @@ from bursar.app.install.documents import (
     permission,
 )
 from bursar.app.names import CONTROLLER, PROMISES, WEBHOOK
-from bursar.app.quota.kinds import GROUP
+from bursar.app.quota.kinds import CLUSTER_RESOURCE_QUOTAS, GROUP
 
 CAPACITY: Final = f"{CONTROLLER}-capacity"
 POD_SECURITY: Final = "pod-security.kubernetes.io"
@@ -43,7 +43,7 @@ def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tu
     `privileged`. All other pods satisfy `restricted`.
 
     The policies about the accounts express what RBAC cannot: to which fields a patch is limited,
-    and that the admission server creates ResourceQuotas only with dry-run.
+    and that the admission server creates quotas only with dry-run.
     """
     level = "privileged" if has_agent else "restricted"
     labels = {GROUP: "", f"{POD_SECURITY}/enforce": level, f"{POD_SECURITY}/warn": level}
@@ -62,13 +62,15 @@ def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tu
         permission(OBSERVE, "serviceaccounts", names=(CONTROLLER,)),
     ]
     trial = [permission(("create",), "resourcequotas"), *metrics_review_rules()]
+    if settings.allow_cluster_quota:
+        trial.append(_openshift(("create",)))
     return (
         namespace,
         _critical_pods(settings),
         *_account(settings, CONTROLLER, _controller_rules(settings), election),
         *_account(settings, WEBHOOK, trial, leader),
         *_tenant_roles(settings),
-        *confinement_documents(settings.namespace),
+        *confinement_documents(settings.namespace, has_cluster_quota=settings.allow_cluster_quota),
         _metrics_reader(),
     )
 
@@ -126,8 +128,18 @@ def _controller_rules(settings: GatingSettings) -> list[Document]:
             permission(
                 (*OBSERVE, *KEEP), "applicationawareappliedclusterresourcequotas", group=GROUP
             ),
+            _openshift((*OBSERVE, *KEEP)),
         ]
     return rules
+
+
+def _openshift(verbs: tuple[str, ...]) -> Document:
+    """A rule about ClusterResourceQuotas. Without OpenShift it permits nothing.
+
+    The kind may come later, so the rule is always there. The policies leave only managed ones.
+    """
+    kind = CLUSTER_RESOURCE_QUOTAS
+    return permission(verbs, kind.plural, group=kind.group)
 
 
 def _tenant_roles(settings: GatingSettings) -> tuple[Document, Document]:

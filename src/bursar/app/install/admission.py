@@ -89,6 +89,9 @@ class GatingSettings:
     namespace_selector: LabelSelector | None = None
     """Selects the gated namespaces. None: those with `GATING_LABEL`. An empty selector: all."""
     allow_cluster_quota: bool = True
+    has_cluster_resource_quotas: bool = False
+    """For policies only: the API server serves OpenShift's ClusterResourceQuota, so cluster-wide
+    quotas may limit what a gate cannot enforce. A webhook finds out by itself."""
     allow_growth: bool = False
     """For policies only: do not deny resizes that make a running pod larger."""
     configuration_exists: bool = False
@@ -180,7 +183,10 @@ def _within(now: str, was: str) -> str:
 
 def policy_documents(settings: GatingSettings) -> tuple[Document, ...]:
     """Gating by policies. Protection comes first, so that no gate is ever unprotected."""
-    quotas = quota_policy_documents(has_cluster_quota=settings.allow_cluster_quota)
+    quotas = quota_policy_documents(
+        has_cluster_quota=settings.allow_cluster_quota,
+        is_delegated=settings.has_cluster_resource_quotas,
+    )
     pairs = [_protection(settings), _bound_pods(settings), single_configuration_documents()]
     pairs.append(waiting_pods_documents(settings))
     if not settings.allow_growth:

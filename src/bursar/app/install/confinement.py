@@ -1,4 +1,4 @@
-"""Policies that limit Bursar's service accounts and protect managed ResourceQuotas.
+"""Policies that limit Bursar's service accounts and protect managed quotas.
 
 RBAC grants a verb on a whole object. The controller may patch pods, but needs only to remove the
 quota gate. The webhook may create ResourceQuotas, but does so only with dry-run. If a token of one
@@ -6,6 +6,9 @@ of these accounts is stolen, the policies leave no more than that.
 
 A managed ResourceQuota enforces a part of a tenant's limits, so a tenant must not change it,
 whatever its role says about ResourceQuotas. A user who may change the quota itself may do so.
+
+The same holds for OpenShift's ClusterResourceQuotas. Without OpenShift no request matches the rules
+about them.
 """
 
 from typing import Final
@@ -13,8 +16,13 @@ from typing import Final
 from bursar.app.admission.pods import Installation
 from bursar.app.install.documents import Document, admission_policy, rule, validation
 from bursar.app.names import CONTROLLER, WEBHOOK
-from bursar.app.quota.kinds import APPLICATION_QUOTAS, GROUP
-from bursar.app.quota.managed_names import MANAGED_SUFFIX
+from bursar.app.quota.kinds import (
+    APPLICATION_QUOTAS,
+    CLUSTER_QUOTAS,
+    CLUSTER_RESOURCE_QUOTAS,
+    GROUP,
+)
+from bursar.app.quota.managed_names import CLUSTER_MANAGED_SUFFIX, MANAGED_SUFFIX
 from bursar.app.quota.status_document import LABEL, LABEL_VALUE
 from bursar.core.quota.quota import GATE
 
@@ -23,15 +31,20 @@ CONFINE_QUOTAS: Final = "confine-controller-quotas.bursar.io"
 CONFINE_WEBHOOK: Final = "confine-webhook.bursar.io"
 CONFINE_OPERATOR: Final = "confine-operator.bursar.io"
 PROTECT_MANAGED: Final = "protect-managed-quotas.bursar.io"
+PROTECT_CLUSTER_MANAGED: Final = "protect-managed-cluster-quotas.bursar.io"
 
 ONLY_THE_GATE: Final = (
     f"{CONTROLLER} may only remove the scheduling gate {GATE} from a pod and change nothing else; "
     "another webhook that changes pods at every update may be the cause"
 )
-ONLY_MANAGED: Final = f"{CONTROLLER} may write only ResourceQuotas whose names end with"
-ONLY_DRY_RUN: Final = f"{WEBHOOK} may create ResourceQuotas only with dry-run"
+ONLY_MANAGED: Final = f"{CONTROLLER} may write only quotas whose names end with"
+ONLY_DRY_RUN: Final = f"{WEBHOOK} may create quotas only with dry-run"
 MAY_NOT_WRITE_MANAGED: Final = (
     f"Bursar keeps this ResourceQuota for an {APPLICATION_QUOTAS.kind}: change that quota instead"
+)
+MAY_NOT_WRITE_CLUSTER_MANAGED: Final = (
+    f"Bursar keeps this {CLUSTER_RESOURCE_QUOTAS.kind} for an {CLUSTER_QUOTAS.kind}: "
+    "change that quota instead"
 )
 
 _SYSTEM: Final = "system:serviceaccount:kube-system:"
@@ -57,15 +70,20 @@ _SPEC_FIELDS: Final = (
 _META_FIELDS: Final = ("labels", "annotations", "ownerReferences", "finalizers")
 
 
-def confinement_documents(home: str) -> tuple[Document, ...]:
+def confinement_documents(home: str, *, has_cluster_quota: bool = True) -> tuple[Document, ...]:
     """The policies for an installation in this namespace. They apply in the whole cluster."""
     controller = Installation(home).controller_user
+    writes = [rule(_EVERY_WRITE, "resourcequotas")]
+    if has_cluster_quota:
+        writes.append(_cluster_quota_writes())
     specs: dict[str, Document] = {
         CONFINE_PODS: _pods(controller),
-        CONFINE_QUOTAS: _quotas(controller),
-        CONFINE_WEBHOOK: _trials(f"system:serviceaccount:{home}:{WEBHOOK}"),
+        CONFINE_QUOTAS: _quotas(controller, writes),
+        CONFINE_WEBHOOK: _trials(f"system:serviceaccount:{home}:{WEBHOOK}", writes),
         PROTECT_MANAGED: _managed(controller),
     }
+    if has_cluster_quota:
+        specs[PROTECT_CLUSTER_MANAGED] = _cluster_managed(controller)
     return tuple(
         each
         for name, spec in specs.items()
@@ -109,32 +127,36 @@ def _pods(user: str, account: str = CONTROLLER) -> Document:
     }
 
 
-def _quotas(controller: str) -> Document:
-    is_managed = f"request.name.endsWith('{MANAGED_SUFFIX}')"
+def _quotas(controller: str, writes: list[Document]) -> Document:
+    suffix = f"({_IS_OPENSHIFTS} ? '{CLUSTER_MANAGED_SUFFIX}' : '{MANAGED_SUFFIX}')"
+    names = f"{MANAGED_SUFFIX} or {CLUSTER_MANAGED_SUFFIX}"
     return {
-        "matchConstraints": {"resourceRules": [rule(_EVERY_WRITE, "resourcequotas")]},
+        "matchConstraints": {"resourceRules": writes},
         "matchConditions": [_is_user(controller)],
-        "validations": [validation(is_managed, f"{ONLY_MANAGED} {MANAGED_SUFFIX}")],
+        "validations": [validation(f"request.name.endsWith({suffix})", f"{ONLY_MANAGED} {names}")],
     }
 
 
-def _trials(webhook: str) -> Document:
+_IS_OPENSHIFTS: Final = f"request.resource.group == '{CLUSTER_RESOURCE_QUOTAS.group}'"
+
+
+def _cluster_quota_writes() -> Document:
+    """Subresources are left out: OpenShift writes the status, as a user that is not known here."""
+    kind = CLUSTER_RESOURCE_QUOTAS
+    group, version = kind.group, kind.version
+    return rule(_EVERY_WRITE, kind.plural, group=group, version=version, scope="Cluster")
+
+
+def _trials(webhook: str, writes: list[Document]) -> Document:
     is_trial = "request.operation == 'CREATE' && request.?dryRun.orValue(false)"
     return {
-        "matchConstraints": {"resourceRules": [rule(_EVERY_WRITE, "resourcequotas")]},
+        "matchConstraints": {"resourceRules": writes},
         "matchConditions": [_is_user(webhook)],
         "validations": [validation(is_trial, ONLY_DRY_RUN)],
     }
 
 
 def _managed(controller: str) -> Document:
-    labelled = "({0} != null && {0}.metadata.?labels[?'" + LABEL + "'].orValue('') == '{1}')"
-    either = " || ".join(labelled.format(each, LABEL_VALUE) for each in ("object", "oldObject"))
-    users = ", ".join(f"'{user}'" for user in (controller, *_WRITERS))
-    others = (
-        f"!(request.userInfo.username in [{users}]) && "
-        f"!('{_ADMINISTRATORS}' in request.userInfo.groups)"
-    )
     may_change_quota = (
         f"authorizer.group('{APPLICATION_QUOTAS.group}').resource('{APPLICATION_QUOTAS.plural}')"
         ".namespace(request.namespace).check('update').allowed()"
@@ -142,9 +164,33 @@ def _managed(controller: str) -> Document:
     resources = ("resourcequotas", "resourcequotas/status")
     return {
         "matchConstraints": {"resourceRules": [rule(_EVERY_WRITE, *resources)]},
-        "matchConditions": [
-            {"name": "managed", "expression": either},
-            {"name": "no-keeper", "expression": others},
-        ],
+        "matchConditions": _by_others(controller),
         "validations": [validation(may_change_quota, MAY_NOT_WRITE_MANAGED)],
     }
+
+
+def _cluster_managed(controller: str) -> Document:
+    may_change_quota = (
+        f"authorizer.group('{CLUSTER_QUOTAS.group}').resource('{CLUSTER_QUOTAS.plural}')"
+        ".check('update').allowed()"
+    )
+    return {
+        "matchConstraints": {"resourceRules": [_cluster_quota_writes()]},
+        "matchConditions": _by_others(controller),
+        "validations": [validation(may_change_quota, MAY_NOT_WRITE_CLUSTER_MANAGED)],
+    }
+
+
+def _by_others(controller: str) -> list[Document]:
+    """The object has our label, and the user is no controller that must write it."""
+    labelled = "({0} != null && {0}.metadata.?labels[?'" + LABEL + "'].orValue('') == '{1}')"
+    either = " || ".join(labelled.format(each, LABEL_VALUE) for each in ("object", "oldObject"))
+    users = ", ".join(f"'{user}'" for user in (controller, *_WRITERS))
+    others = (
+        f"!(request.userInfo.username in [{users}]) && "
+        f"!('{_ADMINISTRATORS}' in request.userInfo.groups)"
+    )
+    return [
+        {"name": "managed", "expression": either},
+        {"name": "no-keeper", "expression": others},
+    ]

@@ -120,12 +120,16 @@ class Endpoint:
 
 
 def rule(
-    operations: Sequence[str], *resources: str, group: str = "", scope: str = "Namespaced"
+    operations: Sequence[str],
+    *resources: str,
+    group: str = "",
+    version: str = "",
+    scope: str = "Namespaced",
 ) -> Document:
-    """The requests that a policy or a webhook gets."""
+    """The requests that a policy or a webhook gets. Default of `version`: that of AAQ's kinds."""
     return {
         "apiGroups": [group],
-        "apiVersions": ["v1alpha1" if group else "v1"],
+        "apiVersions": [version or ("v1alpha1" if group else "v1")],
         "operations": list(operations),
         "resources": list(resources),
         "scope": scope,

@@ -55,13 +55,21 @@ _QUALIFIED_LENGTHS: Final = "^([^/]{1,253}/)?[^/]{1,63}$"
 _VALUE: Final = f"^({_NAME})?$"
 
 
-def quota_policy_documents(*, has_cluster_quota: bool = True) -> tuple[Document, ...]:
-    """A policy for each kind of quota, with its binding."""
+def quota_policy_documents(
+    *, has_cluster_quota: bool = True, is_delegated: bool = False
+) -> tuple[Document, ...]:
+    """A policy for each kind of quota, with its binding.
+
+    `is_delegated` says whether the API server serves ClusterResourceQuotas, to which a cluster-wide
+    quota leaves the limits that a gate cannot enforce. CEL cannot find out.
+    """
     kinds = [QuotaKind.NAMESPACED, *([QuotaKind.CLUSTER] if has_cluster_quota else [])]
-    return tuple(document for kind in kinds for document in _policy(kind))
+    return tuple(
+        document for kind in kinds for document in _policy(kind, is_delegated=is_delegated)
+    )
 
 
-def _policy(kind: QuotaKind) -> tuple[Document, Document]:
+def _policy(kind: QuotaKind, *, is_delegated: bool) -> tuple[Document, Document]:
     is_cluster = kind is QuotaKind.CLUSTER
     scope, sort = ("Cluster", "clusterresource") if is_cluster else ("Namespaced", "resource")
     target = rule(["CREATE", "UPDATE"], f"applicationaware{sort}quotas", group=GROUP, scope=scope)
@@ -69,7 +77,7 @@ def _policy(kind: QuotaKind) -> tuple[Document, Document]:
     variables = _variables("object.spec.quota" if is_cluster else "object.spec")
     if is_cluster:
         variables += _selector_variables()
-        validations += [_undelegated(), *_selector()]
+        validations += [*([] if is_delegated else [_undelegated()]), *_selector()]
     spec: Document = {
         "matchConstraints": {"resourceRules": [target]},
         "matchConditions": [

@@ -50,9 +50,9 @@ from bursar.app.names import (
     WEBHOOK,
 )
 from bursar.app.quota.inventory import read_inventory
-from bursar.app.quota.kinds import AAQS, GROUP, JOB_QUEUE_CONFIGS
+from bursar.app.quota.kinds import AAQS, CLUSTER_RESOURCE_QUOTAS, GROUP, JOB_QUEUE_CONFIGS
 from bursar.core.model.selector import Selector, SelectorError, selector_of
-from bursar.core.quota.quota import GATE
+from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import is_spared
 from bursar.wire.aaq_installation import (
     AaqFacts,
@@ -65,17 +65,13 @@ from bursar.wire.aaq_installation import (
     decode_webhooks,
 )
 from bursar.wire.model.namespace import decode_namespace
+from bursar.wire.unreadable_quota import read_quota
 
 T = TypeVar("T")
 DEPLOYMENTS: Final = resource_of("apps/v1", "Deployment")
 SERVICES: Final = resource_of("v1", "Service")
 DEFINITIONS: Final = resource_of("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 MUTATING_POLICIES: Final = resource_of("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy")
-CLUSTER_RESOURCE_QUOTAS: Final = Resource(
-    "quota.openshift.io", "v1", "clusterresourcequotas", "ClusterResourceQuota", is_namespaced=False
-)
-CLUSTER_SUFFIX: Final = "-non-schedulable-resources-managed-crq-x"
-"""AAQ's suffix on the name of the ClusterResourceQuota that it manages for a quota."""
 PROBES_MAX: Final = 50
 """In how many namespaces a pod is tried, if each refuses it. A tenant has fewer namespaces."""
 
@@ -143,16 +139,14 @@ NOT_BURSARS: Final = f"{NAME}!=bursar"
 async def read_tenants(cluster: Reader) -> TenantState:
     """Read quotas, namespaces and gated pods. Raises `ClusterError`."""
     inventory = await read_inventory(cluster)
-    names = await _listed(cluster, CLUSTER_RESOURCE_QUOTAS, decode_metadata)
+    decode = partial(read_quota, QuotaKind.OPENSHIFT)
+    has_openshift = await _is_served(cluster, CLUSTER_RESOURCE_QUOTAS)
+    openshifts = await _listed(cluster, CLUSTER_RESOURCE_QUOTAS, decode)
     return TenantState(
-        quotas=tuple(inventory.quotas),
+        quotas=(*inventory.quotas, *openshifts),
+        has_cluster_resource_quotas=has_openshift,
         namespaces=tuple(inventory.namespaces),
         gated=tuple(row for row in inventory.rows if GATE in row.profile.gates),
-        cluster_copies={
-            each.name: each.name.removesuffix(CLUSTER_SUFFIX)
-            for each in names
-            if each.name.endswith(CLUSTER_SUFFIX)
-        },
         problems=tuple(inventory.problems),
     )
 

@@ -19,9 +19,10 @@ from bursar.app.cluster.ports import (
     Reader,
 )
 from bursar.app.controller.gating_check import CONFIGURATIONS, NAME_LABEL
-from bursar.app.migration.gather import CLUSTER_RESOURCE_QUOTAS, MovingCluster
+from bursar.app.migration.gather import MovingCluster
 from bursar.app.migration.native_quotas import Imported, Original, Surroundings
 from bursar.app.names import POD_WEBHOOKS
+from bursar.app.quota.kinds import CLUSTER_RESOURCE_QUOTAS
 from bursar.core.model.selector import Selector, selector_of
 from bursar.core.quota.quota import QuotaKind, QuotaObject
 from bursar.wire.aaq_installation import decode_metadata

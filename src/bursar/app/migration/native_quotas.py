@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.cluster.ports import Json, Key, Resource
-from bursar.app.migration.gather import CLUSTER_SUFFIX
 from bursar.app.quota.kinds import QUOTAS
-from bursar.app.quota.managed_names import MANAGED_SUFFIX
+from bursar.app.quota.managed_names import CLUSTER_MANAGED_SUFFIX, MANAGED_SUFFIX
 from bursar.app.quota.status_document import LABEL, texts
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.names import is_schedulable
@@ -104,7 +103,7 @@ def imported(original: Original, around: Surroundings) -> Imported:
 def _refusal(original: Original, around: Surroundings) -> str:
     """Why a quota is not imported; empty if it is."""
     name, namespace = original.metadata.name, original.metadata.namespace
-    if name.endswith((MANAGED_SUFFIX, CLUSTER_SUFFIX)) or LABEL in original.metadata.labels:
+    if name.endswith((MANAGED_SUFFIX, CLUSTER_MANAGED_SUFFIX)) or LABEL in original.metadata.labels:
         return "It belongs to a quota of AAQ or Bursar."
     if namespace and is_spared(namespace, around.home):
         where = "kube-system" if namespace == KUBE_SYSTEM else "the namespace of Bursar"

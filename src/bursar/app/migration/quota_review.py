@@ -10,28 +10,23 @@ from bursar.app.quota.status_document import is_owned
 from bursar.core.kubevirt.usage import VmiMode
 from bursar.core.quota.names import is_schedulable
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
-from bursar.core.quota.statement import delegated
+from bursar.core.quota.statement import counts_alike, delegated
 from bursar.core.quota.validation.spec import enforcement_problem
 
 
 def quota_findings(state: State, tenants: TenantState) -> Iterator[Finding]:
     """What is worth knowing about each quota."""
     by_key = {each.quota.key: each for each in tenants.quotas}
-    ours = [each for each in tenants.quotas if each.quota.key.kind is not QuotaKind.NATIVE]
+    ours = [each for each in tenants.quotas if each.quota.key.kind.holds_pods]
     counts = [sum(each.quota.key.kind is kind for each in ours) for kind in _KINDS]
     text = f"{counts[0]} of one namespace each and {counts[1]} cluster-wide. All stay as they are."
     yield Finding(Level.FACT, "quotas", text)
     for each in ours:
-        for level, sentence in _sentences(each, state):
+        is_delegated = tenants.has_cluster_resource_quotas
+        for level, sentence in _sentences(each, state, is_delegated=is_delegated):
             yield Finding(level, str(each.quota.key), sentence)
-        if each.quota.key.kind is QuotaKind.NAMESPACED:
+        if each.quota.key.kind is QuotaKind.NAMESPACED or is_delegated:
             yield from _managed(each, by_key.get(managed_key(each.quota.key)))
-    for name, owner in sorted(tenants.cluster_copies.items()):
-        text = (
-            f"AAQ manages it for {owner}. Bursar leaves it as it is, and does not follow later "
-            "changes of that quota."
-        )
-        yield Finding(Level.CHANGE, f"ClusterResourceQuota {name}", text)
 
 
 _KINDS: Final = (QuotaKind.NAMESPACED, QuotaKind.CLUSTER)
@@ -41,13 +36,15 @@ SCOPES: Final = (
 )
 
 
-def _sentences(seen: QuotaObject, state: State) -> Iterator[tuple[Level, str]]:
+def _sentences(
+    seen: QuotaObject, state: State, *, is_delegated: bool
+) -> Iterator[tuple[Level, str]]:
     quota = seen.quota
     if quota.problem:
         text = f"Bursar cannot read it, and pods that it may cover wait: {quota.problem}."
         yield Level.TASK, text
         return
-    problem = enforcement_problem(quota)
+    problem = enforcement_problem(quota, is_delegated=is_delegated)
     if problem:
         yield Level.TASK, f"It is not in force as it is written: {problem}."
     if quota.scopes and quota.key.kind is QuotaKind.NAMESPACED:
@@ -88,7 +85,7 @@ def _exceeded(seen: QuotaObject) -> str:
 
 
 def _managed(owner: QuotaObject, managed: QuotaObject | None) -> Iterator[Finding]:
-    """Bursar keeps AAQ's ResourceQuota under the same name, with the same label and owner."""
+    """Bursar keeps AAQ's managed quota under the same name, with the same label and owner."""
     wanted = delegated(owner.quota.hard)
     key: QuotaKey = managed_key(owner.quota.key)
     if managed is None:
@@ -103,8 +100,9 @@ def _managed(owner: QuotaObject, managed: QuotaObject | None) -> Iterator[Findin
             "Its label or its owner is missing. AAQ fails at it again and again; Bursar repairs it."
         )
         yield Finding(Level.CHANGE, str(key), text)
-    elif set(managed.quota.scopes) != set(owner.quota.scopes):
-        text = "Its scopes are not those of its quota. AAQ cannot change them; Bursar replaces it."
+    elif not counts_alike(managed.quota, owner.quota):
+        text = "Its scopes or namespaces are not those of its quota. AAQ does not change them; "
+        text += "Bursar does."
         yield Finding(Level.CHANGE, str(key), text)
     elif managed.quota.hard != wanted:
         yield Finding(Level.CHANGE, str(key), "Its limits differ. Bursar writes them again.")

@@ -4,8 +4,8 @@ Every state of a move is read from the cluster, so that a command that was kille
 was. `TenantState` has what the objects of tenants say about a move.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -113,12 +113,12 @@ class TenantState:
     """What tenants have."""
 
     quotas: Sequence[QuotaObject] = ()
-    """Of all kinds, managed ResourceQuotas included."""
+    """Of all kinds, managed quotas included."""
     namespaces: Sequence[NamespaceObject] = ()
     gated: Sequence[PodRow] = ()
     """The pods behind the quota gate."""
-    cluster_copies: Mapping[str, str] = field(default_factory=dict)
-    """Managed ClusterResourceQuotas of OpenShift: the namespaceless name, and its owner's name."""
+    has_cluster_resource_quotas: bool = False
+    """Whether the API server serves OpenShift's ClusterResourceQuota."""
     problems: Sequence[str] = ()
     """Objects that could not be read."""
 

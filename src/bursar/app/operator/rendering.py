@@ -70,6 +70,8 @@ class Surroundings:
     has_kubevirt_class: bool = False
     has_mutating_policies: bool = True
     """The API server has MutatingAdmissionPolicy v1."""
+    has_cluster_resource_quotas: bool = False
+    """Whether the API server serves OpenShift's ClusterResourceQuota."""
     definitions: Sequence[Document] = ()
     """The CustomResourceDefinitions that Bursar has, except that of AAQ."""
 
@@ -103,6 +105,7 @@ def rendered(aaq: AaqObject, around: Surroundings) -> Rendered:
         namespace=around.namespace,
         namespace_selector=spec.namespace_selector,
         allow_cluster_quota=spec.allows_cluster_quota,
+        has_cluster_resource_quotas=around.has_cluster_resource_quotas,
     )
     workload = workload_settings(spec, around, AppliedUsage.of_aaq(aaq.annotations))
     if gate is Gate.WEBHOOKS:

@@ -39,7 +39,7 @@ from bursar.app.operator.readiness import Workload, held_back, untrusted, worklo
 from bursar.app.operator.removal import QUOTAS_ANNOTATION, delete_objects, free_pods
 from bursar.app.operator.rendering import KUBEVIRT_CLASS, Rendered, Surroundings, rendered
 from bursar.app.operator.status import status_patch, wanted_status
-from bursar.app.quota.kinds import AAQS
+from bursar.app.quota.kinds import AAQS, CLUSTER_RESOURCE_QUOTAS
 from bursar.core.operator.conditions import (
     DEGRADED,
     Installation,
@@ -126,6 +126,7 @@ class OperatorTerm:
             record=self._record_write,
         )
         self.view = TermView()
+        self._has_cluster_resource_quotas = False
         self.passes = 0
         self._active: AaqObject | None = None
         self._changed = asyncio.Event()
@@ -221,7 +222,7 @@ class OperatorTerm:
             await self._judge(aaq, refused(Reason.VERSION_REFUSED, text))
             return True
         try:
-            objects = rendered(aaq, self._surroundings())
+            objects = rendered(aaq, await self._surroundings())
         except ValueError as error:
             text = f"{error}; nothing was changed"
             await self._judge(aaq, refused(Reason.CONFIG_ERROR, text))
@@ -229,13 +230,25 @@ class OperatorTerm:
         await self._add_finalizer(aaq)
         return await self._install(aaq, objects)
 
-    def _surroundings(self) -> Surroundings:
-        has_class = self._classes.find(Key("", KUBEVIRT_CLASS)) is not None
+    async def _surroundings(self) -> Surroundings:
+        await self._probe_cluster_resource_quotas()
         return replace(
             self._settings.surroundings,
-            has_kubevirt_class=has_class,
+            has_kubevirt_class=self._classes.find(Key("", KUBEVIRT_CLASS)) is not None,
             has_mutating_policies=not self.applied.is_missing(MUTATING_POLICIES),
+            has_cluster_resource_quotas=self._has_cluster_resource_quotas,
         )
+
+    async def _probe_cluster_resource_quotas(self) -> None:
+        """Find out whether the API server serves the kind. An error leaves the question open."""
+        try:
+            await self._context.cluster.list(CLUSTER_RESOURCE_QUOTAS, limit=1)
+        except NotFoundError:
+            self._has_cluster_resource_quotas = False
+        except ClusterError as error:
+            LOG.info("cannot list ClusterResourceQuotas", error=str(error))
+        else:
+            self._has_cluster_resource_quotas = True
 
     async def _install(self, aaq: AaqObject, objects: Rendered) -> bool:
         find, applied = self.applied.find, self.applied

@@ -140,6 +140,11 @@ _agent_options: Final = together(
     "Default: application-aware-quota/enable-gating",
 )
 @flag("--without-cluster-quota", "Leave out cluster quotas.")
+@flag(
+    "--with-clusterresourcequotas",
+    "For policies: allow cluster quotas to limit what OpenShift's ClusterResourceQuota enforces. "
+    "Webhooks find out by themselves whether the cluster has it.",
+)
 @one_of(
     "--resizes",
     Resizes.REFUSE,
@@ -287,6 +292,7 @@ def _settings(chosen: Chosen, *, has_webhooks: bool) -> GatingSettings:
             namespace=str(chosen["namespace"]),
             namespace_selector=_label_selector(selector) if isinstance(selector, str) else None,
             allow_cluster_quota=not chosen["without_cluster_quota"],
+            has_cluster_resource_quotas=bool(chosen["with_clusterresourcequotas"]),
             allow_growth=has_webhooks or Resizes(chosen["resizes"]) is Resizes.ALLOW,
             configuration_exists=bool(chosen["configuration_exists"]),
         )
