@@ -39,7 +39,11 @@ OPTIONS = (
 )
 VM_KINDS = ("virtualmachineinstances", "virtualmachineinstancemigrations", "kubevirts")
 NO_KUBEVIRT = "without KubeVirt the kinds do not exist: the controller asks for them and gets 404"
+CRQ = ("quota.openshift.io", "clusterresourcequotas")
+NO_OPENSHIFT = "without OpenShift the kind does not exist (`test_openshift_quotas.py` brings it)"
 UNUSED = {
+    **{Right(CONTROLLER, v, *CRQ): NO_OPENSHIFT for v in ("watch", "create", "patch", "delete")},
+    Right(WEBHOOK, "create", *CRQ): NO_OPENSHIFT,
     **{Right(CONTROLLER, "watch", "kubevirt.io", kind): NO_KUBEVIRT for kind in VM_KINDS},
     Right(AGENT, "patch", "events.k8s.io", "events"): (
         "the agent reports each problem of a pod once, so an event of the agent grows only if a "
