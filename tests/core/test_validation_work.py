@@ -12,35 +12,9 @@ from bursar.core.model.pod import ClaimReference, Container, Pod, ResourceRequir
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.validation.pod import validate_gate_update, validate_pod_spec
 from support.builders.pods import resources
+from support.looks import Looks
 
 FEW, MANY = 200, 400
-
-
-class Looks:
-    """Counts how often any of its names is hashed, compared or searched."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def name(self, text: str) -> str:
-        looks = self
-
-        class Name(str):
-            __slots__ = ()
-
-            def __hash__(self) -> int:
-                looks.count += 1
-                return str.__hash__(self)
-
-            def __eq__(self, other: object) -> bool:
-                looks.count += 1
-                return str.__eq__(self, other)
-
-            def __contains__(self, part: str) -> bool:
-                looks.count += 1
-                return str.__contains__(self, part)
-
-        return Name(text)
 
 
 def claiming(*claims: ClaimReference) -> Container:

@@ -21,7 +21,7 @@ from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.model.problem import Problem
 from bursar.core.model.quantity import ZERO, Quantity
-from bursar.core.model.resources import ResourceList, add
+from bursar.core.model.resources import ResourceList
 from bursar.core.model.validation.node import validate_node
 from bursar.core.placement.fit import Shortfall, free, shortfalls
 from bursar.core.placement.node_books import NodeBooks
@@ -154,7 +154,8 @@ def _measured(name: str, amount: Quantity) -> int:
 
 
 def _total(lists: Iterable[ResourceList]) -> ResourceList:
-    total: ResourceList = {}
+    total: dict[str, Quantity] = {}
     for amounts in lists:
-        total = add(total, amounts)
+        for name, amount in amounts.items():
+            total[name] = total[name] + amount if name in total else amount
     return total

@@ -12,7 +12,7 @@ Each number keeps the text and format upstream would give it: one taken over who
 stays as typed, a sum is written afresh in the format of its first non-zero part.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, TypeAlias
@@ -95,14 +95,21 @@ def pod_limits(pod: Pod, options: DemandOptions = INCOMING) -> dict[str, Quantit
     return total
 
 
-def container_limits_seen(pod: Pod, options: DemandOptions = INCOMING) -> tuple[ResourceList, ...]:
+def container_limits_seen(
+    pod: Pod, options: DemandOptions = INCOMING, *, names: Collection[str] | None = None
+) -> tuple[ResourceList, ...]:
     """The limits in force together, one list per container and per step of the start.
 
     These are the lists the kubelet inspects for a container without a limit. A
     sidecar's step shows it with the sidecars before it; a plain init container's
     shows it with all sidecars already started.
+
+    The lists of all sidecars grow with the square of their number if each has a resource of
+    its own. With `names`, the lists hold these resources only.
     """
     lists = _counted_lists(pod, Side.LIMITS, options)
+    if names is not None:
+        lists = [{name: found[name] for name in names if name in found} for found in lists]
     count = len(pod.containers)
     return (*lists[:count], *_init_steps(pod, lists[count:]))
 
@@ -250,11 +257,33 @@ def _aggregate(pod: Pod, side: Side, options: DemandOptions) -> dict[str, Quanti
         for container, amounts in zip(pod.init_containers, starting, strict=True):
             if container.is_sidecar:
                 _add_to(total, amounts)
-        peak: dict[str, Quantity] = {}
-        for step in _init_steps(pod, starting):
-            _raise_to(peak, step)
-        _raise_to(total, peak)
+        _raise_to(total, _init_peak(pod, starting))
     return total
+
+
+def _init_peak(pod: Pod, starting: Sequence[ResourceList]) -> dict[str, Quantity]:
+    """The greatest amount of each resource over all steps of the start.
+
+    A step differs from the one before only in the resources that its own container names. The
+    others were compared at an earlier step, so the work is linear in the amounts of the pod.
+    """
+    peak: dict[str, Quantity] = {}
+    sidecars: dict[str, Quantity] = {}
+    for container, amounts in zip(pod.init_containers, starting, strict=True):
+        if container.is_sidecar:
+            _add_to(sidecars, amounts)
+            _raise_to(peak, {name: sidecars[name] for name in amounts})
+        else:
+            _raise_to(peak, _beside(amounts, sidecars))
+    return peak
+
+
+def _beside(amounts: ResourceList, sidecars: ResourceList) -> ResourceList:
+    """The resources of one init container, each with what the sidecars have of it."""
+    return {
+        name: amount + sidecars[name] if name in sidecars else amount
+        for name, amount in amounts.items()
+    }
 
 
 def _counted_lists(pod: Pod, side: Side, options: DemandOptions) -> list[ResourceList]:
@@ -272,9 +301,7 @@ def _init_steps(pod: Pod, starting: Sequence[ResourceList]) -> Iterator[Resource
             _add_to(sidecars, amounts)
             yield dict(sidecars)
         else:
-            step = dict(amounts)
-            _add_to(step, sidecars)
-            yield step
+            yield {**sidecars, **_beside(amounts, sidecars)}
 
 
 def _add_to(total: dict[str, Quantity], amounts: ResourceList) -> None:

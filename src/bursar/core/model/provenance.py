@@ -4,7 +4,6 @@ The amounts come from `demand`. This module finds the parts that add up to each 
 why a pod counts for more or less than its containers request.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
@@ -80,11 +79,14 @@ def explain_limits(pod: Pod, options: DemandOptions = INCOMING) -> dict[str, Dec
 def _explained(
     pod: Pod, side: Side, demand: ResourceList, options: DemandOptions
 ) -> dict[str, Decision]:
-    shares = _shares(pod, side, options)
+    parts_of = _parts_by_resource(pod, side, options)
     stated = _stated(pod, side, options)
     decisions: dict[str, Decision] = {}
     for name, amount in demand.items():
-        rule, parts = _origin(name, stated, shares)
+        if name in stated:
+            rule, parts = Rule.POD_LEVEL, (stated[name],)
+        else:
+            rule, parts = _origin(parts_of.get(name, []))
         if side is Side.REQUESTS or _nanos(parts):
             # A limit of zero stays zero: overhead comes only on top of something.
             parts += _overhead(pod, name, options)
@@ -92,28 +94,22 @@ def _explained(
     return decisions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Share:
-    """What one container counts for, and from which readings."""
-
-    source: str
-    kind: Kind
-    readings: Readings
-    amounts: ResourceList
-
-
-def _shares(pod: Pod, side: Side, options: DemandOptions) -> list[_Share]:
+def _parts_by_resource(pod: Pod, side: Side, options: DemandOptions) -> dict[str, list[Part]]:
+    """The amount of each container, by resource. One pass, however many resources there are."""
     kinds = [Kind.CONTAINER for _ in pod.containers]
     kinds += [Kind.SIDECAR if c.is_sidecar else Kind.INIT for c in pod.init_containers]
-    return [
-        _Share(source=container.name, kind=kind, readings=readings, amounts=counted(readings))
-        for container, kind, readings in zip(
-            (*pod.containers, *pod.init_containers),
-            kinds,
-            container_readings(pod, side, options),
-            strict=True,
-        )
-    ]
+    parts: dict[str, list[Part]] = {}
+    for container, kind, readings in zip(
+        (*pod.containers, *pod.init_containers),
+        kinds,
+        container_readings(pod, side, options),
+        strict=True,
+    ):
+        for name, amount in counted(readings).items():
+            basis = _basis(readings, name, amount)
+            part = Part(source=container.name, kind=kind, amount=amount, basis=basis)
+            parts.setdefault(name, []).append(part)
+    return parts
 
 
 def _stated(pod: Pod, side: Side, options: DemandOptions) -> dict[str, Part]:
@@ -127,41 +123,37 @@ def _stated(pod: Pod, side: Side, options: DemandOptions) -> dict[str, Part]:
     }
 
 
-def _origin(name: str, stated: dict[str, Part], shares: list[_Share]) -> tuple[Rule, Parts]:
-    """The rule that decided before overhead, and the parts it added up."""
-    if name in stated:
-        return Rule.POD_LEVEL, (stated[name],)
-    parts = [
-        Part(
-            source=share.source,
-            kind=share.kind,
-            amount=share.amounts[name],
-            basis=_basis(share.readings, name, share.amounts[name]),
-        )
-        for share in shares
-        if name in share.amounts
-    ]
-    # Only a greater amount displaces an earlier one; so it does upstream.
-    return max(
-        _candidates(parts),
-        key=lambda candidate: _nanos(candidate[1]),
-        default=(Rule.OVERHEAD_ONLY, ()),
-    )
+def _origin(parts: list[Part]) -> tuple[Rule, Parts]:
+    """The rule that decided before overhead, and the parts it added up.
 
-
-def _candidates(parts: list[Part]) -> Iterator[tuple[Rule, Parts]]:
-    """Everything that runs at one time: first after the start, then at each step of it."""
+    The candidates are all containers and sidecars together, then each step of the start. A step
+    holds the sidecars that started before it, so a running sum compares all steps in one pass.
+    """
+    if not parts:
+        return Rule.OVERHEAD_ONLY, ()
     running = tuple(part for part in parts if part.kind is not Kind.INIT)
-    if running:
-        yield Rule.SUM_OF_CONTAINERS, running
-    sidecars: Parts = ()
-    for part in parts:
+    greatest = _nanos(running) if running else None
+    peak: int | None = None
+    sidecars = 0
+    for position, part in enumerate(parts):
+        if part.kind is Kind.CONTAINER:
+            continue
+        step = sidecars + part.amount.nanos
         if part.kind is Kind.SIDECAR:
-            sidecars += (part,)
-            # Less than all that runs later, save for amounts below zero.
-            yield Rule.INIT_PEAK, sidecars
-        elif part.kind is Kind.INIT:
-            yield Rule.INIT_PEAK, (part, *sidecars)
+            sidecars = step
+        # Only a greater amount displaces an earlier one; so it does upstream.
+        if greatest is None or step > greatest:
+            greatest, peak = step, position
+    if peak is None:
+        return Rule.SUM_OF_CONTAINERS, running
+    return Rule.INIT_PEAK, _step(parts, peak)
+
+
+def _step(parts: list[Part], position: int) -> Parts:
+    """What runs while the container at this position starts. A plain init container is first."""
+    started = tuple(part for part in parts[:position] if part.kind is Kind.SIDECAR)
+    part = parts[position]
+    return (*started, part) if part.kind is Kind.SIDECAR else (part, *started)
 
 
 def _overhead(pod: Pod, name: str, options: DemandOptions) -> Parts:

@@ -17,7 +17,7 @@ from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.model.quantity import MILLI, Quantity
 from bursar.core.model.resources import ResourceList
-from bursar.core.placement.vector import EMPTY, Vector, scheduled_amount, vector_of
+from bursar.core.placement.vector import Tally, Vector, scheduled_amount, vector_of
 
 SCORING_DEFAULTS: Final[ResourceList] = {
     CPU: Quantity.of(100, scale=MILLI),
@@ -56,8 +56,8 @@ class NodeBooks:
         """Open books with pods, or with entries of other books, which need no recount."""
         self._node = node
         self._allocatable = vector_of(node.allocatable)
-        self._taken = EMPTY
-        self._weighed = EMPTY
+        self._taken = Tally()
+        self._weighed = Tally()
         self._entries: dict[str, Entry] = {}
         for entry in entries:
             self._enter(pod_key(entry.pod), entry)
@@ -75,12 +75,12 @@ class NodeBooks:
     @property
     def taken(self) -> Vector:
         """The sum of what all pods take; the number of pods is `pod_count`."""
-        return self._taken
+        return self._taken.sum
 
     @property
     def weighed(self) -> Vector:
         """CPU and memory of all pods as scoring counts them."""
-        return self._weighed
+        return self._weighed.sum
 
     @property
     def pod_count(self) -> int:
@@ -108,12 +108,12 @@ class NodeBooks:
     def _enter(self, key: str, entry: Entry | None) -> None:
         before = self._entries.get(key)
         if before is not None:
-            self._taken -= before.taken
-            self._weighed -= before.weighed
+            self._taken.subtract(before.taken)
+            self._weighed.subtract(before.weighed)
         if entry is not None:
             self._entries[key] = entry
-            self._taken += entry.taken
-            self._weighed += entry.weighed
+            self._taken.add(entry.taken)
+            self._weighed.add(entry.weighed)
         elif before is not None:
             del self._entries[key]
 

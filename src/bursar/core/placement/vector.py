@@ -6,7 +6,7 @@ cluster can really have, nothing ever wraps.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -56,6 +56,39 @@ class Vector:
 EMPTY: Final = Vector()
 
 
+class Tally:
+    """A running sum of vectors.
+
+    Each step costs as much as the vector that comes or goes, not as much as the whole sum, which
+    has a name for every extended resource of every pod.
+    """
+
+    __slots__ = ("_plain", "_scalars", "_sum")
+
+    def __init__(self) -> None:
+        self._plain = EMPTY
+        self._scalars: dict[str, int] = {}
+        self._sum: Vector | None = EMPTY
+
+    @property
+    def sum(self) -> Vector:
+        """The sum as a value that later steps do not change."""
+        if self._sum is None:
+            self._sum = replace(self._plain, scalars=dict(self._scalars))
+        return self._sum
+
+    def add(self, vector: Vector) -> None:
+        self._step(vector, 1)
+
+    def subtract(self, vector: Vector) -> None:
+        self._step(vector, -1)
+
+    def _step(self, vector: Vector, sign: int) -> None:
+        self._plain = _plain_sum(self._plain, vector, sign)
+        _step_scalars(self._scalars, vector.scalars, sign)
+        self._sum = None
+
+
 def vector_of(amounts: ResourceList) -> Vector:
     """What the scheduler keeps of a resource list; names it does not know are dropped."""
     return Vector(
@@ -84,17 +117,29 @@ def as_quantity(resource: str, number: int) -> Quantity:
 
 
 def _combined(left: Vector, right: Vector, sign: int) -> Vector:
-    """Scalars that come to zero are left out, so that a sum is the same in whatever order."""
     scalars = left.scalars
     if right.scalars:
         sums = dict(left.scalars)
-        for name, amount in right.scalars.items():
-            sums[name] = wrapped(sums.get(name, 0) + sign * amount)
-        scalars = {name: amount for name, amount in sums.items() if amount}
+        _step_scalars(sums, right.scalars, sign)
+        scalars = sums
+    return replace(_plain_sum(left, right, sign), scalars=scalars)
+
+
+def _step_scalars(sums: dict[str, int], amounts: Mapping[str, int], sign: int) -> None:
+    """Scalars that come to zero are left out, so that a sum is the same in whatever order."""
+    for name, amount in amounts.items():
+        total = wrapped(sums.get(name, 0) + sign * amount)
+        if total:
+            sums[name] = total
+        else:
+            sums.pop(name, None)
+
+
+def _plain_sum(left: Vector, right: Vector, sign: int) -> Vector:
+    """The sum without scalars."""
     return Vector(
         milli_cpu=wrapped(left.milli_cpu + sign * right.milli_cpu),
         memory=wrapped(left.memory + sign * right.memory),
         ephemeral_storage=wrapped(left.ephemeral_storage + sign * right.ephemeral_storage),
         pods=wrapped(left.pods + sign * right.pods),
-        scalars=scalars,
     )

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 from bursar.core.model.cgroup.oom import (
     class_on_node,
-    oom_score_adj,
+    oom_scores,
 )
 from bursar.core.model.cgroup.values import (
     PERIOD_US,
@@ -142,6 +142,8 @@ def pod_cgroup(pod: Pod, memory_capacity: int | None = None) -> PodCgroup:
     ]
     kinds += [(ContainerKind.CONTAINER, container) for container in pod.containers]
     kinds += [(ContainerKind.EPHEMERAL, container) for container in pod.ephemeral_containers]
+    scores = oom_scores(pod, memory_capacity)
+    inherited = _named_limits((pod.resources or NO_RESOURCES).limits)
     return PodCgroup(
         qos=class_on_node(pod),
         name=find_cgroup_name(pod),
@@ -150,9 +152,9 @@ def pod_cgroup(pod: Pod, memory_capacity: int | None = None) -> PodCgroup:
             ContainerCgroup(
                 name=container.name,
                 kind=kind,
-                values=(values := container_values(pod, container)),
+                values=(values := _values(pod, container, inherited)),
                 older_cpu_weight=weight_linear(values.cpu_shares),
-                oom_score_adj=oom_score_adj(pod, container, memory_capacity),
+                oom_score_adj=scores.of(container),
             )
             for kind, container in kinds
         ),
@@ -192,7 +194,8 @@ def pod_values(pod: Pod) -> CgroupValues:
 def _is_limited(pod: Pod, name: str) -> bool:
     if pod.resources is not None and not pod.resources.limits.get(name, ZERO).is_zero:
         return True
-    return not any(seen.get(name, ZERO).is_zero for seen in container_limits_seen(pod, KUBELET))
+    lists = container_limits_seen(pod, KUBELET, names=(name,))
+    return not any(seen.get(name, ZERO).is_zero for seen in lists)
 
 
 # ------------------------------------------------------------------ one container
@@ -200,6 +203,11 @@ def _is_limited(pod: Pod, name: str) -> bool:
 
 def container_values(pod: Pod, container: Container) -> CgroupValues:
     """One container's cgroup. Where it has no limit, that of the pod applies to it as well."""
+    return _values(pod, container, _named_limits((pod.resources or NO_RESOURCES).limits))
+
+
+def _values(pod: Pod, container: Container, inherited: Mapping[str, int]) -> CgroupValues:
+    """The same, with the pod's own limits of hugepages already read."""
     requests = container.resources.requests
     cpu_limit = _limit(pod, container, CPU)
     shares = shares_from_milli(requests.get(CPU, cpu_limit).milli_value())
@@ -210,7 +218,7 @@ def container_values(pod: Pod, container: Container) -> CgroupValues:
         cpu_quota_us=quota_from_milli(cpu_limit.milli_value()) or None,
         cpu_period_us=PERIOD_US,
         memory_limit=_limit(pod, container, MEMORY).value() or None,
-        hugetlb=_container_hugetlb(pod, container),
+        hugetlb=_container_hugetlb(container, inherited),
     )
 
 
@@ -221,10 +229,9 @@ def _limit(pod: Pod, container: Container, name: str) -> Quantity:
     return own
 
 
-def _container_hugetlb(pod: Pod, container: Container) -> dict[str, int]:
-    limits = _named_limits((pod.resources or NO_RESOURCES).limits)
-    limits |= _named_limits(container.resources.limits)
-    return _host_limits(limits)
+def _container_hugetlb(container: Container, inherited: Mapping[str, int]) -> dict[str, int]:
+    own = _named_limits(container.resources.limits)
+    return {size: own.get(size, limit) for size, limit in _host_limits(inherited).items()}
 
 
 # ------------------------------------------------------------------ hugepages
