@@ -170,7 +170,7 @@ def test_reasons_of_other_kinds_take_part_in_preemption():
         rejection_of(full, shortfalls(pod, full)),
     ]
 
-    assert preemption_text(pod, [tainted, full], rejections) == (
+    assert preemption_text(pod, [tainted, full], rejections, lambda *_: ()) == (
         "0/2 nodes are available: 1 No preemption victims found for incoming pod, "
         "1 Preemption is not helpful for scheduling."
     )

@@ -163,3 +163,146 @@ def test_the_scheduler_accepts_scores_and_refuses_the_same_nodes(oracle, for_all
         oracle.assert_same(ours(case), upstream | {"reasons": reasons}, about=case)
 
     for_all(clusters(), check, examples=300)
+
+
+# ------------------------------------------------------------------ rules about other pods
+
+POD_LABELS = st.dictionaries(
+    st.sampled_from(["app", "tier"]), st.sampled_from(["a", "b"]), max_size=2
+)
+DOMAINS = st.sampled_from(["zone", "disk", "kubernetes.io/hostname"])
+LABEL_SELECTORS = st.none() | st.fixed_dictionaries(
+    {},
+    optional={
+        "matchLabels": POD_LABELS,
+        "matchExpressions": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "key": st.sampled_from(["app", "tier"]),
+                    "operator": st.sampled_from(["In", "NotIn"]),
+                    "values": st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=2),
+                }
+            )
+            | st.fixed_dictionaries(
+                {
+                    "key": st.sampled_from(["app", "tier"]),
+                    "operator": st.sampled_from(["Exists", "DoesNotExist"]),
+                }
+            ),
+            max_size=2,
+        ),
+    },
+)
+POD_TERMS = st.lists(
+    st.fixed_dictionaries(
+        {"labelSelector": LABEL_SELECTORS, "topologyKey": DOMAINS},
+        optional={"namespaces": st.lists(st.sampled_from(["default", "other"]), max_size=2)},
+    ),
+    max_size=2,
+).map(lambda terms: {"requiredDuringSchedulingIgnoredDuringExecution": terms})
+SPREAD = st.lists(
+    st.fixed_dictionaries(
+        {
+            "topologyKey": DOMAINS,
+            "maxSkew": st.sampled_from([1, 1, 2]),
+            "whenUnsatisfiable": st.sampled_from(["DoNotSchedule"] * 3 + ["ScheduleAnyway"]),
+            "labelSelector": LABEL_SELECTORS,
+        },
+        optional={
+            "minDomains": st.sampled_from([1, 2, 3]),
+            "nodeAffinityPolicy": st.sampled_from(["Honor", "Ignore"]),
+            "nodeTaintsPolicy": st.sampled_from(["Honor", "Ignore"]),
+            "matchLabelKeys": st.lists(st.sampled_from(["app", "tier"]), max_size=1),
+        },
+    ),
+    max_size=2,
+)
+PORTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "containerPort": st.sampled_from([80, 81]),
+            "hostPort": st.sampled_from([0, 80, 80, 81]),
+        },
+        optional={
+            "protocol": st.sampled_from(["TCP", "UDP"]),
+            "hostIP": st.sampled_from(["", "127.0.0.1", "10.0.0.1", "0.0.0.0"]),  # noqa: S104 - text
+        },
+    ),
+    max_size=2,
+)
+
+
+@st.composite
+def social_pods(draw: st.DrawFn, name: str, priority: int) -> Raw:
+    """A pod with rules about others. A sidecar of it has ports as well."""
+    pod = requesting(draw(AMOUNTS), name, priority)
+    pod["metadata"] |= {
+        "namespace": draw(st.sampled_from(["default", "default", "other"])),
+        "labels": draw(POD_LABELS),
+    }
+    spec = pod["spec"]
+    spec["containers"][0]["ports"] = draw(st.just([]) | PORTS)
+    if draw(st.booleans()):
+        sidecar = {"name": "s", "ports": draw(PORTS)}
+        if draw(st.booleans()):
+            sidecar["restartPolicy"] = "Always"
+        spec["initContainers"] = [sidecar]
+    spec["affinity"] = draw(
+        st.fixed_dictionaries({}, optional={"podAffinity": POD_TERMS, "podAntiAffinity": POD_TERMS})
+    )
+    spec["hostNetwork"] = draw(st.sampled_from([False, False, False, True]))
+    return pod
+
+
+@st.composite
+def social_clusters(draw: st.DrawFn) -> Raw:
+    pod = draw(social_pods("incoming", draw(st.sampled_from([0, 10]))))
+    pod["spec"] |= draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "nodeSelector": st.just({"zone": "a"}),
+                "tolerations": TOLERATIONS,
+                "topologySpreadConstraints": SPREAD,
+            },
+        )
+    )
+    nodes = []
+    for i in range(draw(st.integers(1, 4))):
+        labels = {**draw(LABELS), "kubernetes.io/hostname": f"n{i}"}
+        placed = []
+        for j in range(draw(st.integers(0, 3))):
+            placed.append(draw(social_pods(f"n{i}p{j}", draw(st.sampled_from([0, 5])))))
+            if draw(st.integers(0, 5)) == 0:
+                placed[-1]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        nodes.append(
+            {
+                "node": {
+                    "metadata": {"name": f"n{i}", "labels": labels},
+                    "spec": {"taints": draw(st.just([]) | TAINTS)},
+                    "status": {
+                        "allocatable": {
+                            **{"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2"},
+                            "pods": draw(st.sampled_from(["2", "110"])),
+                        }
+                    },
+                },
+                "pods": placed,
+            }
+        )
+    return {"nodes": nodes, "pod": pod}
+
+
+def test_the_scheduler_judges_ports_affinity_and_spread_the_same(oracle, for_all):
+    def check(case: Raw) -> None:
+        (upstream,) = oracle.ask("choice", cases=[case])
+        mine = ours(case)
+        found = {
+            "fits": sorted(upstream["scores"]),
+            "reasons": {name: sorted(texts) for name, texts in upstream["reasons"].items()},
+            "message": upstream["message"],
+        }
+        mine = {"fits": sorted(mine.pop("scores")), **mine}
+        oracle.assert_same(mine, found, about=case)
+
+    for_all(social_clusters(), check, examples=500)

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from bursar.core.model.pod import NO_LABELS
+from bursar.core.model.labels import NO_LABELS
 from bursar.core.model.selector import (
     EVERYTHING,
     LabelSelector,

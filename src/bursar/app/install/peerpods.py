@@ -34,8 +34,8 @@ from bursar.app.install.peerpod_protection import (
     protection_documents_without_webhook,
 )
 from bursar.app.names import PEER_PODS_PATH
+from bursar.core.model.labels import no_labels
 from bursar.core.model.names import is_extended
-from bursar.core.model.pod import no_labels
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.selector import LabelSelector
 from bursar.core.peerpods.capacity import VM_RESOURCE

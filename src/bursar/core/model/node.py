@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bursar.core.model.pod import no_labels
+from bursar.core.model.labels import no_labels
 from bursar.core.model.resources import ResourceList, nothing
 
 

@@ -3,19 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
 from typing import Final
 
+from bursar.core.model.labels import no_labels
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import ResourceList, nothing
-
-NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
-
-
-def no_labels() -> Mapping[str, str]:
-    """The empty mapping, shared; a default for dataclass fields."""
-    return NO_LABELS
-
+from bursar.core.model.scheduling import NO_RULES, SchedulingRules
 
 RESTART_ALWAYS: Final = "Always"
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
@@ -167,6 +160,9 @@ class Pod:
     """Required node affinity, of which one term must hold; None is not the same as no terms."""
     crosses_namespaces: bool = False
     """Whether a term of its pod affinity or anti-affinity names or selects namespaces."""
+    rules: SchedulingRules = NO_RULES
+    controller_kind: str = ""
+    """The kind of the object that made the pod, such as DaemonSet; empty if there is none."""
 
     phase: str = ""
     reason: str = ""

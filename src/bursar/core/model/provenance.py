@@ -83,10 +83,7 @@ def _explained(
     stated = _stated(pod, side, options)
     decisions: dict[str, Decision] = {}
     for name, amount in demand.items():
-        if name in stated:
-            rule, parts = Rule.POD_LEVEL, (stated[name],)
-        else:
-            rule, parts = _origin(parts_of.get(name, []))
+        rule, parts = _origin(parts_of.get(name, []), stated.get(name))
         if side is Side.REQUESTS or _nanos(parts):
             # A limit of zero stays zero: overhead comes only on top of something.
             parts += _overhead(pod, name, options)
@@ -123,12 +120,14 @@ def _stated(pod: Pod, side: Side, options: DemandOptions) -> dict[str, Part]:
     }
 
 
-def _origin(parts: list[Part]) -> tuple[Rule, Parts]:
+def _origin(parts: list[Part], stated: Part | None) -> tuple[Rule, Parts]:
     """The rule that decided before overhead, and the parts it added up.
 
     The candidates are all containers and sidecars together, then each step of the start. A step
     holds the sidecars that started before it, so a running sum compares all steps in one pass.
     """
+    if stated is not None:
+        return Rule.POD_LEVEL, (stated,)
     if not parts:
         return Rule.OVERHEAD_ONLY, ()
     running = tuple(part for part in parts if part.kind is not Kind.INIT)

@@ -16,8 +16,8 @@ from enum import Enum
 from typing import Final
 
 from bursar.core.model.int64 import INT64_MAX, INT64_MIN
+from bursar.core.model.labels import no_labels
 from bursar.core.model.names import is_extended
-from bursar.core.model.pod import no_labels
 from bursar.core.model.resources import ResourceList, nothing
 from bursar.core.model.selector import Selector
 

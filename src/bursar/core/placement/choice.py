@@ -10,29 +10,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bursar.core.model.pod import Pod
-from bursar.core.placement.filters import (
-    AFFINITY_CONFLICT,
-    NOT_AMONG_NAMED,
-    avoided_taints,
-    named_nodes,
-    refusal,
-)
-from bursar.core.placement.fit import incoming_request, shortfalls_of
-from bursar.core.placement.message import (
-    NO_CLAIMS,
-    NO_NODES,
-    Rejection,
-    failure_text,
-    preemption_text,
-    rejection_of,
-)
+from bursar.core.placement.attempt import Attempt
+from bursar.core.placement.filters import avoided_taints
+from bursar.core.placement.message import NO_NODES, Rejection
+from bursar.core.placement.neighbours import NamespaceLabels
 from bursar.core.placement.node_books import NodeBooks
 from bursar.core.placement.score import SCORE_MAX, balanced_allocation, least_allocated
-from bursar.core.placement.vector import Vector
 
-# After a conflict the plugin for devices looks for notes it never came to write, and
-# what it says of that ends up in the message.
-_NOT_PREPARED: Final = "not found"
 _TAINT_TOLERATION_WEIGHT: Final = 3
 """Factor of this plugin's score in the default profile. The scores of resources have factor 1."""
 
@@ -49,21 +33,23 @@ class Choice:
     rejections: tuple[Rejection, ...] = ()
 
 
-def choose(pod: Pod, nodes: Sequence[NodeBooks]) -> Choice:
+def choose(
+    pod: Pod, nodes: Sequence[NodeBooks], namespaces: NamespaceLabels | None = None
+) -> Choice:
+    """The node for a pod. `namespaces` is needed for terms that select namespaces by label."""
     if not nodes:
         return Choice(message=NO_NODES)
-    request = incoming_request(pod)
-    named = named_nodes(pod)
+    attempt = Attempt(pod, nodes, namespaces)
     fitting: list[NodeBooks] = []
     rejections: list[Rejection] = []
     for books in nodes:
-        rejection = _rejection(pod, request, books, named=named)
+        rejection = attempt.rejection(books)
         if rejection is None:
             fitting.append(books)
         else:
             rejections.append(rejection)
     if not fitting:
-        message = _message(pod, nodes, rejections)
+        message = attempt.message(rejections)
         return Choice(message=message, rejections=tuple(rejections))
     scores = scores_of(pod, fitting)
     best = min(scores, key=lambda name: (-scores[name], name))
@@ -71,8 +57,8 @@ def choose(pod: Pod, nodes: Sequence[NodeBooks]) -> Choice:
 
 
 def objection(pod: Pod, books: NodeBooks) -> Rejection | None:
-    """The rejection of a pod by one node; None if it fits."""
-    return _rejection(pod, incoming_request(pod), books, named=named_nodes(pod))
+    """The rejection of a pod by one node; None if it fits. Pods of other nodes do not count."""
+    return Attempt(pod, [books]).rejection(books)
 
 
 def scores_of(pod: Pod, nodes: Sequence[NodeBooks]) -> dict[str, int]:
@@ -98,31 +84,3 @@ def _scored_load(books: NodeBooks) -> tuple[int, ...]:
         for held in (books.allocatable, books.taken, books.weighed)
         for number in (held.milli_cpu, held.memory)
     )
-
-
-def _rejection(
-    pod: Pod, request: Vector, books: NodeBooks, *, named: frozenset[str] | None
-) -> Rejection | None:
-    node = books.node
-    if named is not None and node.name not in named:
-        return Rejection(node=node.name, reasons=(NOT_AMONG_NAMED,), eviction_may_help=False)
-    reason = refusal(pod, node)
-    if reason is not None:
-        return Rejection(node=node.name, reasons=(reason,), eviction_may_help=False)
-    lacks = shortfalls_of(request, books)
-    return rejection_of(books, lacks) if lacks else None
-
-
-def _message(pod: Pod, nodes: Sequence[NodeBooks], rejections: Sequence[Rejection]) -> str:
-    if named_nodes(pod) == frozenset():
-        return failure_text(
-            rejections,
-            node_count=len(nodes),
-            pre_filter=AFFINITY_CONFLICT,
-            post_filter=_NOT_PREPARED,
-        )
-    post_filter = ""
-    if not pod.claim_names:
-        preemption = preemption_text(pod, nodes, rejections)
-        post_filter = f"{NO_CLAIMS}, preemption: {preemption}" if preemption else ""
-    return failure_text(rejections, node_count=len(nodes), post_filter=post_filter)

@@ -1,11 +1,11 @@
-"""Filters: reasons other than resources why a node rejects a pod.
+"""Filters: reasons other than resources and other pods why a node rejects a pod.
 
 The scheduler asks its plugins one after the other and stops at the first that says
 no, so a node is refused for one reason only, and a reason of this kind always comes
 before one of resources. Evicting pods does not help against any of them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -36,12 +36,20 @@ def refusal(pod: Pod, node: Node) -> str | None:
         return UNSCHEDULABLE
     if pod.node_name and pod.node_name != node.name:
         return OTHER_NODE_NAMED
-    if any(
-        taint.effect in _REPELLING and not tolerates(pod.tolerations, taint)
-        for taint in node.taints
-    ):
+    if has_untolerated_taint(pod, node):
         return UNTOLERATED_TAINT
     return None if matches_affinity(pod, node) else AFFINITY_UNMET
+
+
+def has_untolerated_taint(pod: Pod, node: Node) -> bool:
+    return any(True for _ in untolerated_taints(pod, node))
+
+
+def untolerated_taints(pod: Pod, node: Node) -> Iterator[Taint]:
+    """The taints that keep the pod from the node."""
+    for taint in node.taints:
+        if taint.effect in _REPELLING and not tolerates(pod.tolerations, taint):
+            yield taint
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:

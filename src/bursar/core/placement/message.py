@@ -7,9 +7,9 @@ taints, come in as `Rejection`s made elsewhere.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from bursar.core.model.pod import Pod
 from bursar.core.placement.fit import (
@@ -18,7 +18,6 @@ from bursar.core.placement.fit import (
     shortfalls_of,
 )
 from bursar.core.placement.node_books import NodeBooks
-from bursar.core.placement.vector import Vector
 
 NO_NODES: Final = "no nodes available to schedule pods"
 NO_CLAIMS: Final = "no new claims to deallocate"
@@ -36,6 +35,10 @@ _CUT_MARK: Final = " ..."
 
 KUBELET_STATUS_PREFIX: Final = "Pod was rejected: "
 """Stands before the kubelet's message in the pod's status, but not in its event."""
+
+
+Retry: TypeAlias = Callable[[NodeBooks, Sequence[Pod]], tuple[str, ...]]
+"""Filter a node again, without these pods of it; the reasons why it still refuses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,24 +93,29 @@ def scheduling_failure(pod: Pod, nodes: Sequence[NodeBooks]) -> str | None:
         rejections.append(rejection_of(books, lacks))
     post_filter = ""
     if not pod.claim_names:
-        preemption = preemption_text(pod, nodes, rejections)
+
+        def retry(lighter: NodeBooks, _victims: Sequence[Pod]) -> tuple[str, ...]:
+            return tuple(lack.reason for lack in shortfalls_of(request, lighter))
+
+        preemption = preemption_text(pod, nodes, rejections, retry)
         post_filter = f"{NO_CLAIMS}, preemption: {preemption}" if preemption else ""
     return failure_text(rejections, node_count=len(nodes), post_filter=post_filter)
 
 
-def preemption_text(pod: Pod, nodes: Sequence[NodeBooks], rejections: Sequence[Rejection]) -> str:
+def preemption_text(
+    pod: Pod, nodes: Sequence[NodeBooks], rejections: Sequence[Rejection], retry: Retry
+) -> str:
     """What preemption found for a pod refused by all nodes; empty if it found victims.
 
     Each node that eviction may help is tried without all pods of lower priority.
     """
     if pod.preemption_policy == PREEMPT_NEVER:
         return NEVER_PREEMPTS
-    request = incoming_request(pod)
     priority = pod.priority or 0
     found: list[Rejection] = []
     for books, rejection in zip(nodes, rejections, strict=True):
         if rejection.eviction_may_help:
-            reasons = _reasons_without_victims(request, books, priority)
+            reasons = _reasons_without_victims(books, priority, retry)
             if not reasons:
                 return ""
             found.append(Rejection(node=rejection.node, reasons=reasons, eviction_may_help=False))
@@ -160,9 +168,10 @@ def _counted(
     return sorted(f"{count} {reason}" for reason, count in counts.items())
 
 
-def _reasons_without_victims(request: Vector, books: NodeBooks, priority: int) -> tuple[str, ...]:
-    survivors = [entry for entry in books.entries if entry.priority >= priority]
-    if len(survivors) == books.pod_count:
+def _reasons_without_victims(books: NodeBooks, priority: int, retry: Retry) -> tuple[str, ...]:
+    victims = [entry for entry in books.entries if entry.priority < priority]
+    if not victims:
         return (NO_VICTIMS,)
+    survivors = [entry for entry in books.entries if entry.priority >= priority]
     lighter = NodeBooks(books.node, entries=survivors)
-    return tuple(lack.reason for lack in shortfalls_of(request, lighter))
+    return retry(lighter, [entry.pod for entry in victims])

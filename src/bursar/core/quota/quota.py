@@ -14,7 +14,7 @@ from functools import total_ordering
 from types import MappingProxyType
 from typing import Final
 
-from bursar.core.model.pod import no_labels
+from bursar.core.model.labels import no_labels
 from bursar.core.model.resources import ResourceList, nothing
 from bursar.core.model.selector import Selector
 from bursar.core.quota.scopes import ScopeRule

@@ -1,8 +1,20 @@
 """Decoding of pods: the fields of a v1 Pod that Bursar reads."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from bursar.core.model import pod as core
+from bursar.core.model.scheduling import NO_RULES, SchedulingRules
+from bursar.wire.model.scheduling import (
+    ContainerPort,
+    PodAffinity,
+    PodTerm,
+    SpreadConstraint,
+    host_ports,
+    pod_terms,
+    spread_constraints,
+)
 from bursar.wire.structs.fields import (
     RawResourceList,
     RawTexts,
@@ -12,7 +24,13 @@ from bursar.wire.structs.fields import (
     decode_texts,
     decode_time,
 )
-from bursar.wire.structs.metadata import Condition, MatchExpression, Named, ObjectMeta
+from bursar.wire.structs.metadata import (
+    Condition,
+    MatchExpression,
+    Named,
+    ObjectMeta,
+    controller_of,
+)
 from bursar.wire.structs.struct import Struct
 
 
@@ -32,6 +50,7 @@ class Container(Struct):
     image: str | None = None
     restart_policy: str | None = None
     resources: ResourceRequirements | None = None
+    ports: list[ContainerPort] | None = None
 
 
 class EmptyDirSource(Struct):
@@ -39,9 +58,20 @@ class EmptyDirSource(Struct):
     size_limit: Scalar = None
 
 
+class VolumeSource(Struct):
+    """A source of which only the presence matters: where the volume is decides about nodes."""
+
+
 class Volume(Struct):
     name: str | None = None
     empty_dir: EmptyDirSource | None = None
+    persistent_volume_claim: VolumeSource | None = None
+    ephemeral: VolumeSource | None = None
+    csi: VolumeSource | None = None
+    gce_persistent_disk: VolumeSource | None = msgspec.field(name="gcePersistentDisk", default=None)
+    aws_elastic_block_store: VolumeSource | None = None
+    iscsi: VolumeSource | None = None
+    rbd: VolumeSource | None = None
 
 
 class Toleration(Struct):
@@ -63,30 +93,6 @@ class RequiredTerms(Struct):
 class NodeAffinity(Struct):
     required: RequiredTerms | None = msgspec.field(
         name="requiredDuringSchedulingIgnoredDuringExecution", default=None
-    )
-
-
-class NamespaceSelector(Struct):
-    """Only its presence matters. An empty one selects every namespace."""
-
-
-class PodTerm(Struct):
-    namespaces: list[str | None] | None = None
-    namespace_selector: NamespaceSelector | None = None
-
-
-class WeightedPodTerm(Struct):
-    pod_affinity_term: PodTerm | None = None
-
-
-class PodAffinity(Struct):
-    """`podAffinity` or `podAntiAffinity`, which have the same fields."""
-
-    required: list[PodTerm] | None = msgspec.field(
-        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
-    )
-    preferred: list[WeightedPodTerm] | None = msgspec.field(
-        name="preferredDuringSchedulingIgnoredDuringExecution", default=None
     )
 
 
@@ -116,6 +122,8 @@ class PodSpec(Struct):
     tolerations: list[Toleration] | None = None
     node_selector: RawTexts | None = None
     affinity: Affinity | None = None
+    host_network: bool | None = None
+    topology_spread_constraints: list[SpreadConstraint] | None = None
 
 
 class StateDetail(Struct):
@@ -196,6 +204,8 @@ def to_core(pod: Pod) -> core.Pod:
         node_terms=_node_terms(spec.affinity),
         crosses_namespaces=spec.affinity is not None
         and crosses_namespaces(spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity),
+        rules=_rules(spec, decode_texts(meta.labels)),
+        controller_kind=_controller_kind(meta),
         phase=status.phase or "",
         reason=status.reason or "",
         message=status.message or "",
@@ -208,6 +218,40 @@ def to_core(pod: Pod) -> core.Pod:
         status_resources=_requirements(status.resources, "status.resources"),
         status_allocated=decode_resources(status.allocated_resources, "status.allocatedResources"),
     )
+
+
+def _controller_kind(meta: ObjectMeta) -> str:
+    owner = controller_of(meta)
+    return "" if owner is None else owner.kind or ""
+
+
+def _rules(spec: PodSpec, labels: Mapping[str, str]) -> SchedulingRules:
+    affinity = spec.affinity or Affinity()
+    # As the API server does it: the ports of plain init containers are not reserved.
+    starting = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
+    place = "spec.affinity.{}.requiredDuringSchedulingIgnoredDuringExecution"
+    rules = SchedulingRules(
+        host_ports=host_ports(
+            [*(spec.containers or ()), *starting], host_network=bool(spec.host_network)
+        ),
+        affinity=pod_terms(affinity.pod_affinity, labels, place.format("podAffinity")),
+        anti_affinity=pod_terms(
+            affinity.pod_anti_affinity, labels, place.format("podAntiAffinity")
+        ),
+        spread=spread_constraints(spec.topology_spread_constraints, labels),
+        volumes=tuple(each.name or "" for each in spec.volumes or () if _binds(each)),
+    )
+    # Most pods have none, and share one object.
+    return rules if rules != NO_RULES else NO_RULES
+
+
+def _binds(volume: Volume) -> bool:
+    """Whether the volume may tie the pod to some nodes."""
+    sources = (
+        *(volume.persistent_volume_claim, volume.ephemeral, volume.csi, volume.iscsi, volume.rbd),
+        *(volume.gce_persistent_disk, volume.aws_elastic_block_store),
+    )
+    return any(source is not None for source in sources)
 
 
 def crosses_namespaces(*affinities: PodAffinity | None) -> bool:

@@ -35,6 +35,7 @@ from bursar.core.model.pod_row import (
 from bursar.core.model.qos import stored_qos
 from bursar.core.sharing import Generations, Living
 from bursar.wire.model import pod as wire_pod
+from bursar.wire.model.scheduling import PodAffinity
 from bursar.wire.model.wide_demand import demand_of
 from bursar.wire.structs.fields import FieldError, RawResourceList, RawTexts
 from bursar.wire.structs.interning import Interner, text_bytes, texts_bytes
@@ -70,8 +71,8 @@ class _RowContainer(Struct):
 
 
 class _RowAffinity(Struct):
-    pod_affinity: wire_pod.PodAffinity | None = None
-    pod_anti_affinity: wire_pod.PodAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
 
 
 class _RowSpec(Struct):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
-from bursar.core.model.pod import NO_LABELS
+from bursar.core.model.labels import NO_LABELS
 from bursar.core.model.quantity import ZERO, Quantity, QuantityError
 from bursar.core.model.resources import NOTHING, ResourceList
 
