@@ -154,10 +154,14 @@ _CREATED_MAX: Final = 1 << 40
 _DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,18}")
 
 
-def _unpacked(stamp: bytes) -> Stamp:
+def _unpacked_uid(stamp: bytes) -> str:
     uid = stamp[:16].hex()
+    return f"{uid[:8]}-{uid[8:12]}-{uid[12:16]}-{uid[16:20]}-{uid[20:]}"
+
+
+def _unpacked(stamp: bytes) -> Stamp:
     return Stamp(
-        f"{uid[:8]}-{uid[8:12]}-{uid[12:16]}-{uid[16:20]}-{uid[20:]}",
+        _unpacked_uid(stamp),
         str(int.from_bytes(stamp[16:24])),
         int.from_bytes(stamp[24:]),
     )
@@ -205,6 +209,12 @@ class PodRow(NamedTuple):
     def stamp(self) -> Stamp:
         held = self.packed_stamp
         return _unpacked(held) if isinstance(held, bytes) else held
+
+    @property
+    def uid(self) -> str:
+        """The uid of the stamp. The books need it for every pod, and unpack nothing else."""
+        held = self.packed_stamp
+        return _unpacked_uid(held) if isinstance(held, bytes) else held.uid
 
     @property
     def namespace(self) -> str:

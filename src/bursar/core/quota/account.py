@@ -172,6 +172,8 @@ class Bill:
         charge: Charge,
         items: Iterable[Item] = (),
         shares: Iterable[Item] = (),
+        *,
+        is_fifo: bool = False,
     ) -> None:
         self.profile: Final = profile
         self.charge: Final = charge
@@ -181,7 +183,7 @@ class Bill:
         """What is added to the namespace's share of cluster-wide quotas. Shares limit nothing."""
         self.quotas, self.shared = _same_sets(frozenset(item.account.quota for item in self.items))
         """The quotas, and those of them that are cluster-wide."""
-        self.is_fifo = False
+        self.is_fifo: Final = is_fifo
         """Whether the order of one of the quotas ignores priority."""
 
     def weigh(self) -> int:
@@ -197,8 +199,6 @@ class Bill:
 
     def short_items(self) -> list[Item]:
         """The items that do not fit."""
-        if self.fits():
-            return []
         return [item for item in self.items if item.nanos > item.account.free]
 
     def refusals(self) -> tuple[Refusal, ...]:

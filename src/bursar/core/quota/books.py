@@ -123,11 +123,12 @@ class Books:
     def _see_gated(self, pod: PodKey, row: PodRow) -> None:
         self.ledger.discharge(pod)
         pending = self._pending.get(pod)
-        if pending is not None and pending.uid == row.stamp.uid:
-            pending.latest = row
-            if not pending.is_unconfirmed or row.stamp == pending.row.stamp:
-                return
-        self._end_release(pod)
+        if pending is not None:
+            if pending.uid == row.uid:
+                pending.latest = row
+                if not pending.is_unconfirmed or row.stamp == pending.row.stamp:
+                    return
+            self._end_release(pod)
         self._enqueue(pod, row)
 
     def _enqueue(self, pod: PodKey, row: PodRow) -> None:
@@ -151,13 +152,10 @@ class Books:
             self.ages.note_other_gates(row)
             others = ", ".join(gate for gate in gates if gate != GATE)
             return Refusal(reason=Reason.OTHER_GATES, detail=others)
-        namespace = self.coverage.namespace(pod.namespace)
-        if namespace is None:
-            return Refusal(reason=Reason.NAMESPACE_UNKNOWN)
         refusal = self.coverage.refusal(row.profile)
         if refusal is not None:
             return refusal
-        backoff = self._backoffs.get(pod)
+        backoff = self._backoffs.get(pod) if self._backoffs else None
         if backoff is not None and backoff.until_s > self._steady_s:
             self._steady_timers.set(backoff.until_s, pod)
             return Refusal(reason=Reason.RELEASE_REFUSED, detail=backoff.detail)
@@ -165,7 +163,9 @@ class Books:
         if not isinstance(counted, NotReady):
             return counted
         # If no quota limits the pod, it does not matter what it costs.
-        if namespace.is_targeted and self.coverage.limits(row.profile):
+        namespace = self.coverage.namespace(pod.namespace)
+        is_targeted = namespace is not None and namespace.is_targeted
+        if is_targeted and self.coverage.limits(row.profile):
             return Refusal(reason=Reason.NOT_COUNTED, detail=counted.detail)
         return counted.provisional
 
@@ -186,8 +186,9 @@ class Books:
     def _see_ungated(self, pod: PodKey, row: PodRow) -> None:
         self._dequeue(pod)
         self._backoffs.pop(pod, None)
-        if row.deletion is not None and row.deletion.grace_s is not None:
-            self._expires_s[pod] = row.deletion.due_s + row.deletion.grace_s
+        deletion = row.deletion
+        if deletion is not None and deletion.grace_s is not None:
+            self._expires_s[pod] = deletion.due_s + deletion.grace_s
             self._wall_timers.set(self._expires_s[pod] + 1, pod)
         else:
             self._expires_s.pop(pod, None)
@@ -225,7 +226,8 @@ class Books:
         self._steady_timers.cancel(pod)
         self.ledger.discharge(pod)
         self._end_release(pod)
-        self.growth.lose_pod(pod, uid)
+        if self.growth.by_pod:
+            self.growth.lose_pod(pod, uid)
         if self._related is not None:
             for other in self._related.lose_pod(pod):
                 self.recount_pod(other)
@@ -384,7 +386,7 @@ class Books:
         """Look again whether a gated pod is blocked, and what it costs."""
         group = self.waiting.group_of(pod)
         if group is not None:
-            self._enqueue(pod, group.members[pod.name])
+            self._enqueue(pod, group.members[pod.name].row)
         self._retry(pod)
 
     def _retry(self, pod: PodKey) -> None:
@@ -438,20 +440,18 @@ class Books:
     def _make_release(self, pod: PodKey, row: PodRow, bill: Bill | None) -> Release:
         pending = self._pending[pod] = PendingRelease(row, is_exempt=bill is None)
         if bill is not None:
-            refused = self.ledger.reserve(
-                Reservation(id=pending.id, bill=bill, pod=pod, row=row, uid=pending.uid)
-            )
-            assert not refused, "the bill was found to fit just before"
+            # The bill was found to fit just before.
+            self.ledger.hold(Reservation(pending.id, bill, pod, row, pending.uid))
         return Release(row=row, is_exempt=bill is None)
 
     # ------------------------------------------------------------------ outcomes of releases
 
     def settle(self, row: PodRow, outcome: ReleaseOutcome, detail: str = "") -> None:
         """Take the outcome of a release. Of a release that is over it changes nothing."""
-        if not self._is_pending(row):
-            return
         pod = PodKey(row.namespace, row.name)
-        pending = self._pending[pod]
+        pending = self._pending.get(pod)
+        if pending is None or pending.row is not row:
+            return
         match outcome:
             case ReleaseOutcome.LIFTED:
                 return

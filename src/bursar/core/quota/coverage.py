@@ -94,20 +94,9 @@ class CoveredQuota:
             return True
         return quota.selector.matches(namespace.labels, namespace.annotations)
 
-    def items(self, profile: PodProfile, amounts: _Amounts) -> Iterator[Item]:
-        if scopes.matches(self.quota.scopes, profile):
-            yield from _items(self.accounts, amounts)
 
-    def share_items(self, profile: PodProfile, amounts: _Amounts) -> Iterator[Item]:
-        if self.quota.selector is not None and scopes.matches(self.quota.scopes, profile):
-            yield from _items(self.share(profile.namespace), amounts)
-
-
-def _items(accounts: Mapping[str, Account], amounts: _Amounts) -> Iterator[Item]:
-    for name, account in accounts.items():
-        amount = amounts.get(name)
-        if amount is not None:
-            yield Item(account, *amount)
+def _items(accounts: Mapping[str, Account], amounts: _Amounts) -> list[Item]:
+    return [Item(account, *amounts[name]) for name, account in accounts.items() if name in amounts]
 
 
 def _is_billed_alike(one: Quota, other: Quota) -> bool:
@@ -128,6 +117,8 @@ class Coverage:
         self._quotas: dict[QuotaKey, CoveredQuota] = {}
         self._cluster_wide: dict[QuotaKey, CoveredQuota] = {}
         self._own: dict[str, dict[QuotaKey, CoveredQuota]] = {}
+        self._unreadable: set[QuotaKey] = set()
+        """Quotas that cannot be read. Most of the time there is none."""
         self._namespaces: dict[str, Namespace] = {}
         self._covering: dict[str, tuple[CoveredQuota, ...]] = {}
         self._bills: dict[str, Living[tuple[int, int], Bill]] = {}
@@ -159,7 +150,9 @@ class Coverage:
 
     def refusal(self, profile: PodProfile) -> Refusal | None:
         """Why such a gated pod must wait, whatever is free; None if it need not."""
-        namespace = self._namespaces[profile.namespace]
+        namespace = self._namespaces.get(profile.namespace)
+        if namespace is None:
+            return Refusal(reason=Reason.NAMESPACE_UNKNOWN)
         if namespace.is_targeted:
             return self.unreadable(profile)
         dispute = namespace.dispute
@@ -167,6 +160,8 @@ class Coverage:
 
     def unreadable(self, profile: PodProfile) -> Refusal | None:
         """The refusal of a quota that may cover such a pod and cannot be read; None if none may."""
+        if not self._unreadable:
+            return None
         for covered in self._covering.get(profile.namespace, ()):
             quota = covered.quota
             if quota.problem and scopes.matches(quota.scopes, profile):
@@ -178,6 +173,10 @@ class Coverage:
 
     def put_quota(self, quota: Quota) -> list[str]:
         """Add or change a quota. Returns the namespaces to bill again."""
+        if quota.problem:
+            self._unreadable.add(quota.key)
+        else:
+            self._unreadable.discard(quota.key)
         held = self._quotas.get(quota.key)
         if held is None:
             held = CoveredQuota(quota)
@@ -197,6 +196,7 @@ class Coverage:
         if self._quotas.pop(key, None) is None:
             return []
         del self._index_of(key)[key]
+        self._unreadable.discard(key)
         return self._cover_anew(self._reach(key))
 
     def put_namespace(self, namespace: Namespace) -> bool:
@@ -263,15 +263,18 @@ class Coverage:
         covering = self._covering.get(profile.namespace)
         if covering is None:
             return Bill(profile, charge)
-        amounts = charge.amounts_of([name for each in covering for name in each.accounts])
-        bill = Bill(
-            profile,
-            charge,
-            (item for covered in covering for item in covered.items(profile, amounts)),
-            (item for covered in covering for item in covered.share_items(profile, amounts)),
-        )
-        orders = (self._quotas[each].quota.order for each in bill.quotas)
-        bill.is_fifo = any(order is Order.FIFO for order in orders)
+        matching = [each for each in covering if scopes.matches(each.quota.scopes, profile)]
+        amounts = charge.amounts_of([name for each in matching for name in each.accounts])
+        items: list[Item] = []
+        shares: list[Item] = []
+        is_fifo = False
+        for covered in matching:
+            own = _items(covered.accounts, amounts)
+            items += own
+            if covered.quota.selector is not None:
+                shares += _items(covered.share(profile.namespace), amounts)
+            is_fifo = is_fifo or (bool(own) and covered.quota.order is Order.FIFO)
+        bill = Bill(profile, charge, items, shares, is_fifo=is_fifo)
         self._bills.setdefault(profile.namespace, Living()).keep(key, bill)
         self._recent.keep(key, bill)
         return bill

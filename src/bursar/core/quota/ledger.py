@@ -55,14 +55,13 @@ class _Promise:
 
     def __init__(self) -> None:
         self.reservations: dict[str, Reservation] = {}
-        self.extra: dict[Account, int] = {}
+        self.extra: tuple[Item, ...] = ()
 
     def hold(self, bill: Bill) -> None:
         """Hold a whole bill, for a pod without a charge and without another reservation."""
-        extra = self.extra
         for account, nanos, _ in bill.items:
             account.promised += nanos
-            extra[account] = nanos
+        self.extra = bill.items
 
 
 class Ledger:
@@ -132,10 +131,14 @@ class Ledger:
 
     def refusals(self, pod: PodKey, bill: Bill) -> tuple[Refusal, ...]:
         """Why a reservation of this bill would not fit; empty if it would."""
-        promise = self._promise_of(pod)
-        if promise is None and self.bill_of(pod) is None:
+        return self._refusals(pod, bill, is_new=self._is_new(pod))
+
+    def _refusals(self, pod: PodKey, bill: Bill, *, is_new: bool) -> tuple[Refusal, ...]:
+        if is_new:
             return () if bill.fits() else bill.refusals()
-        short = _shortfalls(bill, self._charged(pod), {} if promise is None else promise.extra)
+        promise = self._promise_of(pod)
+        extra = {} if promise is None else _by_account(promise.extra)
+        short = _shortfalls(bill, self._charged(pod), extra)
         return refusals_of(account.shortage(nanos, index) for account, nanos, index in short)
 
     def reserve(self, reservation: Reservation) -> tuple[Refusal, ...]:
@@ -143,24 +146,39 @@ class Ledger:
 
         It replaces an earlier reservation with the same id.
         """
-        refusals = self.refusals(reservation.pod, reservation.bill)
+        is_new = self._is_new(reservation.pod)
+        refusals = self._refusals(reservation.pod, reservation.bill, is_new=is_new)
         if not refusals:
-            self.hold(reservation)
+            self._hold(reservation, is_new=is_new)
         return refusals
 
     def hold(self, reservation: Reservation) -> None:
         """Make a reservation, even if it does not fit."""
-        if reservation.id in self._reservations:
-            self.cancel(reservation.id)
-        pod = reservation.pod
-        is_first = self._promise_of(pod) is None and self.bill_of(pod) is None
-        self._reservations[reservation.id] = reservation
-        promise = self._promises.setdefault(pod.namespace, {}).setdefault(pod.name, _Promise())
-        promise.reservations[reservation.id] = reservation
-        if is_first:
-            promise.hold(reservation.bill)
+        self._hold(reservation, is_new=self._is_new(reservation.pod))
+
+    def _hold(self, reservation: Reservation, *, is_new: bool) -> None:
+        reservation_id, bill, pod, _, _ = reservation
+        if reservation_id in self._reservations:
+            self.cancel(reservation_id)
+        self._reservations[reservation_id] = reservation
+        namespace, name = pod
+        promises = self._promises.get(namespace)
+        if promises is None:
+            promises = self._promises[namespace] = {}
+        promise = promises.get(name)
+        if promise is None:
+            promise = promises[name] = _Promise()
+        promise.reservations[reservation_id] = reservation
+        if is_new:
+            promise.hold(bill)
         else:
             self._update_promise(pod)
+
+    def _is_new(self, pod: PodKey) -> bool:
+        """Whether the pod has neither a charge nor a reservation."""
+        namespace, name = pod
+        pods, promises = self._pods.get(namespace), self._promises.get(namespace)
+        return (pods is None or name not in pods) and (promises is None or name not in promises)
 
     def cancel(self, id: str) -> None:
         """End a reservation. An unknown id is ignored."""
@@ -177,7 +195,7 @@ class Ledger:
         del promises[pod.name]
         if not promises:
             del self._promises[pod.namespace]
-        for account, nanos in promise.extra.items():
+        for account, nanos, _ in promise.extra:
             account.promised -= nanos
             self.freed[account] = None
 
@@ -195,26 +213,26 @@ class Ledger:
 
     def _charged(self, pod: PodKey) -> dict[Account, int]:
         bill = self.bill_of(pod)
-        return {} if bill is None else {item.account: item.nanos for item in bill.items}
+        return {} if bill is None else _by_account(bill.items)
 
     def _update_promise(self, pod: PodKey) -> None:
         """Hold exactly what the reservations of a pod exceed its charge by."""
         promise = self._promises[pod.namespace][pod.name]
         before, charged = promise.extra, self._charged(pod)
-        wanted: dict[Account, int] = {}
+        wanted: dict[Account, Item] = {}
         for reservation in promise.reservations.values():
-            for account, nanos, _ in reservation.bill.items:
+            for account, nanos, index in reservation.bill.items:
                 extra = nanos - charged.get(account, 0)
-                if extra > wanted.get(account, 0):
-                    wanted[account] = extra
-        for account, nanos in before.items():
+                greatest = wanted.get(account)
+                if extra > (0 if greatest is None else greatest.nanos):
+                    wanted[account] = Item(account, extra, index)
+        promise.extra = tuple(wanted.values())
+        for account, nanos, _ in before:
             account.promised -= nanos
-        for account, nanos in wanted.items():
-            account.promised += nanos
-        promise.extra = wanted
-        for account, nanos in before.items():
-            if nanos > wanted.get(account, 0):
+            if account not in wanted or nanos > wanted[account].nanos:
                 self.freed[account] = None
+        for account, nanos, _ in promise.extra:
+            account.promised += nanos
 
     # ------------------------------------------------------------------ when quotas change
 
@@ -240,6 +258,10 @@ class Ledger:
         pod = changed.pod
         self._promises[pod.namespace][pod.name].reservations[changed.id] = changed
         self._update_promise(changed.pod)
+
+
+def _by_account(items: tuple[Item, ...]) -> dict[Account, int]:
+    return {item.account: item.nanos for item in items}
 
 
 def _shortfalls(bill: Bill, charged: dict[Account, int], extra: dict[Account, int]) -> list[Item]:

@@ -84,7 +84,7 @@ def oldest_wait_s(books: Books, groups_max: int) -> int | None:
 
 def waiting_by_namespace(books: Books) -> Mapping[str, int]:
     """Pods behind the quota gate, whatever they wait for."""
-    return Counter(books.waiting.sizes) + Counter(books.blocked_sizes())
+    return Counter(books.waiting.sizes()) + Counter(books.blocked_sizes())
 
 
 class FullQueues:
@@ -197,7 +197,7 @@ class _Ahead:
 def _queued(books: Books) -> Iterator[_Entry]:
     for group in books.waiting.groups():
         refusals = _refusals(books, group)
-        for row in group.members.values():
+        for _, row in group.members.values():
             rank = _rank(books, row, ignores_priority=group.ignores_priority)
             yield _Entry(rank, row, refusals, group.bill.quotas, group.bill.shared)
 

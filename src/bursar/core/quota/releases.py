@@ -69,7 +69,7 @@ class PendingRelease:
         self.row: Final = row
         """The pod in the state in which it was released."""
         self.is_exempt: Final = is_exempt
-        self.uid: Final = row.stamp.uid
+        self.uid: Final = row.uid
         self.id: Final = f"release/{self.uid}"
         """The id of the reservation."""
         self.latest = row

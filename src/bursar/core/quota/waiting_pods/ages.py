@@ -22,15 +22,14 @@ class Ages:
 
     def note_other_gates(self, row: PodRow) -> None:
         """A pod is behind gates of others."""
-        self._uids_behind_others[PodKey(row.namespace, row.name)] = row.stamp.uid
+        self._uids_behind_others[PodKey(row.namespace, row.name)] = row.uid
 
     def note(self, pod: PodKey, row: PodRow, now_s: int, steady_s: int) -> int:
         """A pod waits for its quotas. Returns the second from which its age counts.
 
         `now_s` is a time of the wall clock, `steady_s` one of the monotonic clock.
         """
-        stamp = row.stamp
-        uid, created_s = stamp.uid, stamp.created_s
+        uid, _, created_s = row.stamp
         known = self._ages.get(pod)
         if known is not None and known[0] == uid:
             return known[1]

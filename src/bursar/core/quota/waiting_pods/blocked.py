@@ -45,9 +45,11 @@ class BlockedPods:
     def pop(self, pod: PodKey) -> Blocked | None:
         """Remove a pod; None if it is not among them."""
         pods = self._pods.get(pod.namespace)
-        found = None if pods is None else pods.pop(pod.name, None)
+        if pods is None:
+            return None
+        found = pods.pop(pod.name, None)
         if found is not None:
             self.counts[found.refusal.reason] -= 1
         if not pods:
-            self._pods.pop(pod.namespace, None)
+            del self._pods[pod.namespace]
         return found

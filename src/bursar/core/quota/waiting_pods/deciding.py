@@ -55,6 +55,8 @@ class Decider:
             waiting.end_turn(key)
         for key in waiting.turns.pop_rested():
             self._begin_turn(key)
+        if not waiting.is_anything_parked:
+            freed.clear()
         for left in range(steps_max, 0, -1):
             if freed:
                 account, _ = freed.popitem()
@@ -76,8 +78,8 @@ class Decider:
         if namespace is not None and not namespace.is_targeted:
             self._release(row, None, decisions)
             return
-        short = group.bill.short_items()
-        if short:
+        if not group.bill.fits():
+            short = group.bill.short_items()
             self.waiting.park(group, ((item.account, item.nanos) for item in short))
             is_hopeless = any(item.nanos > item.account.hard for item in short)
             self._hold(group, row, () if is_hopeless else [item.account for item in short])
@@ -155,7 +157,7 @@ class Decider:
         group = next(iter(self._reports))
         if group.unreported:
             name, _ = group.unreported.popitem()
-            wait = Wait(row=group.members[name], refusals=self._reports[group])
+            wait = Wait(row=group.members[name].row, refusals=self._reports[group])
             decisions.waits.append(wait)
         if not group.unreported:
             del self._reports[group]

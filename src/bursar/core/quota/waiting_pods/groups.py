@@ -6,7 +6,7 @@ first of a group is ever tried. The groups of one namespace stand in one *line*.
 
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.account import Account, Bill
@@ -21,11 +21,18 @@ Place: TypeAlias = Account | QuotaKey
 """Where a group is parked: at an account that is short, or behind a pod that holds a quota."""
 
 
+class Member(NamedTuple):
+    """A pod of a group."""
+
+    age_s: int
+    """The second from which its age counts."""
+    row: PodRow
+
+
 class WaitingGroup:
     """Waiting pods with the same bill and the same priority."""
 
     __slots__ = (
-        "_ages_s",
         "_arrivals",
         "bill",
         "held",
@@ -44,7 +51,8 @@ class WaitingGroup:
         self.bill: Final = bill
         self.line: Final = line
         self.ignores_priority: Final = ignores_priority
-        self.members: Final[dict[str, PodRow]] = {}
+        self.members: Final[dict[str, Member]] = {}
+        """By name."""
         self.unreported: Final[dict[str, None]] = {}
         """Names of members for which no `Wait` has been returned yet."""
         self.reason: Reason | None = None
@@ -57,7 +65,6 @@ class WaitingGroup:
         self.held: frozenset[QuotaKey] = NOTHING_HELD
         """The quotas that it holds."""
         self.held_rank: Rank = NO_RANK
-        self._ages_s: dict[str, int] = {}
         self._arrivals: list[tuple[int, str]] = []
         """A heap by age, then name. It may hold stale entries of members that left or changed."""
 
@@ -68,24 +75,25 @@ class WaitingGroup:
     def put(self, row: PodRow, age_s: int) -> None:
         """Add or update a member. `age_s` is the second from which its age counts."""
         name = row.name
-        if name not in self.members:
+        before = self.members.get(name)
+        self.members[name] = Member(age_s, row)
+        if before is None:
             self.unreported[name] = None
-        self.members[name] = row
-        if self._ages_s.get(name) != age_s:
-            self._ages_s[name] = age_s
+        if before is None or before.age_s != age_s:
             heappush(self._arrivals, (age_s, name))
 
-    def take(self, name: str) -> PodRow | None:
+    def take(self, name: str) -> PodRow:
+        """Remove a member."""
+        row = self.members.pop(name).row
         self.unreported.pop(name, None)
-        self._ages_s.pop(name, None)
-        if len(self._arrivals) > 2 * len(self._ages_s) + STALE_MAX:
-            self._arrivals = [(age_s, each) for each, age_s in self._ages_s.items()]
+        if len(self._arrivals) > 2 * len(self.members) + STALE_MAX:
+            self._arrivals = [(member.age_s, each) for each, member in self.members.items()]
             heapify(self._arrivals)
-        return self.members.pop(name, None)
+        return row
 
     def head(self) -> PodRow:
         """The member that goes first. The group must not be empty."""
-        return self.members[self._first()[1]]
+        return self.members[self._first()[1]].row
 
     def rank(self) -> Rank:
         """The rank of the member that goes first."""
@@ -97,7 +105,8 @@ class WaitingGroup:
     def _first(self) -> tuple[int, str]:
         while True:
             first = age_s, name = self._arrivals[0]
-            if self._ages_s.get(name) == age_s:
+            member = self.members.get(name)
+            if member is not None and member.age_s == age_s:
                 return first
             heappop(self._arrivals)
 
@@ -110,12 +119,13 @@ NOWHERE: Final[Mapping[Place, int]] = {}
 class Line:
     """The groups of one namespace."""
 
-    __slots__ = ("_untried", "drawn", "groups", "namespace", "number", "parked", "rank")
+    __slots__ = ("_untried", "drawn", "groups", "namespace", "number", "parked", "pods", "rank")
 
     def __init__(self, namespace: str) -> None:
         self.namespace: Final = namespace
-        self.groups = 0
-        """How many groups there are."""
+        self.groups: Final[dict[Bill, WaitingGroup]] = {}
+        self.pods: Final[dict[str, WaitingGroup]] = {}
+        """The group of each waiting pod, by name."""
         self.parked: Final[dict[Place, NeedIndex[WaitingGroup]]] = {}
         self.drawn: Final[dict[Place, tuple[WaitingGroup, Rank]]] = {}
         """Places from which a group of this rank was taken to be tried: more may fit there."""
@@ -139,5 +149,10 @@ class Line:
         return None
 
     def clear(self) -> None:
-        """Forget groups that are not to be tried any more, so that nothing refers to them."""
+        """Forget groups that are not to be tried any more, so that nothing refers to them.
+
+        All groups are gone. The memory of their tables is given back, however large they were.
+        """
         self._untried.clear()
+        self.groups.clear()
+        self.pods.clear()

@@ -15,7 +15,6 @@ after that. If the first one is behind a pod that holds the quota, so are the ot
 of them stay until that pod lets go.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count
@@ -41,8 +40,6 @@ class WaitingQueue:
     """
 
     def __init__(self) -> None:
-        self._groups: dict[str, dict[Bill, WaitingGroup]] = {}
-        self._group_of: dict[PodKey, WaitingGroup] = {}
         self._lines: dict[str, Line] = {}
         """By namespace."""
         self._lines_at: dict[Place, dict[Line, None]] = {}
@@ -54,24 +51,33 @@ class WaitingQueue:
         self._numbers = count(1)
         self._popped: WaitingGroup | None = None
         self._counts: dict[Reason | None, int] = {}
-        self.sizes: Counter[str] = Counter()
-        """Number of waiting pods by namespace."""
         self.turns: Final = Turns()
 
     # ------------------------------------------------------------------ queries
 
     def __len__(self) -> int:
-        return len(self._group_of)
+        return sum(self._counts.values())
+
+    def sizes(self) -> dict[str, int]:
+        """Number of waiting pods by namespace."""
+        return {name: len(line.pods) for name, line in self._lines.items() if line.pods}
 
     def group_of(self, pod: PodKey) -> WaitingGroup | None:
-        return self._group_of.get(pod)
+        line = self._lines.get(pod.namespace)
+        return None if line is None else line.pods.get(pod.name)
 
     def groups(self) -> Iterator[WaitingGroup]:
-        for groups in self._groups.values():
-            yield from groups.values()
+        for line in self._lines.values():
+            yield from line.groups.values()
 
     def groups_in(self, namespace: str) -> list[WaitingGroup]:
-        return list(self._groups.get(namespace, {}).values())
+        line = self._lines.get(namespace)
+        return [] if line is None else list(line.groups.values())
+
+    @property
+    def is_anything_parked(self) -> bool:
+        """Whether it matters to any group that more is free."""
+        return bool(self._lines_at or self._holds)
 
     def count_of(self, reason: Reason | None) -> int:
         """Number of pods whose group waited for this when it was last tried; None: never tried."""
@@ -113,64 +119,59 @@ class WaitingQueue:
         self, pod: PodKey, row: PodRow, bill: Bill, age_s: int, *, ignores_priority: bool
     ) -> None:
         """Add a pod to its group, or update it there. Its rank follows from `age_s`."""
-        held = self._group_of.get(pod)
+        namespace, name = pod
+        held = self.group_of(pod)
         if held is not None and held.bill is not bill:
-            self.leave(pod)
-        groups = self._groups.setdefault(pod.namespace, {})
-        group = groups.get(bill)
+            self._leave(held, name)
+        line = self._lines.get(namespace)
+        if line is None:
+            line = self._lines[namespace] = Line(namespace)
+        group = line.groups.get(bill)
         before = None
         if group is None:
-            line = self._lines.get(pod.namespace)
-            if line is None:
-                line = self._lines[pod.namespace] = Line(pod.namespace)
-            line.groups += 1
-            group = groups[bill] = WaitingGroup(bill, line, ignores_priority=ignores_priority)
+            group = WaitingGroup(bill, line, ignores_priority=ignores_priority)
+            line.groups[bill] = group
         else:
             before = group.rank()
         group.put(row, age_s)
         if held is not group:
-            self._group_of[pod] = group
+            line.pods[name] = group
             self._counts[group.reason] = self._counts.get(group.reason, 0) + 1
-            self.sizes[row.namespace] += 1
         rank = group.rank()
         if rank != before:
-            self.hold(group, ())
+            if group.held:
+                self.hold(group, ())
             self._try(group, rank)
         elif held is not group:
             self._try(group, rank)
 
     def leave(self, pod: PodKey) -> PodRow | None:
         """Remove a pod from the queue. Groups that it held up are tried again."""
-        group = self._group_of.pop(pod, None)
-        if group is None:
-            return None
+        group = self.group_of(pod)
+        return None if group is None else self._leave(group, pod.name)
+
+    def _leave(self, group: WaitingGroup, name: str) -> PodRow:
+        del group.line.pods[name]
         self._counts[group.reason] -= 1
-        self.sizes[pod.namespace] -= 1
-        if not self.sizes[pod.namespace]:
-            del self.sizes[pod.namespace]
         if len(group.members) == 1:
-            row = group.take(pod.name)
+            row = group.take(name)
             self._forget(group)
             return row
-        was_head = group.head().name == pod.name
-        row = group.take(pod.name)
+        was_head = group.head().name == name
+        row = group.take(name)
         if was_head:
             self.hold(group, ())
             self.try_again(group)
         return row
 
     def _forget(self, group: WaitingGroup) -> None:
-        groups = self._groups[group.namespace]
-        del groups[group.bill]
-        if not groups:
-            del self._groups[group.namespace]
         group.untried_rank = None
         if group.parked:
             self._unpark(group)
         if group.held:
             self.hold(group, ())
         line = group.line
-        line.groups -= 1
+        del line.groups[group.bill]
         if not line.groups:
             line.clear()
             if len(self._lines) > IDLE_LINES_MAX:
@@ -196,8 +197,9 @@ class WaitingQueue:
         if group.parked:
             self._unpark(group)
         group.untried_rank = rank
-        group.line.add(rank, next(self._numbers), group)
-        if not group.line.number or rank < group.line.rank:
+        line = group.line
+        line.add(rank, next(self._numbers), group)
+        if not line.number or rank < line.rank:
             self._enter(group, rank)
 
     def _enter(self, group: WaitingGroup, rank: Rank) -> None:
@@ -292,7 +294,10 @@ class WaitingQueue:
 
         With a namespace, it is held no longer against the pods of this one only.
         """
-        for line in list(self._lines_at.get(place, ())):
+        lines = self._lines_at.get(place)
+        if lines is None:
+            return
+        for line in list(lines):
             if namespace in (None, line.namespace):
                 self._draw(line, place)
 
