@@ -121,7 +121,15 @@ def test_each_policy_is_followed_by_its_binding_and_gates_come_last():
     for policy, binding in zip(policies, bindings, strict=True):
         assert binding["kind"] == f"{policy['kind']}Binding"
         assert binding["spec"]["policyName"] == policy["metadata"]["name"]
-        assert policy["spec"]["failurePolicy"] == "Fail"
+
+
+def test_policies_refuse_what_they_cannot_judge_except_the_one_about_aaq_objects():
+    policies = policy_documents(DEFAULT)[::2]
+
+    ignoring = [d["metadata"]["name"] for d in policies if d["spec"]["failurePolicy"] == "Ignore"]
+    # An API server that does not know the parameters yet would refuse the first AAQ object.
+    assert ignoring == ["single-aaq.bursar.io"]
+    assert {d["spec"]["failurePolicy"] for d in policies} == {"Fail", "Ignore"}
 
 
 def test_growth_is_refused_unless_it_is_allowed():

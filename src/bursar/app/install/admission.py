@@ -308,7 +308,9 @@ def single_configuration_documents() -> Pair:
     """Deny a second AAQ object.
 
     The policy takes AAQ objects as parameters: without one there is no parameter, and nothing is
-    denied.
+    denied. While an API server does not know the parameters, just after the definition was created
+    or after a restart, it allows the object: otherwise it would refuse the first AAQ object of a
+    user who applies both files at once. The operator installs nothing for a second object anyway.
     """
     spec: Document = {
         "paramKind": {"apiVersion": AAQS.api_version, "kind": AAQS.kind},
@@ -316,7 +318,9 @@ def single_configuration_documents() -> Pair:
         "validations": [validation("params == null", ONLY_ONE_AAQ.message)],
     }
     every: Document = {"paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"}}
-    return _policy("Validating", "single-aaq.bursar.io", spec, every)
+    policy, binding = _policy("Validating", "single-aaq.bursar.io", spec, every)
+    policy["spec"] = {**spec, "failurePolicy": "Ignore"}
+    return policy, binding
 
 
 def _growth(settings: GatingSettings) -> Pair:
