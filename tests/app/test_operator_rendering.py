@@ -17,6 +17,7 @@ from bursar.app.operator.rendering import (
     Surroundings,
     rendered,
 )
+from bursar.app.quota.applied import AppliedUsage
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.install.manifests import manifests
 from bursar.cli.install.operator_part import packaged_definitions
@@ -244,6 +245,8 @@ def test_an_annotation_shows_the_usage_of_all_namespaces_in_the_copies():
 
     assert "--applied-quotas=all" in container(outcome)["args"]
     assert not [each for each in container(installed({}))["args"] if "applied-quotas" in each]
+    by_default = installed({}, applied=AppliedUsage.ALL)
+    assert "--applied-quotas=all" in container(by_default)["args"]
     with pytest.raises(ValueError, match=r"bursar\.io/applied-quotas: own or all is expected"):
         installed({}, annotations={"bursar.io/applied-quotas": "some"})
 

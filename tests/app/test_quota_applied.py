@@ -67,10 +67,14 @@ async def test_on_request_a_copy_shows_the_usage_of_every_namespace(scene):
 
 
 def test_an_aaq_object_chooses_the_form_by_an_annotation():
-    assert AppliedUsage.of_aaq({}) is AppliedUsage.OWN
-    assert AppliedUsage.of_aaq({APPLIED_QUOTAS_ANNOTATION: "all"}) is AppliedUsage.ALL
+    own, every = AppliedUsage.OWN, AppliedUsage.ALL
+
+    assert AppliedUsage.of_aaq({}, own) is own
+    assert AppliedUsage.of_aaq({}, every) is every
+    assert AppliedUsage.of_aaq({APPLIED_QUOTAS_ANNOTATION: "all"}, own) is every
+    assert AppliedUsage.of_aaq({APPLIED_QUOTAS_ANNOTATION: "own"}, every) is own
     with pytest.raises(ValueError, match="own or all is expected, not 'everything'"):
-        AppliedUsage.of_aaq({APPLIED_QUOTAS_ANNOTATION: "everything"})
+        AppliedUsage.of_aaq({APPLIED_QUOTAS_ANNOTATION: "everything"}, own)
 
 
 @on_scene

@@ -57,6 +57,7 @@ async def _work(settings: OperatorProcess, access: ClusterAccess, state: StateDu
                     namespace=settings.namespace,
                     image=settings.image,
                     replicas=settings.replicas,
+                    applied=settings.applied_quotas,
                     definitions=settings.definitions,
                 ),
                 version=bursar.__version__,

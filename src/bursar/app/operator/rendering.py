@@ -72,6 +72,8 @@ class Surroundings:
     """The API server has MutatingAdmissionPolicy v1."""
     has_cluster_resource_quotas: bool = False
     """Whether the API server serves OpenShift's ClusterResourceQuota."""
+    applied: AppliedUsage = AppliedUsage.OWN
+    """Whose usage the copies of cluster quotas show, if the AAQ object does not say so."""
     definitions: Sequence[Document] = ()
     """The CustomResourceDefinitions that Bursar has, except that of AAQ."""
 
@@ -107,7 +109,7 @@ def rendered(aaq: AaqObject, around: Surroundings) -> Rendered:
         allow_cluster_quota=spec.allows_cluster_quota,
         has_cluster_resource_quotas=around.has_cluster_resource_quotas,
     )
-    workload = workload_settings(spec, around, AppliedUsage.of_aaq(aaq.annotations))
+    workload = workload_settings(spec, around, AppliedUsage.of_aaq(aaq.annotations, around.applied))
     if gate is Gate.WEBHOOKS:
         servers = webhook_workload_documents(workload)
         gates: tuple[Document, ...] = (

@@ -51,9 +51,9 @@ class AppliedUsage(Enum):
     ALL = "all"
 
     @classmethod
-    def of_aaq(cls, annotations: Mapping[str, str]) -> "AppliedUsage":
+    def of_aaq(cls, annotations: Mapping[str, str], default: "AppliedUsage") -> "AppliedUsage":
         """What the annotations of an AAQ object ask for. Raises `ValueError`."""
-        text = annotations.get(APPLIED_QUOTAS_ANNOTATION, cls.OWN.value)
+        text = annotations.get(APPLIED_QUOTAS_ANNOTATION, default.value)
         try:
             return cls(text)
         except ValueError:

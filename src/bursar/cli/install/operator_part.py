@@ -14,9 +14,10 @@ from bursar.app.operator.manifests import (
     split_definitions,
 )
 from bursar.app.operator.rendering import KUBEVIRT_CLASS, Surroundings, rendered
+from bursar.app.quota.applied import AppliedUsage
 from bursar.app.quota.kinds import AAQS
 from bursar.cli.exit_codes import BadInputError
-from bursar.cli.install.workload_arguments import Chosen
+from bursar.cli.install.workload_arguments import Chosen, applied_option
 from bursar.wire.aaq import decode_aaq
 from bursar.wire.documents.json_writing import json_text
 
@@ -36,6 +37,7 @@ def operator_part(chosen: Chosen) -> tuple[Document, ...]:
             image=str(chosen["image"]),
             namespace=str(chosen["namespace"]),
             definitions=packaged_definitions(),
+            options=applied_option(chosen),
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
@@ -57,6 +59,7 @@ def installed_documents(
         replicas=int(str(chosen["replicas"])),
         has_kubevirt_class=chosen["priority_class"] == KUBEVIRT_CLASS,
         has_mutating_policies=has_mutating_policies,
+        applied=AppliedUsage(str(chosen["applied_quotas"])),
         definitions=others,
     )
     try:

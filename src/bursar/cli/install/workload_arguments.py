@@ -40,7 +40,8 @@ workload_options: Final = together(
     one_of(
         "--applied-quotas",
         AppliedUsage.OWN,
-        "Controller: whose usage the copies of cluster quotas show; all: of every namespace.",
+        "Controller, operator: whose usage the copies of cluster quotas show; all: of every "
+        "namespace.",
     ),
     click.option(
         "--image-pull-policy",
@@ -98,6 +99,12 @@ def workload_settings(chosen: Chosen, parts: Collection[str]) -> WorkloadSetting
         raise click.UsageError(str(error)) from None
 
 
+def applied_option(chosen: Chosen) -> tuple[str, ...]:
+    """The option of controller and operator for the copies of cluster quotas, if it is needed."""
+    usage = chosen["applied_quotas"]
+    return () if usage == AppliedUsage.OWN.value else (f"--applied-quotas={usage}",)
+
+
 def _controller(chosen: Chosen, parts: Collection[str]) -> list[str]:
     found = []
     if isinstance(chosen["selector"], str):
@@ -106,8 +113,7 @@ def _controller(chosen: Chosen, parts: Collection[str]) -> list[str]:
         found.append("--without-cluster-quota")
     if chosen["waiting_pods_max"] != WAITING_PODS_MAX:
         found.append(f"--waiting-pods-max={chosen['waiting_pods_max']}")
-    if chosen["applied_quotas"] != AppliedUsage.OWN.value:
-        found.append(f"--applied-quotas={chosen['applied_quotas']}")
+    found += applied_option(chosen)
     if "capacity" in parts:
         found.append("--keep-capacity")
         if chosen["peerpods_namespace"] != PRESET_NAMESPACE:

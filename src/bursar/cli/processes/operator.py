@@ -9,10 +9,11 @@ from bursar.adapters.serving.tls_profile import TlsProfile
 from bursar.app.install.documents import Document, require_image
 from bursar.app.install.workloads import REPLICAS
 from bursar.app.operator.manifests import PROBE_PORT, split_definitions
+from bursar.app.quota.applied import AppliedUsage
 from bursar.cli.exit_codes import OK
 from bursar.cli.install.operator_part import packaged_definitions
 from bursar.cli.install.workload_arguments import IMAGE
-from bursar.cli.options import shown
+from bursar.cli.options import one_of, shown
 from bursar.cli.processes.installation import own_namespace
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
@@ -39,6 +40,8 @@ class OperatorProcess:
     """Namespace of the operator and of the installation."""
     image: str
     replicas: int
+    applied_quotas: AppliedUsage
+    """For AAQ objects that have no annotation about it."""
     definitions: tuple[Document, ...]
     """The CustomResourceDefinitions that the operator applies."""
     bind: tuple[str, int]
@@ -64,6 +67,12 @@ class OperatorProcess:
     "Replicas of controller and webhook.",
     type=click.IntRange(min=1),
 )
+@one_of(
+    "--applied-quotas",
+    AppliedUsage.OWN,
+    "Usage that the copy of a cluster quota shows, unless the AAQ object has an annotation: of its "
+    "own namespace, or of all of them.",
+)
 @log_options
 @click.pass_obj
 def operator(  # noqa: PLR0913 - one parameter for each option
@@ -80,6 +89,7 @@ def operator(  # noqa: PLR0913 - one parameter for each option
     context: str,
     image: str,
     replicas: int,
+    applied_quotas: str,
     **others: Any,  # noqa: ANN401 - the options of the log
 ) -> int:
     """Keep an installation of Bursar, until SIGTERM or Ctrl-C.
@@ -100,6 +110,7 @@ def operator(  # noqa: PLR0913 - one parameter for each option
             namespace=namespace or own_namespace(),
             image=image,
             replicas=replicas,
+            applied_quotas=AppliedUsage(applied_quotas),
             definitions=definitions,
             bind=host_and_port(bind),
             probes=host_and_port(probes),
