@@ -227,6 +227,26 @@ def test_e_op_12_the_selector_of_the_webhook_is_that_of_the_object():
     assert "--namespace-selector=namespace=fakenamespace" in container(outcome)["args"]
 
 
+@pytest.mark.parametrize("selector", [{}, {"matchLabels": {"team": "a"}}, TEAMS])
+def test_the_selector_of_policies_is_that_of_the_object_without_spared_namespaces(selector):
+    outcome = installed({"namespaceSelector": selector}, annotations={GATE_ANNOTATION: "policies"})
+    bindings = [each["spec"] for each in outcome.gate if each["kind"].endswith("PolicyBinding")]
+    chosen = [each["matchResources"]["namespaceSelector"] for each in bindings if _is_placed(each)]
+
+    spared = {
+        "key": "kubernetes.io/metadata.name",
+        "operator": "NotIn",
+        "values": ["aaq", "kube-system"],
+    }
+    expressions = [*selector.get("matchExpressions", []), spared]
+    assert len(chosen) > 5
+    assert chosen == [{**selector, "matchExpressions": expressions}] * len(chosen)
+
+
+def _is_placed(binding):
+    return "namespaceSelector" in binding.get("matchResources", {})
+
+
 def test_e_op_13_without_a_selector_the_label_of_aaq_selects():
     label = {"key": "application-aware-quota/enable-gating", "operator": "Exists"}
 
