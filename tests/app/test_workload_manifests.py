@@ -15,6 +15,8 @@ from bursar.app.install.workloads import (
     controller_documents,
     webhook_documents,
 )
+from bursar.app.operator.manifests import OperatorInstallation, operator_documents
+from support.builders.manifests import DEFINITIONS
 
 SETTINGS = WorkloadSettings(image="bursar:1")
 
@@ -201,6 +203,22 @@ def test_prometheus_verifies_the_certificate():
         assert endpoint["tlsConfig"]["ca"] == {"secret": {"name": "bursar-tls", "key": "ca.crt"}}
     (group,) = rules["spec"]["groups"]
     assert [rule["alert"] for rule in group["rules"]] == [alert.name for alert in ALERTS]
+
+
+def test_prometheus_finds_the_operator_and_the_certificates_of_its_installation():
+    *monitors, _ = monitoring_documents("q", has_operator=True)
+    documents = operator_documents(
+        OperatorInstallation(image="bursar:1", namespace="q", definitions=DEFINITIONS)
+    )
+    [service] = [each for each in documents if each["kind"] == "Service"]
+
+    for monitor in monitors:
+        (endpoint,) = monitor["spec"]["endpoints"]
+        assert endpoint["tlsConfig"]["ca"]["secret"]["name"] == "aaq-server-cert"
+    selected = monitors[-1]["spec"]["selector"]["matchLabels"]
+    assert selected.items() <= service["metadata"]["labels"].items()
+    assert [each["name"] for each in service["spec"]["ports"]] == ["https"]
+    assert monitors[-1]["spec"]["endpoints"][0]["tlsConfig"]["serverName"] == "aaq-controller.q.svc"
 
 
 def test_a_webhook_that_asks_for_client_certificates_mounts_their_ca():

@@ -424,6 +424,16 @@ def test_the_certificates_and_monitors_are_those_of_the_namespace():
     ]
 
 
+def test_with_the_operator_there_is_a_monitor_for_it():
+    found = [
+        each["metadata"]["name"]
+        for each in documents("monitoring", "operator", "--image=b:1")
+        if each["kind"] == "ServiceMonitor"
+    ]
+
+    assert found == ["aaq-controller", "aaq-server", "aaq-operator"]
+
+
 def test_the_dashboard_is_a_config_map_that_grafana_finds():
     [found] = documents("dashboard", "-n", "q")
 

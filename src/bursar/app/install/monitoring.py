@@ -6,10 +6,13 @@ Each alert has a runbook on the page `RUNBOOKS`, under the alert's name.
 from dataclasses import dataclass
 from typing import Final
 
+from bursar.app.certificates import aaq
 from bursar.app.certificates.secrets import TLS_SECRET
 from bursar.app.install.documents import Document, document, require_namespace
 from bursar.app.install.workloads import COMPONENT, NAME, labels_of
 from bursar.app.names import CONTROLLER, WEBHOOK
+from bursar.app.operator.names import OPERATOR
+from bursar.app.quota.kinds import GROUP as AAQ_GROUP
 
 GROUP: Final = "monitoring.coreos.com/v1"
 RUNBOOKS: Final = "docs/reference/alerts.md"
@@ -154,22 +157,33 @@ ALERTS: Final = (
 )
 
 
-def monitoring_documents(namespace: str) -> tuple[Document, ...]:
-    """A ServiceMonitor for each process, and a PrometheusRule."""
+def monitoring_documents(namespace: str, *, has_operator: bool = False) -> tuple[Document, ...]:
+    """A ServiceMonitor for each process, and a PrometheusRule.
+
+    An installation by the operator has its certificates in AAQ's Secret, and one process more.
+    """
     require_namespace(namespace)
-    return (
-        _monitor(namespace, CONTROLLER, "controller"),
-        _monitor(namespace, WEBHOOK, "webhook"),
-        _rules(namespace),
-    )
+    secret = aaq.TLS_SECRET if has_operator else TLS_SECRET
+    components = {CONTROLLER: "controller", WEBHOOK: "webhook"}
+    found = [
+        _monitor(namespace, name, secret, name, {NAME: "bursar", COMPONENT: component}, component)
+        for name, component in components.items()
+    ]
+    if has_operator:
+        # It serves the certificate of the other processes, which has their names.
+        selected: Document = {NAME: "bursar", AAQ_GROUP: OPERATOR}
+        found.append(_monitor(namespace, OPERATOR, secret, CONTROLLER, selected, "operator"))
+    return (*found, _rules(namespace))
 
 
-def _monitor(namespace: str, service: str, component: str) -> Document:
+def _monitor(
+    namespace: str, service: str, secret: str, server: str, selected: Document, component: str
+) -> Document:
     labels = labels_of(component)
     found = document(GROUP, "ServiceMonitor", service, namespace=namespace, labels=labels)
-    authority: Document = {"secret": {"name": TLS_SECRET, "key": "ca.crt"}}
+    authority: Document = {"secret": {"name": secret, "key": "ca.crt"}}
     found["spec"] = {
-        "selector": {"matchLabels": {NAME: "bursar", COMPONENT: component}},
+        "selector": {"matchLabels": selected},
         "endpoints": [
             {
                 "port": "https",
@@ -177,7 +191,7 @@ def _monitor(namespace: str, service: str, component: str) -> Document:
                 # The label `namespace` of a quota's metric is that of the quota, not of the pod.
                 "honorLabels": True,
                 "bearerTokenFile": CREDENTIALS,
-                "tlsConfig": {"ca": authority, "serverName": f"{service}.{namespace}.svc"},
+                "tlsConfig": {"ca": authority, "serverName": f"{server}.{namespace}.svc"},
             }
         ],
     }

@@ -274,7 +274,9 @@ def manifests(
         "kubevirt": lambda: _launcher_protection(chosen, settings),
         "agent": lambda: _agent(chosen),
         "certificates": lambda: cert_manager_documents(settings.namespace),
-        "monitoring": lambda: monitoring_documents(settings.namespace),
+        "monitoring": lambda: monitoring_documents(
+            settings.namespace, has_operator="operator" in wanted
+        ),
         "dashboard": lambda: dashboard_documents(settings.namespace),
         "removal": lambda: removal_documents(workload_settings(chosen, wanted)),
         "operator": lambda: operator_part(chosen),
