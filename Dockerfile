@@ -4,10 +4,15 @@
 
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /build
-COPY requirements/build.txt requirements/runtime.txt requirements/
+COPY requirements/build.txt requirements/otel.txt requirements/runtime.txt requirements/
 RUN pip install --no-cache-dir --require-hashes --requirement=requirements/build.txt
 RUN pip install --no-cache-dir --no-compile --prefix=/install --ignore-installed \
       --no-deps --only-binary=:all: --require-hashes --requirement=requirements/runtime.txt
+# EXTRA=otel adds what traces need.
+ARG EXTRA=
+RUN if [ -n "$EXTRA" ]; then pip install --no-cache-dir --no-compile --prefix=/install \
+      --ignore-installed --no-deps --only-binary=:all: --require-hashes \
+      --requirement=requirements/$EXTRA.txt; fi
 COPY pyproject.toml README.md LICENSE ./
 COPY api/crds api/crds
 COPY examples examples

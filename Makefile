@@ -89,7 +89,7 @@ chart: $(STAMPS)/dev ## Write the Helm chart and the kustomize base afresh from 
 
 lock: $(STAMPS)/dev ## Resolve requirements/*.in afresh into hashed requirements/*.txt
 	$(PIP) install uv
-	cd requirements && for name in runtime build dev bench; do \
+	cd requirements && for name in runtime build otel dev bench; do \
 	  ../$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
 	    --no-emit-index-url --upgrade --custom-compile-command "make lock" $$name.in -o $$name.txt; done
 

@@ -12,7 +12,7 @@ from image_parts.debian import PYTHON, SUITE
 from image_parts.wheels import LOCKED
 
 ROOT = Path(__file__).parents[2]
-INSTRUCTIONS = {"COPY", "ENTRYPOINT", "ENV", "FROM", "LABEL", "RUN", "USER", "WORKDIR"}
+INSTRUCTIONS = {"ARG", "COPY", "ENTRYPOINT", "ENV", "FROM", "LABEL", "RUN", "USER", "WORKDIR"}
 
 
 def instructions() -> list[tuple[str, str]]:

@@ -6,6 +6,10 @@ import sys
 import pytest
 
 ASK = "import sys, bursar.entry.{}; print('cryptography' in sys.modules)"
+ASK_TRACES = (
+    "import sys, bursar.entry.{}; print([m for m in sys.modules if 'opentelemetry' in m "
+    "or 'telemetry.tracing' in m])"
+)
 
 
 @pytest.mark.parametrize("process", ["agent", "command", "controller", "up", "webhook"])
@@ -16,3 +20,15 @@ def test_no_process_loads_cryptography_at_its_start(process):
     )
 
     assert ran.stdout == "False\n"
+
+
+@pytest.mark.parametrize("process", ["agent", "command", "controller", "operator", "webhook"])
+def test_no_process_loads_what_traces_need_unless_it_traces(process):
+    ran = subprocess.run(
+        [sys.executable, "-c", ASK_TRACES.format(process)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ran.stdout == "[]\n"

@@ -22,6 +22,7 @@ from bursar.adapters.telemetry.policy_families import policy_families
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
 from bursar.adapters.telemetry.sidecar_families import sidecar_families
+from bursar.adapters.telemetry.trace_families import trace_families
 from bursar.adapters.telemetry.webhook_families import webhook_families
 from bursar.app.capacity.usage import ExtendedUsage
 from bursar.app.certificates.keeper import KeeperCounters
@@ -39,6 +40,7 @@ from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
 from bursar.app.quota.quota_loop import QuotaCounters
 from bursar.app.quota.refused_writes import RefusedWrites
+from bursar.app.tracing import TraceCounts
 from bursar.core.certificates.decision import Reason as CertificateReason
 from bursar.core.counting.sidecars import SidecarCounter, SidecarRules
 from bursar.core.devices.inventory import Device, Inventory
@@ -144,6 +146,7 @@ def controller_text(samples_max: int = SAMPLES_MAX) -> str:
         *capacity_families(CapacityView(nodes=[node], usage=ExtendedUsage(), healed=0)),
         *counting_families(),
         *certificate_families(),
+        *trace_families(TraceCounts()),
         *process_families(),
     ]
     return exposition(families, samples_max=samples_max).decode()
@@ -154,6 +157,7 @@ def webhook_text(samples_max: int = SAMPLES_MAX) -> str:
     families = [
         *webhook_families(dict.fromkeys("abcdef", 1), {"rewritten": 1}, 1),
         *served_families(served, NOW),
+        *trace_families(TraceCounts()),
         *process_families(),
     ]
     return exposition(families, samples_max=samples_max).decode()
@@ -192,7 +196,7 @@ def operator_text(*, is_webhook_down: bool = False) -> str:
         if is_webhook_down:
             await scene.make_ready(WEBHOOK, replicas=0)
             await scene.pass_time()
-        texts.append(operator_metrics(operator, limiter, served).decode())
+        texts.append(operator_metrics(operator, limiter, served, TraceCounts()).decode())
 
     deploy()
     return texts[0]

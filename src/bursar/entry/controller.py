@@ -26,6 +26,8 @@ from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
 from bursar.app.doctor.doctor import Verdict, version_findings
 from bursar.app.log import Log
+from bursar.app.names import CONTROLLER
+from bursar.app.tracing import TraceCounts, Tracer
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.controller import ControllerProcess
 from bursar.entry.counting import open_counting
@@ -34,6 +36,7 @@ from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import cluster_access, process_identity
 from bursar.entry.state_dump import StateDump
+from bursar.entry.tracing import open_tracer, start_tracing
 from bursar.wire.cluster.server_version import decode_server_version
 
 IN_FLIGHT_MAX: Final = 64
@@ -69,7 +72,8 @@ async def _work(settings: ControllerProcess, access: ClusterAccess, state: State
         client = await stack.enter_async_context(
             KubeClient(access, clock=SYSTEM_CLOCK, rng=random, limits=limits)
         )
-        process = _controller(settings, client, random)
+        tracer = open_tracer(settings.traces, CONTROLLER, random)
+        process = _controller(settings, client, random, tracer)
 
         def report() -> Report:
             return controller_status(process, client.limiter, state.uptime_s)
@@ -77,6 +81,7 @@ async def _work(settings: ControllerProcess, access: ClusterAccess, state: State
         state.report = report
         try:
             async with asyncio.TaskGroup() as tasks:
+                start_tracing(tasks, tracer)
                 tasks.create_task(_report_version(client))
                 tasks.create_task(process.run())
                 if settings.tls_source.is_given:
@@ -87,14 +92,18 @@ async def _work(settings: ControllerProcess, access: ClusterAccess, state: State
                         random,
                         profile=settings.tls,
                     )
-                    server = _server(settings, process, client, certificate, report)
+                    counts = None if tracer is None else tracer.counts
+                    server = _server(settings, process, client, certificate, report, traces=counts)
                     tasks.create_task(listen(server, certificate, settings.bind, log=LOG))
         except* BadInputError as errors:
             raise errors.exceptions[0] from None
 
 
 def _controller(
-    settings: ControllerProcess, client: KubeClient, random: SystemRandom
+    settings: ControllerProcess,
+    client: KubeClient,
+    random: SystemRandom,
+    tracer: Tracer | None,
 ) -> Controller:
     return Controller(
         client,
@@ -121,6 +130,7 @@ def _controller(
             places=settings.places,
         ),
         open_keeper=_keeper_opener(settings.certificates, client, random),
+        tracer=tracer,
         on_synced=_freeze_heap,
     )
 
@@ -177,6 +187,8 @@ def _server(
     client: KubeClient,
     certificate: Certificate,
     status: Callable[[], Report],
+    *,
+    traces: TraceCounts | None,
 ) -> HttpServer:
     user = webhook_user(settings.namespace)
     reviewer = TokenReviewer(client, SYSTEM_CLOCK, expected=user)
@@ -184,7 +196,7 @@ def _server(
     routes = controller_routes(
         is_leader=lambda: process.election.is_leader,
         problem=lambda: process.readiness_problem,
-        metrics=lambda: controller_metrics(process, client.limiter, served(certificate)),
+        metrics=lambda: controller_metrics(process, client.limiter, served(certificate), traces),
         resizes=ResizeRoute(
             user=user,
             find_username=reviewer.find_username,

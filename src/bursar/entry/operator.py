@@ -17,9 +17,11 @@ from bursar.adapters.serving.status_page import Report, status_routes
 from bursar.adapters.telemetry.operator.families import operator_metrics
 from bursar.adapters.telemetry.status.operator import operator_status
 from bursar.app.log import Log
+from bursar.app.operator.names import OPERATOR
 from bursar.app.operator.operator import Operator
 from bursar.app.operator.rendering import Surroundings
 from bursar.app.operator.term import OperatorSettings
+from bursar.app.tracing import TraceCounts
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.operator import OperatorProcess
 from bursar.entry.https import Certificate, listen, open_certificate, served
@@ -27,6 +29,7 @@ from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import cluster_access, process_identity, start_server
 from bursar.entry.state_dump import StateDump
+from bursar.entry.tracing import open_tracer, start_tracing
 
 LOG: Final = Log("operator")
 
@@ -47,6 +50,7 @@ def run_operator(settings: OperatorProcess) -> None:
 
 async def _work(settings: OperatorProcess, access: ClusterAccess, state: StateDump) -> None:
     random = SystemRandom()
+    tracer = open_tracer(settings.traces, OPERATOR, random)
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=random) as client:
         operator = Operator(
             client,
@@ -63,6 +67,7 @@ async def _work(settings: OperatorProcess, access: ClusterAccess, state: StateDu
                 version=bursar.__version__,
             ),
             identity=process_identity(),
+            tracer=tracer,
         )
 
         def report() -> Report:
@@ -71,11 +76,19 @@ async def _work(settings: OperatorProcess, access: ClusterAccess, state: StateDu
         state.report = report
         try:
             async with asyncio.TaskGroup() as tasks:
+                start_tracing(tasks, tracer)
                 tasks.create_task(operator.run())
                 tasks.create_task(_serve_probes(settings, operator))
                 if settings.tls_source.is_given:
                     tasks.create_task(
-                        _serve_metrics(settings, operator, client, random, report=report)
+                        _serve_metrics(
+                            settings,
+                            operator,
+                            client,
+                            random,
+                            report=report,
+                            traces=None if tracer is None else tracer.counts,
+                        )
                     )
         except* BadInputError as errors:
             raise errors.exceptions[0] from None
@@ -104,13 +117,14 @@ async def _serve_metrics(
     random: Random,
     *,
     report: Callable[[], Report],
+    traces: TraceCounts | None,
 ) -> None:
     certificate: Certificate = open_certificate(
         settings.tls_source, settings.namespace, client, random, profile=settings.tls
     )
     readers = metrics_guard(settings.metrics_auth, client, TokenReviewer(client, SYSTEM_CLOCK))
     routes = probe_routes(
-        lambda: operator_metrics(operator, client.limiter, served(certificate)),
+        lambda: operator_metrics(operator, client.limiter, served(certificate), traces),
         metrics_guard=readers,
     )
     every = {**routes, **status_routes(report, readers)}

@@ -4,12 +4,12 @@ import asyncio
 from contextlib import AsyncExitStack
 from itertools import chain
 from random import SystemRandom
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bursar.adapters.admission.leader_client import LeaderClient
 from bursar.adapters.admission.peerpods import PeerPodCounts, peer_pod_routes
 from bursar.adapters.admission.reviewer import Reviewer
-from bursar.adapters.admission.routes import review_counts, webhook_routes
+from bursar.adapters.admission.routes import Tracing, review_counts, webhook_routes
 from bursar.adapters.cel.language import open_language
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess
@@ -23,11 +23,13 @@ from bursar.adapters.telemetry.certificates.served import served_families
 from bursar.adapters.telemetry.exposition import exposition
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.status.webhook import webhook_status
+from bursar.adapters.telemetry.trace_families import trace_families
 from bursar.adapters.telemetry.webhook_families import webhook_families
 from bursar.app.admission.gate_switch import GateSwitch
 from bursar.app.admission.policies import PolicyCheck
 from bursar.app.admission.quotas import QuotaCheck
 from bursar.app.log import Log
+from bursar.app.names import WEBHOOK
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.webhook import WebhookProcess
 from bursar.entry.https import (
@@ -42,6 +44,10 @@ from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import cluster_access
 from bursar.entry.state_dump import StateDump
+from bursar.entry.tracing import open_tracer, start_tracing
+
+if TYPE_CHECKING:
+    from bursar.adapters.telemetry.tracing.exporter import OtlpTracer
 
 LOG: Final = Log("webhook")
 
@@ -80,9 +86,11 @@ async def _serve(settings: WebhookProcess, access: ClusterAccess, state: StateDu
             LeaderClient(client, settings.leader, authorities if settings.trusts_secret else None)
         )
         switch = GateSwitch(client, SYSTEM_CLOCK, random, settings.installation.namespace)
-        server = _server(settings, client, leader, certificate, switch, state=state)
+        tracer = open_tracer(settings.traces, WEBHOOK, random)
+        server = _server(settings, client, leader, certificate, switch, state=state, tracer=tracer)
         try:
             async with asyncio.TaskGroup() as tasks:
+                start_tracing(tasks, tracer)
                 tasks.create_task(switch.run())
                 tasks.create_task(follow_clients(tls, certificate))
                 tasks.create_task(
@@ -98,7 +106,7 @@ async def _serve(settings: WebhookProcess, access: ClusterAccess, state: StateDu
             raise errors.exceptions[0] from None
 
 
-def _server(
+def _server(  # noqa: PLR0913 - the server connects all of them
     settings: WebhookProcess,
     client: KubeClient,
     leader: LeaderClient,
@@ -106,7 +114,9 @@ def _server(
     switch: GateSwitch,
     *,
     state: StateDump,
+    tracer: "OtlpTracer | None",
 ) -> HttpServer:
+    tracing = None if tracer is None else Tracing(tracer, SYSTEM_CLOCK)
     reviewer = Reviewer(
         installation=settings.installation,
         quotas=QuotaCheck(client, clock=SYSTEM_CLOCK, random=SystemRandom()),
@@ -137,13 +147,15 @@ def _server(
             chain(
                 webhook_families(counts, peers.ends, peers.overwritten),
                 served_families(served(certificate), SYSTEM_CLOCK.now()),
+                trace_families(None if tracer is None else tracer.counts),
                 process_families(),
             )
         ),
         body_bytes_max=settings.body_bytes_max,
         metrics_guard=readers,
         review_guard=guard,
+        tracing=tracing,
     )
-    peer_pods = peer_pod_routes(settings.peer_pods, peers, guard)
+    peer_pods = peer_pod_routes(settings.peer_pods, peers, guard, tracing)
     every = {**routes, **peer_pods, **status_routes(report, readers)}
     return HttpServer(every, clock=SYSTEM_CLOCK)

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from bursar.adapters.admission.routes import Tracing
 from bursar.adapters.serving.message import JSON, Guard, Request, Response, Route, Routes
 from bursar.app.names import PEER_PODS_PATH
 from bursar.core.peerpods.annotations import SIZE_ANNOTATIONS, Rewrite
@@ -71,20 +72,30 @@ class PeerPodCounts:
 
 
 def peer_pod_routes(
-    settings: PeerPodSettings, counts: PeerPodCounts, review_guard: Guard | None = None
+    settings: PeerPodSettings,
+    counts: PeerPodCounts,
+    review_guard: Guard | None = None,
+    tracing: Tracing | None = None,
 ) -> Routes:
     known = _AnswerCache(settings)
 
     async def review(request: Request) -> Response:
+        began_s = 0.0 if tracing is None else tracing.now_s()
+        response, end = answered(request)
+        if tracing is not None:
+            tracing.record_review(request, end, began_s)
+        return response
+
+    def answered(request: Request) -> tuple[Response, str]:
         asked = decode_peer_pod_review(request.body) if _problem(request) is None else None
         if asked is not None:
             ending = known.answer_to(asked, len(request.body))
             counts.add(ending.end, ending.overwritten)
-            return Response(ending.answer.with_uid(asked.uid), content_type=JSON)
+            return Response(ending.answer.with_uid(asked.uid), content_type=JSON), ending.end
         # The quick decoder refused the review; the slow one tells why.
         spoken, outcome = _reviewed(request, settings)
         counts.add(outcome.end, outcome.overwritten)
-        return Response(encode_response(spoken, outcome.decision), content_type=JSON)
+        return Response(encode_response(spoken, outcome.decision), content_type=JSON), outcome.end
 
     route = Route(review, BODY_BYTES_MAX + REFUSED_BYTES_MAX, review_guard)
     return {("POST", PEER_PODS_PATH): route}

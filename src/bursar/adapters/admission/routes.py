@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, TypeAlias
 
@@ -16,6 +17,8 @@ from bursar.adapters.serving.message import (
     refusal,
 )
 from bursar.adapters.serving.probes import probe_routes
+from bursar.app.cluster.ports import Clock
+from bursar.app.tracing import Span, Tracer
 from bursar.wire.admission import AdmissionDecision, ReviewError
 
 REVIEW_PATHS: Final = ("/serve-path", "/gate", "/validate")
@@ -32,7 +35,36 @@ def review_counts() -> Counter[str]:
     return Counter(allowed=0, denied=0, error=0)
 
 
-def webhook_routes(
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """Records a span for each review."""
+
+    tracer: Tracer
+    clock: Clock
+
+    def now_s(self) -> float:
+        return self.clock.now().timestamp()
+
+    def record_review(self, request: Request, end: str, began_s: float) -> None:
+        """The span belongs to the trace of the API server, if it sent one."""
+        attributes: dict[str, str | int | bool] = {
+            "url.path": request.path,
+            "http.request.body.size": len(request.body),
+            "bursar.end": end,
+        }
+        self.tracer.record(
+            Span(
+                name="admission review",
+                began_s=began_s,
+                ended_s=self.now_s(),
+                attributes=attributes,
+                problem=end if end == "error" else "",
+                parent=request.headers.get("traceparent", ""),
+            )
+        )
+
+
+def webhook_routes(  # noqa: PLR0913 - one for each part of the server
     answer: Answer,
     *,
     counts: Counter[str],
@@ -40,13 +72,22 @@ def webhook_routes(
     body_bytes_max: int = BODY_BYTES_MAX,
     metrics_guard: Guard | None,
     review_guard: Guard | None = None,
+    tracing: Tracing | None = None,
 ) -> Routes:
     async def review(request: Request) -> Response:
         response, end = await _review(request, answer)
         counts[end] += 1
         return response
 
-    route = Route(review, body_bytes_max, review_guard)
+    async def traced(request: Request) -> Response:
+        assert tracing is not None
+        began_s = tracing.now_s()
+        response, end = await _review(request, answer)
+        counts[end] += 1
+        tracing.record_review(request, end, began_s)
+        return response
+
+    route = Route(review if tracing is None else traced, body_bytes_max, review_guard)
     probes = probe_routes(metrics, metrics_guard=metrics_guard)
     return {**probes, **{("POST", path): route for path in REVIEW_PATHS}}
 

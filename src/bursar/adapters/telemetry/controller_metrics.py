@@ -19,18 +19,23 @@ from bursar.adapters.telemetry.policy_families import policy_families
 from bursar.adapters.telemetry.process import process_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
 from bursar.adapters.telemetry.sidecar_families import sidecar_families
+from bursar.adapters.telemetry.trace_families import trace_families
 from bursar.app.capacity.controller import CapacityController
 from bursar.app.certificates.keeper import CertificateKeeper
 from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.reconcile import ReconcileCounters
 from bursar.app.controller.controller import Controller
 from bursar.app.controller.term import Term
+from bursar.app.tracing import TraceCounts
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.policies import PolicyCounter
 
 
 def controller_metrics(
-    controller: Controller, limiter: Limited, served: ServedCertificate | None = None
+    controller: Controller,
+    limiter: Limited,
+    served: ServedCertificate | None = None,
+    traces: TraceCounts | None = None,
 ) -> bytes:
     """Metrics in Prometheus's text format. `served` is the certificate of this process."""
     term, keeper, now = controller.term, controller.certificates, controller.clock.now()
@@ -56,7 +61,7 @@ def controller_metrics(
         () if keeper is None else _kept_certificates(keeper, now),
     )
     families = chain(controller_families(view), loops, kept, counting, certificates)
-    return exposition(chain(families, process_families()))
+    return exposition(chain(families, trace_families(traces), process_families()))
 
 
 def _kept_certificates(keeper: CertificateKeeper, now: datetime) -> Iterator[Family]:

@@ -28,6 +28,7 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.cluster.time_limit import within
 from bursar.app.log import Log
+from bursar.app.tracing import OBJECT, Span, Tracer
 from bursar.wire.structs.fields import printable
 
 LOG: Final = Log("reconcile")
@@ -63,12 +64,16 @@ class _Entry:
     """A key that is queued or being reconciled."""
 
     __slots__ = (
-        *("due", "failures", "is_changed", "is_expedited"),
+        *("due", "error", "failures", "has_written", "is_changed", "is_expedited"),
         *("not_before", "rests_until", "ticket"),
     )
 
     def __init__(self) -> None:
         self.failures = 0
+        self.error = ""
+        """The class of the error of the latest reconcile; empty if there was none."""
+        self.has_written = False
+        """Whether the latest reconcile wrote."""
         self.is_changed = False
         """The key was queued again after its reconcile began."""
         self.is_expedited = False
@@ -98,6 +103,8 @@ class ReconcileContext:
     random: Random
     may_write: Callable[[], bool]
     """Whether this process leads and has seen everything that it decides by."""
+    tracer: Tracer | None = None
+    """None: reconciles are not traced."""
 
 
 @dataclass(eq=False)
@@ -215,8 +222,12 @@ class Reconciler(Generic[K]):
         entry = self._entries[key]
         entry.is_changed = entry.is_expedited = False
         self.counters.reconciles += 1
+        tracer = self.context.tracer
         try:
-            pause = await self._try(key, entry)
+            if tracer is None:
+                pause = await self._try(key, entry)
+            else:
+                pause = await self._trace(tracer, key, entry)
         finally:
             self._slots.release()
         now = self._clock.monotonic()
@@ -229,6 +240,26 @@ class Reconciler(Generic[K]):
             due = min(due, max(now, entry.not_before))
         self._schedule(key, due)
 
+    async def _trace(self, tracer: Tracer, key: K, entry: _Entry) -> float | None:
+        """As `_try`, with a span."""
+        began_s, entry.error = self._clock.now().timestamp(), ""
+        entry.has_written = False
+        pause = await self._try(key, entry)
+        tracer.record(
+            Span(
+                name="reconcile",
+                began_s=began_s,
+                ended_s=self._clock.now().timestamp(),
+                attributes={
+                    "bursar.loop": self.name,
+                    "bursar.wrote": entry.has_written,
+                    OBJECT: str(key),
+                },
+                problem=entry.error,
+            )
+        )
+        return pause
+
     async def _try(self, key: K, entry: _Entry) -> float | None:
         """Seconds until the next reconcile; None if the key need not be reconciled again."""
         try:
@@ -240,11 +271,11 @@ class Reconciler(Generic[K]):
             return None
         except (ConflictError, AlreadyExistsError) as error:
             # The object changed after it was read. The watch is about to show it.
-            self._count_failure(error)
+            self._count_failure(entry, error)
             entry.not_before = self._clock.monotonic() + RETRY_SECONDS
             return max(self.interval_s, RETRY_SECONDS)
         except (ClusterError, TimeoutError) as error:
-            self._count_failure(error)
+            self._count_failure(entry, error)
             LOG.warning(
                 "reconcile failed; trying again",
                 part=self.name,
@@ -264,6 +295,7 @@ class Reconciler(Generic[K]):
         if not has_written:
             return None
         self.counters.writes += 1
+        entry.has_written = True
         now = self._clock.monotonic()
         entry.not_before = now + min(REPAIR_SECONDS, self.interval_s)
         entry.rests_until = now + self.interval_s
@@ -278,7 +310,8 @@ class Reconciler(Generic[K]):
             del self._refused[key]
         self.on_refused(key, words)
 
-    def _count_failure(self, error: Exception) -> None:
+    def _count_failure(self, entry: _Entry, error: Exception) -> None:
+        entry.error = type(error).__name__
         self.counters.failures += 1
         self.counters.failures_by_class[type(error).__name__] += 1
 

@@ -40,6 +40,7 @@ from bursar.app.quota.events import (
     record_wait,
 )
 from bursar.app.quota.growth.resize import REQUEST_SECONDS, ResizeService, staleness_problem
+from bursar.app.tracing import Tracer
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.queue import WAITING_PODS_MAX, FullQueues
@@ -100,6 +101,8 @@ class Controller:
     """Makes the informers of a term, and chooses how pods are counted."""
     open_keeper: OpenKeeper | None = None
     """Makes the keeper of certificates for a term. None: certificates are left alone."""
+    tracer: Tracer | None = None
+    """None: nothing is traced."""
     on_synced: Callable[[], None] = _do_nothing
     """Called in each term when its caches and the books hold everything."""
 
@@ -146,6 +149,7 @@ class Controller:
             applied_quotas=settings.applied_quotas,
             record_full=partial(record_full, self.queue_recorder),
             record_capacity=partial(record_event, self.capacity_recorder),
+            tracer=self.tracer,
             on_synced=self.on_synced,
         )
         self._term: Term | None = None

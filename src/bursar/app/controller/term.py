@@ -36,6 +36,7 @@ from bursar.app.quota.managed_names import managed_key, owner_key
 from bursar.app.quota.quota_loop import QuotaLoop
 from bursar.app.quota.refused_writes import RefusedWrites, WrittenObject
 from bursar.app.quota.status import StatusWriter
+from bursar.app.tracing import Tracer
 from bursar.core.counting.kind_state import KindState
 from bursar.core.quota.books import Books
 from bursar.core.quota.ledger import PodKey
@@ -88,6 +89,7 @@ class TermContext:
     """Called with an object that gates other namespaces than the controller targets."""
     record_full: RecordFull
     record_capacity: Callable[[CapacityEvent], None]
+    tracer: Tracer | None = None
     on_synced: Callable[[], None]
     """Called once, when the caches and the books hold everything."""
 
@@ -125,6 +127,7 @@ class Term:
             grace_s=context.quota_grace_s,
             dispute=self.gating.dispute,
             before_deciding=lambda: self.resizes.restore(),  # noqa: PLW0108 - made below
+            tracer=context.tracer,
         )
         self.resizes: Final = self._resize_service()
         self.drift: Final = DriftCheck(self.loop, sources.books, counter.count, context.clock)
@@ -218,6 +221,7 @@ class Term:
             clock=context.clock,
             random=context.random,
             may_write=may_write,
+            tracer=context.tracer,
         )
 
     async def run(self) -> None:

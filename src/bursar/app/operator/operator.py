@@ -14,6 +14,7 @@ from bursar.app.log import Log
 from bursar.app.operator.events import OperatorReason
 from bursar.app.operator.names import LEASE, OPERATOR
 from bursar.app.operator.term import Cluster, OperatorSettings, OperatorTerm, TermContext
+from bursar.app.tracing import Tracer
 
 LOG: Final = Log("operator")
 
@@ -30,6 +31,8 @@ class Operator:
     identity: str
     """The holderIdentity on the Lease; unique to this process."""
     timing: Timing = DEFAULT_TIMING
+    tracer: Tracer | None = None
+    """None: nothing is traced."""
 
     def __post_init__(self) -> None:
         lease = Key(self.settings.home, LEASE)
@@ -79,6 +82,7 @@ class Operator:
                 is_leader=lambda: self.election.is_leader,
                 remaining_seconds=lambda: self.election.remaining_seconds,
                 recorder=self.recorder,
+                tracer=self.tracer,
             )
         )
         self._term = term

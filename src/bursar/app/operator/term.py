@@ -40,6 +40,7 @@ from bursar.app.operator.removal import QUOTAS_ANNOTATION, delete_objects, free_
 from bursar.app.operator.rendering import KUBEVIRT_CLASS, Rendered, Surroundings, rendered
 from bursar.app.operator.status import status_patch, wanted_status
 from bursar.app.quota.kinds import AAQS, CLUSTER_RESOURCE_QUOTAS
+from bursar.app.tracing import Span, Tracer
 from bursar.core.operator.conditions import (
     DEGRADED,
     Installation,
@@ -91,6 +92,7 @@ class TermContext:
     is_leader: Callable[[], bool]
     remaining_seconds: Callable[[], float]
     recorder: EventRecorder[OperatorReason]
+    tracer: Tracer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,10 +171,21 @@ class OperatorTerm:
             if now - self._compared_at >= INTERVAL_SECONDS:
                 self._compared_at = now
                 self.applied.forget_all()
+            began_s = clock.now().timestamp()
             seconds = await self._pass()
             self.passes += 1
+            self._trace(began_s)
             await clock.sleep(PAUSE_SECONDS)
             await wait_at_most(clock, seconds, self._changed)
+
+    def _trace(self, began_s: float) -> None:
+        tracer, judgement = self._context.tracer, self.view.judgement
+        if tracer is None:
+            return
+        phase = "" if judgement is None or judgement.phase is None else judgement.phase.value
+        now_s = self._context.clock.now().timestamp()
+        attributes = {"bursar.loop": "installation", "bursar.phase": phase}
+        tracer.record(Span(name="reconcile", began_s=began_s, ended_s=now_s, attributes=attributes))
 
     def _send_by(self) -> float:
         return self._context.clock.monotonic() + self._context.remaining_seconds()

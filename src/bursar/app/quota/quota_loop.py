@@ -25,6 +25,7 @@ from bursar.app.quota.departed_quotas import GRACE_SECONDS, DepartedQuotas, serv
 from bursar.app.quota.lift_queue import LiftQueue
 from bursar.app.quota.lifting import GateLifter, LiftResult
 from bursar.app.quota.sources import QuotaSources
+from bursar.app.tracing import NAMESPACE, POD, Span, Tracer
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import Books
@@ -84,6 +85,7 @@ class QuotaLoop:
         grace_s: float = GRACE_SECONDS,
         dispute: Callable[[NamespaceObject], str] = lambda _: "",
         before_deciding: Callable[[], Awaitable[None]] = _do_nothing,
+        tracer: Tracer | None = None,
     ) -> None:
         """A deleted quota stays in force for `grace_s`.
 
@@ -100,6 +102,7 @@ class QuotaLoop:
             clock, served_by(sources.quotas), self._drop_quota, grace_s
         )
         self._before_deciding = before_deciding
+        self._tracer = tracer
         self.on_decided: Callable[[], None] = lambda: None
         """Called after each round of decisions."""
         self._is_changed = asyncio.Event()
@@ -304,9 +307,39 @@ class QuotaLoop:
                 result = LiftResult(ReleaseOutcome.CHANGED)
             self._tell_time()
             self.books.settle(release.row, result.outcome, result.detail)
+            if self._tracer is not None:
+                self._trace(self._tracer, release, result.outcome, started)
             if result.outcome is ReleaseOutcome.LIFTED:
                 self._count(release)
             self.notify()
+
+    def _trace(
+        self, tracer: Tracer, release: Release, outcome: ReleaseOutcome, started: float
+    ) -> None:
+        """Record the wait of a released pod from its creation, with the removal of its gate.
+
+        An attempt that removed no gate is recorded alone: the pod goes on waiting.
+        """
+        row, now_s = release.row, self._clock.now().timestamp()
+        began_s = now_s - (self._clock.monotonic() - started)
+        names = {NAMESPACE: row.namespace, POD: row.name}
+        is_lifted = outcome is ReleaseOutcome.LIFTED
+        removal = Span(
+            name="remove gate",
+            began_s=began_s,
+            ended_s=now_s,
+            attributes={"bursar.outcome": outcome.name.lower(), **names},
+            problem="" if is_lifted else outcome.name.lower(),
+        )
+        if is_lifted:
+            removal = Span(
+                name="release pod",
+                began_s=min(float(row.stamp.created_s), began_s),
+                ended_s=now_s,
+                attributes={"bursar.exempt": release.is_exempt, **names},
+                steps=(removal,),
+            )
+        tracer.record(removal)
 
     def _count(self, release: Release) -> None:
         counters = self.counters

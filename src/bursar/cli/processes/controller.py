@@ -41,6 +41,7 @@ from bursar.cli.processes.process_options import (
 )
 from bursar.cli.processes.processes import Processes
 from bursar.cli.processes.tls_options import tls_from_environment
+from bursar.cli.processes.trace_options import TraceSettings, trace_options, traces_from
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.queue import WAITING_PODS_MAX
 from bursar.core.quota.quota import QuotaKind
@@ -79,6 +80,8 @@ class ControllerProcess:
     applied_quotas: AppliedUsage
     """Of which namespaces the copies of cluster-wide quotas show the usage."""
     log: LogSettings
+    traces: TraceSettings | None = None
+    """Where traces are sent. None: there are none."""
     ignored: tuple[str, ...] = ()
     """Options that were given and have no effect."""
 
@@ -149,6 +152,7 @@ class ControllerProcess:
     "The API server's --request-timeout: how long an admitted resize can take to be stored.",
 )
 @counting_options
+@trace_options
 @log_options
 @click.pass_obj
 def controller(  # noqa: PLR0913 - one parameter for each option
@@ -208,6 +212,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
             waiting_pods_max=waiting_pods_max,
             applied_quotas=AppliedUsage(applied_quotas),
             log=log_from(others),
+            traces=traces_from(others),
             ignored=_ignored(
                 has_tls=source.is_given,
                 keeps_capacity=keep_capacity,

@@ -29,6 +29,7 @@ from bursar.cli.processes.process_options import (
 )
 from bursar.cli.processes.processes import Processes
 from bursar.cli.processes.tls_options import tls_from_environment
+from bursar.cli.processes.trace_options import TraceSettings, trace_options, traces_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,8 @@ class OperatorProcess:
     """Where tls.crt and tls.key are. Neither given: serve no metrics."""
     tls: TlsProfile
     log: LogSettings
+    traces: TraceSettings | None = None
+    """Where traces are sent. None: there are none."""
 
 
 @click.command(short_help="Install Bursar as an AAQ object says, and keep it so.")
@@ -73,6 +76,7 @@ class OperatorProcess:
     "Usage that the copy of a cluster quota shows, unless the AAQ object has an annotation: of its "
     "own namespace, or of all of them.",
 )
+@trace_options
 @log_options
 @click.pass_obj
 def operator(  # noqa: PLR0913 - one parameter for each option
@@ -118,6 +122,7 @@ def operator(  # noqa: PLR0913 - one parameter for each option
             tls_source=tls_source(tls_folder, tls_secret),
             tls=tls_from_environment(),
             log=log_from(others),
+            traces=traces_from(others),
         )
     )
     return OK

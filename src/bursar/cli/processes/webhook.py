@@ -36,6 +36,7 @@ from bursar.cli.processes.process_options import (
 )
 from bursar.cli.processes.processes import Processes
 from bursar.cli.processes.tls_options import tls_from_environment
+from bursar.cli.processes.trace_options import TraceSettings, trace_options, traces_from
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 
@@ -66,6 +67,8 @@ class WebhookProcess:
     shutdown_delay_s: float
     """How long the process accepts connections after SIGTERM."""
     log: LogSettings
+    traces: TraceSettings | None = None
+    """Where traces are sent. None: there are none."""
 
 
 @click.command(short_help="Gate new pods, rewrite peer pods and check quotas for an API server.")
@@ -127,6 +130,7 @@ class WebhookProcess:
 )
 @click.option("--default-mem", is_flag=True, help="Write the annotation default_mem as well.")
 @catalogue_options
+@trace_options
 @log_options
 @click.pass_obj
 def webhook(  # noqa: PLR0913 - one parameter for each option
@@ -179,6 +183,7 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
         tls=tls_from_environment(),
         shutdown_delay_s=shutdown_delay,
         log=log_from(chosen),
+        traces=traces_from(chosen),
     )
     processes.webhook(settings)
     return OK

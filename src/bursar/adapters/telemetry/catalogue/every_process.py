@@ -73,6 +73,23 @@ SERVED_CERTIFICATE: Final = Section(
     ),
 )
 
+TRACES: Final = Section(
+    "traces",
+    (
+        metric(
+            "bursar_trace_spans_exported_total",
+            "Spans that the collector of traces took.",
+            processes=SERVERS,
+        ),
+        metric(
+            "bursar_trace_spans_dropped_total",
+            "Spans that were not sent, by reason: queue-full, unreachable or refused.",
+            "reason",
+            processes=SERVERS,
+        ),
+    ),
+)
+
 PROCESS: Final = Section(
     "process",
     (

@@ -16,6 +16,7 @@ from bursar.adapters.telemetry.catalogue.every_process import (
     EVENTS,
     PROCESS,
     SERVED_CERTIFICATE,
+    TRACES,
     WEBHOOKS,
 )
 from bursar.adapters.telemetry.catalogue.metric import Metric
@@ -37,6 +38,7 @@ SECTIONS: Final = (
     WEBHOOKS,
     INSTALLATION,
     NODE,
+    TRACES,
     PROCESS,
 )
 

@@ -12,13 +12,18 @@ from bursar.adapters.telemetry.controller_families import (
 from bursar.adapters.telemetry.event_families import event_families
 from bursar.adapters.telemetry.exposition import Family, Sample, exposition, table
 from bursar.adapters.telemetry.process import process_families
+from bursar.adapters.telemetry.trace_families import trace_families
 from bursar.app.operator.operator import Operator
 from bursar.app.operator.term import OperatorTerm
+from bursar.app.tracing import TraceCounts
 from bursar.core.operator.conditions import Phase
 
 
 def operator_metrics(
-    operator: Operator, limiter: Limited, served: ServedCertificate | None
+    operator: Operator,
+    limiter: Limited,
+    served: ServedCertificate | None,
+    traces: TraceCounts | None = None,
 ) -> bytes:
     """Metrics in Prometheus's text format. `served` is the certificate of this process."""
     term, recorder, now = operator.term, operator.recorder, operator.clock.now()
@@ -30,6 +35,7 @@ def operator_metrics(
             limiter_families(limiter),
             event_families(recorder.dropped, recorder.waiting),
             () if served is None else served_families(served, now),
+            trace_families(traces),
             process_families(),
         )
     )

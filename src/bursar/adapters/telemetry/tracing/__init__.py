@@ -1,0 +1,1 @@
+"""Traces over OTLP. Only a process that traces loads these modules."""
