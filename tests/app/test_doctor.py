@@ -16,11 +16,14 @@ from bursar.app.cluster.kinds import (
     VALIDATING_WEBHOOKS,
 )
 from bursar.app.cluster.ports import ForbiddenError, NotFoundError, UnavailableError
-from bursar.app.doctor.doctor import NAMED_MAX, Finding, Verdict, examine, version_findings
-from bursar.app.doctor.versions import LOSSES, NEWEST, OLDEST
-from bursar.app.names import CONTROLLER, GATING_WEBHOOKS, PROTECTION_WEBHOOKS
+from bursar.app.doctor.doctor import NAMED_MAX, examine
+from bursar.app.doctor.findings import Finding, Verdict
+from bursar.app.doctor.rights import ACCESS_REVIEWS, BINDINGS, DAEMON_SETS, DEPLOYMENTS
+from bursar.app.doctor.versions import LOSSES, NEWEST, OLDEST, version_findings
+from bursar.app.names import CONTROLLER, GATING_WEBHOOKS, PROTECTION_WEBHOOKS, WEBHOOK
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.wire.cluster.server_version import ServerVersion
+from support.builders.manifests import DEFINITIONS
 from support.virtual_time import MachineClock
 
 HOME = "aaq"
@@ -37,6 +40,11 @@ class Patient:
             self.memory.objects.kinds.add(Kind(resource=resource))
         self.answer: bytes | Exception = json.dumps({"major": "1", "minor": str(minor)}).encode()
         self.errors: dict[object, Exception] = {}
+        self.denied: set[tuple[str, str]] = set()
+        """Verb and resource of the rights that no account has."""
+        self.is_everything_allowed = False
+        for resource in (DEPLOYMENTS, DAEMON_SETS, *BINDINGS):
+            self.memory.objects.kinds.add(Kind(resource=resource))
 
     async def version(self):
         if isinstance(self.answer, Exception):
@@ -50,6 +58,17 @@ class Patient:
     async def list(self, resource, *arguments, **options):
         self._fail(resource)
         return await self.memory.list(resource, *arguments, **options)
+
+    async def create(self, resource, body, *, namespace="", is_dry_run=False):
+        """Only access reviews."""
+        assert (resource, namespace, is_dry_run) == (ACCESS_REVIEWS, "", False)
+        self._fail(resource)
+        asked = body["spec"]["resourceAttributes"]
+        what = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+        is_allowed = (asked["verb"], what) not in self.denied
+        if what == "*":
+            is_allowed = self.is_everything_allowed
+        return json.dumps({"status": {"allowed": is_allowed}}).encode()
 
     def _fail(self, resource):
         if resource.kind in self.errors:
@@ -100,7 +119,8 @@ async def test_a_good_installation_has_no_problem(patient):
 
     assert {each.verdict for each in found.values()} == {Verdict.OK}
     assert list(found) == [
-        *("server", "kinds", "gate", "protection", "activation", "leader", "quotas"),
+        *("server", "kinds", "gate", "protection", "activation", "leader"),
+        *("rights", "bindings", "quotas"),
     ]
     assert found["quotas"].text == "1 quotas are in force"
     assert found["leader"].text == "the Lease is held by pod-1"
@@ -174,6 +194,129 @@ async def test_what_cannot_be_read_stops_no_other_check(patient):
     assert found["server"].verdict is found["leader"].verdict is Verdict.WARNING
     assert found["leader"].advice == "ask for the right to read it"
     assert found["quotas"].verdict is Verdict.OK
+
+
+# ------------------------------------------------------------------ rights
+
+
+async def bind(patient, name, *, resource=BINDINGS[0], namespace="", account=CONTROLLER):
+    await patient.make(
+        resource,
+        name,
+        namespace=namespace,
+        roleRef={"kind": "ClusterRole", "name": "cluster-admin"},
+        subjects=[
+            {"kind": "ServiceAccount", "namespace": HOME, "name": account},
+            {"kind": "User", "name": account},
+        ],
+    )
+
+
+async def deploy(patient, name, *arguments, resource=DEPLOYMENTS):
+    pod = {"spec": {"containers": [{"name": "main", "args": list(arguments)}]}}
+    await patient.make(resource, name, namespace=HOME, spec={"template": pod})
+
+
+async def test_rights_that_an_account_lacks_are_named(patient):
+    await patient.install()
+    await patient.make(SERVICE_ACCOUNTS, WEBHOOK, namespace=HOME)
+    patient.denied = {("patch", "pods"), ("create", "resourcequotas")}
+    found = (await patient.findings())["rights"]
+
+    assert found.verdict is Verdict.PROBLEM
+    assert found.text == (
+        "aaq-controller may not: create resourcequotas, patch pods; "
+        "aaq-server may not: create resourcequotas"
+    )
+    assert "bursar manifests rbac" in found.advice
+
+
+async def test_an_account_that_does_not_exist_needs_no_rights(patient):
+    await patient.install()
+    patient.denied = {("get", "leases")}
+    found = (await patient.findings())["rights"]
+
+    assert "aaq-server" not in found.text
+
+
+async def test_many_rights_that_are_lacking_are_counted(patient):
+    await patient.install()
+    patient.denied = {(verb, "applicationawareresourcequotas") for verb in ("list", "watch")}
+    patient.denied |= {(verb, "resourcequotas") for verb in ("list", "watch", "create", "patch")}
+    found = (await patient.findings())["rights"]
+
+    assert found.text.endswith(" and 1 more")
+
+
+@pytest.mark.parametrize(
+    ("name", "resource", "arguments", "denied"),
+    [
+        (CONTROLLER, DEPLOYMENTS, ("--tls-secret=x", "--keep-certificates"), ("create", "secrets")),
+        (CONTROLLER, DEPLOYMENTS, ("--keep-capacity",), ("patch", "nodes/status")),
+        ("bursar-agent", DAEMON_SETS, ("--pods-from=kubelet",), ("get", "nodes/pods")),
+    ],
+    ids=["certificates", "capacity", "agent"],
+)
+async def test_rights_are_needed_for_what_is_installed(patient, name, resource, arguments, denied):
+    await patient.install()
+    if name != CONTROLLER:
+        await patient.make(SERVICE_ACCOUNTS, name, namespace=HOME)
+    patient.denied = {denied}
+    assert (await patient.findings())["rights"].verdict is Verdict.OK
+
+    await deploy(patient, name, *arguments, resource=resource)
+    found = (await patient.findings())["rights"]
+    assert found.verdict is Verdict.PROBLEM
+    assert f"{name} may not: {' '.join(denied)}" in found.text
+
+
+async def test_without_cluster_quotas_their_rights_are_not_needed(patient):
+    await patient.install()
+    patient.denied = {("list", "applicationawareclusterresourcequotas")}
+    assert (await patient.findings())["rights"].verdict is Verdict.PROBLEM
+
+    await deploy(patient, CONTROLLER, "--without-cluster-quota")
+    assert (await patient.findings())["rights"].verdict is Verdict.OK
+
+
+async def test_the_operator_needs_what_it_grants(patient):
+    await patient.install()
+    await patient.make(SERVICE_ACCOUNTS, "aaq-operator", namespace=HOME)
+    patient.denied = {("list", "kubevirts")}
+    found = [e for e in await examine(patient, HOME, NOW, DEFINITIONS) if e.check == "rights"]
+
+    assert "aaq-operator may not: list kubevirts.kubevirt.io" in found[0].text
+
+
+async def test_who_may_not_ask_about_rights_is_told(patient):
+    await patient.install()
+    patient.errors = {"SubjectAccessReview": ForbiddenError("not you")}
+    found = await patient.findings()
+
+    assert found["rights"].verdict is found["bindings"].verdict is Verdict.WARNING
+    assert "subjectaccessreviews" in found["rights"].advice
+
+
+async def test_in_another_namespace_there_are_no_accounts(patient):
+    assert (await patient.findings())["rights"].verdict is Verdict.WARNING
+
+
+async def test_bindings_that_the_manifests_do_not_have_are_found(patient):
+    await patient.install()
+    await bind(patient, CONTROLLER)
+    await bind(patient, "extra")
+    await bind(patient, "local", resource=BINDINGS[1], namespace=HOME, account=WEBHOOK)
+    await bind(patient, "somebody", account="somebody")
+    patient.is_everything_allowed = True
+    found = (await patient.findings())["bindings"]
+
+    assert found.verdict is Verdict.WARNING
+    assert found.text.startswith(
+        "further rights than the manifests grant: "
+        "ClusterRoleBinding extra (ClusterRole cluster-admin) for aaq-controller, "
+        "RoleBinding local (ClusterRole cluster-admin) for aaq-server, "
+        "aaq-controller may do everything, "
+    )
 
 
 def test_each_version_is_judged():

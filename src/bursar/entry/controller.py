@@ -24,7 +24,8 @@ from bursar.app.cluster.ports import ClusterError
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
-from bursar.app.doctor.doctor import Verdict, version_findings
+from bursar.app.doctor.findings import Verdict
+from bursar.app.doctor.versions import version_findings
 from bursar.app.log import Log
 from bursar.app.names import CONTROLLER
 from bursar.app.tracing import TraceCounts, Tracer

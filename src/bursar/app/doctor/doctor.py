@@ -1,13 +1,11 @@
 """The examination of an installation: what is missing, what is wrong, and what to do about it.
 
-It only reads. Each check reports on its own: what cannot be read is a finding and stops no other
-check.
+It writes nothing. Each check reports on its own: what cannot be read is a finding and stops no
+other check.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from typing import Final, Protocol
 
 from bursar.app.cluster.election.lease import LEASES, decode_lease
@@ -23,7 +21,10 @@ from bursar.app.cluster.ports import (
     Resource,
 )
 from bursar.app.controller.gating_check import CONFIGURATIONS
-from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE, NEWEST, OLDEST, losses
+from bursar.app.doctor.findings import Finding, Verdict
+from bursar.app.doctor.rights import RightsCluster, bindings_finding, rights_finding
+from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE, version_findings
+from bursar.app.install.documents import Document
 from bursar.app.names import (
     CONTROLLER,
     GATING_ACTIVE,
@@ -46,35 +47,24 @@ CLOCKS_DIFFER_SECONDS: Final = 60
 READY: Final = "Ready"
 
 
-class Verdict(Enum):
-    OK = "ok"
-    NOTE = "note"
-    """Less than on the newest version, and nothing is wrong."""
-    WARNING = "warning"
-    PROBLEM = "problem"
-    """Quotas are not enforced, or pods wait for ever."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    check: str
-    verdict: Verdict
-    text: str
-    advice: str = ""
-    """What to do about it; empty if there is nothing to do."""
-
-
-class Cluster(Reader, Protocol):
+class Cluster(RightsCluster, Protocol):
     async def version(self) -> bytes:
         """What the API server answers to /version."""
 
 
-async def examine(cluster: Cluster, namespace: str, now: datetime) -> tuple[Finding, ...]:
-    """All findings about the installation in this namespace, in a fixed order."""
-    return tuple([finding async for finding in _findings(cluster, namespace, now)])
+async def examine(
+    cluster: Cluster, namespace: str, now: datetime, definitions: Sequence[Document] = ()
+) -> tuple[Finding, ...]:
+    """All findings about the installation in this namespace, in a fixed order.
+
+    `definitions` are the CustomResourceDefinitions that Bursar has. An operator applies them.
+    """
+    return tuple([each async for each in _findings(cluster, namespace, now, definitions)])
 
 
-async def _findings(cluster: Cluster, namespace: str, now: datetime) -> AsyncIterator[Finding]:
+async def _findings(
+    cluster: Cluster, namespace: str, now: datetime, definitions: Sequence[Document]
+) -> AsyncIterator[Finding]:
     server: ServerVersion | None = None
     try:
         server = decode_server_version(await cluster.version())
@@ -89,6 +79,8 @@ async def _findings(cluster: Cluster, namespace: str, now: datetime) -> AsyncIte
         ("protection", lambda: _protection(cluster)),
         ("activation", lambda: _activation(cluster, namespace)),
         ("leader", lambda: _leader(cluster, namespace, now)),
+        ("rights", lambda: rights_finding(cluster, namespace, definitions)),
+        ("bindings", lambda: bindings_finding(cluster, namespace, definitions)),
         ("quotas", lambda: _quotas(cluster)),
     )
     for name, check in checks:
@@ -104,22 +96,6 @@ def _unreadable(check: str, error: Exception) -> Finding:
 
 
 # ------------------------------------------------------------------ the server
-
-
-def version_findings(server: ServerVersion) -> tuple[Finding, ...]:
-    """Whether Bursar supports the version, and what is lost on it."""
-    known = f"Kubernetes {server}"
-    if server.major != 1 or server.minor < OLDEST:
-        text = f"{known} is older than 1.{OLDEST}, the oldest version that Bursar supports"
-        return (Finding("server", Verdict.PROBLEM, text, "upgrade the cluster"),)
-    if server.minor > NEWEST:
-        text = f"{known} is newer than 1.{NEWEST}, the newest version that Bursar was tested on"
-        return (Finding("server", Verdict.WARNING, text, "look for a newer Bursar"),)
-    lost = (
-        Finding("server", Verdict.NOTE, f"no {each.feature} before 1.{each.since}: {each.without}")
-        for each in losses(server.minor)
-    )
-    return (Finding("server", Verdict.OK, known), *lost)
 
 
 async def _kinds(cluster: Reader) -> Finding:

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
+from bursar.app.doctor.findings import Finding, Verdict
+from bursar.wire.cluster.server_version import ServerVersion
+
 OLDEST: Final = 32
 """The oldest minor version of Kubernetes 1 that Bursar supports."""
 NEWEST: Final = 36
@@ -48,3 +51,19 @@ LOSSES: Final = (
 def losses(minor: int) -> tuple[Loss, ...]:
     """The features that a server of Kubernetes 1.`minor` lacks."""
     return tuple(each for each in LOSSES if minor < each.since)
+
+
+def version_findings(server: ServerVersion) -> tuple[Finding, ...]:
+    """Whether Bursar supports the version, and what is lost on it."""
+    known = f"Kubernetes {server}"
+    if server.major != 1 or server.minor < OLDEST:
+        text = f"{known} is older than 1.{OLDEST}, the oldest version that Bursar supports"
+        return (Finding("server", Verdict.PROBLEM, text, "upgrade the cluster"),)
+    if server.minor > NEWEST:
+        text = f"{known} is newer than 1.{NEWEST}, the newest version that Bursar was tested on"
+        return (Finding("server", Verdict.WARNING, text, "look for a newer Bursar"),)
+    lost = (
+        Finding("server", Verdict.NOTE, f"no {each.feature} before 1.{each.since}: {each.without}")
+        for each in losses(server.minor)
+    )
+    return (Finding("server", Verdict.OK, known), *lost)

@@ -6,8 +6,10 @@ import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.admission.pods import DEFAULT_NAMESPACE
-from bursar.app.doctor.doctor import Finding, Verdict, examine
+from bursar.app.doctor.doctor import examine
+from bursar.app.doctor.findings import Finding, Verdict
 from bursar.cli.exit_codes import NO, OK
+from bursar.cli.install.operator_part import packaged_definitions
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.options import shown
 from bursar.cli.output.formats import Output, emit_rows, output_option, printable
@@ -22,13 +24,14 @@ COLUMNS = ("CHECK", "VERDICT", "FINDING", "WHAT TO DO")
 def doctor(namespace: str, kubeconfig: str | None, context: str, output: Output) -> int:
     """Check the installation of Bursar in the cluster kubectl would talk to.
 
-    Only reads. Exit code 1 if there is a problem: quotas that hold no pod back,
-    or pods that wait although no controller is there to release them.
+    Writes nothing. Exit code 1 if there is a problem: quotas that hold no pod
+    back, pods that wait although no controller is there to release them, or a
+    process without a right that it needs.
     """
 
     async def work() -> Sequence[Finding]:
         async with live_cluster(kubeconfig, context) as cluster:
-            return await examine(cluster, namespace, SYSTEM_CLOCK.now())
+            return await examine(cluster, namespace, SYSTEM_CLOCK.now(), packaged_definitions())
 
     findings = answer_of(work())
     emit_rows(
