@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from bursar.core.model.defaulting import with_defaults
@@ -293,7 +294,65 @@ def social_clusters(draw: st.DrawFn) -> Raw:
     return {"nodes": nodes, "pod": pod}
 
 
-def test_the_scheduler_judges_ports_affinity_and_spread_the_same(oracle, for_all):
+PLAIN_SELECTORS = st.sampled_from(
+    [
+        *({"matchLabels": {"app": "a"}},) * 4,
+        {"matchLabels": {"app": "b"}},
+        {},
+        None,
+    ]
+)
+
+
+@st.composite
+def spread_clusters(draw: st.DrawFn) -> Raw:
+    """Nodes of few zones, and pods of one workload that must spread over them."""
+    pod = requesting({}, "incoming", 10)
+    pod["metadata"]["labels"] = {"app": draw(st.sampled_from(["a", "a", "b"]))}
+    pod["spec"] |= {
+        "topologySpreadConstraints": draw(
+            st.lists(
+                st.fixed_dictionaries(
+                    {
+                        "topologyKey": st.sampled_from(["zone", "kubernetes.io/hostname"]),
+                        "maxSkew": st.sampled_from([1, 1, 1, 2]),
+                        "whenUnsatisfiable": st.just("DoNotSchedule"),
+                        "labelSelector": PLAIN_SELECTORS,
+                        "minDomains": st.sampled_from([None, 2, 3]),
+                        "nodeAffinityPolicy": st.sampled_from([None, "Honor", "Ignore"]),
+                        "nodeTaintsPolicy": st.sampled_from([None, "Honor", "Ignore"]),
+                    }
+                ),
+                min_size=1,
+                max_size=2,
+            )
+        ),
+        "nodeSelector": draw(st.sampled_from([{}, {}, {"pool": "x"}])),
+    }
+    nodes = []
+    for i in range(draw(st.integers(2, 4))):
+        labels = {"kubernetes.io/hostname": f"n{i}", "pool": draw(st.sampled_from("xxy"))}
+        zone = draw(st.sampled_from(["a", "b", "c", None]))
+        placed = []
+        for j in range(draw(st.integers(0, 3))):
+            other = requesting({}, f"n{i}p{j}", draw(st.sampled_from([0, 20])))
+            other["metadata"]["labels"] = {"app": draw(st.sampled_from(["a", "a", "b"]))}
+            if draw(st.integers(0, 3)) == 0:
+                other["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            placed.append(other)
+        node = {
+            "metadata": {"name": f"n{i}", "labels": labels | ({"zone": zone} if zone else {})},
+            "spec": {
+                "taints": draw(st.sampled_from([[], [], [{"key": "k", "effect": "NoSchedule"}]]))
+            },
+            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+        }
+        nodes.append({"node": node, "pods": placed})
+    return {"nodes": nodes, "pod": pod}
+
+
+@pytest.mark.parametrize("kind", [social_clusters, spread_clusters], ids=lambda f: f.__name__)
+def test_the_scheduler_judges_ports_affinity_and_spread_the_same(oracle, for_all, kind):
     def check(case: Raw) -> None:
         (upstream,) = oracle.ask("choice", cases=[case])
         mine = ours(case)
@@ -305,4 +364,4 @@ def test_the_scheduler_judges_ports_affinity_and_spread_the_same(oracle, for_all
         mine = {"fits": sorted(mine.pop("scores")), **mine}
         oracle.assert_same(mine, found, about=case)
 
-    for_all(social_clusters(), check, examples=500)
+    for_all(kind(), check, examples=400)
