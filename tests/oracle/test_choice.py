@@ -283,7 +283,9 @@ def social_clusters(draw: st.DrawFn) -> Raw:
                     "spec": {"taints": draw(st.just([]) | TAINTS)},
                     "status": {
                         "allocatable": {
-                            **{"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2"},
+                            "cpu": "4",
+                            "memory": "8Gi",
+                            "nvidia.com/gpu": "2",
                             "pods": draw(st.sampled_from(["2", "110"])),
                         }
                     },

@@ -7,6 +7,7 @@ here: volumes, device claims, and pods that are nominated to a node.
 from collections.abc import Sequence
 from typing import Final
 
+from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.placement.filters import (
     AFFINITY_CONFLICT,
@@ -22,7 +23,7 @@ from bursar.core.placement.message import (
     preemption_text,
     rejection_of,
 )
-from bursar.core.placement.neighbours import NamespaceLabels, Neighbours
+from bursar.core.placement.neighbours import NamespaceLabels, Neighbours, Refusal
 from bursar.core.placement.node_books import NodeBooks
 
 PORTS_TAKEN: Final = "node(s) didn't have free ports for the requested pod ports"
@@ -47,10 +48,18 @@ class Attempt:
     def rejection(self, books: NodeBooks) -> Rejection | None:
         """Why the node refuses the pod; None if it fits."""
         node = books.node
-        if self._named is not None and node.name not in self._named:
+        if self.is_excluded_by_name(node):
             return _final(node.name, NOT_AMONG_NAMED)
         reason = refusal(self.pod, node)
         return self._among_pods(books) if reason is None else _final(node.name, reason)
+
+    def is_excluded_by_name(self, node: Node) -> bool:
+        """Whether the affinity of the pod names nodes, and not this one."""
+        return self._named is not None and node.name not in self._named
+
+    def refusal_of_neighbours(self, node: Node) -> Refusal | None:
+        """What topology spread or pod affinity has against the node."""
+        return self._neighbours.refusal(node)
 
     def message(self, rejections: Sequence[Rejection]) -> str:
         """The scheduler's message, if all nodes refuse the pod. One rejection for each node."""

@@ -27,18 +27,26 @@ NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 _REPELLING: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
-_CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
 def refusal(pod: Pod, node: Node) -> str | None:
     """Why the node rejects the pod, without resources; None if it does not."""
-    if node.unschedulable and not tolerates(pod.tolerations, _CORDON):
+    if node.unschedulable and not tolerates(pod.tolerations, CORDON):
         return UNSCHEDULABLE
     if pod.node_name and pod.node_name != node.name:
         return OTHER_NODE_NAMED
     if has_untolerated_taint(pod, node):
         return UNTOLERATED_TAINT
     return None if matches_affinity(pod, node) else AFFINITY_UNMET
+
+
+def cordon_refuses(pod: Pod, node: Node) -> bool:
+    """Whether the node is cordoned, by its field or by its taint, and the pod minds."""
+    marked = node.unschedulable or any(
+        (taint.key, taint.effect) == (CORDON.key, CORDON.effect) for taint in node.taints
+    )
+    return marked and not tolerates(pod.tolerations, CORDON)
 
 
 def has_untolerated_taint(pod: Pod, node: Node) -> bool:

@@ -44,6 +44,15 @@ class Shortfall:
         return as_quantity(self.resource, max(0, wrapped(self.allocatable - self.used)))
 
     @property
+    def missing(self) -> int:
+        """How much more the node would have to have free."""
+        return self.requested + self.used - self.allocatable
+
+    @property
+    def missing_amount(self) -> Quantity:
+        return as_quantity(self.resource, self.missing)
+
+    @property
     def eviction_may_help(self) -> bool:
         """Upstream never calls the number of pods hopeless, even on a node that allows none."""
         return self.resource == PODS or self.requested <= self.allocatable

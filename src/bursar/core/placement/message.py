@@ -73,10 +73,22 @@ def failure_text(
     that holds before any node is looked at (`pre_filter`) replaces the count. Entries
     are sorted as text, so ten of one reason stand before two of another.
     """
+    if pre_filter:
+        return _sentence(node_count, [pre_filter], post_filter)
+    counts = _counts(rejections, node_count, absent_reasons)
+    return counted_text(counts, node_count=node_count, post_filter=post_filter)
+
+
+def counted_text(counts: Counter[str], *, node_count: int, post_filter: str = "") -> str:
+    """The same sentence for reasons that are counted already. A count of zero is left out."""
+    counted = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
+    return _sentence(node_count, counted, post_filter)
+
+
+def _sentence(node_count: int, reasons: Sequence[str], post_filter: str) -> str:
     text = f"0/{node_count} nodes are available:"
-    counted = [pre_filter] if pre_filter else _counted(rejections, node_count, absent_reasons)
-    if counted:
-        text += f" {', '.join(counted)}."
+    if reasons:
+        text += f" {', '.join(reasons)}."
     return f"{text} {post_filter}" if post_filter else text
 
 
@@ -157,15 +169,15 @@ def kubelet_message(lack: Shortfall) -> str:
     )
 
 
-def _counted(
+def _counts(
     rejections: Sequence[Rejection], node_count: int, absent_reasons: Sequence[str]
-) -> list[str]:
+) -> Counter[str]:
     counts = Counter(reason for rejection in rejections for reason in rejection.reasons)
     absent = node_count - len(rejections)
     if absent > 0:
         for reason in absent_reasons:
             counts[reason] += absent
-    return sorted(f"{count} {reason}" for reason, count in counts.items())
+    return counts
 
 
 def _reasons_without_victims(books: NodeBooks, priority: int, retry: Retry) -> tuple[str, ...]:

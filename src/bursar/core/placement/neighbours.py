@@ -166,13 +166,17 @@ class _Affinity:
         return all(self._selects(term, self._pod, other) for term in self._pod.rules.affinity)
 
     def _selects(self, term: PodTerm, owner: Pod, other: Pod) -> bool:
-        """Whether a term of one pod is about another pod."""
-        if not term.selector.matches(other.labels):
-            return False
-        if term.own_namespace:
-            return owner.namespace == other.namespace
-        labels = self._namespaces.get(other.namespace, NO_LABELS)
-        return other.namespace in term.namespaces or term.namespace_selector.matches(labels)
+        return selects(term, owner, other, self._namespaces)
+
+
+def selects(term: PodTerm, owner: Pod, other: Pod, namespaces: NamespaceLabels) -> bool:
+    """Whether a term of one pod is about another pod."""
+    if not term.selector.matches(other.labels):
+        return False
+    if term.own_namespace:
+        return owner.namespace == other.namespace
+    labels = namespaces.get(other.namespace, NO_LABELS)
+    return other.namespace in term.namespaces or term.namespace_selector.matches(labels)
 
 
 def _pair(term: PodTerm, node: Node) -> Pair | None:

@@ -77,9 +77,7 @@ class HasPorts(Protocol):
     ports: list[ContainerPort] | None
 
 
-def host_ports(
-    containers: Iterable[HasPorts], *, host_network: bool
-) -> tuple[core.HostPort, ...]:
+def host_ports(containers: Iterable[HasPorts], *, host_network: bool) -> tuple[core.HostPort, ...]:
     """The ports of the node. With `hostNetwork`, each port of a container is one of them."""
     return tuple(
         core.HostPort(
