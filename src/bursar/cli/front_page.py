@@ -28,6 +28,10 @@ VERBS: Final = {
         "bursar.cli.install.doctor:doctor",
         "Check an installation, and what the version of the cluster lacks.",
     ),
+    "explain": (
+        "bursar.cli.explain.explain:explain",
+        "Say why a pod does not run, and what would let it run.",
+    ),
     "manifests": (
         "bursar.cli.install.manifests:manifests",
         "Print the manifests that install parts of Bursar.",

@@ -78,6 +78,11 @@ def kubectls_cluster(
     return load_in_cluster(environment, clock=SYSTEM_CLOCK, folder=folder)
 
 
+def kubectls_namespace(kubeconfig: str | None, context: str) -> str:
+    """The namespace that kubectl would use: that of the context, else `default`."""
+    return kubectls_cluster(kubeconfig, context, os.environ).namespace
+
+
 @asynccontextmanager
 async def live_cluster(kubeconfig: str | None, context: str) -> AsyncIterator[LiveCluster]:
     """Connect to the cluster. Raises `BadInputError` if it is not known how."""

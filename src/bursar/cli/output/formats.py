@@ -20,6 +20,8 @@ class Output(Enum):
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
+    WIDE = "wide"
+    """A table with more rows or columns. Only some commands have it."""
 
 
 GAP: Final = 3
@@ -30,10 +32,19 @@ STYLED_ROWS_MAX: Final = 500
 
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `-o/--output`; the command receives it as `output: Output`."""
+    return _output_option(command, [Output.TABLE, Output.JSON, Output.YAML])
+
+
+def wide_output_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a command that also has `-o wide`."""
+    return _output_option(command, [Output.TABLE, Output.WIDE, Output.JSON, Output.YAML])
+
+
+def _output_option(command: Callable[..., Any], choices: Sequence[Output]) -> Callable[..., Any]:
     return click.option(
         "-o",
         "--output",
-        type=click.Choice([choice.value for choice in Output]),
+        type=click.Choice([choice.value for choice in choices]),
         default=Output.TABLE.value,
         show_default=True,
         callback=lambda _context, _parameter, value: Output(value),

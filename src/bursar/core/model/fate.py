@@ -199,6 +199,7 @@ def _ended(
         reason=state.reason,
         sentence=f"{what} ({', '.join(ways)}{again}){now}{_quoted(state.message)}",
         next_step=step,
+        is_failure=not (is_running and status.ready),
     )
 
 

@@ -1,0 +1,1 @@
+"""The verb `bursar explain`: why a pod does not run."""
