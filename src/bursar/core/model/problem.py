@@ -19,9 +19,13 @@ class ProblemKind(Enum):
     NOT_SUPPORTED = "Unsupported value"
     DUPLICATE = "Duplicate value"
     NOT_FOUND = "Not found"
+    TOO_LONG = "Too long"
+    TOO_MANY = "Too many"
 
 
-_WITHOUT_VALUE: Final = frozenset({ProblemKind.REQUIRED, ProblemKind.FORBIDDEN})
+_WITHOUT_VALUE: Final = frozenset(
+    {ProblemKind.REQUIRED, ProblemKind.FORBIDDEN, ProblemKind.TOO_LONG}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,18 @@ class JsonText:
     text: str
 
 
-Value: TypeAlias = str | int | Quantity | JsonText | tuple[str, ...] | None
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """A value that is printed as it is, such as the JSON of an object. An empty one is left out."""
+
+    text: str
+
+
+Value: TypeAlias = str | int | Quantity | JsonText | Verbatim | tuple[str, ...] | None
 """What was wrong. A list of texts is printed as JSON too."""
+
+
+NO_VALUE: Final = Verbatim("")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +68,7 @@ class Problem:
     def body(self) -> str:
         """The text without the field, as a cause in the server's answer carries it."""
         body = self.kind.value
-        if self.kind not in _WITHOUT_VALUE:
+        if self.kind not in _WITHOUT_VALUE and self.value != NO_VALUE:
             body += f": {_printed(self.value)}"
         return f"{body}: {self.detail}" if self.detail else body
 
@@ -84,6 +98,16 @@ def not_found(field: str, value: Value, detail: str = "") -> Problem:
     return Problem(field=field, kind=ProblemKind.NOT_FOUND, value=value, detail=detail)
 
 
+def too_long(field: str, bytes_max: int) -> Problem:
+    detail = f"may not be more than {bytes_max} bytes"
+    return Problem(field=field, kind=ProblemKind.TOO_LONG, detail=detail)
+
+
+def too_many(field: str, count: int, most: int) -> Problem:
+    detail = f"must have at most {most} items"
+    return Problem(field=field, kind=ProblemKind.TOO_MANY, value=count, detail=detail)
+
+
 def render_invalid(kind: str, name: str, problems: Iterable[Problem]) -> str:
     """The message of the API server's refusal (422, reason Invalid); each text appears once.
 
@@ -102,16 +126,21 @@ def render_invalid(kind: str, name: str, problems: Iterable[Problem]) -> str:
 
 def _printed(value: Value) -> str:
     if isinstance(value, JsonText):
-        return _json(value.text)
+        return json_text(value.text)
+    if isinstance(value, Verbatim):
+        return value.text
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, tuple):
         # In Go an empty list is nil here, and null in JSON.
-        return f"[{','.join(_json(text) for text in value)}]" if value else "null"
+        return f"[{','.join(json_text(text) for text in value)}]" if value else "null"
     if isinstance(value, str):
         return quoted(value)
     return f'"{value}"' if isinstance(value, Quantity) else str(value)
 
 
-def _json(text: str) -> str:
+def json_text(text: str) -> str:
+    """The text in JSON, with the escapes of Go's encoder."""
     return f'"{text.translate(_JSON_ESCAPES)}"'
 
 

@@ -1,0 +1,1 @@
+"""Validation of whole manifests by the API server's rules: strict decoding, then every field."""
