@@ -13,7 +13,7 @@ SKEW_TESTS := $(addprefix tests/integration/test_,$(addsuffix .py,aaq_arq_rows a
   aaq_mirror_rows kubernetes_versions webhook quota_resize peerpods peerpod_quota))
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help setup run test test-skew test-aaq check fmt lint types imports pure coverage bench fuzz histories cluster image load protocol docs chart lock clean
+.PHONY: help setup run test test-skew test-aaq check fmt lint types imports pure coverage bench fuzz histories cluster image load protocol field-types docs chart lock clean
 .PHONY: deploy undeploy docker-build docker-push kind-cluster
 
 help: ## List the targets
@@ -80,6 +80,9 @@ load: image ## Build the image, and give it to the node of `make cluster NODE=re
 
 protocol: $(STAMPS)/dev ## Compile the protocols of api/ afresh into src/bursar/wire
 	$(BIN)/python tools/generate_protocol.py
+
+field-types: $(STAMPS)/dev ## Write src/bursar/wire/validation/field_types.py afresh from upstream's OpenAPI
+	$(BIN)/python tools/generate_field_types.py
 
 docs: $(STAMPS)/dev ## Write the tables of docs/reference/metrics.md afresh from the list of metrics
 	$(BIN)/python tools/generate_metrics_page.py

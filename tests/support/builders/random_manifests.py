@@ -1,8 +1,8 @@
 """Random manifests of pods and workloads: good ones, and ones broken in a few places.
 
 A manifest starts as a good one. Each change is made at a random place: a value for the field's type
-that may not suit, a subtree made from the field types, a field that does not exist, a field less, an
-item twice. The same seed gives the same manifests.
+that may not suit, a subtree made from the field types, a field that does not exist, a field less,
+an item twice. The same seed gives the same manifests.
 """
 
 import random
@@ -111,17 +111,39 @@ NUMBERS = [0, 1, 2, 5, 30, 80, 443, 511, 600, 65535, 65536, -1, 1 << 31, (1 << 3
 AMOUNTS = ["100m", "1", "64Mi", "1Gi", "0", "500m"]
 RESOURCES = ["cpu", "memory", "ephemeral-storage", "example.com/gpu", "hugepages-2Mi", "storage"]
 LABELS = [{"app": "web"}, {"app": "web", "tier": "a"}, {"a b": "x"}, {"app": "-"}, {}]
+ANNOTATIONS = ["controller.kubernetes.io/pod-deletion-cost", "kubernetes.io/config.mirror"]
+ANNOTATIONS += ["seccomp.security.alpha.kubernetes.io/pod", "a b"]
+ANNOTATIONS += ["container.seccomp.security.alpha.kubernetes.io/c0"]
+ANNOTATIONS += ["container.apparmor.security.beta.kubernetes.io/c0"]
+ANNOTATIONS += ["container.apparmor.security.beta.kubernetes.io/nope"]
+PROFILES = ["runtime/default", "unconfined", "localhost/x", "localhost//x", "5", "05", "-3", "x"]
 NOT_GENERATED = {"status", "managedFields", "selfLink", "podCertificate", "clusterTrustBundle"}
-NOT_GENERATED |= {"ownerReferences", "overhead", "resourceClaims", "claims", "uid", "stopSignal"}
-NOT_GENERATED |= {"apiVersion", "creationTimestamp", "deletionTimestamp", "generateName"}
+NOT_GENERATED |= {"overhead", "stopSignal", "creationTimestamp", "deletionTimestamp"}
 NOT_GENERATED |= {"namespace", "resourceVersion", "generation", "schedulingGroup"}
+TOP = {"apiVersion", "kind"}
+
+
+def _routes(kind: str) -> dict[str, list[tuple[str, str]]]:
+    """The shortest way to each type below a kind: the fields, each with its type."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    waiting: list[tuple[str, list[tuple[str, str]]]] = [(kind, [])]
+    for type_, way in waiting:
+        for name, inner in FIELDS[type_].items():
+            target = inner.strip("[]{}")
+            if name not in NOT_GENERATED and target in FIELDS and target not in found:
+                found[target] = [*way, (name, inner)]
+                waiting.append((target, found[target]))
+    return found
+
+
+ROUTES = {kind: _routes(kind) for kind in KINDS}
 
 
 class Manifests:
     """A source of manifests. `choose` is the only source of chance."""
 
     def __init__(self, seed: int) -> None:
-        self.choose = random.Random(seed)
+        self.choose = random.Random(seed)  # noqa: S311 - a test has to repeat
 
     def manifest(self, *, changes: int | None = None) -> Raw:
         made = self.good()
@@ -139,6 +161,8 @@ class Manifests:
         made: Raw = {"apiVersion": KINDS[kind], "kind": kind, "metadata": {"name": "web"}}
         if pick.random() < 0.3:
             made["metadata"]["annotations"] = {"example.com/note": "Hello"}
+        if pick.random() < 0.05:
+            made["metadata"]["generateName"] = pick.choice(["web-", "Web-", "a.b"])
         spec = self.pod_spec()
         labels = {"app": "web"}
         template = {"metadata": {"labels": labels}, "spec": spec}
@@ -202,12 +226,15 @@ class Manifests:
 
     def change(self, made: Raw) -> None:
         """Change one place of the manifest."""
+        if self.choose.random() < 0.5:
+            self.graft(made)
+            return
         holder, type_ = self._place(made)
         fields = FIELDS[type_]
         pick = self.choose
         way = pick.random()
         # Not at the top: objects of another kind or version are not what is asked about.
-        present = [name for name in holder if name in fields and name not in NOT_GENERATED | {"kind"}]
+        present = [name for name in holder if name in fields and name not in NOT_GENERATED | TOP]
         if way < 0.12:
             holder[pick.choice(["foo", "Image", "nmae", "restartpolicy"])] = "x"
         elif way < 0.2 and present:
@@ -219,9 +246,32 @@ class Manifests:
             items = holder[pick.choice(lists)]
             items += deepcopy(items)
         else:
-            name = pick.choice(sorted(fields.keys() - NOT_GENERATED - {"kind"}))
+            name = pick.choice(sorted(fields.keys() - NOT_GENERATED - TOP - {"uid"}))
             if type_ not in KINDS or name == "spec":
                 holder[name] = self.value(fields[name], name, depth=2)
+
+    def graft(self, made: Raw) -> None:
+        """Put a random object of a random type where the manifest can have one."""
+        pick = self.choose
+        ways = ROUTES[made["kind"]]
+        type_ = pick.choice(sorted(ways))
+        holder: Raw = made
+        *way, (name, wanted) = ways[type_]
+        for step, inner in way:
+            found = holder.get(step)
+            if inner[0] == "[":
+                if not isinstance(found, list) or not found:
+                    found = holder[step] = [self._object(inner[1:-1], 0)]
+                found = pick.choice(found)
+            elif not isinstance(found, dict):
+                found = holder[step] = {}
+            if not isinstance(found, dict):
+                return
+            holder = found
+        grafted = self.value(wanted, name, depth=3)
+        if isinstance(grafted, list) and isinstance(holder.get(name), list):
+            grafted = holder[name] + grafted
+        holder[name] = grafted
 
     def _place(self, made: Raw) -> tuple[Raw, str]:
         """A random object in the manifest, and its type. Deep ones are as likely as flat ones."""
@@ -254,29 +304,35 @@ class Manifests:
                 return [pick.choice(LIST_TEXTS[name]) for _ in range(count)]
             return [self.value(type_[1:-1], name, depth=depth) for _ in range(count)]
         if type_ == "{q}":
-            return {pick.choice(RESOURCES): pick.choice(AMOUNTS) for _ in range(pick.choice([1, 2]))}
+            return {
+                pick.choice(RESOURCES): pick.choice(AMOUNTS) for _ in range(pick.choice([1, 2]))
+            }
+        if name == "annotations" and pick.random() < 0.8:
+            return {pick.choice(ANNOTATIONS): pick.choice(PROFILES) for _ in range(2)}
         if type_[0] == "{":
             return dict(pick.choice(LABELS))
-        match type_:
-            case "s":
-                return pick.choice(SUITABLE.get(name, TEXTS))
-            case "i" | "l":
-                return pick.choice(NUMBERS[:-4] if pick.random() < 0.8 else NUMBERS)
-            case "b":
-                return pick.random() < 0.5
-            case "q":
-                return pick.choice(SUITABLE.get(name, AMOUNTS))
-            case "x":
-                return pick.choice([0, 1, 80, 70000, "http", "25%", "0%", "101%", "", "x--y"])
-            case "t":
-                return pick.choice(["2026-01-01T00:00:00Z", "yesterday"])
-            case "o":
-                return {}
-            case _:
-                return self._object(type_, depth)
+        if type_ in FIELDS:
+            return self._object(type_, depth)
+        return pick.choice(self._scalars(type_, name))
+
+    def _scalars(self, type_: str, name: str) -> list[Any]:
+        most = NUMBERS[:-4] if self.choose.random() < 0.8 else NUMBERS
+        kinds: dict[str, list[Any]] = {
+            "s": SUITABLE.get(name, TEXTS),
+            "i": most,
+            "l": most,
+            "b": [True, False],
+            "q": SUITABLE.get(name, AMOUNTS),
+            "x": [0, 1, 80, 70000, "http", "25%", "0%", "101%", "", "x--y"],
+            "t": ["2026-01-01T00:00:00Z", "yesterday"],
+            "o": [{}],
+        }
+        return kinds[type_]
 
     def _object(self, type_: str, depth: int) -> Raw:
         fields = sorted(FIELDS[type_].keys() - NOT_GENERATED)
+        if type_ == "ObjectMeta":
+            fields.remove("uid")
         if depth <= 0:
             fields = [name for name in fields if len(FIELDS[type_][name]) == 1]
         most = min(len(fields), 2 if type_ in {"VolumeProjection", "Volume"} else 4)
@@ -284,5 +340,6 @@ class Manifests:
         if "name" in fields and self.choose.random() < 0.8:
             chosen.append("name")
         return {
-            name: self.value(FIELDS[type_][name], name, depth=depth - 1) for name in sorted({*chosen})
+            name: self.value(FIELDS[type_][name], name, depth=depth - 1)
+            for name in sorted({*chosen})
         }

@@ -17,6 +17,8 @@ from bursar.adapters.files.sources import SourceError
 from bursar.app.bad_input import BadInputError
 from bursar.app.cluster.ports import Json, Resource
 from bursar.app.quota.inventory import DEFAULT_NAMESPACE
+from bursar.core.model.admission.classes import PriorityClass, RuntimeClass
+from bursar.core.model.admission.limit_range import LimitRange
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
@@ -72,6 +74,11 @@ class Manifests:
     """Pod templates of workloads, with owner and number of replicas."""
     quotas: tuple[QuotaObject, ...] = ()
     namespaces: tuple[NamespaceObject, ...] = ()
+    limit_ranges: tuple[LimitRange, ...] = ()
+    runtime_classes: tuple[RuntimeClass, ...] = ()
+    priority_classes: tuple[PriorityClass, ...] = ()
+    written: tuple[tuple[Pod | WorkloadTemplate, dict[str, Value]], ...] = ()
+    """Pods and workloads in the order of reading, each with the object as it was written."""
     skipped: tuple[tuple[str, int], ...] = ()
     """The number of objects of each kind that Bursar does not read, sorted by kind."""
     bodies: Mapping[Resource, tuple[bytes, ...]] = field(default_factory=dict)
@@ -137,7 +144,7 @@ def _read_all(paths: Sequence[str], stdin: BinaryIO, kept: Sequence[Resource] = 
 class _Collected:
     """The objects that were read so far."""
 
-    decoded: list[Decoded] = field(default_factory=list)
+    entries: list[tuple[Decoded, dict[str, Value]]] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     written: list[tuple[dict[str, Value], Origin]] = field(default_factory=list)
     is_stdin_read: bool = False
@@ -147,7 +154,7 @@ class _Collected:
         self.written.append((entry.value, origin))
         is_kept = self._keep(entry.value)
         if not isinstance(entry.decoded, Skipped):
-            self.decoded.append(entry.decoded)
+            self.entries.append((entry.decoded, entry.value))
         elif not is_kept:
             self.skipped[entry.decoded.kind] += 1
 
@@ -166,12 +173,20 @@ class _Collected:
             templates=self._of(WorkloadTemplate),
             quotas=self._of(QuotaObject),
             namespaces=self._of(NamespaceObject),
+            limit_ranges=self._of(LimitRange),
+            runtime_classes=self._of(RuntimeClass),
+            priority_classes=self._of(PriorityClass),
+            written=tuple(
+                (decoded, value)
+                for decoded, value in self.entries
+                if isinstance(decoded, Pod | WorkloadTemplate)
+            ),
             skipped=tuple(sorted(self.skipped.items())),
             bodies={resource: tuple(bodies) for resource, bodies in self.bodies.items()},
         )
 
     def _of(self, kind: type[T]) -> tuple[T, ...]:
-        return tuple(each for each in self.decoded if isinstance(each, kind))
+        return tuple(each for each, _ in self.entries if isinstance(each, kind))
 
 
 def _body(value: dict[str, Value], resource: Resource) -> bytes:

@@ -1,20 +1,35 @@
-"""The report of `describe pod`: effective requests and limits, QoS, cgroups, problems."""
+"""The report of `describe pod`: effective amounts, QoS, cgroups, the API server's verdict."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
+from bursar.core.model.admission.admit import Admission, Policies, admit
 from bursar.core.model.cgroup.pod import ContainerCgroup, PodCgroup, pod_cgroup
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.demand import ASSIGNED
 from bursar.core.model.names import MEMORY
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Container, ContainerState, Pod
-from bursar.core.model.problem import Problem
 from bursar.core.model.provenance import Decision, explain_limits, explain_requests
 from bursar.core.model.qos import QosExplanation, explain_qos
 from bursar.core.model.quantity import ZERO
 from bursar.core.model.resources import ResourceList
 from bursar.core.model.validation.pod import pod_warnings, validate_pod
+from bursar.wire.documents.tree import Value
+from bursar.wire.validation.verdict import Verdict, verdict_on
+
+ONLY_A_CLUSTER_KNOWS: Final = (
+    "quotas, Pod Security, admission webhooks and admission policies: only a cluster knows them"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The object that a pod comes from, as it was written: the pod itself, or its workload."""
+
+    kind: str
+    value: dict[str, Value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,20 +46,40 @@ class ContainerReport:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodReport:
     pod: Pod
-    """The pod with the API server's defaults."""
+    """The pod with the API server's defaults, and those of LimitRanges and classes of the input."""
     containers: tuple[ContainerReport, ...]
     """Init containers, containers and ephemeral containers, in this order."""
     requests: Mapping[str, Decision]
     limits: Mapping[str, Decision]
     qos: QosExplanation
     cgroup: PodCgroup
-    problems: tuple[Problem, ...]
+    admission: tuple[str, ...]
+    """What LimitRanges, RuntimeClasses and PriorityClasses of the input set."""
+    errors: tuple[str, ...]
+    """What the API server would refuse, in its words."""
+    not_checked: tuple[str, ...]
+    """What the API server checks and this report does not."""
     warnings: tuple[str, ...]
 
+    @property
+    def is_valid(self) -> bool:
+        return not self.errors
 
-def pod_report(pod: Pod, node: Node | None = None) -> PodReport:
-    """Report on a pod. `node` is its node, if known; some cgroup values depend on it."""
-    stored = with_defaults(pod)
+
+def pod_report(
+    pod: Pod,
+    node: Node | None = None,
+    *,
+    written: Written | None = None,
+    policies: Policies | None = None,
+) -> PodReport:
+    """Report on a pod. `node` is its node, if known; some cgroup values depend on it.
+
+    Without `written`, only the resources of the pod are validated.
+    """
+    admission = admit(with_defaults(pod), policies or Policies())
+    stored = admission.pod
+    verdict = _verdict(pod, admission, written)
     memory = 0 if node is None else node.capacity.get(MEMORY, ZERO).value()
     cgroup = pod_cgroup(stored, memory or None)
     return PodReport(
@@ -54,8 +89,28 @@ def pod_report(pod: Pod, node: Node | None = None) -> PodReport:
         limits=explain_limits(stored, ASSIGNED),
         qos=explain_qos(stored),
         cgroup=cgroup,
-        problems=validate_pod(stored),
+        admission=admission.changes,
+        errors=verdict.errors,
+        not_checked=verdict.not_checked,
         warnings=pod_warnings(stored),
+    )
+
+
+def _verdict(pod: Pod, admission: Admission, written: Written | None) -> Verdict:
+    """The server's verdict on the object, and on the pods of a workload."""
+    of_pod = tuple(str(problem) for problem in validate_pod(admission.pod))
+    if written is None:
+        return Verdict(errors=(*of_pod, *admission.refusals), not_checked=())
+    is_pod = written.kind == "Pod"
+    found = verdict_on(written.kind, written.value, admission.pod if is_pod else pod)
+    errors = list(found.errors)
+    if not is_pod and not errors:
+        # The workload is created, and its pods are refused one after the other.
+        errors += [f"its pods: {text}" for text in of_pod]
+    errors += [text if is_pod else f"its pods: {text}" for text in admission.refusals]
+    return Verdict(
+        errors=tuple(errors),
+        not_checked=(*found.not_checked, *admission.unknown, ONLY_A_CLUSTER_KNOWS),
     )
 
 

@@ -10,12 +10,13 @@ import click
 
 from bursar.adapters.files.manifests import Manifests, WorkloadTemplate, read_manifests
 from bursar.app.reports.node import NodeReport, node_report
-from bursar.app.reports.pod import PodReport, pod_report
+from bursar.app.reports.pod import PodReport, Written, pod_report
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.options import required_files
 from bursar.cli.output.formats import Output, emit_document, output_option, printable
 from bursar.cli.quota.describe import quota
 from bursar.cli.reports import node_document, node_layout, pod_document, pod_layout
+from bursar.core.model.admission.admit import Policies, policies_of
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
@@ -50,14 +51,18 @@ def pod(name: str | None, files: tuple[str, ...], namespace: str | None, output:
     manifests = read_manifests(files, sys.stdin.buffer)
     nodes = {node.name: node for node in manifests.nodes}
     owned = [
-        (pod, owner)
-        for pod, owner in _pods(manifests)
+        (pod, owner, written)
+        for pod, owner, written in _pods(manifests)
         if name in {None, pod.name} and namespace in {None, pod.namespace}
     ]
     if not owned:
         raise BadInputError(_nothing_found("pod", name, namespace, files, manifests))
     _tell_skipped(manifests)
-    reports = [(pod_report(pod, nodes.get(pod.node_name)), owner) for pod, owner in owned]
+    policies = _policies(manifests)
+    reports = [
+        (pod_report(pod, nodes.get(pod.node_name), written=written, policies=policies), owner)
+        for pod, owner, written in owned
+    ]
     if output is Output.TABLE:
         _emit_pods(reports)
     else:
@@ -66,7 +71,7 @@ def pod(name: str | None, files: tuple[str, ...], namespace: str | None, output:
             for report, owner in reports
         ]
         emit_document(documents, output)
-    return NO if any(report.problems for report, _ in reports) else OK
+    return OK if all(report.is_valid for report, _ in reports) else NO
 
 
 @describe.command(short_help="Show what kubectl describe node shows, and what still fits.")
@@ -104,12 +109,27 @@ def _skipped(manifests: Manifests) -> str:
     return printable(", ".join(f"{count} {kind}" for kind, count in manifests.skipped))
 
 
-def _pods(manifests: Manifests) -> Iterator[tuple[Pod, str]]:
-    """Pods, and the pods that workloads would create, each with the object that defines it."""
-    for pod in manifests.pods:
-        yield _placed(pod), ""
-    for template in manifests.templates:
-        yield _placed(template.pod), _owner(template)
+def _pods(manifests: Manifests) -> Iterator[tuple[Pod, str, Written]]:
+    """Pods, then the pods that workloads would create, each with the object that defines it."""
+    for found, value in manifests.written:
+        if isinstance(found, Pod):
+            yield _placed(found), "", Written(kind="Pod", value=value)
+    for found, value in manifests.written:
+        if isinstance(found, WorkloadTemplate):
+            written = Written(kind=found.owner_kind, value=value)
+            yield _placed(found.pod), _owner(found), written
+
+
+def _policies(manifests: Manifests) -> Policies:
+    """The objects that admission reads. Like pods, they are in `default` by default."""
+    return policies_of(
+        [
+            each if each.namespace else replace(each, namespace=DEFAULT_NAMESPACE)
+            for each in manifests.limit_ranges
+        ],
+        manifests.runtime_classes,
+        manifests.priority_classes,
+    )
 
 
 def _owner(template: WorkloadTemplate) -> str:

@@ -40,8 +40,10 @@ def as_dict(report: PodReport) -> Document:
             "v1": dict(report.cgroup.values.v1_files()),
             "v2": dict(report.cgroup.values.v2_files()),
         },
-        "valid": not report.problems,
-        "errors": [str(problem) for problem in report.problems],
+        "admission": list(report.admission),
+        "valid": report.is_valid,
+        "errors": list(report.errors),
+        "notChecked": list(report.not_checked),
         "warnings": list(report.warnings),
     }
 

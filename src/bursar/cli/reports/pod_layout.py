@@ -36,8 +36,11 @@ def emit_pod(report: PodReport, *, owner: str = "") -> None:
     _emit_cgroups("On the node, cgroup v2:", _v2_cgroups(report))
     _emit_cgroups("On the node, cgroup v1:", _v1_cgroups(report))
     _emit_endings(report.containers)
+    _emit_lines("Set by admission:", report.admission)
     _emit_lines("Warnings:", report.warnings)
-    _emit_lines("Validation errors:", [str(problem) for problem in report.problems])
+    click.echo(f"Valid:      {'yes' if report.is_valid else 'no'}")
+    _emit_lines("Validation errors:", report.errors)
+    _emit_lines("Not checked:", report.not_checked)
 
 
 def _emit_section(title: str, columns: Sequence[str], rows: Iterator[Sequence[str]]) -> None:

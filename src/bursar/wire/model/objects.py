@@ -19,6 +19,7 @@ from bursar.wire.documents.tree import LISTED, Value, steps_towards
 from bursar.wire.model import namespace as wire_namespace
 from bursar.wire.model import node as wire_node
 from bursar.wire.model import pod as wire_pod
+from bursar.wire.model.admission_policies import POLICY_KINDS, Policy, decode_policy
 from bursar.wire.model.amounts import require_amounts_of_node, require_amounts_of_pod
 from bursar.wire.model.workload import WORKLOAD_KINDS, WorkloadTemplate, decode_workload
 from bursar.wire.quota import quota_in_manifest
@@ -33,7 +34,9 @@ class Skipped:
     kind: str
 
 
-Decoded: TypeAlias = Pod | Node | WorkloadTemplate | QuotaObject | NamespaceObject | Skipped
+Decoded: TypeAlias = (
+    Pod | Node | WorkloadTemplate | QuotaObject | NamespaceObject | Policy | Skipped
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +152,8 @@ def _decode(value: Value, implied: _Type) -> Decoded | _Items:
     if type_ == _LIST:
         return _Items(_items(value), _UNKNOWN)
     group = type_.version.rpartition("/")[0]
+    if (type_.version, type_.kind) in POLICY_KINDS:
+        return decode_policy(type_.kind, value)
     if group not in _SERVED:
         return Skipped(kind=f"{type_.kind}.{group}")
     item = type_.kind.removesuffix("List")

@@ -3,8 +3,21 @@
 import re
 from typing import Final
 
-_MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-_DAYS: Final = "sun mon tue wed thu fri sat".split()
+_MONTHS: Final = (
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+)
+_DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _BOUNDS: Final[tuple[tuple[int, int, dict[str, int]], ...]] = (
     (0, 59, {}),
     (0, 23, {}),
@@ -23,7 +36,7 @@ _DURATION: Final = re.compile(
 _ZONE: Final = re.compile(r"(?:CRON_)?TZ=[^ ]* +")
 
 
-class _BadField(ValueError):
+class _FieldError(ValueError):
     """A field that cannot be read; the message is the library's."""
 
 
@@ -45,7 +58,7 @@ def schedule_error(schedule: str) -> str | None:
             for part in field.split(","):
                 if part:
                     _check_range(part, least, most, names)
-    except _BadField as error:
+    except _FieldError as error:
         return str(error)
     return None
 
@@ -69,22 +82,22 @@ def _check_range(part: str, least: int, most: int, names: dict[str, int]) -> Non
     else:
         start = _number(ends[0], names)
         if len(ends) > 2:
-            raise _BadField(f"too many hyphens: {part}")
+            raise _FieldError(f"too many hyphens: {part}")
         end = start if len(ends) == 1 else _number(ends[1], names)
     step = 1
     if len(steps) > 1:
-        raise _BadField(f"too many slashes: {part}")
+        raise _FieldError(f"too many slashes: {part}")
     if steps:
         step = _number(steps[0], {})
         end = most if len(ends) == 1 else end
     if start < least:
-        raise _BadField(f"beginning of range ({start}) below minimum ({least}): {part}")
+        raise _FieldError(f"beginning of range ({start}) below minimum ({least}): {part}")
     if end > most:
-        raise _BadField(f"end of range ({end}) above maximum ({most}): {part}")
+        raise _FieldError(f"end of range ({end}) above maximum ({most}): {part}")
     if start > end:
-        raise _BadField(f"beginning of range ({start}) beyond end of range ({end}): {part}")
+        raise _FieldError(f"beginning of range ({start}) beyond end of range ({end}): {part}")
     if step == 0:
-        raise _BadField(f"step of range should be a positive number: {part}")
+        raise _FieldError(f"step of range should be a positive number: {part}")
 
 
 def _number(text: str, names: dict[str, int]) -> int:
@@ -92,10 +105,10 @@ def _number(text: str, names: dict[str, int]) -> int:
     if named is not None:
         return named
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-        raise _BadField(
+        raise _FieldError(
             f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax'
         )
     number = int(text)
     if number < 0:
-        raise _BadField(f"negative number ({number}) not allowed: {text}")
+        raise _FieldError(f"negative number ({number}) not allowed: {text}")
     return number

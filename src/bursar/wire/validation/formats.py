@@ -1,4 +1,4 @@
-"""The syntax of texts in a manifest: what is wrong with one, in the API server's words and order."""
+"""The syntax of texts in a manifest: what is wrong with one, in the API server's words."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -94,8 +94,10 @@ def env_name_errors(name: str) -> tuple[str, ...]:
     if all(" " <= char <= "~" and char != "=" for char in name):
         return ()
     return (
-        "a valid environment variable name must consist only of printable ASCII characters "
-        "other than '='",
+        (
+            "a valid environment variable name must consist only of printable ASCII characters "
+            "other than '='"
+        ),
     )
 
 
@@ -120,8 +122,10 @@ def header_name_errors(name: str) -> tuple[str, ...]:
     if re.fullmatch(r"[-A-Za-z0-9]+", name):
         return ()
     return (
-        "a valid HTTP header must consist of alphanumeric characters or '-' "
-        "(e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')",
+        (
+            "a valid HTTP header must consist of alphanumeric characters or '-' "
+            "(e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')"
+        ),
     )
 
 
@@ -129,8 +133,10 @@ def percent_errors(text: str) -> tuple[str, ...]:
     if re.fullmatch(r"[0-9]+%", text):
         return ()
     return (
-        "a valid percent string must be a numeric string followed by an ending '%' "
-        "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
+        (
+            "a valid percent string must be a numeric string followed by an ending '%' "
+            "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+        ),
     )
 
 

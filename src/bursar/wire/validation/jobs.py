@@ -20,6 +20,7 @@ from bursar.core.model.problem import (
     too_long,
     too_many,
 )
+from bursar.wire.documents.tree import Value
 from bursar.wire.validation.cron_schedule import schedule_error
 from bursar.wire.validation.formats import bytes_of, each_invalid, nonnegative
 from bursar.wire.validation.labels import compiled, label_selector
@@ -94,7 +95,7 @@ def _with_generated_labels(spec: Section, name: str) -> Section:
         **dict.fromkeys(_UID_LABELS, _OWN_UID),
         **meta.text_map("labels"),
     }
-    whole = {**template.value, "metadata": {**meta.value, "labels": {**labels}}}
+    whole: dict[str, Value] = {**template.value, "metadata": {**meta.value, "labels": {**labels}}}
     return Section({**spec.value, "template": whole}, spec.path)
 
 

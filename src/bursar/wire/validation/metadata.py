@@ -4,15 +4,14 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from bursar.core.model.names import label_errors, qualified_name_errors, subdomain_errors
-from bursar.core.model.problem import JsonText, Problem, invalid, required, too_long
+from bursar.core.model.problem import NO_VALUE, JsonText, Problem, invalid, required
 from bursar.wire.validation.formats import (
-    bytes_of,
     each_invalid,
     label_of_prefix,
     subdomain_of_prefix,
 )
 from bursar.wire.validation.labels import annotations, labels
-from bursar.wire.validation.section import Section, as_json
+from bursar.wire.validation.section import Section
 
 NameErrors: TypeAlias = Callable[[str], tuple[str, ...]]
 _PREFIX_RULE: Final[dict[NameErrors, NameErrors]] = {
@@ -49,7 +48,6 @@ def object_metadata(
     yield from annotations(meta.at("annotations"), meta.text_map("annotations"))
     yield from _owners(meta)
     yield from _finalizers(meta)
-    yield from _managed_fields(meta)
 
 
 def _owners(meta: Section) -> Iterator[Problem]:
@@ -64,7 +62,7 @@ def _owners(meta: Section) -> Iterator[Problem]:
                 "Only one reference can have Controller set to true. "
                 f'Found "true" in references for {controller} and {named}'
             )
-            yield invalid(field, as_json(meta.value["ownerReferences"]), detail)
+            yield invalid(field, NO_VALUE, detail)
         else:
             controller = named
 
@@ -82,7 +80,7 @@ def _owner(field: str, owner: Section) -> Iterator[Problem]:
         yield invalid(f"{field}.uid", JsonText(""), "must not be empty")
     if (version, kind) == ("v1", "Event"):
         detail = "/v1, Kind=Event is disallowed from being an owner"
-        yield invalid(field, as_json(owner.value), detail)
+        yield invalid(field, NO_VALUE, detail)
 
 
 def _finalizers(meta: Section) -> Iterator[Problem]:
@@ -95,16 +93,3 @@ def _finalizers(meta: Section) -> Iterator[Problem]:
     if {"orphan", "foregroundDeletion"} <= {*finalizers}:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         yield invalid(field, finalizers, detail)
-
-
-def _managed_fields(meta: Section) -> Iterator[Problem]:
-    for entry in meta.items("managedFields"):
-        if entry.text("operation") not in {"Apply", "Update"}:
-            detail = "must be `Apply` or `Update`"
-            yield invalid(entry.at("operation"), entry.word("operation"), detail)
-        if entry.text("fieldsType") not in {"", "FieldsV1"}:
-            yield invalid(entry.at("fieldsType"), entry.text("fieldsType"), "must be `FieldsV1`")
-        if bytes_of(entry.text("manager")) > 128:
-            yield too_long(entry.at("manager"), 128)
-        if bytes_of(entry.text("subresource")) > 256:
-            yield too_long(entry.at("subresource"), 256)

@@ -57,8 +57,8 @@ class _Found:
 
 @cache
 def _fields(kind: str) -> dict[str, str]:
-    pairs = (pair.split("=", 1) for pair in FIELD_TYPES[kind].split())
-    return {name: type_ for name, type_ in pairs}
+    pairs = (pair.partition("=") for pair in FIELD_TYPES[kind].split())
+    return {name: type_ for name, _, type_ in pairs}
 
 
 def _walk(wanted: str, value: Value, path: str, found: _Found) -> None:

@@ -1,4 +1,4 @@
-"""The API server's verdict on a manifest: what it answers to a strict create, and what is left open.
+"""The API server's verdict on a manifest: its answer to a strict create, and what is left open.
 
 A verdict covers decoding, defaults and validation of one version of Kubernetes with its default
 feature gates. It does not cover admission: plugins that read the cluster, webhooks and policies.
@@ -14,6 +14,7 @@ from bursar.wire.documents.tree import Value
 from bursar.wire.validation.jobs import cron_job_problems, job_problems
 from bursar.wire.validation.pods.annotations import TOLERATIONS
 from bursar.wire.validation.pods.pod import pod_problems
+from bursar.wire.validation.pods.spec import visited
 from bursar.wire.validation.section import Section
 from bursar.wire.validation.strict import strict_error, type_errors, unknown_fields
 from bursar.wire.validation.workloads import (
@@ -70,6 +71,10 @@ def _not_checked(kind: str, document: Section) -> Iterator[str]:
     if kind == "CronJob" and (zone := document.child("spec").text("timeZone")):
         yield f'spec.timeZone: whether the API server knows a time zone "{zone}"'
     path, template = _template(kind, document)
+    for container in visited(template.child("spec")):
+        if container.child("securityContext").flag("privileged"):
+            yield "privileged containers: whether the API server runs with --allow-privileged"
+            break
     if TOLERATIONS in template.child("metadata").text_map("annotations"):
         yield f"{path}[{TOLERATIONS}]: its content"
 

@@ -33,6 +33,17 @@ def pod_template_problems(document: Section, pod: Pod) -> Iterator[Problem]:
 
 
 def replication_controller_problems(document: Section, pod: Pod) -> Iterator[Problem]:
+    found = [*_replication_controller(document, pod)]
+    yield from found
+    meta = document.child("metadata")
+    prefix = meta.text("generateName")
+    for char in "/%" if not found else "":
+        # The prefix of this kind is checked only as a part of a URL, and only in the end.
+        if char in prefix:
+            yield invalid(meta.at("generateName"), prefix, f"may not contain '{char}'")
+
+
+def _replication_controller(document: Section, pod: Pod) -> Iterator[Problem]:
     spec = document.child("spec")
     template = spec.maybe_child("template")
     labels = {} if template is None else template.child("metadata").text_map("labels")

@@ -55,9 +55,9 @@ def claim_spec(spec: Section) -> Iterator[Problem]:
     for name in ("storageClassName", "volumeAttributesClassName"):
         if given := spec.text(name):
             yield from each_invalid(spec.at(name), given, subdomain_errors(given))
-    mode = spec.maybe_text("volumeMode")
-    if mode is not None and mode not in _VOLUME_MODES:
-        yield not_supported(spec.at("volumeMode"), JsonText(mode), _VOLUME_MODES)
+    volume_mode = spec.maybe_text("volumeMode")
+    if volume_mode is not None and volume_mode not in _VOLUME_MODES:
+        yield not_supported(spec.at("volumeMode"), JsonText(volume_mode), _VOLUME_MODES)
     yield from _sources(spec)
 
 

@@ -146,6 +146,10 @@ def _ephemeral_containers(around: Surroundings, names: set[str]) -> Iterator[Pro
         for name in (*_NOT_EPHEMERAL, "resizePolicy", "restartPolicy", "restartPolicyRules"):
             if container.has(name):
                 yield forbidden(container.at(name), _FOR_EPHEMERAL)
+        resources = container.child("resources").value
+        if any(each is not None and not each for each in resources.values()):
+            # Amounts are refused with the other rules for resources; empty lists are as well.
+            yield forbidden(container.at("resources"), _FOR_EPHEMERAL)
         for mount in container.items("volumeMounts"):
             for name in ("subPath", "subPathExpr"):
                 if mount.text(name):
@@ -187,7 +191,7 @@ def _ports(container: Section, around: Surroundings) -> Iterator[Problem]:
 def _host_ports(
     container: Section, around: Surroundings, taken: set[str], *, path: str = ""
 ) -> Iterator[Problem]:
-    """Ports of the node that two containers want; upstream counts an init container as the first."""
+    """Ports of the node that two containers want. To upstream, an init container is the first."""
     for index, port in enumerate(container.items("ports")):
         number = around.host_port(port)
         if not number:

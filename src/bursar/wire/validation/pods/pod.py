@@ -27,7 +27,8 @@ def pod_problems(document: Section, pod: Pod) -> Iterator[Problem]:
     for name in ("containers", "initContainers"):
         for container in spec.items(name):
             yield from image_spaces(container)
-    if spec.count("ephemeralContainers"):
+    if spec.count("ephemeralContainers") and not meta.text("uid"):
+        # A pod with a UID has been created, and was given these containers afterwards.
         yield forbidden(spec.at("ephemeralContainers"), "cannot be set on create")
     yield from agreement(found, spec, containers)
 

@@ -1,4 +1,4 @@
-"""Rules for security contexts, of pods and of containers, and for the fields of an operating system."""
+"""Rules for the security contexts of pods and containers, and for operating systems."""
 
 import re
 from collections.abc import Iterator
@@ -171,13 +171,19 @@ def _windows(options: Section | None) -> Iterator[Problem]:
     if options is None:
         return
     if (name := options.maybe_text("gmsaCredentialSpecName")) is not None:
-        yield from each_invalid(options.at("gmsaCredentialSpecName"), JsonText(name), subdomain_errors(name))
+        yield from each_invalid(
+            options.at("gmsaCredentialSpecName"), JsonText(name), subdomain_errors(name)
+        )
     if (credential := options.maybe_text("gmsaCredentialSpec")) is not None:
         field = options.at("gmsaCredentialSpec")
         if not credential:
-            yield invalid(field, JsonText(credential), "gmsaCredentialSpec cannot be an empty string")
+            yield invalid(
+                field, JsonText(credential), "gmsaCredentialSpec cannot be an empty string"
+            )
         elif bytes_of(credential) > 64 * 1024:
-            yield invalid(field, JsonText(credential), "gmsaCredentialSpec size must be under 64 KiB")
+            yield invalid(
+                field, JsonText(credential), "gmsaCredentialSpec size must be under 64 KiB"
+            )
     if (user := options.maybe_text("runAsUserName")) is not None:
         field = options.at("runAsUserName")
         yield from each_invalid(field, JsonText(user), _windows_user_errors(user))

@@ -113,8 +113,8 @@ def _iscsi(source: Section) -> Iterator[Problem]:
     wants_secret = source.flag("chapAuthDiscovery") or source.flag("chapAuthSession")
     if wants_secret and not source.has("secretRef"):
         yield required(source.at("secretRef"))
-    if (name := source.maybe_text("initiatorName")) is not None:
-        yield from _initiator(source.at("initiatorname"), name)
+    if (initiator := source.maybe_text("initiatorName")) is not None:
+        yield from _initiator(source.at("initiatorname"), initiator)
 
 
 def _initiator(field: str, name: str) -> Iterator[Problem]:

@@ -57,6 +57,7 @@ def pod_spec(
     )
     containers = visited(spec)
     yield from resource_claims(spec)
+    yield from _pod_level_claims(spec)
     yield from all_containers(around)
     yield from host_network_ports(around)
     yield from _word(spec, "restartPolicy", _RESTARTS)
@@ -85,6 +86,15 @@ def visited(spec: Section) -> list[Section]:
         *spec.items("containers"),
         *spec.items("ephemeralContainers"),
     ]
+
+
+def _pod_level_claims(spec: Section) -> Iterator[Problem]:
+    """An empty list of claims is refused like any other; the amounts are checked elsewhere."""
+    resources = spec.child("resources")
+    is_empty = resources.has("claims") and not resources.count("claims")
+    if is_empty and spec.child("os").text("name") != "windows":
+        detail = "claims may not be set for Resources at pod-level"
+        yield forbidden(resources.at("claims"), detail)
 
 
 def _word(spec: Section, name: str, allowed: tuple[str, ...]) -> Iterator[Problem]:

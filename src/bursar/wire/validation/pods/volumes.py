@@ -21,11 +21,37 @@ from bursar.wire.validation.pods.sources import SOURCES, key_to_path, needs, pul
 from bursar.wire.validation.section import Section
 
 ORDER: Final = (
-    "emptyDir hostPath gitRepo gcePersistentDisk awsElasticBlockStore secret nfs iscsi glusterfs "
-    "flocker persistentVolumeClaim rbd cinder cephfs quobyte downwardAPI fc flexVolume configMap "
-    "azureFile vsphereVolume photonPersistentDisk portworxVolume azureDisk storageos projected "
-    "scaleIO csi ephemeral image"
-).split()
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "csi",
+    "ephemeral",
+    "image",
+)
 """The server checks the first type of a volume in this order, and refuses further ones."""
 
 _OTHER_PATHS: Final = {"gcePersistentDisk": "persistentDisk"}

@@ -1,0 +1,1 @@
+"""What LimitRanges, RuntimeClasses and PriorityClasses make of a pod that is created."""
