@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from bursar.core.model.names import label_errors, qualified_name_errors, subdomain_errors
@@ -20,7 +19,6 @@ from bursar.core.model.problem import (
     too_long,
     too_many,
 )
-from bursar.wire.documents.tree import Value
 from bursar.wire.validation.cron_schedule import schedule_error
 from bursar.wire.validation.formats import bytes_of, each_invalid, nonnegative
 from bursar.wire.validation.labels import compiled, label_selector
@@ -65,7 +63,7 @@ def job_problems(document: Section, pod: Pod) -> Iterator[Problem]:
         "labels"
     ):
         # The server takes the template's labels for the Job itself.
-        meta = replace(meta, value={**meta.value, "labels": {**labels}})
+        meta = meta.replaced(labels={**labels})
     yield from object_metadata(meta, subdomain_errors)
     yield from _generated(spec, name)
     yield from _job_spec(spec, pod)
@@ -95,8 +93,8 @@ def _with_generated_labels(spec: Section, name: str) -> Section:
         **dict.fromkeys(_UID_LABELS, _OWN_UID),
         **meta.text_map("labels"),
     }
-    whole: dict[str, Value] = {**template.value, "metadata": {**meta.value, "labels": {**labels}}}
-    return Section({**spec.value, "template": whole}, spec.path)
+    whole = template.replaced(metadata=meta.replaced(labels={**labels}).value)
+    return spec.replaced(template=whole.value)
 
 
 def _generated(spec: Section, name: str) -> Iterator[Problem]:

@@ -23,6 +23,10 @@ class Section:
         """The path of a field of this object."""
         return f"{self.path}.{name}" if self.path else name
 
+    def replaced(self, **fields: Value) -> "Section":
+        """This object with other values for some fields."""
+        return Section({**self.value, **fields}, self.path)
+
     def has(self, name: str) -> bool:
         return self.value.get(name) is not None
 

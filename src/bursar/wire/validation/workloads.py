@@ -1,7 +1,6 @@
 """Rules for the workloads of the group apps, ReplicationControllers and PodTemplates."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from bursar.core.model.names import label_errors, subdomain_errors
@@ -16,7 +15,6 @@ from bursar.core.model.problem import (
     not_supported,
     required,
 )
-from bursar.wire.documents.tree import Value
 from bursar.wire.validation.formats import each_invalid, nonnegative, percent_errors
 from bursar.wire.validation.labels import compiled, label_selector
 from bursar.wire.validation.metadata import object_metadata
@@ -50,7 +48,7 @@ def _replication_controller(document: Section, pod: Pod) -> Iterator[Problem]:
     meta = document.child("metadata")
     if labels and not meta.count("labels"):
         # The server takes the template's labels for the object itself.
-        meta = replace(meta, value={**meta.value, "labels": {**labels}})
+        meta = meta.replaced(labels={**labels})
     yield from object_metadata(meta, subdomain_errors, prefix_checked=False)
     yield from nonnegative(spec.at("minReadySeconds"), spec.number("minReadySeconds"))
     yield from nonnegative(spec.at("replicas"), spec.maybe_number("replicas"))
@@ -142,17 +140,16 @@ def _stateful_template(spec: Section, template: Section, pod: Pod) -> Iterator[P
     The names of a StatefulSet's pods are its own, so hostname and subdomain are not checked.
     """
     claims = {claim.child("metadata").text("name") for claim in spec.items("volumeClaimTemplates")}
-    added: list[Value] = [
-        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in sorted(claims)
+    added = [
+        Section({"name": name, "persistentVolumeClaim": {"claimName": name}}, "")
+        for name in sorted(claims)
     ]
     inner = template.child("spec")
-    kept = [v.value for v in inner.items("volumes") if v.text("name") not in claims]
-    value = {
-        name: item for name, item in inner.value.items() if name not in {"hostname", "subdomain"}
-    }
-    volumes: list[Value] = [*added, *kept]
-    whole = {**template.value, "spec": {**value, "volumes": volumes}}
-    yield from template_problems(Section(whole, template.path), pod)
+    kept = [volume for volume in inner.items("volumes") if volume.text("name") not in claims]
+    whole = inner.replaced(
+        hostname=None, subdomain=None, volumes=[volume.value for volume in (*added, *kept)]
+    )
+    yield from template_problems(template.replaced(spec=whole.value), pod)
 
 
 def daemon_set_problems(document: Section, pod: Pod) -> Iterator[Problem]:
@@ -214,19 +211,20 @@ def _always(template: Section, kind: str) -> Iterator[Problem]:
 
 def selector_json(selector: Section) -> Verbatim:
     """A label selector in JSON, as Go writes it: empty parts are left out."""
-    value: dict[str, Value] = {}
     parts: list[str] = []
     if selector.count("matchLabels"):
         parts.append(f'"matchLabels":{_map_json(selector.text_map("matchLabels")).text}')
     if selector.count("matchExpressions"):
-        shown = []
-        for each in selector.items("matchExpressions"):
-            value = {"key": each.text("key"), "operator": each.text("operator")}
-            if each.count("values"):
-                value["values"] = [*each.texts("values")]
-            shown.append(as_json(value).text)
+        shown = [_expression_json(each) for each in selector.items("matchExpressions")]
         parts.append(f'"matchExpressions":[{",".join(shown)}]')
     return Verbatim(f"{{{','.join(parts)}}}")
+
+
+def _expression_json(expression: Section) -> str:
+    key, operator = expression.text("key"), expression.text("operator")
+    values = [*map(json_text, expression.texts("values"))]
+    listed = f',"values":[{",".join(values)}]' if values else ""
+    return f'{{"key":{json_text(key)},"operator":{json_text(operator)}{listed}}}'
 
 
 def labels_json(meta: Section) -> Verbatim:

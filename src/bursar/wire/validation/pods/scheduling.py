@@ -14,7 +14,6 @@ from bursar.core.model.problem import (
     required,
 )
 from bursar.core.model.selector import label_value_errors
-from bursar.wire.documents.tree import Value
 from bursar.wire.validation.formats import NOT_POSITIVE, each_invalid
 from bursar.wire.validation.labels import label_name, label_selector
 from bursar.wire.validation.section import Section
@@ -129,15 +128,14 @@ def _completed(
     selector = term.maybe_child("labelSelector")
     if selector is None or labels is None:
         return selector
-    added: list[Value] = [
+    expressions = [each.value for each in selector.items("matchExpressions")]
+    expressions += [
         {"key": key, "operator": operator, "values": [labels[key]]}
         for name, operator in keys
         for key in term.texts(name)
         if key in labels
     ]
-    written = selector.value.get("matchExpressions")
-    expressions = [*(written if isinstance(written, list) else []), *added]
-    return Section({**selector.value, "matchExpressions": expressions}, selector.path)
+    return selector.replaced(matchExpressions=[*expressions])
 
 
 def _label_keys(
