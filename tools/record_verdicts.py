@@ -3,8 +3,8 @@
     .venv/bin/python tools/record_verdicts.py [COUNT] [SEED]
 
 Random manifests are judged one after the other. Those that take a branch of our code for the first
-time are kept, with the oracle's answer, in tests/wire/recorded_verdicts.jsonl. The tests compare our
-verdicts with the recorded ones where there is no Go.
+time are kept, with the oracle's answer, in tests/wire/recorded_verdicts.jsonl. The tests compare
+our verdicts with the recorded ones where there is no Go.
 """
 
 import json
@@ -32,7 +32,7 @@ class Branches:
         self.taken: set[tuple[str, int, int]] = set()
         self._last: dict[FrameType, int] = {}
 
-    def trace(self, frame: FrameType, event: str, argument: Any) -> Any:  # noqa: ARG002
+    def trace(self, frame: FrameType, event: str, argument: object) -> object:  # noqa: ARG002
         name = frame.f_code.co_filename
         if not name.startswith(RULES):
             return None
@@ -46,7 +46,7 @@ class Branches:
     def judge(self, manifest: dict[str, Any]) -> tuple[list[str], bool]:
         """Our errors, and whether a branch was new."""
         before = len(self.taken)
-        sys.settrace(self.trace)
+        sys.settrace(self.trace)  # type: ignore[arg-type]
         try:
             errors = our_errors(manifest)
         finally:

@@ -1,7 +1,7 @@
 """Our verdict on a manifest beside that of upstream: the same messages, as far as they are claimed.
 
-Not claimed are values of which upstream prints a Go struct, names and UIDs that the server makes, the
-order of a StatefulSet's added volumes, which is random, and the words about values of a wrong type.
+Not claimed are values of which upstream prints a Go struct, names and UIDs that the server makes,
+the order of a StatefulSet's added volumes, which is random, and words about values of a wrong type.
 """
 
 import json

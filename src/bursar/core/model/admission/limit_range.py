@@ -111,7 +111,7 @@ def _completed(
 
 
 def limit_errors(pod: Pod, limits: LimitRange) -> tuple[str, ...]:
-    """What of the pod is outside the LimitRange. The pod must have all its defaults."""
+    """What of the pod is outside the LimitRange, each text once. The pod must have its defaults."""
     errors: list[str] = []
     for item in limits.items:
         stored = item.stored()
@@ -121,7 +121,7 @@ def limit_errors(pod: Pod, limits: LimitRange) -> tuple[str, ...]:
                 errors += _outside(stored, resources.requests, resources.limits)
         elif item.type == POD:
             errors += _outside(stored, *_whole_pod(pod))
-    return tuple(errors)
+    return tuple(dict.fromkeys(errors))
 
 
 def _whole_pod(pod: Pod) -> tuple[ResourceList, ResourceList]:
