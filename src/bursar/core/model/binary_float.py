@@ -21,22 +21,31 @@ from bursar.core.model.int64 import INT64_MAX, INT64_MIN
 _BITS: Final = 53
 _SMALLEST: Final = -1074
 _LARGEST: Final = 1024
+_BITS_32: Final = 24
+_SMALLEST_32: Final = -149
 
 
 def binary64(x: Fraction | int) -> Fraction:
     """The float64 nearest to `x`, exactly."""
     if x == 0:
         return Fraction(0)
-    x = Fraction(x)
-    last = max(_floor_log2(x) - _BITS + 1, _SMALLEST)
+    nearest = _nearest(Fraction(x), _BITS, _SMALLEST)
+    if abs(nearest) >= 1 << _LARGEST:
+        raise OverflowError(f"no finite float of {_BITS} bits is near 2^{_floor_log2(Fraction(x))}")
+    return nearest
+
+
+def binary32(x: Fraction) -> Fraction:
+    """The float32 nearest to `x`, exactly. For numbers far below the largest float32."""
+    return Fraction(0) if x == 0 else _nearest(x, _BITS_32, _SMALLEST_32)
+
+
+def _nearest(x: Fraction, bits: int, smallest: int) -> Fraction:
+    last = max(_floor_log2(x) - bits + 1, smallest)
     # round() on a fraction gives an int, ties to even.
     if last >= 0:
-        nearest = Fraction(round(Fraction(x, 1 << last)) << last)
-    else:
-        nearest = Fraction(round(x * (1 << -last)), 1 << -last)
-    if abs(nearest) >= 1 << _LARGEST:
-        raise OverflowError(f"no finite float of {_BITS} bits is near 2^{_floor_log2(x)}")
-    return nearest
+        return Fraction(round(Fraction(x, 1 << last)) << last)
+    return Fraction(round(x * (1 << -last)), 1 << -last)
 
 
 def truncated_int64(x: Fraction) -> int:
