@@ -1,0 +1,56 @@
+"""What a scan remembers of one folder, and what one look at it finds."""
+
+from dataclasses import dataclass, field
+
+
+class Folder:
+    """What is remembered of one folder of a volume. A volume can have 50,000 of them."""
+
+    __slots__ = (
+        *("name", "parent", "inode", "changed_ns", "is_racy", "is_gone", "scanned_ms"),
+        *("blocks", "entries", "children", "hot", "links", "problem"),
+    )
+
+    def __init__(self, name: str, parent: "Folder | None", inode: int) -> None:
+        self.name = name
+        self.parent = parent
+        self.inode = inode
+        self.changed_ns = -1
+        """Change time (ctime) when it was last scanned; tenants cannot set it. -1: not scanned."""
+        self.is_racy = False
+        """Whether it may have changed without another change time, so that it is scanned again."""
+        self.is_gone = False
+        self.scanned_ms = 0
+        self.blocks = 0
+        """Blocks of the folder itself and of its files that have one name."""
+        self.entries = 0
+        self.children: dict[str, Folder] | None = None
+        self.hot: dict[str, int] | None = None
+        """Files that changed lately, with their blocks."""
+        self.links: list[int] | None = None
+        """Inodes of files with several names, once for each name in this folder."""
+        self.problem = ""
+
+    @property
+    def path(self) -> str:
+        """The path below the volume; empty for the volume itself."""
+        steps: list[str] = []
+        folder = self
+        while folder.parent is not None:
+            steps.append(folder.name)
+            folder = folder.parent
+        return "/".join(reversed(steps))
+
+
+@dataclass(slots=True)
+class Listing:
+    """What one look at a folder found."""
+
+    blocks: int
+    entries: int = 1
+    folders: dict[str, int] = field(default_factory=dict)
+    """Folders in it, with their inodes."""
+    hot: dict[str, int] = field(default_factory=dict)
+    links: list[int] = field(default_factory=list)
+    is_racy: bool = False
+    problem: str = ""

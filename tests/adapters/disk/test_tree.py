@@ -1,0 +1,297 @@
+"""Scans of a volume that remember what they saw, against `du` and against hostile tenants."""
+
+import os
+import subprocess
+from random import Random
+
+import pytest
+
+from bursar.adapters.disk import beneath, tree
+from bursar.adapters.disk.beneath import open_beneath, open_by_steps
+from bursar.adapters.disk.tree import FolderTree
+
+ROUND_MS = 10_000
+
+
+class Scans:
+    """A tree, and the clock of its rounds."""
+
+    def __init__(self, path, **options):
+        self.tree = FolderTree(str(path), **options)
+        self.now_ms = 0
+
+    def round(self, elapsed_ms=ROUND_MS):
+        self.now_ms += elapsed_ms
+        for _ in self.tree.scan(self.now_ms):
+            pass
+        return self.measure
+
+    @property
+    def measure(self):
+        return self.tree.measure(self.now_ms)
+
+
+def du(path):
+    """Bytes and inodes by coreutils, which count as the kubelet does."""
+    found = []
+    for option in ("--block-size=512", "--inodes"):
+        command = ["du", "-sx", option, str(path)]
+        found.append(int(subprocess.run(command, check=True, capture_output=True).stdout.split()[0]))
+    return found[0] * 512, found[1]
+
+
+def sizes(measure):
+    return measure.used, measure.inodes
+
+
+def written(path, kib=8):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * kib * 1024)
+    return path
+
+
+def quiet(monkeypatch):
+    """Take every file as one that has not changed for long."""
+    monkeypatch.setattr(tree, "HOT_NS", 0)
+    monkeypatch.setattr(tree, "RACY_NS", 0)
+
+
+# ------------------------------------------------------------------ the same as du
+
+
+def test_the_first_scan_counts_as_du_does(tmp_path):
+    written(tmp_path / "a/b/c/deep")
+    written(tmp_path / "a/other", 100)
+    os.link(tmp_path / "a/other", tmp_path / "second-name")
+    os.symlink("/", tmp_path / "out")
+    os.symlink("loop", tmp_path / "loop")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", 2**40)
+    written(tmp_path / os.fsdecode(b"not-\xff-utf8") / ("n" * 255))
+    found = Scans(tmp_path).round()
+    assert sizes(found) == du(tmp_path)
+    assert (found.is_complete, found.problem) == (True, "")
+
+
+def _change(root, random):
+    """One random change by a tenant."""
+    folders = [os.path.join(at, name) for at, names, _ in os.walk(root) for name in names]
+    files = [os.path.join(at, name) for at, _, names in os.walk(root) for name in names]
+    at = random.choice([str(root), *folders])
+    name = os.path.join(at, f"n{random.randrange(40)}")
+    act = random.randrange(7)
+    try:
+        if act == 0:
+            os.mkdir(name)
+        elif act == 1 and files:
+            os.unlink(random.choice(files))
+        elif act == 2 and files:
+            os.link(random.choice(files), name)
+        elif act == 3 and folders:
+            os.rename(random.choice(folders), name)
+        elif act == 4 and folders:
+            os.rmdir(random.choice(folders))
+        elif act == 5:
+            os.symlink("..", name)
+        else:
+            with open(random.choice(files) if files and act == 6 else name, "ab") as file:
+                file.write(b"x" * random.randrange(30_000))
+    except OSError:
+        pass
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_after_any_history_a_whole_turn_equals_du(tmp_path, seed):
+    random = Random(seed)  # noqa: S311 - a test
+    scans = Scans(tmp_path)
+    for _ in range(40):
+        for _ in range(random.randrange(1, 12)):
+            _change(tmp_path, random)
+        assert sizes(scans.round(tree.TURN_MS)) == du(tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_scan_that_is_cut_short_again_and_again_still_ends_right(tmp_path, monkeypatch, seed):
+    monkeypatch.setattr(tree, "STEP", 3)
+    random = Random(seed)  # noqa: S311 - a test
+    for number in range(60):
+        written(tmp_path / f"d{number % 7}/e{number % 3}/f{number}")
+        os.link(tmp_path / f"d{number % 7}/e{number % 3}/f{number}", tmp_path / f"l{number}")
+    scans = Scans(tmp_path)
+    for _ in range(30):
+        scans.now_ms += ROUND_MS
+        cut = scans.tree.scan(scans.now_ms)
+        for _ in range(random.randrange(4)):
+            next(cut, None)
+        cut.close()
+    assert sizes(scans.round(tree.TURN_MS)) == du(tmp_path)
+
+
+# ------------------------------------------------------------------ what later scans look at
+
+
+def test_a_file_that_grows_is_seen_in_the_next_scan(tmp_path):
+    growing = written(tmp_path / "a/growing")
+    scans = Scans(tmp_path)
+    before = scans.round().used
+    with growing.open("ab") as file:
+        file.write(b"x" * 65536)
+    assert scans.round(1).used == before + 65536
+
+
+def test_a_quiet_file_that_grows_is_seen_within_a_whole_turn(tmp_path, monkeypatch):
+    quiet(monkeypatch)
+    files = [written(tmp_path / f"d{number}/f") for number in range(12)]
+    scans = Scans(tmp_path)
+    before = scans.round().used
+    for file in files:
+        written(file, 72)
+    seen = [(scans.round().used - before) // 65536 for _ in range(12)]
+    assert seen == sorted(seen)
+    assert seen[0] < 12
+    assert seen[-1] == 12
+    assert scans.measure.age_ms < tree.TURN_MS
+
+
+def test_a_later_scan_looks_at_a_part_of_quiet_files_only(tmp_path, monkeypatch):
+    quiet(monkeypatch)
+    for number in range(600):
+        written(tmp_path / f"d{number % 60}/f{number}", 1)
+    scans = Scans(tmp_path)
+    scans.round()
+    looks = [scans.tree.looks]
+    for _ in range(12):
+        scans.round()
+        looks.append(scans.tree.looks)
+    rounds = [after - before for before, after in zip(looks, looks[1:], strict=False)]
+    # Every folder, and a twelfth of the files.
+    assert max(rounds) <= 60 + 2 * 60
+
+
+def test_the_age_is_that_of_the_oldest_figure(tmp_path, monkeypatch):
+    quiet(monkeypatch)
+    for number in range(24):
+        written(tmp_path / f"d{number}/f")
+    scans = Scans(tmp_path)
+    scans.round()
+    assert scans.measure.age_ms == 0
+    assert [scans.round().age_ms for _ in range(3)] == [10_000, 20_000, 30_000]
+
+
+def test_a_volume_that_was_replaced_is_scanned_anew(tmp_path):
+    written(tmp_path / "volume/a/file", 100)
+    scans = Scans(tmp_path / "volume")
+    scans.round()
+    (tmp_path / "volume").rename(tmp_path / "old")
+    written(tmp_path / "volume/b/file")
+    assert sizes(scans.round()) == du(tmp_path / "volume")
+
+
+# ------------------------------------------------------------------ hostile tenants
+
+
+def test_a_folder_that_becomes_a_symlink_is_not_followed(tmp_path):
+    written(tmp_path / "elsewhere/secret", 500)
+    volume = tmp_path / "volume"
+    written(volume / "a/b/file")
+    scans = Scans(volume)
+    scans.round()
+    (volume / "a").rename(volume / "moved")
+    (volume / "a").symlink_to(tmp_path / "elsewhere")
+    assert sizes(scans.round()) == du(volume)
+
+
+def test_a_path_that_is_too_long_is_reported_and_the_rest_counted(tmp_path):
+    at = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(60):
+        os.mkdir("d" * 100, dir_fd=at)
+        below = os.open("d" * 100, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    written(tmp_path / "near", 100)
+    found = Scans(tmp_path).round()
+    assert (found.is_complete, found.problem) == (False, tree.TOO_DEEP)
+    assert found.used > 100 * 1024
+
+
+def test_more_folders_than_remembered_are_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(tree, "FOLDERS_MAX", 10)
+    for number in range(20):
+        written(tmp_path / f"d{number}/f")
+    scans = Scans(tmp_path)
+    assert (scans.round().is_complete, scans.measure.problem) == (False, tree.TOO_MANY_FOLDERS)
+    assert scans.tree.folders == 10
+    assert not scans.round().is_complete
+    for number in range(15):
+        (tmp_path / f"d{number}/f").unlink()
+        (tmp_path / f"d{number}").rmdir()
+    scans.round()
+    assert sizes(scans.round(tree.TURN_MS)) == du(tmp_path)
+    assert scans.measure.is_complete
+
+
+def test_more_files_than_allowed_are_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(tree, "ENTRIES_MAX", 20)
+    monkeypatch.setattr(tree, "STEP", 4)
+    for number in range(50):
+        written(tmp_path / f"f{number}", 4)
+    found = Scans(tmp_path).round()
+    assert (found.is_complete, found.problem) == (False, tree.TOO_MANY_ENTRIES)
+    assert found.inodes < 50
+
+
+def test_more_hot_files_than_remembered_are_still_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(tree, "HOT_MAX", 5)
+    for number in range(50):
+        written(tmp_path / f"d{number % 3}/f{number}")
+    scans = Scans(tmp_path)
+    scans.round()
+    assert sizes(scans.round()) == du(tmp_path)
+
+
+def test_a_volume_that_is_gone_raises_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Scans(tmp_path / "gone").round()
+
+
+def test_before_the_first_scan_has_ended_the_measure_is_a_least(tmp_path, monkeypatch):
+    monkeypatch.setattr(tree, "STEP", 2)
+    for number in range(50):
+        written(tmp_path / f"d{number}/f")
+    scans = Scans(tmp_path)
+    cut = scans.tree.scan(1)
+    for _ in range(9):
+        next(cut)
+    found = scans.tree.measure(1)
+    cut.close()
+    assert (found.is_complete, found.problem) == (False, tree.UNDER_WAY)
+    assert found.used < du(tmp_path)[0]
+
+
+# ------------------------------------------------------------------ opening
+
+
+@pytest.mark.parametrize("open_folder", [open_beneath, open_by_steps])
+def test_only_folders_beneath_are_opened(tmp_path, open_folder):
+    written(tmp_path / "a/b/file")
+    (tmp_path / "a/link").symlink_to("b")
+    os.mkfifo(tmp_path / "a/pipe")
+    root = os.open(tmp_path, os.O_RDONLY)
+    try:
+        opened = open_folder(root, "a/b")
+        assert os.listdir(opened) == ["file"]
+        os.close(opened)
+        for path in ("a/link", "a/pipe", "a/b/file", "missing"):
+            with pytest.raises(OSError) as error:  # noqa: PT011 - the number is checked
+                open_folder(root, path)
+            assert error.value.errno in beneath.MISSING
+    finally:
+        os.close(root)
+
+
+def test_a_kernel_without_openat2_is_served_by_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr(beneath._Kernel, "has_openat2", False)
+    written(tmp_path / "a/b/file")
+    assert sizes(Scans(tmp_path).round()) == du(tmp_path)
