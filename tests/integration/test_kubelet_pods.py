@@ -8,7 +8,8 @@ from bursar.adapters.client_auth.credentials import REJECT_SECONDS, TOKEN_FILE_S
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kubelet.access import READ_ONLY, KubeletTrust, kubelet_access
 from bursar.adapters.kubelet.endpoint import REREAD_SECONDS, FixedEndpoint, NodeEndpoint
-from bursar.adapters.kubelet.pods import KubeletLimits, KubeletPods
+from bursar.adapters.kubelet.http import KubeletLimits
+from bursar.adapters.kubelet.pods import KubeletPods
 from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.devices.ports import SourceError

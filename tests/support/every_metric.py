@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import UTC, datetime
+from itertools import chain
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.limiter import Limiter
@@ -16,6 +17,7 @@ from bursar.adapters.telemetry.controller_families import (
     TermView,
     controller_families,
 )
+from bursar.adapters.telemetry.disk_families import DiskView, disk_families
 from bursar.adapters.telemetry.exposition import SAMPLES_MAX, exposition
 from bursar.adapters.telemetry.operator.families import operator_metrics
 from bursar.adapters.telemetry.policy_families import policy_families
@@ -41,6 +43,9 @@ from bursar.app.quota.lifting import LiftCounters
 from bursar.app.quota.quota_loop import QuotaCounters
 from bursar.app.quota.refused_writes import RefusedWrites
 from bursar.app.tracing import TraceCounts
+from bursar.app.storage.accounting import StorageCounts
+from bursar.app.storage.ports import DiskCounts
+from bursar.app.storage.report import GrowthHistory, NodeFacts, node_report
 from bursar.core.certificates.decision import Reason as CertificateReason
 from bursar.core.counting.sidecars import SidecarCounter, SidecarRules
 from bursar.core.devices.inventory import Device, Inventory
@@ -50,9 +55,11 @@ from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.names import Unit
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject, Reported
+from bursar.core.storage.pressure import Filesystem, parse_thresholds
 from bursar.wire.counting.pod_body import keep_body
 from support.builders.pods import parsed
 from support.builders.quota_books import a_namespace, a_quota, a_row, running
+from support.builders.storage import a_disk_use, a_storage_pod
 from support.counting.policies import a_counter, a_policy
 from support.counting.policies import a_row as a_policy_row
 from support.counting.scripted_sidecars import ScriptedSockets
@@ -179,7 +186,23 @@ def agent_text() -> str:
         failing_s=0.0,
         inventory=Inventory((Device(kind="gpu", minor=0, id="g"),)),
     )
-    return agent_metrics(agent_families(view), Told()).decode()
+    families = chain(agent_families(view), disk_families(a_disk_view()))
+    return agent_metrics(families, Told()).decode()
+
+
+def a_disk_view() -> DiskView:
+    pod = a_storage_pod(volumes=["cache=1"])
+    facts = NodeFacts(
+        node="n1",
+        at_ms=0,
+        pods=[pod],
+        disk={pod.uid: a_disk_use(cache=2)},
+        nodefs=Filesystem(capacity=10, available=5),
+        allocatable=9,
+        thresholds=parse_thresholds("nodefs.available<1"),
+    )
+    report = node_report(facts, GrowthHistory())
+    return DiskView(counts=StorageCounts(), scans=DiskCounts(), report=report)
 
 
 def operator_text(*, is_webhook_down: bool = False) -> str:

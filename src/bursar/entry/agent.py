@@ -5,6 +5,7 @@ import gc
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import chain
 from random import SystemRandom
 from typing import Final
 
@@ -21,7 +22,9 @@ from bursar.adapters.kubelet.endpoint import (
     FixedEndpoint,
     NodeEndpoint,
 )
-from bursar.adapters.kubelet.pods import KubeletLimits, KubeletPods
+from bursar.adapters.kubelet.http import KubeletLimits
+from bursar.adapters.kubelet.pods import KubeletPods
+from bursar.adapters.kubelet.summary import KubeletSummary
 from bursar.adapters.node.kubelet_socket import KubeletSocket
 from bursar.adapters.node.server import CODE_NAMES, PodResourcesServer
 from bursar.adapters.node.socket_file import lock_socket
@@ -40,6 +43,8 @@ from bursar.adapters.telemetry.agent_health import (
 from bursar.adapters.telemetry.agent_http import AGENT_LIMITS, agent_routes
 from bursar.adapters.telemetry.agent_metrics import agent_metrics
 from bursar.adapters.telemetry.agent_upstream import MeasuredKubelet
+from bursar.adapters.telemetry.disk_families import disk_families
+from bursar.adapters.telemetry.disk_http import disk_routes
 from bursar.adapters.telemetry.status.agent import agent_status
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.devices.counters import CallCounts
@@ -68,6 +73,7 @@ from bursar.cli.processes.agent_options import AgentSettings
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import live_pods
 from bursar.core.devices.source import Source
+from bursar.entry.agent_disk import DiskNeeds, DiskPart, disk_part
 from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard, metrics_guard_without_cluster
 from bursar.entry.process import cluster_access, start_server
@@ -143,6 +149,7 @@ class _Agent:
     server: PodResourcesServer
     keeper: SocketKeeper
     calls: CallCounts
+    disk: DiskPart | None = None
 
     @property
     def inventory(self) -> Inventory | None:
@@ -175,12 +182,14 @@ class _Agent:
         return await socket_part("serving", path)
 
     def metrics(self) -> bytes:
-        return agent_metrics(agent_families(self._view()), self.cluster.recorder)
+        disk = () if self.disk is None else disk_families(self.disk.view())
+        return agent_metrics(chain(agent_families(self._view()), disk), self.cluster.recorder)
 
     def status(self, uptime_s: float) -> Report:
         recorder = self.cluster.recorder
         events = 0 if recorder is None else recorder.waiting
-        return agent_status(self._view(), self.proxy.pods.known, events, uptime_s)
+        report = agent_status(self._view(), self.proxy.pods.known, events, uptime_s)
+        return report if self.disk is None else {**report, "disk": self.disk.section()}
 
     def _view(self) -> AgentView:
         pods, now = self.proxy.pods, SYSTEM_CLOCK.monotonic()
@@ -255,6 +264,16 @@ def _kubelet_pods(
     )
 
 
+def _kubelet_summary(
+    settings: AgentSettings, access: ClusterAccess | None, client: KubeClient | None
+) -> KubeletSummary:
+    return KubeletSummary(
+        _endpoint(settings, client),
+        _kubelet_access(settings, access),
+        KubeletLimits(seconds=settings.freshness.read_s),
+    )
+
+
 def _kubelet_access(settings: AgentSettings, access: ClusterAccess | None) -> KubeletAccess:
     if settings.pods_from is PodsFrom.READ_ONLY:
         return READ_ONLY
@@ -281,7 +300,7 @@ async def _work(
 ) -> None:
     if access is None:
         LOG.warning("no API server: devices have no inventory and pods get no events")
-    decoder = DevicePodDecoder(sources)
+    decoder = DevicePodDecoder(sources, with_storage=settings.disk is not None)
     async with AsyncExitStack() as stack:
         stack.enter_context(lock_socket(settings.place))
         client = None
@@ -298,7 +317,17 @@ async def _work(
             KubeletSocket(settings.kubelet_socket, limits=settings.kubelet)
         )
         kubelet = MeasuredKubelet(socket, SYSTEM_CLOCK)
-        await _run(_composed(settings, cluster, source, kubelet, sources=sources), state)
+        found = _composed(settings, cluster, source, kubelet, sources=sources)
+        if settings.disk is not None:
+            needs = DiskNeeds(
+                node=settings.node,
+                client=client,
+                summary=lambda: _kubelet_summary(settings, access, client),
+            )
+            found.disk = await stack.enter_async_context(
+                disk_part(settings.disk, needs, found.proxy.pods)
+            )
+        await _run(found, state)
 
 
 def _composed(
@@ -351,6 +380,8 @@ async def _run(found: _Agent, state: StateDump) -> None:
             for work in (cluster.inventory, cluster.recorder, cluster.pods):
                 if work is not None:
                     tasks.create_task(work.run())
+            if found.disk is not None:
+                tasks.create_task(found.disk.accounting.run())
             tasks.create_task(_serve(found))
             tasks.create_task(_tell_of_trouble(found.proxy.pods))
     except* BadInputError as errors:
@@ -393,6 +424,8 @@ async def _shown(found: _Agent, report: Callable[[], Report]) -> AsyncIterator[N
     guard = found.cluster.metrics_guard(found.settings, bind[0])
     routes = agent_routes(metrics=found.metrics, health=found.health, metrics_guard=guard)
     every = {**routes, **status_routes(report, guard)}
+    if found.disk is not None:
+        every |= disk_routes(found.disk.document, guard)
     server = HttpServer(every, clock=SYSTEM_CLOCK, limits=AGENT_LIMITS)
     LOG.info("serving metrics", address=await start_server(server, bind))
     try:

@@ -36,7 +36,9 @@ def du(path):
     found = []
     for option in ("--block-size=512", "--inodes"):
         command = ["du", "-sx", option, str(path)]
-        found.append(int(subprocess.run(command, check=True, capture_output=True).stdout.split()[0]))
+        found.append(
+            int(subprocess.run(command, check=True, capture_output=True).stdout.split()[0])
+        )
     return found[0] * 512, found[1]
 
 

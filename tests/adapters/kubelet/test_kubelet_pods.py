@@ -25,7 +25,8 @@ from bursar.adapters.kubelet.endpoint import (
     FixedEndpoint,
     NodeEndpoint,
 )
-from bursar.adapters.kubelet.pods import KubeletLimits, KubeletPods
+from bursar.adapters.kubelet.http import KubeletLimits
+from bursar.adapters.kubelet.pods import KubeletPods
 from bursar.app.cluster.ports import Key, NotFoundError, UnauthorizedError, UnavailableError
 from bursar.app.devices.ports import SourceError
 from bursar.core.devices.pod import DevicePod

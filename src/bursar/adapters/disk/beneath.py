@@ -65,14 +65,13 @@ def open_by_steps(root: int, path: str) -> int:
     """
     device = os.fstat(root).st_dev
     opened = os.dup(root)
-    try:
-        for step in path.split("/"):
+    for step in path.split("/"):
+        try:
             below = os.open(step, FOLDER, dir_fd=opened)
+        finally:
             os.close(opened)
-            opened = below
-            if os.fstat(opened).st_dev != device:
-                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-    except BaseException:
+        opened = below
+    if os.fstat(opened).st_dev != device:
         os.close(opened)
-        raise
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
     return opened

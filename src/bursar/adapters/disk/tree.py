@@ -39,7 +39,7 @@ ENTRIES_MAX: Final = 2_000_000
 TURN_MS: Final = 120_000
 """In this time every file is looked at. The kubelet measures volumes every one to two minutes."""
 
-TOO_MANY_FOLDERS: Final = f"more than {FOLDERS_MAX} folders"
+TOO_MANY_FOLDERS: Final = "more folders than the agent remembers"
 TOO_MANY_ENTRIES: Final = f"more than {ENTRIES_MAX} files"
 TOO_MANY_LINKS: Final = f"more than {LINKS_MAX} files with several names"
 TOO_DEEP: Final = "a path is too long"
@@ -47,11 +47,22 @@ UNREADABLE: Final = "a folder cannot be read"
 UNDER_WAY: Final = "the first scan is under way"
 
 
+class FolderRoom:
+    """How many folders the trees of a node remember together. It bounds their memory."""
+
+    def __init__(self, most: int = FOLDERS_MAX) -> None:
+        self.most = most
+        self.used = 0
+
+
 class FolderTree:
     """One volume. Not for use by two threads at once."""
 
-    def __init__(self, path: str, *, turn_ms: int = TURN_MS) -> None:
+    def __init__(
+        self, path: str, *, turn_ms: int = TURN_MS, room: FolderRoom | None = None
+    ) -> None:
         self.path = path
+        self._room = room or FolderRoom()
         self._turn_ms = turn_ms
         self._root = -1
         """Descriptor of the volume, open only during a scan."""
@@ -91,6 +102,11 @@ class FolderTree:
             problem=problem,
             age_ms=max(0, now_ms - oldest_ms),
         )
+
+    def forget(self) -> None:
+        """Give back the room of all folders. The tree is not used any more."""
+        self._room.used -= len(self._turn)
+        self._turn.clear()
 
     # -------------------------------------------------------------- one scan
 
@@ -317,7 +333,7 @@ class FolderTree:
         for name, inode in listing.folders.items():
             if name in children:
                 continue
-            if len(self._turn) >= FOLDERS_MAX:
+            if len(self._turn) >= FOLDERS_MAX or self._room.used >= self._room.most:
                 listing.problem = TOO_MANY_FOLDERS
                 break
             children[name] = self._add_folder(name, folder, inode)
@@ -328,6 +344,7 @@ class FolderTree:
     def _add_folder(self, name: str, parent: Folder | None, inode: int) -> Folder:
         folder = Folder(name, parent, inode)
         self._turn[folder] = None
+        self._room.used += 1
         return folder
 
     def _move_last(self, folder: Folder, now_ms: int) -> None:
@@ -354,6 +371,7 @@ class FolderTree:
             self._set_problem(each, "")
             self._with_hot.discard(each)
             del self._turn[each]
+            self._room.used -= 1
             each.is_gone, each.children = True, None
 
 

@@ -25,6 +25,7 @@ from bursar.app.devices.node_pods import FreshnessRules
 from bursar.app.devices.proxy import ProxyRules
 from bursar.app.devices.rate_limit import RateRules
 from bursar.cli.options import duration, flag, one_of, path, shown, together
+from bursar.cli.processes.disk_options import DiskSettings, disk_from, disk_options
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
     ClusterChoice,
@@ -91,6 +92,8 @@ class AgentSettings:
     """None: do not listen."""
     metrics_auth: MetricsAuth
     tells_events: bool
+    disk: DiskSettings | None
+    """None: do not account for local ephemeral storage."""
     cluster: ClusterChoice
     log: LogSettings
 
@@ -298,6 +301,7 @@ agent_options: Final = together(
         default=True,
         help="Record an event on pods with an annotation that cannot be used.",
     ),
+    disk_options,
     process_cluster_options,
     log_options,
 )
@@ -347,6 +351,7 @@ def settings_from(chosen: Mapping[str, Any]) -> AgentSettings:
         bind=chosen["bind"],
         metrics_auth=MetricsAuth(chosen["metrics_auth"]),
         tells_events=chosen["events"],
+        disk=disk_from(chosen),
         cluster=ClusterChoice(chosen["kubeconfig"], chosen["context"]),
         log=log_from(chosen),
     )

@@ -58,17 +58,8 @@ class PodUse:
 
     @property
     def total(self) -> int:
-        """What counts against the pod's limit. A container without a known layer adds nothing."""
-        return self.containers_bytes + self.volume_bytes + self.other
-
-    @property
-    def containers_bytes(self) -> int:
-        # The kubelet leaves out the logs of a container that has no writable layer yet.
-        return sum(
-            each.writable + (each.logs or 0)
-            for each in self.containers.values()
-            if each.writable is not None
-        )
+        """What counts against the pod's limit. What is not known adds nothing."""
+        return self.writable + self.logs + self.volume_bytes + self.other
 
     @property
     def logs(self) -> int:

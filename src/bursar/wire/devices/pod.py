@@ -16,7 +16,9 @@ from bursar.core.devices.claim import NO_AMOUNTS, Claims
 from bursar.core.devices.pod import DeviceContainer, DevicePod, StatusDevice
 from bursar.core.devices.source import Source
 from bursar.core.model.int64 import INT64_MAX
+from bursar.core.storage.pod import StoragePod
 from bursar.wire.devices.annotation import decode_claims
+from bursar.wire.storage.pod import decode_storage_pod
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import (
     FieldError,
@@ -103,8 +105,10 @@ class _List(Struct):
 
 
 class DevicePodDecoder:
-    def __init__(self, sources: Iterable[Source]) -> None:
+    def __init__(self, sources: Iterable[Source], *, with_storage: bool = False) -> None:
+        """`with_storage`: decode the pods' local storage too, which takes longer."""
         self._sources = tuple(sources)
+        self._with_storage = with_storage
         self._listed: dict[bytes, DevicePod] = {}
         """The pods of the last list, by digest of their bytes."""
 
@@ -113,7 +117,8 @@ class DevicePodDecoder:
 
         An annotation that cannot be decoded is a problem in the pod's claims, not an error.
         """
-        return self._pod(decode_body(body, _Pod))
+        pod = decode_body(body, _Pod)
+        return self._pod(pod, _storage(body) if self._with_storage else None)
 
     def decode_list(self, body: bytes) -> Iterator[DevicePod]:
         """Decode kubelet's list of pods. Raises `ValueError` before the first pod.
@@ -143,7 +148,7 @@ class DevicePodDecoder:
         except ValueError:
             return None
 
-    def _pod(self, raw: _Pod) -> DevicePod:
+    def _pod(self, raw: _Pod, storage: StoragePod | None) -> DevicePod:
         meta, spec = raw.metadata or _PodMeta(), raw.spec or _Spec()
         status = raw.status or _Status()
         sidecars, init_containers = _init_containers(spec.init_containers or ())
@@ -161,6 +166,7 @@ class DevicePodDecoder:
             status_devices=_status_devices(status),
             is_terminal=status.phase in _TERMINAL,
             is_terminating=meta.deletion_timestamp is not None,
+            storage=storage,
         )
 
     def _claims(self, annotations: RawTexts) -> tuple[Claims, ...]:
@@ -170,6 +176,14 @@ class DevicePodDecoder:
             if source.annotation in annotations
         )
         return tuple(claims for claims in found if claims is not None)
+
+
+def _storage(body: bytes) -> StoragePod | None:
+    try:
+        return decode_storage_pod(body)
+    except ValueError:
+        # The pod keeps its devices, whatever the rest of its spec is.
+        return None
 
 
 def _claims_of(source: Source, text: str) -> Claims | None:

@@ -12,6 +12,7 @@ from bursar.adapters.telemetry.catalogue.controller import (
     POLICIES,
     SIDECARS,
 )
+from bursar.adapters.telemetry.catalogue.disk import DISK
 from bursar.adapters.telemetry.catalogue.every_process import (
     EVENTS,
     PROCESS,
@@ -39,6 +40,7 @@ SECTIONS: Final = (
     INSTALLATION,
     NODE,
     TRACES,
+    DISK,
     PROCESS,
 )
 

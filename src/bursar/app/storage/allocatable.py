@@ -1,0 +1,36 @@
+"""What the kubelet lets pods use of its node's disk, from the Node object."""
+
+from contextlib import suppress
+from typing import Final
+
+from bursar.app.cluster.kinds import NODES
+from bursar.app.cluster.ports import Clock, ClusterError, Key, Reader
+from bursar.core.storage.pod import RESOURCE
+from bursar.wire.model.node import Node, to_core
+from bursar.wire.structs.body import decode_body
+
+REREAD_SECONDS: Final = 300.0
+
+
+class NodeAllocatable:
+    """Reads the Node object rarely: the kubelet changes the amount only when it restarts."""
+
+    def __init__(self, reader: Reader, node: str, clock: Clock) -> None:
+        self._reader, self._node, self._clock = reader, node, clock
+        self._read_at_s = float("-inf")
+        self._amount: int | None = None
+
+    async def read(self) -> int | None:
+        """The amount in bytes; None while it is not known. Raises nothing."""
+        now = self._clock.monotonic()
+        if now - self._read_at_s >= REREAD_SECONDS:
+            self._read_at_s = now
+            with suppress(ClusterError, ValueError):
+                self._amount = allocatable_of(await self._reader.get(NODES, Key("", self._node)))
+        return self._amount
+
+
+def allocatable_of(body: bytes) -> int | None:
+    """The amount in a Node object. Raises `ValueError`."""
+    amount = to_core(decode_body(body, Node)).allocatable.get(RESOURCE)
+    return None if amount is None else amount.whole_units

@@ -1,0 +1,86 @@
+"""The options of `bursar agent` for the accounting of the node's disk."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+import click
+
+from bursar.app.devices.defaults import KUBELET_FOLDER
+from bursar.cli.options import duration, flag, one_of, path, shown, together
+from bursar.cli.processes.process_options import given_options
+from bursar.core.storage.pressure import (
+    DEFAULT_THRESHOLDS,
+    Threshold,
+    ThresholdError,
+    parse_thresholds,
+)
+
+LOGS_FOLDER: Final = "/var/log/pods"
+INTERVAL_LEAST_S: Final = 1
+ONLY_WITH_DISK: Final = ("disk_interval", "disk_quota", "pod_logs_folder", "eviction_hard")
+
+
+class QuotaUse(Enum):
+    """What the agent does with project quotas."""
+
+    OFF = "off"
+    READ = "read"
+    ASSIGN = "assign"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskSettings:
+    kubelet_folder: str
+    logs_folder: str
+    interval_s: float
+    quota: QuotaUse
+    thresholds: tuple[Threshold, ...]
+
+
+def _thresholds(_: click.Context, __: click.Parameter, text: str) -> tuple[Threshold, ...]:
+    try:
+        return parse_thresholds(text)
+    except ThresholdError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _interval(_: click.Context, __: click.Parameter, seconds: float) -> float:
+    if seconds < INTERVAL_LEAST_S:
+        raise click.BadParameter("at least 1s is expected")
+    return seconds
+
+
+disk_options: Final = together(
+    flag("--disk", "Account for the local ephemeral storage of this node's pods."),
+    duration("--disk-interval", "10s", "How often pods' folders are measured.", callback=_interval),
+    one_of(
+        "--disk-quota",
+        QuotaUse.OFF,
+        "Measure emptyDir volumes by project quotas: read existing ids, or assign ids too.",
+    ),
+    path("--kubelet-folder", "Kubelet's folder, which has the volumes of pods.", KUBELET_FOLDER),
+    path("--pod-logs-folder", "Folder with the logs of pods.", LOGS_FOLDER),
+    shown(
+        "--eviction-hard",
+        DEFAULT_THRESHOLDS,
+        "Kubelet's hard eviction thresholds, as in its own option of this name.",
+        callback=_thresholds,
+    ),
+)
+
+
+def disk_from(chosen: Mapping[str, Any]) -> DiskSettings | None:
+    """None without --disk. Raises `click.UsageError` if options need --disk."""
+    if not chosen["disk"]:
+        if given := given_options(*ONLY_WITH_DISK):
+            raise click.UsageError(f"{given[0]}: has no effect without --disk")
+        return None
+    return DiskSettings(
+        kubelet_folder=chosen["kubelet_folder"],
+        logs_folder=chosen["pod_logs_folder"],
+        interval_s=chosen["disk_interval"],
+        quota=QuotaUse(chosen["disk_quota"]),
+        thresholds=chosen["eviction_hard"],
+    )

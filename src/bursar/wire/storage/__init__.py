@@ -1,0 +1,1 @@
+"""Pods' storage and the kubelet's summary, as Kubernetes writes them."""

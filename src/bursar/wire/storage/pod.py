@@ -1,0 +1,23 @@
+"""Pods with the fields that matter for local ephemeral storage."""
+
+from bursar.core.storage.pod import StoragePod, storage_pod
+from bursar.wire.model import pod as wire
+from bursar.wire.structs.body import decode_body
+from bursar.wire.structs.struct import Struct
+
+
+class _Users(Struct):
+    host_users: bool | None = None
+
+
+class _Pod(Struct):
+    spec: _Users | None = None
+
+
+def decode_storage_pod(body: bytes) -> StoragePod:
+    """Decode one pod. Raises `ValueError`."""
+    users = decode_body(body, _Pod).spec
+    return storage_pod(
+        wire.to_core(decode_body(body, wire.Pod)),
+        has_user_namespace=users is not None and users.host_users is False,
+    )
