@@ -5,10 +5,10 @@ import json
 import pytest
 
 from bursar.core.storage.pressure import Filesystem
-from bursar.core.storage.summary import Summary
+from bursar.core.storage.summary import PodSummary, Summary
 from bursar.core.storage.usage import ContainerUse
 from bursar.wire.storage import summary
-from bursar.wire.storage.pod import decode_storage_pod
+from bursar.wire.storage.pod import decode_placed_pod, decode_storage_pod
 from bursar.wire.storage.summary import decode_summary
 
 
@@ -59,6 +59,11 @@ def test_an_image_filesystem_has_another_size():
     assert not decoded(node={"runtime": {"imageFs": sized(100, 60)}}).has_image_filesystem
 
 
+def test_a_pod_without_figures_has_none():
+    pod = PodSummary(namespace="shop", name="web", uid="u1")
+    assert (pod.containers, pod.volumes, pod.ephemeral) == ({}, {}, None)
+
+
 def test_sizes_that_cannot_be_are_not_known():
     found = decoded(node={"fs": sized(-1, 5)}, pods=[])
     assert found.nodefs is None
@@ -92,6 +97,10 @@ def test_a_pod_has_its_limits_and_whether_it_has_a_user_namespace():
     assert (pod.key, pod.uid, str(pod.limit)) == (("shop", "web"), "u1", "1Gi")
     assert str(pod.volumes[0].size_limit) == "5Mi"
     assert pod.has_user_namespace
+    assert decode_placed_pod(json.dumps(body).encode()) == ("", pod)
+    body["spec"]["nodeName"] = "n1"
+    assert decode_placed_pod(json.dumps(body).encode()) == ("n1", pod)
+    assert decode_placed_pod(b"{}")[0] == ""
     del body["spec"]["hostUsers"]
     assert not decode_storage_pod(json.dumps(body).encode()).has_user_namespace
     assert not decode_storage_pod(b"{}").has_user_namespace

@@ -28,6 +28,9 @@ class LiveCluster(Reader, Writer, Protocol):
     async def version(self) -> bytes:
         """What the API server says of its version."""
 
+    async def node_summary(self, node: str) -> bytes:
+        """The `/stats/summary` of a node's kubelet, through the API server."""
+
 
 cluster_options: Final = options.cluster(
     "Kubeconfig of the cluster. Default: $KUBECONFIG, else ~/.kube/config, else the pod's account."

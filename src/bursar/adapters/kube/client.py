@@ -21,6 +21,7 @@ from bursar.adapters.kube.watch_stream import (
     event_of_line,
     next_chunk,
 )
+from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
@@ -82,6 +83,19 @@ class KubeClient:
                 method="GET",
                 target=VERSION_PATH,
                 subject=Subject(VERSIONS),
+                seconds=self._limits.request_seconds,
+                is_idempotent=True,
+            )
+        )
+
+    async def node_summary(self, node: str) -> bytes:
+        """Return the `/stats/summary` of a node's kubelet, through the API server."""
+        key = Key("", node)
+        return await self._transport.exchange(
+            Request(
+                method="GET",
+                target=f"{paths.object_path(NODES, key, 'proxy')}/stats/summary",
+                subject=Subject(NODES, key),
                 seconds=self._limits.request_seconds,
                 is_idempotent=True,
             )

@@ -26,11 +26,13 @@ class NodeAllocatable:
         if now - self._read_at_s >= REREAD_SECONDS:
             self._read_at_s = now
             with suppress(ClusterError, ValueError):
-                self._amount = allocatable_of(await self._reader.get(NODES, Key("", self._node)))
+                body = await self._reader.get(NODES, Key("", self._node))
+                _, self._amount = allocatable_of(body)
         return self._amount
 
 
-def allocatable_of(body: bytes) -> int | None:
-    """The amount in a Node object. Raises `ValueError`."""
-    amount = to_core(decode_body(body, Node)).allocatable.get(RESOURCE)
-    return None if amount is None else amount.whole_units
+def allocatable_of(body: bytes) -> tuple[str, int | None]:
+    """The name of a Node object, and the amount; None if it has none. Raises `ValueError`."""
+    node = to_core(decode_body(body, Node))
+    amount = node.allocatable.get(RESOURCE)
+    return node.name, None if amount is None else amount.whole_units

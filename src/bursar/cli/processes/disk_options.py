@@ -39,7 +39,8 @@ class DiskSettings:
     thresholds: tuple[Threshold, ...]
 
 
-def _thresholds(_: click.Context, __: click.Parameter, text: str) -> tuple[Threshold, ...]:
+def parse_option(_: click.Context, __: click.Parameter, text: str) -> tuple[Threshold, ...]:
+    """Thresholds of an option, for click."""
     try:
         return parse_thresholds(text)
     except ThresholdError as error:
@@ -66,7 +67,7 @@ disk_options: Final = together(
         "--eviction-hard",
         DEFAULT_THRESHOLDS,
         "Kubelet's hard eviction thresholds, as in its own option of this name.",
-        callback=_thresholds,
+        callback=parse_option,
     ),
 )
 

@@ -8,10 +8,17 @@ from bursar.wire.structs.struct import Struct
 
 class _Users(Struct):
     host_users: bool | None = None
+    node_name: str | None = None
 
 
 class _Pod(Struct):
     spec: _Users | None = None
+
+
+def decode_placed_pod(body: bytes) -> tuple[str, StoragePod]:
+    """Decode one pod, and the name of its node. Raises `ValueError`."""
+    spec = decode_body(body, _Pod).spec or _Users()
+    return spec.node_name or "", decode_storage_pod(body)
 
 
 def decode_storage_pod(body: bytes) -> StoragePod:
