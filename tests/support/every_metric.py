@@ -42,10 +42,10 @@ from bursar.app.quota.drift import Drift
 from bursar.app.quota.lifting import LiftCounters
 from bursar.app.quota.quota_loop import QuotaCounters
 from bursar.app.quota.refused_writes import RefusedWrites
-from bursar.app.tracing import TraceCounts
 from bursar.app.storage.accounting import StorageCounts
 from bursar.app.storage.ports import DiskCounts
 from bursar.app.storage.report import GrowthHistory, NodeFacts, node_report
+from bursar.app.tracing import TraceCounts
 from bursar.core.certificates.decision import Reason as CertificateReason
 from bursar.core.counting.sidecars import SidecarCounter, SidecarRules
 from bursar.core.devices.inventory import Device, Inventory
