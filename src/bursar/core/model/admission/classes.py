@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from bursar.core.model.pod import Toleration, no_labels
+from bursar.core.model.labels import no_labels
+from bursar.core.model.pod import Toleration
 from bursar.core.model.resources import ResourceList
 
 
