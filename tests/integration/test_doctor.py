@@ -21,7 +21,7 @@ class Installed:
 
     def __init__(self, plane: ControlPlane) -> None:
         self.plane, self.home = plane, f"aaq-{uuid.uuid4().hex[:6]}"
-        text = printed(*PARTS, "-n", self.home, "--controller-option=--keep-capacity")
+        text = printed(*PARTS, "-n", self.home, "--peerpods-namespace", self.home)
         documents = list(yaml.safe_load_all(text))
         self.definitions = [e for e in documents if e["kind"] == "CustomResourceDefinition"]
         others = [e for e in documents if e not in self.definitions]

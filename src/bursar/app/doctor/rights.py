@@ -165,6 +165,9 @@ async def _is_served(cluster: Reader, resource: Resource) -> bool:
         await cluster.list(resource, limit=1)
     except NotFoundError:
         return False
+    except ForbiddenError:
+        # The user may not read the objects. The accounts may need rights to them all the same.
+        return True
     return True
 
 
