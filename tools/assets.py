@@ -200,6 +200,8 @@ PACKAGES = {
         "libxtables12",
     ),
     "vm": ("linux-image-cloud-amd64", "qemu-system-x86"),
+    # A kernel with project quotas, as a process, and mkfs.xfs with its libraries:
+    "quota": ("user-mode-linux", "xfsprogs", "libinih1", "liburcu8"),
 }
 """Debian packages that are downloaded and unpacked, never installed."""
 FOLLOWED = {"vm": ("lib", "linux-image-", "qemu-system-", "seabios")}

@@ -7,6 +7,8 @@ from typing import Final
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.disk.node_disk import DiskPlaces, NodeDisk
+from bursar.adapters.disk.project_files import ProjectFiles
+from bursar.adapters.disk.projects import QuotaCounter
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kubelet.summary import KubeletSummary
 from bursar.adapters.serving.status_page import Value
@@ -17,7 +19,7 @@ from bursar.app.log import Log
 from bursar.app.storage.accounting import StorageAccounting
 from bursar.app.storage.allocatable import NodeAllocatable
 from bursar.app.storage.document import node_document
-from bursar.cli.processes.disk_options import DiskSettings
+from bursar.cli.processes.disk_options import DiskSettings, QuotaUse
 from bursar.core.storage.pod import StoragePod
 
 LOG: Final = Log("disk")
@@ -54,6 +56,10 @@ class DiskNeeds:
     summary: Callable[[], KubeletSummary]
 
 
+def _report_quota(problem: str) -> None:
+    LOG.warning("a volume is scanned that project quotas could count", problem=problem)
+
+
 @asynccontextmanager
 async def disk_part(
     settings: DiskSettings, needs: DiskNeeds, pods: NodePods
@@ -70,8 +76,12 @@ async def disk_part(
             return None
         return [pod.storage for pod in view.pods.values() if pod.storage is not None]
 
+    counter = None
+    if settings.quota is not QuotaUse.OFF:
+        files = ProjectFiles() if settings.quota is QuotaUse.ASSIGN else None
+        counter = QuotaCounter(files, report=_report_quota)
     async with (
-        NodeDisk(places, round_s=settings.interval_s * ROUND_PART) as disk,
+        NodeDisk(places, round_s=settings.interval_s * ROUND_PART, counter=counter) as disk,
         needs.summary() as summary,
     ):
         yield DiskPart(

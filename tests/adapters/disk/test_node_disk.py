@@ -91,13 +91,22 @@ async def test_a_volume_that_quotas_count_is_not_scanned(places):
     written(volume(places, pod, "empty-dir", "cache"), "data")
 
     class Quotas:
+        forgotten = 0
+
         def measure(self, path, _):
             return Measure(used=5, way=Way.QUOTA) if path.endswith("cache") else None
 
-    async with NodeDisk(places, counter=Quotas()) as disk:
+        def forget_gone(self):
+            self.forgotten += 1
+
+    quotas = Quotas()
+    async with NodeDisk(places, counter=quotas) as disk:
         found = (await disk.measure([pod]))[pod.uid]
         assert found.volumes["cache"].way is Way.QUOTA
         assert disk.counts.folders == 0
+        assert quotas.forgotten == 0
+        await disk.measure([])
+        assert quotas.forgotten == 1
 
 
 # ------------------------------------------------------------------ fairness and budgets

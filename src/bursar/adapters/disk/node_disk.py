@@ -45,6 +45,9 @@ class Counter(Protocol):
     def measure(self, path: str, pod: StoragePod) -> Measure | None:
         """The size of a volume; None if it has to be scanned."""
 
+    def forget_gone(self) -> int:
+        """Give back what volumes held that are gone; return how many there were."""
+
 
 class NodeDisk:
     """A `Disk`. Scans run in a thread of their own. Use it as a context manager."""
@@ -58,6 +61,8 @@ class NodeDisk:
         self._rounds = Rounds(self._stop)
         self._room = FolderRoom(FOLDERS_MAX)
         self._trees: dict[TreeKey, FolderTree] = {}
+        self._counted: set[TreeKey] = set()
+        """Volumes that the counter measured in the last round."""
         self._forgotten_looks = 0
         self._rounds_ended = 0
 
@@ -113,6 +118,10 @@ class NodeDisk:
                     volumes[pod.uid, name] = path
                 else:
                     found[pod.uid][name] = counted
+        counted_now = {(uid, name) for uid, names in found.items() for name in names}
+        if self._counter is not None and self._counted - counted_now:
+            self._counter.forget_gone()
+        self._counted = counted_now
         self._follow(volumes)
         errors = self._rounds.run(self._trees, now_ms, until_s)
         now_ms = time.monotonic_ns() // 10**6

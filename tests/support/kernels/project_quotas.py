@@ -1,0 +1,150 @@
+"""Checks of project quotas, run as the first process of a kernel that has them.
+
+The kernel is user-mode Linux, and its root is this machine's, read-only. Results go to the console
+as JSON between two marks.
+"""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from bursar.adapters.disk.mounts import mount_of, read_mounts
+from bursar.adapters.disk.project_files import FIRST_ID, ProjectFiles
+from bursar.adapters.disk.projects import QuotaCounter
+from bursar.adapters.disk.quota_facts import read_facts
+from bursar.adapters.disk.quotactl import has_accounting, project_of
+from bursar.adapters.disk.tree import FolderTree
+from bursar.core.storage.pod import StoragePod
+from bursar.core.storage.quota_check import missing_parts
+
+MARK = "--- results ---"
+FINIT_MODULE = 313
+MIB = 2**20
+POD = StoragePod(namespace="shop", name="web", uid="u1", has_user_namespace=True)
+OTHERS = "1048577:/srv/archive\n# a comment\nnot a line\n"
+
+
+def main() -> None:
+    results = {}
+    try:
+        prepare(Path(sys.argv[1]))
+        for device, kind in (("ubda", "ext4"), ("ubdb", "xfs")):
+            mount(device, kind, "prjquota")
+            results[kind] = checked(Path("/mnt", kind))
+        mount("ubdc", "ext4", "", "plain")
+        results["plain"] = plain(Path("/mnt/plain"))
+        mount("ubdb", "xfs", "", "xfs-plain", is_again=True)
+        results["xfs-plain"] = plain(Path("/mnt/xfs-plain"))
+    except BaseException:
+        results["error"] = traceback.format_exc()
+    print(f"{MARK}{json.dumps(results)}{MARK}", flush=True)
+    os.sync()
+    Path("/proc/sysrq-trigger").write_text("o")
+
+
+def prepare(modules: Path) -> None:
+    run("mount", "-t", "proc", "proc", "/proc")
+    run("mount", "-t", "tmpfs", "tmpfs", "/mnt")
+    for name in ("quota_tree", "quota_v2"):
+        with (modules / f"{name}.ko").open("rb") as module:
+            assert ctypes.CDLL(None).syscall(FINIT_MODULE, module.fileno(), b"", 0) == 0, name
+
+
+def mount(device: str, kind: str, options: str, name: str = "", *, is_again: bool = False) -> None:
+    folder = Path("/mnt", name or kind)
+    folder.mkdir()
+    if is_again:
+        run("umount", f"/mnt/{kind}")
+    run("mount", "-t", kind, *(("-o", options) if options else ()), f"/dev/{device}", str(folder))
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True)
+
+
+def checked(root: Path) -> dict[str, object]:
+    settings = root / "etc"
+    settings.mkdir()
+    (settings / "projects").write_text(OTHERS)
+    volume = root / "pods/u1/volumes/kubernetes.io~empty-dir/cache"
+    write(volume / "a/b/before", 3)
+    os.mkfifo(volume / "pipe")
+    (volume / "link").symlink_to("/")
+    counter = QuotaCounter(ProjectFiles(str(settings)))
+    reader = QuotaCounter()
+    found: dict[str, object] = {"unassigned": reader.measure(str(volume), POD)}
+    found["first"] = both(counter, volume)
+    write(volume / "a/after", 2)
+    write(volume / "new/folder/file", 1)
+    found["grown"] = both(counter, volume)
+    with (volume / "deleted").open("wb") as held:
+        held.write(b"x" * MIB)
+        held.flush()
+        os.fsync(held.fileno())
+        (volume / "deleted").unlink()
+        found["deleted but open"] = both(counter, volume)
+    found["closed"] = settled(counter, volume)
+    found["read only"] = shown(reader.measure(str(volume), POD))
+    stranger = StoragePod(namespace="shop", name="web", uid="u1")
+    found["without user namespace"] = reader.measure(str(volume), stranger)
+    inherited = volume / "a"
+    found["inherited"] = reader.measure(str(inherited), POD)
+    opened = os.open(volume, os.O_RDONLY)
+    found["id"] = project_of(opened)
+    found["accounting"] = has_accounting(opened, "")
+    os.close(opened)
+    found["projects"] = (settings / "projects").read_text()
+    found["projid"] = (settings / "projid").read_text()
+    run("rm", "-r", str(volume))
+    found["forgotten"] = counter.forget_gone()
+    found["projects after"] = (settings / "projects").read_text()
+    found["projid after"] = (settings / "projid").read_text()
+    found["missing"] = [str(each.what) for each in missing_parts(read_facts(str(root)))]
+    assert mount_of(str(root), read_mounts()).folder == str(root)
+    assert found["id"] == FIRST_ID + 1
+    return found
+
+
+def both(counter: QuotaCounter, volume: Path) -> dict[str, object]:
+    os.sync()
+    tree = FolderTree(str(volume))
+    for _ in tree.scan(0):
+        pass
+    return {"quota": shown(counter.measure(str(volume), POD)), "scan": shown(tree.measure(0))}
+
+
+def settled(counter: QuotaCounter, volume: Path) -> dict[str, object]:
+    """As `both`, after XFS has freed the blocks of deleted files, which it does later."""
+    until_s = time.monotonic() + 60
+    found = both(counter, volume)
+    while found["quota"][0] != found["scan"][0] and time.monotonic() < until_s:
+        time.sleep(0.05)
+        found = both(counter, volume)
+    return found
+
+
+def shown(measure) -> tuple[int, int, str] | None:
+    return None if measure is None else (measure.used, measure.inodes, measure.way.value)
+
+
+def write(path: Path, mib: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * mib * MIB)
+
+
+def plain(root: Path) -> dict[str, object]:
+    volume = root / "cache"
+    volume.mkdir()
+    return {
+        "measured": QuotaCounter().measure(str(volume), POD),
+        "missing": [str(each.what) for each in missing_parts(read_facts(str(root)))],
+    }
+
+
+if __name__ == "__main__":
+    main()
