@@ -9,7 +9,8 @@ from bursar.core.model.binary_float import binary32
 from bursar.core.model.pod import EmptyDir
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.storage.limits import LimitKind, exceeded_limit, limit_states
-from bursar.core.storage.pod import EmptyDirVolume, StorageContainer, StoragePod, storage_pod
+from bursar.core.storage.pod import EmptyDirVolume, StorageContainer, StoragePod
+from bursar.core.storage.pod_facts import storage_pod
 from bursar.core.storage.pressure import (
     DEFAULT_THRESHOLDS,
     Filesystem,

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from itertools import chain
 from random import SystemRandom
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.device_sources import read_sources
@@ -24,7 +24,6 @@ from bursar.adapters.kubelet.endpoint import (
 )
 from bursar.adapters.kubelet.http import KubeletLimits
 from bursar.adapters.kubelet.pods import KubeletPods
-from bursar.adapters.kubelet.summary import KubeletSummary
 from bursar.adapters.node.kubelet_socket import KubeletSocket
 from bursar.adapters.node.server import CODE_NAMES, PodResourcesServer
 from bursar.adapters.node.socket_file import lock_socket
@@ -43,8 +42,6 @@ from bursar.adapters.telemetry.agent_health import (
 from bursar.adapters.telemetry.agent_http import AGENT_LIMITS, agent_routes
 from bursar.adapters.telemetry.agent_metrics import agent_metrics
 from bursar.adapters.telemetry.agent_upstream import MeasuredKubelet
-from bursar.adapters.telemetry.disk_families import disk_families
-from bursar.adapters.telemetry.disk_http import disk_routes
 from bursar.adapters.telemetry.status.agent import agent_status
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.devices.counters import CallCounts
@@ -73,12 +70,15 @@ from bursar.cli.processes.agent_options import AgentSettings
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import live_pods
 from bursar.core.devices.source import Source
-from bursar.entry.agent_disk import DiskNeeds, DiskPart, disk_part
+from bursar.core.storage.pod import StoragePod
 from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard, metrics_guard_without_cluster
 from bursar.entry.process import cluster_access, start_server
 from bursar.entry.state_dump import StateDump
 from bursar.wire.devices.pod import DevicePodDecoder
+
+if TYPE_CHECKING:
+    from bursar.entry.agent_disk import DiskPart
 
 LOG: Final = Log("agent")
 LOOPBACK: Final = "127.0.0.1"
@@ -149,7 +149,7 @@ class _Agent:
     server: PodResourcesServer
     keeper: SocketKeeper
     calls: CallCounts
-    disk: DiskPart | None = None
+    disk: "DiskPart | None" = None
 
     @property
     def inventory(self) -> Inventory | None:
@@ -182,7 +182,7 @@ class _Agent:
         return await socket_part("serving", path)
 
     def metrics(self) -> bytes:
-        disk = () if self.disk is None else disk_families(self.disk.view())
+        disk = () if self.disk is None else self.disk.families()
         return agent_metrics(chain(agent_families(self._view()), disk), self.cluster.recorder)
 
     def status(self, uptime_s: float) -> Report:
@@ -264,14 +264,12 @@ def _kubelet_pods(
     )
 
 
-def _kubelet_summary(
-    settings: AgentSettings, access: ClusterAccess | None, client: KubeClient | None
-) -> KubeletSummary:
-    return KubeletSummary(
-        _endpoint(settings, client),
-        _kubelet_access(settings, access),
-        KubeletLimits(seconds=settings.freshness.read_s),
-    )
+def _storage_decoder(settings: AgentSettings) -> Callable[[bytes], StoragePod] | None:
+    if settings.disk is None:
+        return None
+    from bursar.wire.storage.pod import decode_storage_pod  # noqa: PLC0415 - as for `disk_part`
+
+    return decode_storage_pod
 
 
 def _kubelet_access(settings: AgentSettings, access: ClusterAccess | None) -> KubeletAccess:
@@ -300,7 +298,7 @@ async def _work(
 ) -> None:
     if access is None:
         LOG.warning("no API server: devices have no inventory and pods get no events")
-    decoder = DevicePodDecoder(sources, with_storage=settings.disk is not None)
+    decoder = DevicePodDecoder(sources, storage=_storage_decoder(settings))
     async with AsyncExitStack() as stack:
         stack.enter_context(lock_socket(settings.place))
         client = None
@@ -319,10 +317,15 @@ async def _work(
         kubelet = MeasuredKubelet(socket, SYSTEM_CLOCK)
         found = _composed(settings, cluster, source, kubelet, sources=sources)
         if settings.disk is not None:
+            # Agents without it need not load it.
+            from bursar.entry.agent_disk import DiskNeeds, disk_part  # noqa: PLC0415
+
             needs = DiskNeeds(
                 node=settings.node,
                 client=client,
-                summary=lambda: _kubelet_summary(settings, access, client),
+                endpoint=_endpoint(settings, client),
+                access=_kubelet_access(settings, access),
+                limits=KubeletLimits(seconds=settings.freshness.read_s),
             )
             found.disk = await stack.enter_async_context(
                 disk_part(settings.disk, needs, found.proxy.pods)
@@ -425,7 +428,7 @@ async def _shown(found: _Agent, report: Callable[[], Report]) -> AsyncIterator[N
     routes = agent_routes(metrics=found.metrics, health=found.health, metrics_guard=guard)
     every = {**routes, **status_routes(report, guard)}
     if found.disk is not None:
-        every |= disk_routes(found.disk.document, guard)
+        every |= found.disk.routes(guard)
     server = HttpServer(every, clock=SYSTEM_CLOCK, limits=AGENT_LIMITS)
     LOG.info("serving metrics", address=await start_server(server, bind))
     try:

@@ -1,6 +1,6 @@
 """The accounting of local ephemeral storage in the agent: which parts it is made of."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -10,9 +10,15 @@ from bursar.adapters.disk.node_disk import DiskPlaces, NodeDisk
 from bursar.adapters.disk.project_files import ProjectFiles
 from bursar.adapters.disk.projects import QuotaCounter
 from bursar.adapters.kube.client import KubeClient
+from bursar.adapters.kubelet.access import KubeletAccess
+from bursar.adapters.kubelet.endpoint import EndpointSource
+from bursar.adapters.kubelet.http import KubeletLimits
 from bursar.adapters.kubelet.summary import KubeletSummary
+from bursar.adapters.serving.message import Guard, Routes
 from bursar.adapters.serving.status_page import Value
-from bursar.adapters.telemetry.disk_families import DiskView
+from bursar.adapters.telemetry.disk_families import DiskView, disk_families
+from bursar.adapters.telemetry.disk_http import disk_routes
+from bursar.adapters.telemetry.exposition import Family
 from bursar.adapters.telemetry.status.disk import disk_section
 from bursar.app.devices.node_pods import NodePods
 from bursar.app.log import Log
@@ -36,6 +42,12 @@ class DiskPart:
         found = self.accounting
         return DiskView(counts=found.counts, scans=self.disk.counts, report=found.report)
 
+    def families(self) -> Iterator[Family]:
+        return disk_families(self.view())
+
+    def routes(self, guard: Guard | None) -> Routes:
+        return disk_routes(self.document, guard)
+
     def section(self) -> Mapping[str, Value]:
         found = self.accounting
         is_first = found.report is None
@@ -53,7 +65,9 @@ class DiskNeeds:
 
     node: str
     client: KubeClient | None
-    summary: Callable[[], KubeletSummary]
+    endpoint: EndpointSource
+    access: KubeletAccess
+    limits: KubeletLimits
 
 
 def _report_quota(problem: str) -> None:
@@ -82,7 +96,7 @@ async def disk_part(
         counter = QuotaCounter(files, report=_report_quota)
     async with (
         NodeDisk(places, round_s=settings.interval_s * ROUND_PART, counter=counter) as disk,
-        needs.summary() as summary,
+        KubeletSummary(needs.endpoint, needs.access, needs.limits) as summary,
     ):
         yield DiskPart(
             StorageAccounting(

@@ -1,23 +1,40 @@
 """`bursar agent`: the options of the process that answers kubelet's PodResources API."""
 
-from typing import cast
+from typing import Final
 
 import click
 
 from bursar.cli.exit_codes import OK
 from bursar.cli.processes.agent_options import agent_options, settings_from
 from bursar.cli.processes.processes import Processes
-from bursar.cli.storage.quota_check import quota_check
+
+QUOTA_CHECK: Final = "quota-check"
+
+
+class _AgentGroup(click.Group):
+    """The agent, and a command beside it that is imported only to run or complete it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return [QUOTA_CHECK]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        if cmd_name != QUOTA_CHECK:
+            return None
+        from bursar.cli.storage.quota_check import quota_check  # noqa: PLC0415 - prints tables
+
+        return quota_check
 
 
 @click.group(
+    cls=_AgentGroup,
     short_help="Serve kubelet's PodResources API with all devices of a node's pods.",
     invoke_without_command=True,
-    subcommand_metavar="[quota-check]",
+    subcommand_metavar=f"[{QUOTA_CHECK}]",
 )
 @agent_options
+@click.pass_obj
 @click.pass_context
-def agent(context: click.Context, /, **chosen: object) -> int:
+def agent(context: click.Context, processes: Processes, /, **chosen: object) -> int:
     """Serve kubelet's PodResources API on a socket of its own, until SIGTERM or Ctrl-C.
 
     Answers are kubelet's, with the devices added that other components gave to
@@ -28,10 +45,5 @@ def agent(context: click.Context, /, **chosen: object) -> int:
     pods, and reports what kubelet evicts for it, why and how soon.
     """
     if context.invoked_subcommand is None:
-        processes = context.find_object(object)
-        assert processes is not None
-        cast("Processes", processes).agent(settings_from(chosen))
+        processes.agent(settings_from(chosen))
     return OK
-
-
-agent.add_command(quota_check)

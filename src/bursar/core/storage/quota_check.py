@@ -70,8 +70,8 @@ def _ext4(facts: QuotaFacts) -> Iterator[MissingPart]:
         maybe = "" if facts.has_feature is False else ", as far as can be seen"
         yield MissingPart(
             what=Lack.FEATURE,
-            text=f"the filesystem was not made with project quotas{maybe}; unmount it and add them, "
-            "or make it anew",
+            text=f"the filesystem was not made with project quotas{maybe}; "
+            "unmount it and add them, or make it anew",
             commands=(
                 f"umount {facts.mount}",
                 f"tune2fs -O project -Q prjquota {device}",

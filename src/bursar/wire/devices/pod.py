@@ -6,7 +6,7 @@ all pods of its node every second. For a pod of 2 KB this module takes 71 µs an
 are not decoded again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import Final
 
@@ -18,7 +18,6 @@ from bursar.core.devices.source import Source
 from bursar.core.model.int64 import INT64_MAX
 from bursar.core.storage.pod import StoragePod
 from bursar.wire.devices.annotation import decode_claims
-from bursar.wire.storage.pod import decode_storage_pod
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import (
     FieldError,
@@ -105,10 +104,15 @@ class _List(Struct):
 
 
 class DevicePodDecoder:
-    def __init__(self, sources: Iterable[Source], *, with_storage: bool = False) -> None:
-        """`with_storage`: decode the pods' local storage too, which takes longer."""
+    def __init__(
+        self,
+        sources: Iterable[Source],
+        *,
+        storage: Callable[[bytes], StoragePod] | None = None,
+    ) -> None:
+        """`storage` decodes the pods' local storage too. It raises `ValueError`."""
         self._sources = tuple(sources)
-        self._with_storage = with_storage
+        self._storage = storage
         self._listed: dict[bytes, DevicePod] = {}
         """The pods of the last list, by digest of their bytes."""
 
@@ -118,7 +122,7 @@ class DevicePodDecoder:
         An annotation that cannot be decoded is a problem in the pod's claims, not an error.
         """
         pod = decode_body(body, _Pod)
-        return self._pod(pod, _storage(body) if self._with_storage else None)
+        return self._pod(pod, self._storage_of(body))
 
     def decode_list(self, body: bytes) -> Iterator[DevicePod]:
         """Decode kubelet's list of pods. Raises `ValueError` before the first pod.
@@ -146,6 +150,13 @@ class DevicePodDecoder:
         try:
             return self.decode(bytes(item))
         except ValueError:
+            return None
+
+    def _storage_of(self, body: bytes) -> StoragePod | None:
+        try:
+            return None if self._storage is None else self._storage(body)
+        except ValueError:
+            # The pod keeps its devices, whatever the rest of its spec is.
             return None
 
     def _pod(self, raw: _Pod, storage: StoragePod | None) -> DevicePod:
@@ -176,14 +187,6 @@ class DevicePodDecoder:
             if source.annotation in annotations
         )
         return tuple(claims for claims in found if claims is not None)
-
-
-def _storage(body: bytes) -> StoragePod | None:
-    try:
-        return decode_storage_pod(body)
-    except ValueError:
-        # The pod keeps its devices, whatever the rest of its spec is.
-        return None
 
 
 def _claims_of(source: Source, text: str) -> Claims | None:

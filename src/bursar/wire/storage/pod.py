@@ -1,6 +1,7 @@
 """Pods with the fields that matter for local ephemeral storage."""
 
-from bursar.core.storage.pod import StoragePod, storage_pod
+from bursar.core.storage.pod import StoragePod
+from bursar.core.storage.pod_facts import storage_pod
 from bursar.wire.model import pod as wire
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.struct import Struct
