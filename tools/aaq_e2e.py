@@ -13,6 +13,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tarfile
@@ -88,6 +89,8 @@ class Chosen:
 
 def main() -> int:
     chosen = _options()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
     lacking = node.missing()
     if lacking:
         _say(f"test-aaq: {lacking}")
@@ -101,6 +104,11 @@ def main() -> int:
     for line in report_lines(outcomes):
         print(line)
     return 0 if outcomes and all(each.has_passed or each.was_left_out for each in outcomes) else 1
+
+
+def _end(number: int, _: object) -> None:
+    """Leave by an exception, so that node, control plane and files are removed."""
+    sys.exit(128 + number)
 
 
 def _options() -> Chosen:
