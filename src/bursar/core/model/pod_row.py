@@ -217,6 +217,12 @@ class PodRow(NamedTuple):
         return _unpacked_uid(held) if isinstance(held, bytes) else held.uid
 
     @property
+    def created_s(self) -> int:
+        """The creation time of the stamp, likewise."""
+        held = self.packed_stamp
+        return int.from_bytes(held[24:]) if isinstance(held, bytes) else held.created_s
+
+    @property
     def namespace(self) -> str:
         return self.profile.namespace
 

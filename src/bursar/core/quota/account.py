@@ -46,7 +46,7 @@ class Charge:
         self._amounts_in: Final = amounts_in
         self._asked: set[str] | None = None if amounts_in is None else set()
 
-    def amounts_of(self, names: Collection[str]) -> Mapping[str, tuple[int, int]]:
+    def amounts_of(self, names: Iterable[str]) -> Mapping[str, tuple[int, int]]:
         """`amounts`, with at least these names."""
         if self._amounts_in is not None and self._asked is not None:
             missing = {name for name in names if not is_always_counted(name)} - self._asked

@@ -8,6 +8,7 @@ namespace changes.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final, TypeAlias
 
 from bursar.core.model.pod_row import PodProfile
@@ -96,7 +97,13 @@ class CoveredQuota:
 
 
 def _items(accounts: Mapping[str, Account], amounts: _Amounts) -> list[Item]:
-    return [Item(account, *amounts[name]) for name, account in accounts.items() if name in amounts]
+    items: list[Item] = []
+    for name, account in accounts.items():
+        amount = amounts.get(name)
+        if amount is not None:
+            nanos, format_index = amount
+            items.append(Item(account, nanos, format_index))
+    return items
 
 
 def _is_billed_alike(one: Quota, other: Quota) -> bool:
@@ -264,7 +271,7 @@ class Coverage:
         if covering is None:
             return Bill(profile, charge)
         matching = [each for each in covering if scopes.matches(each.quota.scopes, profile)]
-        amounts = charge.amounts_of([name for each in matching for name in each.accounts])
+        amounts = charge.amounts_of(chain.from_iterable(each.accounts for each in matching))
         items: list[Item] = []
         shares: list[Item] = []
         is_fifo = False

@@ -131,11 +131,8 @@ class Ledger:
 
     def refusals(self, pod: PodKey, bill: Bill) -> tuple[Refusal, ...]:
         """Why a reservation of this bill would not fit; empty if it would."""
-        return self._refusals(pod, bill, is_new=self._is_new(pod))
-
-    def _refusals(self, pod: PodKey, bill: Bill, *, is_new: bool) -> tuple[Refusal, ...]:
-        if is_new:
-            return () if bill.fits() else bill.refusals()
+        if self._is_new(pod):
+            return bill.refusals()
         promise = self._promise_of(pod)
         extra = {} if promise is None else _by_account(promise.extra)
         short = _shortfalls(bill, self._charged(pod), extra)
@@ -146,8 +143,9 @@ class Ledger:
 
         It replaces an earlier reservation with the same id.
         """
-        is_new = self._is_new(reservation.pod)
-        refusals = self._refusals(reservation.pod, reservation.bill, is_new=is_new)
+        pod, bill = reservation.pod, reservation.bill
+        is_new = self._is_new(pod)
+        refusals = () if is_new and bill.fits() else self.refusals(pod, bill)
         if not refusals:
             self._hold(reservation, is_new=is_new)
         return refusals

@@ -35,9 +35,10 @@ def is_counted(row: PodRow, now_s: int) -> bool:
     """
     if row.is_terminated:
         return False
-    if row.deletion is None or row.deletion.grace_s is None:
+    deletion = row.deletion
+    if deletion is None or deletion.grace_s is None:
         return True
-    return now_s <= row.deletion.due_s + row.deletion.grace_s
+    return now_s <= deletion.due_s + deletion.grace_s
 
 
 def native_usage(demand: PodDemand, *, is_counted: bool) -> ResourceList:

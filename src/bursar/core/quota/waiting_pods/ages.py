@@ -29,7 +29,7 @@ class Ages:
 
         `now_s` is a time of the wall clock, `steady_s` one of the monotonic clock.
         """
-        uid, _, created_s = row.stamp
+        uid, created_s = row.uid, row.created_s
         known = self._ages.get(pod)
         if known is not None and known[0] == uid:
             return known[1]
@@ -47,7 +47,7 @@ class Ages:
     def age_s(self, row: PodRow) -> int:
         """The second from which the age of a pod counts."""
         known = self._ages.get(PodKey(row.namespace, row.name))
-        return row.stamp.created_s if known is None else known[1]
+        return row.created_s if known is None else known[1]
 
     def waiting_since_s(self, row: PodRow) -> int:
         """When the books first saw the pod wait, by the monotonic clock. It must be noted."""
