@@ -208,3 +208,29 @@ def test_only_named_users_record_devices():
 def test_a_name_that_no_user_has_is_refused(user):
     with pytest.raises(ValueError, match="not the name of a user"):
         device_protection_documents((user,))
+
+
+# ------------------------------------------------------------------ local ephemeral storage
+
+
+def test_without_disk_the_agent_reads_no_folder_of_pods_and_has_no_capability():
+    assert container()["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert {each["name"] for each in pod()["volumes"]} == {"socket", "kubelet"}
+    assert ("", "nodes/stats") not in granted()
+
+
+def test_with_disk_the_agent_reads_folders_of_pods_and_changes_nothing_there():
+    found = container(accounts_for_disk=True, kubelet_folder="/data/kubelet")
+    mounts = {each["mountPath"]: each for each in found["volumeMounts"]}
+    for path in ("/data/kubelet/pods", "/var/log/pods"):
+        assert mounts[path]["readOnly"]
+    assert mounts["/data/kubelet/pods"]["mountPropagation"] == "HostToContainer"
+    assert found["securityContext"]["capabilities"] == {
+        "drop": ["ALL"],
+        "add": ["DAC_READ_SEARCH"],
+    }
+    assert {"--disk", "--kubelet-folder=/data/kubelet"} <= set(found["args"])
+    assert set(granted(accounts_for_disk=True)) - set(granted()) == {
+        ("", "nodes/stats"),
+        ("", "nodes"),
+    }

@@ -99,7 +99,8 @@ def test_the_use_of_a_pod_equals_the_kubelets(pods, agent, real_node):
 def test_a_pod_is_named_before_the_kubelet_evicts_it(pods, agent):
     pods.create(
         "greedy",
-        f"for i in $(seq 60); do dd if=/dev/zero of=/cache/$i bs=1M count=1; sleep 1; done; {SLEEP}",
+        "for i in $(seq 60); do dd if=/dev/zero of=/cache/$i bs=1M count=1; sleep 1; done; "
+        f"{SLEEP}",
         **with_cache(sizeLimit="8Mi"),
     )
     named = []

@@ -10,6 +10,7 @@ from bursar.core.devices.claim import Claim, Claims
 from bursar.core.devices.pod import DeviceContainer, DevicePod, StatusDevice
 from bursar.core.devices.source import KOORDINATOR, Delimiters, KindRule, Layout, Shape, Source
 from bursar.wire.devices.pod import ITEMS_MAX, STATUS_DEVICES_MAX, DevicePodDecoder
+from bursar.wire.storage.pod import decode_storage_pod
 from support.builders.random_objects import pods
 
 HAMI = Source(
@@ -252,3 +253,23 @@ def test_no_annotation_makes_its_pod_unreadable(annotations):
 
     assert pod.name == "p"
     assert all(each.problem.isprintable() for each in pod.claims)
+
+
+# ------------------------------------------------------------------ local storage
+
+
+def test_local_storage_is_decoded_if_it_is_asked_for():
+    body = b'{"metadata": {"name": "web", "namespace": "shop", "uid": "u1"}}'
+    assert DevicePodDecoder([]).decode(body).storage is None
+    found = DevicePodDecoder([], storage=decode_storage_pod).decode(body).storage
+    assert found is not None
+    assert found.key == ("shop", "web")
+
+
+def test_a_pod_whose_storage_cannot_be_read_keeps_its_devices():
+    body = (
+        b'{"metadata": {"name": "web"}, "spec": {"volumes": '
+        b'[{"name": "cache", "emptyDir": {"sizeLimit": "much"}}]}}'
+    )
+    pod = DevicePodDecoder([], storage=decode_storage_pod).decode(body)
+    assert (pod.name, pod.storage) == ("web", None)

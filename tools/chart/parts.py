@@ -253,6 +253,7 @@ TEMPLATES: Final = (
             flag("$.Values.agent.kubeletCert", f"--kubelet-cert={sentinels.CERTIFICATE}"),
             flag("$.Values.agent.sourcesConfig", f"--sources-config={sentinels.SOURCES}"),
             flag("$.Values.agent.hostNetwork", "--host-network"),
+            flag("$.Values.agent.disk", "--disk"),
             _log_level("agent"),
         ),
         check="bursar.checkAgent",

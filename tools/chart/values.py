@@ -433,6 +433,13 @@ GROUPS: Final = (
                 "ConfigMap that holds the allocators under the key `sources.yaml`. Empty: none.",
             ),
             Value("agent.hostNetwork", False, BOOLEAN, "Use the network of the host."),
+            Value(
+                "agent.disk",
+                False,
+                BOOLEAN,
+                "Account for pods' local ephemeral storage. Agents then read the folders of all "
+                "pods, with the capability `DAC_READ_SEARCH`.",
+            ),
             *_pod_values("agent", "DaemonSet", "bursar-agent"),
         ),
     ),

@@ -2,6 +2,8 @@
 
 import os
 import subprocess
+from contextlib import suppress
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -65,8 +67,8 @@ def test_the_first_scan_counts_as_du_does(tmp_path):
     written(tmp_path / "a/b/c/deep")
     written(tmp_path / "a/other", 100)
     os.link(tmp_path / "a/other", tmp_path / "second-name")
-    os.symlink("/", tmp_path / "out")
-    os.symlink("loop", tmp_path / "loop")
+    (tmp_path / "out").symlink_to("/")
+    (tmp_path / "loop").symlink_to("loop")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "sparse").touch()
     os.truncate(tmp_path / "sparse", 2**40)
@@ -78,29 +80,27 @@ def test_the_first_scan_counts_as_du_does(tmp_path):
 
 def _change(root, random):
     """One random change by a tenant."""
-    folders = [os.path.join(at, name) for at, names, _ in os.walk(root) for name in names]
-    files = [os.path.join(at, name) for at, _, names in os.walk(root) for name in names]
-    at = random.choice([str(root), *folders])
-    name = os.path.join(at, f"n{random.randrange(40)}")
+    found = sorted(root.rglob("*"))
+    folders = [path for path in found if path.is_dir() and not path.is_symlink()]
+    files = [path for path in found if path.is_symlink() or not path.is_dir()]
+    name = random.choice([root, *folders]) / f"n{random.randrange(40)}"
     act = random.randrange(7)
-    try:
+    with suppress(OSError):
         if act == 0:
-            os.mkdir(name)
+            name.mkdir()
         elif act == 1 and files:
-            os.unlink(random.choice(files))
+            random.choice(files).unlink()
         elif act == 2 and files:
-            os.link(random.choice(files), name)
+            os.link(random.choice(files), name, follow_symlinks=False)
         elif act == 3 and folders:
-            os.rename(random.choice(folders), name)
+            random.choice(folders).rename(name)
         elif act == 4 and folders:
-            os.rmdir(random.choice(folders))
+            random.choice(folders).rmdir()
         elif act == 5:
-            os.symlink("..", name)
+            name.symlink_to("..")
         else:
-            with open(random.choice(files) if files and act == 6 else name, "ab") as file:
+            with (random.choice(files) if files and act == 6 else name).open("ab") as file:
                 file.write(b"x" * random.randrange(30_000))
-    except OSError:
-        pass
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -166,7 +166,7 @@ def test_a_later_scan_looks_at_a_part_of_quiet_files_only(tmp_path, monkeypatch)
     for _ in range(12):
         scans.round()
         looks.append(scans.tree.looks)
-    rounds = [after - before for before, after in zip(looks, looks[1:], strict=False)]
+    rounds = [after - before for before, after in pairwise(looks)]
     # Every folder, and a twelfth of the files.
     assert max(rounds) <= 60 + 2 * 60
 
@@ -283,7 +283,7 @@ def test_only_folders_beneath_are_opened(tmp_path, open_folder):
     root = os.open(tmp_path, os.O_RDONLY)
     try:
         opened = open_folder(root, "a/b")
-        assert os.listdir(opened) == ["file"]
+        assert os.listdir(opened) == ["file"]  # noqa: PTH208 - a descriptor
         os.close(opened)
         for path in ("a/link", "a/pipe", "a/b/file", "missing"):
             with pytest.raises(OSError) as error:  # noqa: PT011 - the number is checked

@@ -1,0 +1,1 @@
+"""Kernels besides the one that this machine runs."""

@@ -2,7 +2,8 @@
 
 The agent answers on a socket of its own and asks kubelet on kubelet's. Both belong to root,
 and that is the only reason why it runs as root: it has no capabilities, sees neither the
-processes nor the network of its host, and writes nowhere but to the folder of its socket.
+processes nor the network of its host, and writes nowhere but to the folder of its socket. To
+account for disks it also reads the folders of all pods, which takes one capability.
 
 Documents are plain data, ready for `kubectl apply`; nothing here talks to a cluster.
 """
@@ -30,6 +31,7 @@ TRUSTED: Final = "/etc/bursar/kubelet-ca.crt"
 """Where the container finds the certificate that it shall know kubelet by."""
 SOURCES_FOLDER: Final = "/etc/bursar/sources"
 SOURCES: Final = "sources.yaml"
+POD_LOGS: Final = "/var/log/pods"
 LABELS: Final = {"app.kubernetes.io/name": AGENT, "app.kubernetes.io/part-of": "bursar"}
 
 KUBELETS_SOCKETS: Final = ("pod-resources", "device-plugins")
@@ -57,6 +59,9 @@ class AgentInstallation:
     is_on_host_network: bool = False
     """Where Multus asks for the devices of every pod, the agent's own included, no agent could
     start without another one. On the host's network it needs no other program."""
+    accounts_for_disk: bool = False
+    """Measure the local ephemeral storage of pods. The agent then reads the kubelet's folder of
+    pods, which has the content of Secrets too, and the folder of logs."""
     options: tuple[str, ...] = ()
     """Further ones of `bursar agent`, as they are."""
 
@@ -93,12 +98,12 @@ def agent_documents(installation: AgentInstallation) -> tuple[Document, ...]:
     """The ServiceAccount, its rights and the DaemonSet. The namespace must exist."""
     home = installation.namespace
     account = document("v1", "ServiceAccount", AGENT, namespace=home, labels=LABELS)
-    rules = _rules(installation.pods_from)
+    rules = _rules(installation)
     access = granted(AGENT, rules, account=AGENT, home=home, labels=LABELS)
     return (account, *access, _daemon_set(installation))
 
 
-def _rules(pods_from: PodsFrom) -> Sequence[Document]:
+def _rules(installation: AgentInstallation) -> Sequence[Document]:
     """The agent may read the kubelet's list of pods only; `nodes/proxy` would allow exec."""
     asking: dict[PodsFrom, list[Document]] = {
         PodsFrom.KUBELET: [permission(("get",), "nodes/pods")],
@@ -106,11 +111,19 @@ def _rules(pods_from: PodsFrom) -> Sequence[Document]:
         PodsFrom.API: [permission(("list", "watch"), "pods")],
     }
     return (
-        *asking[pods_from],
+        *asking[installation.pods_from],
+        *(_DISK_RULES if installation.accounts_for_disk else ()),
         permission(("list", "watch"), "devices", group="scheduling.koordinator.sh"),
         permission(("create", "patch"), "events", group="events.k8s.io"),
         *metrics_review_rules(),
     )
+
+
+_DISK_RULES: Final = (
+    # The writable layers of containers, and what the node lets pods use.
+    permission(("get",), "nodes/stats"),
+    permission(("get",), "nodes"),
+)
 
 
 # ------------------------------------------------------------------ the agents
@@ -165,17 +178,23 @@ def _container(installation: AgentInstallation) -> Document:
         "readinessProbe": _probe("/readyz"),
         "resources": {
             "requests": {"cpu": "20m", "memory": "80Mi"},
-            "limits": {"memory": "160Mi"},
+            "limits": {"memory": "288Mi" if installation.accounts_for_disk else "160Mi"},
         },
         "securityContext": {
             "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
+            "capabilities": _capabilities(installation),
             "readOnlyRootFilesystem": True,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": list(_mounts(installation)),
     }
+
+
+def _capabilities(installation: AgentInstallation) -> Document:
+    dropped: Document = {"drop": ["ALL"]}
+    # Volumes have folders that only their tenant's user may read.
+    return {**dropped, "add": ["DAC_READ_SEARCH"]} if installation.accounts_for_disk else dropped
 
 
 def agent_arguments(installation: AgentInstallation) -> Sequence[str]:
@@ -193,6 +212,12 @@ def agent_arguments(installation: AgentInstallation) -> Sequence[str]:
         found += [f"--kubelet-ca={TRUSTED}", "--kubelet-server-name=$(NODE_NAME)"]
     if installation.sources_config:
         found.append(f"--sources={SOURCES_FOLDER}/{SOURCES}")
+    if installation.accounts_for_disk:
+        found += [
+            "--disk",
+            f"--kubelet-folder={installation.kubelet_folder}",
+            f"--pod-logs-folder={POD_LOGS}",
+        ]
     return (*found, *installation.options)
 
 
@@ -219,6 +244,9 @@ def _volumes(installation: AgentInstallation) -> Sequence[Document]:
         found.append(_host("kubelet-ca", installation.kubelet_certificate, "File"))
     if installation.sources_config:
         found.append({"name": "sources", "configMap": {"name": installation.sources_config}})
+    if installation.accounts_for_disk:
+        found.append(_host("pods", f"{installation.kubelet_folder}/pods", "Directory"))
+        found.append(_host("logs", POD_LOGS, "DirectoryOrCreate"))
     return found
 
 
@@ -236,4 +264,13 @@ def _mounts(installation: AgentInstallation) -> Sequence[Document]:
         found.append({"name": "kubelet-ca", "mountPath": TRUSTED, "readOnly": True})
     if installation.sources_config:
         found.append({"name": "sources", "mountPath": SOURCES_FOLDER, "readOnly": True})
+    if installation.accounts_for_disk:
+        pods: Document = {
+            "name": "pods",
+            "mountPath": f"{installation.kubelet_folder}/pods",
+            "readOnly": True,
+            # Else the agent would keep mounts of volumes that the kubelet has unmounted.
+            "mountPropagation": "HostToContainer",
+        }
+        found += [pods, {"name": "logs", "mountPath": POD_LOGS, "readOnly": True}]
     return found

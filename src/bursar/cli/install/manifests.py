@@ -116,6 +116,7 @@ _agent_options: Final = together(
         help="Agent: ConfigMap that holds the allocators under the key sources.yaml.",
     ),
     flag("--host-network", "Agent: use the host's network."),
+    flag("--disk", "Agent: account for pods' local ephemeral storage. It reads pods' folders."),
     click.option(
         *("--device-writer", "device_writers"),
         multiple=True,
@@ -356,6 +357,7 @@ def _agent(chosen: Chosen) -> tuple[Document, ...]:
             kubelet_certificate=str(chosen["kubelet_cert"]),
             sources_config=str(chosen["sources_config"]),
             is_on_host_network=bool(chosen["host_network"]),
+            accounts_for_disk=bool(chosen["disk"]),
             options=listed(chosen["agent_options"]),
         )
     except ValueError as error:
