@@ -9,6 +9,7 @@ from typing import Final
 
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
+from bursar.core.model.scheduling import HostPort
 from bursar.core.placement.filters import (
     AFFINITY_CONFLICT,
     NOT_AMONG_NAMED,
@@ -77,10 +78,12 @@ class Attempt:
             post_filter = f"{NO_CLAIMS}, preemption: {preemption}" if preemption else ""
         return failure_text(rejections, node_count=count, post_filter=post_filter)
 
-    def _among_pods(self, books: NodeBooks) -> Rejection | None:
+    def _among_pods(
+        self, books: NodeBooks, freed: frozenset[HostPort] = frozenset()
+    ) -> Rejection | None:
         """The filters that depend on the pods of the cluster, so that eviction may help."""
         name = books.node.name
-        if self.pod.rules.host_ports and taken_ports(self.pod, books):
+        if self.pod.rules.host_ports and taken_ports(self.pod, books, freed):
             return Rejection(node=name, reasons=(PORTS_TAKEN,), eviction_may_help=True)
         lacks = shortfalls_of(self.request, books)
         if lacks:
@@ -92,13 +95,18 @@ class Attempt:
         return Rejection(node=name, reasons=(found.reason,), eviction_may_help=helps)
 
     def _retry(self, lighter: NodeBooks, victims: Sequence[Pod]) -> tuple[str, ...]:
+        # Upstream keeps ports as a set. A port that a victim held counts as free, even if another
+        # pod of the node, which was bound past the scheduler, holds it as well.
+        freed = frozenset(port for victim in victims for port in victim.rules.host_ports)
         with self._neighbours.without(victims, lighter.node):
-            rejection = self._among_pods(lighter)
+            rejection = self._among_pods(lighter, freed)
         return () if rejection is None else rejection.reasons
 
 
-def taken_ports(pod: Pod, books: NodeBooks) -> tuple[Pod, ...]:
-    """The pods of the node that hold a port which the pod wants."""
+def taken_ports(
+    pod: Pod, books: NodeBooks, freed: frozenset[HostPort] = frozenset()
+) -> tuple[Pod, ...]:
+    """The pods of the node that hold a port which the pod wants and which is not `freed`."""
     return tuple(
         entry.pod
         for entry in books.entries
@@ -106,6 +114,7 @@ def taken_ports(pod: Pod, books: NodeBooks) -> tuple[Pod, ...]:
             wanted.conflicts_with(held)
             for wanted in pod.rules.host_ports
             for held in entry.pod.rules.host_ports
+            if held not in freed
         )
     )
 
