@@ -17,6 +17,7 @@ ROOT: Final = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools"), str(ROOT / "src")]
 
 from assets import ensure  # noqa: E402 - the path is set above
+from support.builders.odd_manifests import odd_manifests  # noqa: E402
 from support.builders.random_manifests import Manifests  # noqa: E402
 from support.builders.verdicts import difference, our_errors  # noqa: E402
 from support.processes.oracle import Oracle  # noqa: E402
@@ -55,11 +56,11 @@ class Branches:
 
 
 def main() -> None:
-    count, seed = (int(text) for text in (*sys.argv[1:], "60000", "1")[:2])
+    count, seed = (int(text) for text in (*sys.argv[1:], "40000", "1")[:2])
     manifests, branches, oracle = Manifests(seed), Branches(), Oracle(ensure("oracle"))
     kept: list[str] = []
-    for number in range(count):
-        manifest = manifests.manifest()
+    random_ones = (manifests.manifest() for _ in range(count))
+    for number, manifest in enumerate((*odd_manifests(), *random_ones)):
         errors, is_new = branches.judge(manifest)
         if not is_new:
             continue

@@ -71,7 +71,7 @@ def test_problems_and_warnings_are_those_of_the_stored_pod():
 
     report = pod_report(as_pod(pod))
 
-    assert {problem.field for problem in report.problems} == {
+    assert {text.partition(": ")[0] for text in report.errors} == {
         "spec.containers[0].resources.limits[example.com/foo]",
         "spec.containers[0].resources.requests[example.com/foo]",
     }

@@ -16,6 +16,7 @@ metadata: {{name: web}}
 spec:
   containers:
   - name: app
+    image: example.com/app
     resources: {{limits: {{{limits}}}}}
 """
 

@@ -5,6 +5,7 @@ that may not suit, a subtree made from the field types, a field that does not ex
 an item twice. The same seed gives the same manifests.
 """
 
+import json
 import random
 from copy import deepcopy
 from typing import Any
@@ -136,6 +137,12 @@ def _routes(kind: str) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def as_kubectl_sends(manifest: Raw) -> Raw:
+    """The manifest with the keys of each object sorted."""
+    sent: Raw = json.loads(json.dumps(manifest, sort_keys=True))
+    return sent
+
+
 ROUTES = {kind: _routes(kind) for kind in KINDS}
 
 
@@ -151,7 +158,7 @@ class Manifests:
             changes = self.choose.choice([0, 1, 1, 1, 1, 2, 2, 3])
         for _ in range(changes):
             self.change(made)
-        return made
+        return as_kubectl_sends(made)
 
     # -------------------------------------------------------------- good ones
 

@@ -140,14 +140,6 @@ def percent_errors(text: str) -> tuple[str, ...]:
     )
 
 
-def decimal_errors(text: str) -> tuple[str, ...]:
-    if not text:
-        return ("must be non-empty",)
-    if re.fullmatch(r"0|-?[1-9][0-9]*", text):
-        return ()
-    return ("must be a valid decimal integer in canonical form",)
-
-
 # ------------------------------------------------------------------ addresses
 
 

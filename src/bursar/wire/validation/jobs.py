@@ -24,7 +24,7 @@ from bursar.wire.validation.formats import bytes_of, each_invalid, nonnegative
 from bursar.wire.validation.labels import compiled, label_selector
 from bursar.wire.validation.metadata import object_metadata, object_name
 from bursar.wire.validation.pods.pod import template_problems
-from bursar.wire.validation.section import Section, as_json
+from bursar.wire.validation.section import Section
 from bursar.wire.validation.workloads import labels_json, selector_json
 
 _INDEXED: Final = "Indexed"
@@ -293,7 +293,7 @@ def _exit_codes(codes: Section, names: set[str]) -> Iterator[Problem]:
             yield duplicate(f"{field}[{index}]", code)
         seen.add(code)
     if list(values) != sorted(values):
-        yield invalid(field, as_json([*values]), "must be ordered")
+        yield invalid(field, Verbatim(f"[{','.join(map(str, values))}]"), "must be ordered")
 
 
 def _pod_conditions(rule: Section) -> Iterator[Problem]:

@@ -113,23 +113,7 @@ def whole(value: Value) -> int | None:
     return int(value) if isinstance(value, float) and value.is_integer() else None
 
 
-def as_json(value: Value) -> Verbatim:
-    """The value in JSON as Go writes it: without blanks, objects sorted by key."""
-    return Verbatim(_json(value))
-
-
-def _json(value: Value) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return json_text(value)
-        case list():
-            return f"[{','.join(map(_json, value))}]"
-        case dict():
-            pairs = (f"{json_text(key)}:{_json(item)}" for key, item in sorted(value.items()))
-            return f"{{{','.join(pairs)}}}"
-        case _:
-            return str(whole(value))
+def texts_json(found: dict[str, str]) -> Verbatim:
+    """An object of texts in JSON as Go writes it: without blanks, sorted by key."""
+    pairs = (f"{json_text(key)}:{json_text(value)}" for key, value in sorted(found.items()))
+    return Verbatim(f"{{{','.join(pairs)}}}")

@@ -20,7 +20,7 @@ from bursar.wire.validation.labels import compiled, label_selector
 from bursar.wire.validation.metadata import object_metadata
 from bursar.wire.validation.pods.claims import claim_spec
 from bursar.wire.validation.pods.pod import template_problems
-from bursar.wire.validation.section import Section, as_json
+from bursar.wire.validation.section import Section, texts_json
 
 _UNMATCHED: Final = "`selector` does not match template `labels`"
 
@@ -213,7 +213,7 @@ def selector_json(selector: Section) -> Verbatim:
     """A label selector in JSON, as Go writes it: empty parts are left out."""
     parts: list[str] = []
     if selector.count("matchLabels"):
-        parts.append(f'"matchLabels":{_map_json(selector.text_map("matchLabels")).text}')
+        parts.append(f'"matchLabels":{texts_json(selector.text_map("matchLabels")).text}')
     if selector.count("matchExpressions"):
         shown = [_expression_json(each) for each in selector.items("matchExpressions")]
         parts.append(f'"matchExpressions":[{",".join(shown)}]')
@@ -228,11 +228,7 @@ def _expression_json(expression: Section) -> str:
 
 
 def labels_json(meta: Section) -> Verbatim:
-    return _map_json(meta.text_map("labels")) if meta.has("labels") else Verbatim("null")
-
-
-def _map_json(labels: dict[str, str]) -> Verbatim:
-    return as_json({**labels})
+    return texts_json(meta.text_map("labels")) if meta.has("labels") else Verbatim("null")
 
 
 # ------------------------------------------------------------------ update strategies

@@ -64,8 +64,13 @@ def _app_armor_profile(
 # ------------------------------------------------------------------ annotation and field agree
 
 
-def agreement(found: dict[str, str], spec: Section, containers: list[Section]) -> Iterator[Problem]:
-    """Check that profiles in annotations are those of the fields, where both are given."""
+def agreement(
+    found: dict[str, str], spec: Section, containers: list[Section], *, is_pod: bool
+) -> Iterator[Problem]:
+    """Check that profiles in annotations are those of the fields, where both are given.
+
+    The server copies the annotation of a pod's container to a container that has no profile.
+    """
     own = spec.child("securityContext")
     yield from _same("seccomp", found.get(_SECCOMP_POD), own, own)
     for container in containers:
@@ -73,8 +78,15 @@ def agreement(found: dict[str, str], spec: Section, containers: list[Section]) -
         name = container.text("name")
         yield from _same("seccomp", found.get(f"{_SECCOMP}{name}"), context, context)
         if spec.child("os").text("name") != "windows":
-            holder = context if context.has("appArmorProfile") else own
-            yield from _same("apparmor", found.get(f"{_APP_ARMOR}{name}"), holder, context)
+            value, is_own = found.get(f"{_APP_ARMOR}{name}"), context.has("appArmorProfile")
+            if is_own or not (is_pod and _is_profile(value)):
+                yield from _same("apparmor", value, context if is_own else own, context)
+
+
+def _is_profile(value: str | None) -> bool:
+    return value in {"runtime/default", "unconfined"} or (
+        value is not None and value.removeprefix(_LOCAL).strip() not in {"", value}
+    )
 
 
 _FIELDS: Final = {"seccomp": "seccompProfile", "apparmor": "appArmorProfile"}

@@ -35,7 +35,7 @@ def claim_template(template: Section) -> Iterator[Problem]:
     yield from annotations(meta.at("annotations"), meta.text_map("annotations"))
     yield from labels(meta.at("labels"), meta.text_map("labels"))
     for name in sorted(meta.value):
-        if name not in _TEMPLATE_METADATA and meta.value[name] not in (None, "", [], 0):
+        if name not in _TEMPLATE_METADATA and meta.value[name] not in (None, "", 0):
             yield forbidden(meta.at(_METADATA_NAMES.get(name, name)), "cannot be set")
     yield from claim_spec(template.child("spec"))
 
@@ -69,8 +69,6 @@ def _storage(spec: Section) -> Iterator[Problem]:
         yield required(field)
     elif amount is None or amount.nanos <= 0:
         yield invalid(field, "0" if amount is None else str(amount), NOT_POSITIVE)
-    elif amount.milli_value() % 1000:
-        yield invalid(field, amount, "must be an integer")
 
 
 def _sources(spec: Section) -> Iterator[Problem]:

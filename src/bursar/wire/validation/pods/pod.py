@@ -31,7 +31,7 @@ def pod_problems(document: Section, pod: Pod) -> Iterator[Problem]:
     if spec.count("ephemeralContainers") and not meta.text("uid"):
         # A pod with a UID has been created, and was given these containers afterwards.
         yield forbidden(spec.at("ephemeralContainers"), "cannot be set on create")
-    yield from agreement(found, spec, containers)
+    yield from agreement(found, spec, containers, is_pod=True)
 
 
 def template_problems(template: Section, pod: Pod) -> Iterator[Problem]:
@@ -47,7 +47,7 @@ def template_problems(template: Section, pod: Pod) -> Iterator[Problem]:
     for problem in validate_pod_spec(stored):
         yield replace(problem, field=f"{template.path}.{problem.field}")
     yield from pod_spec(spec)
-    yield from agreement(found, spec, containers)
+    yield from agreement(found, spec, containers, is_pod=False)
     if spec.count("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
         yield forbidden(spec.at("ephemeralContainers"), detail)
