@@ -28,6 +28,10 @@ VERBS: Final = {
         "bursar.cli.install.doctor:doctor",
         "Check an installation, and what the version of the cluster lacks.",
     ),
+    "extender": (
+        "bursar.cli.processes.extender:extender",
+        "Give pods their part of cluster-level resources, for the scheduler.",
+    ),
     "manifests": (
         "bursar.cli.install.manifests:manifests",
         "Print the manifests that install parts of Bursar.",

@@ -25,11 +25,17 @@ ORDER_ANNOTATION: Final = "bursar.io/order"
 
 
 class QuotaKind(Enum):
-    """The kind of object of a quota; the values are the kinds of the API."""
+    """The kind of object that an account belongs to; the values are the kinds of the API."""
 
     NATIVE = "ResourceQuota"
     NAMESPACED = "ApplicationAwareResourceQuota"
     CLUSTER = "ApplicationAwareClusterResourceQuota"
+    POOL = "ClusterResource"
+    """Not a quota: a pool of `core/pools`, whose accounts are in a ledger of their own."""
+
+
+QUOTA_KINDS: Final = (QuotaKind.NATIVE, QuotaKind.NAMESPACED, QuotaKind.CLUSTER)
+"""The kinds that are quotas."""
 
 
 class Order(Enum):

@@ -18,6 +18,7 @@ from bursar.adapters.telemetry.catalogue.every_process import (
     SERVED_CERTIFICATE,
     WEBHOOKS,
 )
+from bursar.adapters.telemetry.catalogue.extender import POOLS
 from bursar.adapters.telemetry.catalogue.metric import Metric
 from bursar.adapters.telemetry.catalogue.operator import INSTALLATION
 
@@ -36,6 +37,7 @@ SECTIONS: Final = (
     CAPACITY,
     WEBHOOKS,
     INSTALLATION,
+    POOLS,
     NODE,
     PROCESS,
 )
