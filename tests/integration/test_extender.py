@@ -7,7 +7,6 @@ import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -16,7 +15,6 @@ from controlplane import ControlPlane
 from program import Program
 from support.cluster.control_plane import started_control_plane
 from support.extender.processes import (
-    HOME,
     ExtenderProcess,
     apply,
     cluster_resource,
@@ -176,7 +174,7 @@ def _binding_is_refused(scene: Scene, space: str) -> bool:
     body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "unlucky"}}
     path = f"/api/v1/namespaces/{space}/pods/unlucky/binding"
     code, _ = scene.plane.request("POST", path, {**body, "target": target})
-    return code == 422 or code == 403
+    return code in {403, 422}
 
 
 async def test_two_schedulers_at_once_never_give_more_than_there_is(scene):
@@ -286,7 +284,7 @@ def test_only_the_scheduler_is_answered(scene):
 
 
 async def test_killed_at_any_moment_it_never_gives_more_and_never_gets_stuck(scene):
-    random = Random(SEED)
+    random = Random(SEED)  # noqa: S311 - a seed
     resource, space = RESOURCES[6], scene.namespace()
     apply(scene.plane, cluster_resource("raced", resource, 5))
     made = 0
@@ -348,7 +346,3 @@ def test_a_quota_can_name_the_resource_as_well(scene):
 
     assert ran.code == 1
     assert f"exceeded quota: licences, requested: requests.{resource}=1" in ran.err
-
-
-assert HOME
-_ = Path

@@ -16,7 +16,6 @@ from enum import Enum
 from typing import Final
 
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.ledger import PodKey
 
 HOLD_SECONDS: Final = 30
 """How long a hold lasts if no bind follows. The scheduler binds most pods within a second."""
@@ -50,10 +49,6 @@ class Hold:
     @property
     def uid(self) -> str:
         return self.row.stamp.uid
-
-    @property
-    def pod(self) -> PodKey:
-        return PodKey(self.row.namespace, self.row.name)
 
 
 class Holds:
