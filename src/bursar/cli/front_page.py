@@ -61,6 +61,10 @@ VERBS: Final = {
         "bursar.cli.quota.release:release",
         "Remove the quota gate from pods, without checking quotas.",
     ),
+    "scheduler-config": (
+        "bursar.cli.pools.scheduler_config:scheduler_config",
+        "Print the KubeSchedulerConfiguration that calls the extender.",
+    ),
     "top": ("bursar.cli.quota.top:top", "Show capacity, usage and waiting pods of a resource."),
     "up": ("bursar.cli.processes.up:up", "Run a cluster and watch it live."),
     "webhook": (

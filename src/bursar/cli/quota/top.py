@@ -19,6 +19,7 @@ from bursar.cli.output.formats import (
     output_option,
     printable,
 )
+from bursar.cli.pools.top_licences import licences
 from bursar.cli.quota.source import require_files_or_cluster, source_options
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.names import qualified_name_errors
@@ -29,6 +30,9 @@ from bursar.core.peerpods.capacity import VM_RESOURCE
 @click.group(short_help="Show capacity, usage and waiting pods of a resource.")
 def top() -> None:
     """Show how much there is of something, what is used, and what waits for it."""
+
+
+top.add_command(licences)
 
 
 @top.command(short_help="Show VMs of peer pods, per node and in total.")
