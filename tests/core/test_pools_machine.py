@@ -152,5 +152,4 @@ def test_the_history_finds_books_that_hold_nothing_at_bind(monkeypatch):
     monkeypatch.setattr(PoolBooks, "_refusals", lambda _books, _row: ())
 
     with pytest.raises(AssertionError):
-        for seed in range(40):
-            a_history(seed)
+        list(map(a_history, range(40)))
