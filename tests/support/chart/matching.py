@@ -25,6 +25,7 @@ def _parts(values: Values) -> list[str]:
     has_controller = (
         is_gated
         or _is_on(values, "capacity")
+        or _is_on(values, "extender")
         or (has_webhook and not _is_on(values, "certManager"))
     )
     has_processes = has_webhook or has_controller
@@ -39,6 +40,7 @@ def _parts(values: Values) -> list[str]:
         "capacity": _is_on(values, "capacity"),
         "kubevirt": _is_on(values, "kubevirt"),
         "agent": _is_on(values, "agent"),
+        "extender": _is_on(values, "extender"),
         "certificates": _is_on(values, "certManager") and has_processes,
         "monitoring": _is_on(values, "monitoring"),
         "dashboard": bool(values.get("monitoring", {}).get("dashboard")),
@@ -58,9 +60,9 @@ def _options(values: Values) -> Iterator[str]:
     if "replicas" in values:
         yield f"--replicas={values['replicas']}"
     if "logLevel" in values:
-        for process in ("controller", "webhook", "agent"):
+        for process in ("controller", "webhook", "agent", "extender"):
             yield f"--{process}-option=--log-level={values['logLevel']}"
-    for process in ("controller", "webhook", "agent"):
+    for process in ("controller", "webhook", "agent", "extender"):
         for option in values.get(process, {}).get("extraArgs", ()):
             yield f"--{process}-option={option}"
     if _is_on(values, "certManager"):
@@ -73,6 +75,11 @@ def _options(values: Values) -> Iterator[str]:
         yield f"--client-ca-config={webhook['clientCAConfig']}"
     for name in webhook.get("clientNames", ()):
         yield f"--client-name={name}"
+    extender = values.get("extender", {})
+    if "schedulerCAConfig" in extender:
+        yield f"--scheduler-ca-config={extender['schedulerCAConfig']}"
+    for name in extender.get("schedulerNames", ()):
+        yield f"--scheduler-client-name={name}"
     if "peerPodsNamespace" in values.get("capacity", {}):
         yield f"--peerpods-namespace={values['capacity']['peerPodsNamespace']}"
     if "namespace" in values.get("kubevirt", {}):
