@@ -9,7 +9,7 @@ NAMES = [
     *("hostile_pods", "ledger", "deciding", "release"),
     *("admission", "admission_peerpods", "podresources"),
     *("agent_memory", "http_client", "policies"),
-    *("sidecars", "simulation"),
+    *("sidecars", "simulation", "extender"),
 ]
 
 
