@@ -37,7 +37,7 @@ class Decisions:
         self.books.see_pool(Pool(name="solver", resource="example.com/licence", capacity=five))
 
     def filter(self, pod):
-        return self.books.filter(self.decoder.decode(pod), SYSTEM_CLOCK.monotonic())
+        return self.books.filter(self.decoder.decode(pod), int(SYSTEM_CLOCK.monotonic()))
 
 async def main():
     routes = dict(extender_routes(

@@ -7,8 +7,8 @@ import yaml
 from click.testing import CliRunner
 
 from bursar.cli.exit_codes import BadInputError
+from bursar.cli.pools.extender import extender
 from bursar.cli.pools.scheduler_config import scheduler_config
-from bursar.cli.processes.extender import extender
 from bursar.cli.quota.top import top
 from support.builders.manifests import a_manifest, namespace_manifest
 from support.extender.processes import cluster_resource, licensed_pod
@@ -139,12 +139,15 @@ def test_an_extender_that_cannot_work_is_refused(arguments, problem):
     assert problem in str(ran.exception)
 
 
-def test_the_extender_gets_its_settings(monkeypatch):
-    monkeypatch.setenv("POD_IP", "10.1.2.3")
+def test_the_extender_gets_its_settings():
     processes = Processes()
     arguments = ["--client-ca=ca.crt", "--client-name=system:kube-scheduler", "--hold=10s"]
     ran = CliRunner().invoke(
-        extender, [*arguments, "--bind=0.0.0.0:7443"], obj=processes, standalone_mode=False
+        extender,
+        [*arguments, "--bind=0.0.0.0:7443"],
+        obj=processes,
+        env={"POD_IP": "10.1.2.3"},
+        standalone_mode=False,
     )
 
     assert ran.exception is None

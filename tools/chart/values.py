@@ -431,8 +431,8 @@ GROUPS: Final = (
     ),
     Group(
         "extender",
-        "The scheduler extender, for cluster-level resources such as licences. The controller, which "
-        "makes its certificate, is installed with it.",
+        "The scheduler extender, for cluster-level resources such as licences. The controller, "
+        "which makes its certificate, is installed with it.",
         (
             Value(
                 "extender.enabled",

@@ -29,7 +29,7 @@ VERBS: Final = {
         "Check an installation, and what the version of the cluster lacks.",
     ),
     "extender": (
-        "bursar.cli.processes.extender:extender",
+        "bursar.cli.pools.extender:extender",
         "Give pods their part of cluster-level resources, for the scheduler.",
     ),
     "manifests": (

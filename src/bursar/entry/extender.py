@@ -19,7 +19,7 @@ from bursar.adapters.telemetry.status.extender import extender_status
 from bursar.app.extender.extender import Extender, ExtenderSettings
 from bursar.app.log import Log
 from bursar.cli.exit_codes import BadInputError
-from bursar.cli.processes.extender import ExtenderProcess
+from bursar.cli.pools.extender import ExtenderProcess
 from bursar.entry.https import (
     Certificate,
     follow_clients,

@@ -50,9 +50,11 @@ def ended(row: PodRow) -> PodRow:
     return changed(row, phase="Succeeded")
 
 
-def books_of(*pools: Pool, spaces: tuple[NamespaceObject, ...] = ()) -> PoolBooks:
+def books_of(
+    *pools: Pool, spaces: tuple[NamespaceObject, ...] = (), books: PoolBooks | None = None
+) -> PoolBooks:
     """Books with the namespaces `a` and `b`, unless others are given."""
-    books = PoolBooks()
+    books = PoolBooks() if books is None else books
     for space in spaces or (a_space("a"), a_space("b")):
         books.see_namespace(space)
     for pool in pools:

@@ -75,7 +75,7 @@ class PodBinder:
         hold = self.books.holds.find(request.uid)
         if hold is not None and hold.state is HoldState.BOUND and hold.node == request.node:
             return BOUND
-        refusals = self.books.begin_binding(row, request.node, self.clock.monotonic())
+        refusals = self.books.begin_binding(row, request.node, self._now_s())
         if refusals:
             return BindResult(explain(refusals), row, refusals[0].reason)
         # If the scheduler hangs up, the binding goes on: it cannot be taken back.
@@ -91,7 +91,7 @@ class PodBinder:
         # The deadline is taken before `is_leader` is asked: the process may be paused in between.
         asked_at, seconds = self.clock.monotonic(), self.write_seconds / 2
         if not self.is_leader():
-            self.books.binding_failed(request.uid, asked_at)
+            self.books.binding_failed(request.uid, self._now_s())
             return _failed("this replica does not lead any more", row)
         binding = self.cluster.bind(
             Key(request.pod.namespace, request.pod.name),
@@ -149,7 +149,10 @@ class PodBinder:
             self.books.binding_stored(uid)
             self._check_later(uid, pod, self.clock.monotonic() + CHECK_SECONDS)
         else:
-            self.books.binding_failed(uid, self.clock.monotonic())
+            self.books.binding_failed(uid, self._now_s())
+
+    def _now_s(self) -> int:
+        return int(self.clock.monotonic())
 
     async def close(self) -> None:
         """Wait for the bindings in flight. Each ends within `write_seconds`."""

@@ -43,7 +43,7 @@ class ExtenderSettings:
     identity: str
     """The holderIdentity on the Lease; unique to this process."""
     timing: Timing = DEFAULT_TIMING
-    hold_s: float = HOLD_SECONDS
+    hold_s: int = HOLD_SECONDS
     """How long a pod that passed filter holds its part of a pool if no bind follows."""
     address: tuple[str, int] | None = None
     """The IP address and port that the Service leads to. None: no EndpointSlice is written."""
@@ -109,7 +109,7 @@ class Extender:
     def filter(self, pod: bytes) -> tuple[PoolRefusal, ...]:
         """Hold what the pod requests of pools, or say why not. Raises `ValueError` as well."""
         term = self._leading()
-        refusals = term.books.filter(self._decoder.decode(pod), self.clock.monotonic())
+        refusals = term.books.filter(self._decoder.decode(pod), int(self.clock.monotonic()))
         if refusals:
             self.refusals[refusals[0].reason] += 1
         return refusals

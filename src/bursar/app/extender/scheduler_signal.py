@@ -52,7 +52,7 @@ class SchedulerSignal:
 
     async def run(self) -> None:
         while True:
-            self._books.expire(self._clock.monotonic())
+            self._books.expire(int(self._clock.monotonic()))
             if self._books.take_overlooked(PODS_MAX) and self._is_leader():
                 await self._signal()
             await self._clock.sleep(TICK_SECONDS)

@@ -40,7 +40,7 @@ class TermContext:
     is_leader: Callable[[], bool]
     write_seconds: float
     """How long a binding may last after this process stops leading."""
-    hold_s: float
+    hold_s: int
     address: tuple[str, int] | None
     recorder: EventRecorder[PoolEventReason]
 

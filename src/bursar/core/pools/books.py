@@ -91,7 +91,7 @@ class PoolBooks:
 
     # ------------------------------------------------------------------ decisions
 
-    def filter(self, row: PodRow, now_s: float) -> tuple[PoolRefusal, ...]:
+    def filter(self, row: PodRow, now_s: int) -> tuple[PoolRefusal, ...]:
         """Hold what the pod requests, if it fits; then the refusals are empty."""
         self.expire(now_s)
         uid, key = row.stamp.uid, PodKey(row.namespace, row.name)
@@ -111,7 +111,7 @@ class PoolBooks:
             self.holds.begin(row, now_s)
         return ()
 
-    def begin_binding(self, row: PodRow, node: str, now_s: float) -> tuple[PoolRefusal, ...]:
+    def begin_binding(self, row: PodRow, node: str, now_s: int) -> tuple[PoolRefusal, ...]:
         """Hold what the pod requests until the outcome is known; refusals if it does not fit."""
         self.expire(now_s)
         uid = row.stamp.uid
@@ -135,13 +135,13 @@ class PoolBooks:
         """The binding failed, and the API server may have stored it all the same."""
         self._set_state(uid, HoldState.UNCERTAIN)
 
-    def binding_failed(self, uid: str, now_s: float) -> None:
+    def binding_failed(self, uid: str, now_s: int) -> None:
         """The API server has not bound the pod, and will not any more."""
         hold = self.holds.find(uid)
         if hold is not None:
             self._lapse(hold, now_s)
 
-    def expire(self, now_s: float) -> bool:
+    def expire(self, now_s: int) -> bool:
         """End the holds of pods that were not bound in time. Returns whether there were any."""
         self._ledger.freed.clear()
         self._ledger.touched.clear()
@@ -267,7 +267,7 @@ class PoolBooks:
         self.holds.end(uid)
         self._ledger.cancel(uid)
 
-    def _lapse(self, hold: Hold, now_s: float) -> None:
+    def _lapse(self, hold: Hold, now_s: int) -> None:
         self._end_hold(hold.uid)
         self._lapses.add(hold.row.namespace, now_s)
         self.lapsed += 1

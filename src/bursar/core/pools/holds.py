@@ -42,7 +42,7 @@ class Hold:
 
     row: PodRow
     state: HoldState
-    expires_s: float
+    expires_s: int
     node: str = ""
     """The node that the pod is being bound to, or is bound to."""
 
@@ -54,7 +54,7 @@ class Hold:
 class Holds:
     """All holds by the uid of their pod."""
 
-    def __init__(self, hold_s: float = HOLD_SECONDS) -> None:
+    def __init__(self, hold_s: int = HOLD_SECONDS) -> None:
         self.hold_s: Final = hold_s
         self._holds: dict[str, Hold] = {}
         self._expiring: dict[str, Hold] = {}
@@ -69,12 +69,12 @@ class Holds:
     def find(self, uid: str) -> Hold | None:
         return self._holds.get(uid)
 
-    def begin(self, row: PodRow, now_s: float) -> None:
+    def begin(self, row: PodRow, now_s: int) -> None:
         """Hold for a pod that has passed filter."""
         hold = Hold(row=row, state=HoldState.HELD, expires_s=now_s + self.hold_s)
         self._holds[hold.uid] = self._expiring[hold.uid] = hold
 
-    def extend(self, hold: Hold, now_s: float) -> None:
+    def extend(self, hold: Hold, now_s: int) -> None:
         """The pod has passed filter again."""
         if self._expiring.pop(hold.uid, None) is not None:
             hold.expires_s = now_s + self.hold_s
@@ -90,7 +90,7 @@ class Holds:
         self._holds.pop(uid, None)
         self._expiring.pop(uid, None)
 
-    def take_expired(self, now_s: float) -> list[Hold]:
+    def take_expired(self, now_s: int) -> list[Hold]:
         """End the holds that have expired, and return them."""
         expired: list[Hold] = []
         for hold in self._expiring.values():
@@ -106,17 +106,17 @@ class Lapses:
     """How often the holds of a namespace ended without a bound pod."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, tuple[int, float]] = {}
+        self._counts: dict[str, tuple[int, int]] = {}
         """Number of lapses, and when the last of them was."""
 
-    def add(self, namespace: str, now_s: float) -> None:
+    def add(self, namespace: str, now_s: int) -> None:
         self._counts = {
             name: known for name, known in self._counts.items() if now_s - known[1] < LAPSE_SECONDS
         }
         count, _ = self._counts.get(namespace, (0, now_s))
         self._counts[namespace] = (count + 1, now_s)
 
-    def is_suspended(self, namespace: str, now_s: float) -> bool:
+    def is_suspended(self, namespace: str, now_s: int) -> bool:
         """Whether pods of the namespace get no holds at filter."""
-        count, last_s = self._counts.get(namespace, (0, 0.0))
+        count, last_s = self._counts.get(namespace, (0, 0))
         return count >= LAPSES_MAX and now_s - last_s < LAPSE_SECONDS

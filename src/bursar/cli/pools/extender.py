@@ -46,7 +46,7 @@ class ExtenderProcess:
     tls_source: TlsSource
     tls: TlsProfile
     timing: Timing
-    hold_s: float
+    hold_s: int
     """How long a pod that passed filter holds its part of a pool if no bind follows."""
     address: tuple[str, int] | None
     """The IP address and port that the Service leads to. None: no EndpointSlice is written."""
@@ -131,7 +131,7 @@ def extender(  # noqa: PLR0913 - one parameter for each option
             tls_source=tls_source(tls_folder, tls_secret),
             tls=tls_from_environment(),
             timing=timing_from(others),
-            hold_s=hold,
+            hold_s=int(hold),
             address=_own_address(os.environ, address[1]),
             body_bytes_max=body_bytes_max,
             shutdown_delay_s=shutdown_delay,
