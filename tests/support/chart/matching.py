@@ -70,16 +70,12 @@ def _options(values: Values) -> Iterator[str]:
     yield from _quota(values.get("quota", {}))
     yield from _peer_pods(values.get("peerPods", {}))
     yield from _agent(values.get("agent", {}))
+    yield from _extender(values.get("extender", {}))
     webhook = values.get("webhook", {})
     if "clientCAConfig" in webhook:
         yield f"--client-ca-config={webhook['clientCAConfig']}"
     for name in webhook.get("clientNames", ()):
         yield f"--client-name={name}"
-    extender = values.get("extender", {})
-    if "schedulerCAConfig" in extender:
-        yield f"--scheduler-ca-config={extender['schedulerCAConfig']}"
-    for name in extender.get("schedulerNames", ()):
-        yield f"--scheduler-client-name={name}"
     if "peerPodsNamespace" in values.get("capacity", {}):
         yield f"--peerpods-namespace={values['capacity']['peerPodsNamespace']}"
     if "namespace" in values.get("kubevirt", {}):
@@ -135,6 +131,13 @@ def _peer_pods(peer_pods: Values) -> Iterator[str]:
         yield f"--node-label={key}={value}"
     if peer_pods.get("allPods"):
         yield "--all-pods"
+
+
+def _extender(extender: Values) -> Iterator[str]:
+    if "schedulerCAConfig" in extender:
+        yield f"--scheduler-ca-config={extender['schedulerCAConfig']}"
+    for name in extender.get("schedulerNames", ()):
+        yield f"--scheduler-client-name={name}"
 
 
 def _agent(agent: Values) -> Iterator[str]:
