@@ -302,6 +302,36 @@ class ControlPlane:
         ]
         return self._program(name, [*common, *arguments], _Probe(port, "/healthz"))
 
+    def configured_scheduler(self, name: str, configuration: Mapping[str, object]) -> Program:
+        """A kube-scheduler with a KubeSchedulerConfiguration, beside or instead of `scheduler`.
+
+        How it reaches the API server is added to the configuration.
+        """
+        user = "system:kube-scheduler"
+        kubeconfig = self.write_kubeconfig(name, self._authority.client(user))
+        path = self.folder / f"{name}.json"
+        path.write_text(
+            json.dumps(
+                {
+                    **configuration,
+                    "clientConnection": {"kubeconfig": str(kubeconfig)},
+                    "leaderElection": {"leaderElect": False},
+                }
+            )
+        )
+        port = free_port()
+        arguments = [
+            f"--config={path}",
+            f"--bind-address={LOOPBACK}",
+            f"--secure-port={port}",
+            "--authorization-always-allow-paths=/healthz",
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+        ]
+        command = [str(ensure("kube-scheduler")), *arguments]
+        log = self.folder / f"{name}.log"
+        return Program(name, command, log=log, is_ready=_Probe(port, "/healthz"))
+
     def _kwok(self) -> Program:
         port = free_port()
         arguments = [

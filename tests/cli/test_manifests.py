@@ -35,7 +35,7 @@ def test_without_a_part_all_that_gating_without_a_webhook_needs_is_printed():
     assert found == [*kinds("crds"), *kinds("rbac"), *kinds("controller"), *kinds("policies")]
     assert not any("Webhook" in kind for kind in found)
     assert set(kinds("crds")) == {"CustomResourceDefinition"}
-    assert len(kinds("crds")) == 6
+    assert len(kinds("crds")) == 7
 
 
 def test_parts_come_once_and_in_the_order_in_which_they_are_applied():
@@ -107,7 +107,7 @@ def test_an_account_has_all_its_permissions_before_its_process_starts():
         if kind in rights:
             assert each["metadata"]["name"] not in started
             assert not started & {subject["name"] for subject in subjects}
-    assert started == {CONTROLLER, WEBHOOK, "bursar-agent", "aaq-operator"}
+    assert started == {CONTROLLER, WEBHOOK, "bursar-agent", "bursar-extender", "aaq-operator"}
 
 
 def test_both_formats_say_the_same():

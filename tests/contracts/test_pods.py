@@ -303,6 +303,19 @@ async def test_a_binding_puts_a_pod_on_a_node_once(pods):
     )
 
 
+async def test_a_binding_is_for_the_pod_of_one_uid(pods):
+    uid = (await pods.create())["metadata"]["uid"]
+    port, limits = pods.cluster.port, {"send_by": float("inf"), "timeout_seconds": 30.0}
+    with pytest.raises(ConflictError):
+        await port.bind(pods.key, "another", "n", **limits)
+    await port.bind(pods.key, uid, "n", **limits)
+    assert (await pods.read())["spec"]["nodeName"] == "n"
+    with pytest.raises(ConflictError, match="already assigned"):
+        await port.bind(pods.key, uid, "n", **limits)
+    with pytest.raises(NotFoundError):
+        await port.bind(Key(pods.namespace, "none"), uid, "n", **limits)
+
+
 async def test_a_gated_pod_cannot_be_bound(pods):
     with pytest.raises(NotFoundError, match='pods "p" not found'):
         await pods.bind("n")

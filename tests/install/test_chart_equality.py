@@ -40,6 +40,7 @@ EVERYTHING = {
     "capacity": ON,
     "kubevirt": ON,
     "agent": ON,
+    "extender": ON,
     "certManager": ON,
     "monitoring": {**ON, "dashboard": True},
 }
@@ -58,6 +59,19 @@ COMBINATIONS = {
     "webhooks-and-cert-manager": (
         "aaq",
         {"quota": {"gate": "webhooks", "configurationExists": True}, "certManager": ON},
+    ),
+    "extender": (
+        "aaq",
+        {
+            "quota": {"enabled": False},
+            "extender": {
+                **ON,
+                "schedulerCAConfig": "scheduler-ca",
+                "schedulerNames": ["system:kube-scheduler", "batch"],
+                "extraArgs": ["--hold=1m"],
+            },
+            "logLevel": "debug",
+        },
     ),
     "one-replica": ("aaq", {"replicas": 1, "image": {"repository": "r.io/b", "tag": "2"}}),
     "seven-replicas": ("aaq", {"replicas": 7, "quota": {"gate": "webhooks"}}),

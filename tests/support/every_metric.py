@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.extender.routes import request_counts
 from bursar.adapters.kube.limiter import Limiter
 from bursar.adapters.telemetry.agent_families import AgentView, agent_families
 from bursar.adapters.telemetry.agent_metrics import agent_metrics
@@ -19,6 +20,7 @@ from bursar.adapters.telemetry.controller_families import (
 )
 from bursar.adapters.telemetry.disk_families import DiskView, disk_families
 from bursar.adapters.telemetry.exposition import SAMPLES_MAX, exposition
+from bursar.adapters.telemetry.extender.families import extender_metrics
 from bursar.adapters.telemetry.operator.families import operator_metrics
 from bursar.adapters.telemetry.policy_families import policy_families
 from bursar.adapters.telemetry.process import process_families
@@ -63,7 +65,9 @@ from support.builders.storage import a_disk_use, a_storage_pod
 from support.counting.policies import a_counter, a_policy
 from support.counting.policies import a_row as a_policy_row
 from support.counting.scripted_sidecars import ScriptedSockets
+from support.extender.scene import ExtenderScene
 from support.operator.scene import OperatorScene, on_scene
+from support.virtual_time import in_virtual_time
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 
@@ -222,4 +226,21 @@ def operator_text(*, is_webhook_down: bool = False) -> str:
         texts.append(operator_metrics(operator, limiter, served, TraceCounts()).decode())
 
     deploy()
+    return texts[0]
+
+
+def extender_text() -> str:
+    """The metrics of an extender that leads, with a pool and a pod that holds a part of it."""
+    served = ServedCertificate(not_after=NOW, loads=0, invalid=0)
+    limiter = Limiter(floor=2, ceiling=32, growth_after=20)
+    texts = []
+
+    @in_virtual_time(on=ExtenderScene)
+    async def lead(scene: ExtenderScene) -> None:
+        extender = await scene.leading()
+        await scene.pool(5)
+        extender.filter(await scene.pod("held"))
+        texts.append(extender_metrics(extender, request_counts(), limiter, served).decode())
+
+    lead()
     return texts[0]

@@ -41,6 +41,7 @@ OVERLAYS: Final = (
         ("--cert-manager",),
     ),
     Overlay("peer-pods", (*BASE, "webhook", "peerpods")),
+    Overlay("extender", (*BASE, "extender")),
 )
 
 

@@ -104,7 +104,12 @@ def _hook(weight: str) -> dict[str, str]:
 
 
 def _pod_values(manifest: Manifest) -> str:
-    names = {"aaq-controller": "controller", "aaq-server": "webhook", "bursar-agent": "agent"}
+    names = {
+        "aaq-controller": "controller",
+        "aaq-server": "webhook",
+        "bursar-agent": "agent",
+        "bursar-extender": "extender",
+    }
     return names.get(manifest["metadata"]["name"], "controller")
 
 
@@ -257,6 +262,16 @@ TEMPLATES: Final = (
             _log_level("agent"),
         ),
         check="bursar.checkAgent",
+    ),
+    Template(
+        "extender",
+        "$.Values.extender.enabled",
+        (
+            f"--scheduler-ca-config={sentinels.SCHEDULER_CA}",
+            f"--scheduler-client-name={sentinels.SCHEDULER_NAME}",
+            f"--extender-option={sentinels.EXTENDER_OPTION}",
+        ),
+        (_REPLICAS, _CERT_MANAGER, _log_level("extender")),
     ),
     Template(
         "certificates",

@@ -35,6 +35,9 @@ WAITING: Final = "--waiting-pods-max=77777"
 CONTROLLER_OPTION: Final = "zz-controller-option"
 WEBHOOK_OPTION: Final = "zz-webhook-option"
 AGENT_OPTION: Final = "--scheduler=zz-agent-option"
+SCHEDULER_CA: Final = "zz-scheduler-ca"
+SCHEDULER_NAME: Final = "zz-scheduler-name"
+EXTENDER_OPTION: Final = "zz-extender-option"
 
 _VALUES: Final = "$.Values"
 INLINE: Final = {
@@ -51,12 +54,18 @@ INLINE: Final = {
     SOURCES: f"{_VALUES}.agent.sourcesConfig",
     WRITER: f'join "," {_VALUES}.agent.deviceWriters',
     CLIENT_CA: f"{_VALUES}.webhook.clientCAConfig",
+    SCHEDULER_CA: f"{_VALUES}.extender.schedulerCAConfig",
     IMAGE: 'include "bursar.image" $',
 }
 ITEMS: Final = {
     CONTROLLER_OPTION: (f"{_VALUES}.controller.extraArgs", "."),
     WEBHOOK_OPTION: (f"{_VALUES}.webhook.extraArgs", "."),
     AGENT_OPTION: (f"{_VALUES}.agent.extraArgs", "."),
+    EXTENDER_OPTION: (f"{_VALUES}.extender.extraArgs", "."),
+    f"--client-name={SCHEDULER_NAME}": (
+        f"{_VALUES}.extender.schedulerNames",
+        'printf "--client-name=%s" .',
+    ),
     f"--client-name={CLIENT_NAME}": (
         f"{_VALUES}.webhook.clientNames",
         'printf "--client-name=%s" .',

@@ -9,6 +9,7 @@ from typing import Any, Final
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
 from bursar.app.install.device_protection import KOORDINATORS_SCHEDULER
+from bursar.app.install.extender import SCHEDULER_CA_CONFIG, SCHEDULER_USER
 from bursar.app.install.launcher_protection import KUBEVIRT_NAMESPACE
 from bursar.app.install.peerpods import OVERHEAD_CPU, OVERHEAD_MEMORY
 from bursar.app.install.workloads import REPLICAS
@@ -88,7 +89,7 @@ class Group:
 
 
 def _pod(kind: str, name: str) -> dict[str, Any]:
-    parts = ("controller", "webhook", "agent")
+    parts = ("controller", "webhook", "agent", "extender")
     (found,) = [
         each
         for each in documents(*parts)
@@ -441,6 +442,37 @@ GROUPS: Final = (
                 "pods, with the capability `DAC_READ_SEARCH`.",
             ),
             *_pod_values("agent", "DaemonSet", "bursar-agent"),
+        ),
+    ),
+    Group(
+        "extender",
+        "The scheduler extender, for cluster-level resources such as licences. The controller, "
+        "which makes its certificate, is installed with it.",
+        (
+            Value(
+                "extender.enabled",
+                False,
+                BOOLEAN,
+                "Install the extender. The scheduler has to be configured to call it.",
+            ),
+            Value(
+                "extender.schedulerCAConfig",
+                SCHEDULER_CA_CONFIG,
+                {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"},
+                "ConfigMap with `ca.crt`, the CA of the scheduler's client certificate. The pods "
+                "start when it exists.",
+            ),
+            Value(
+                "extender.schedulerNames",
+                [SCHEDULER_USER],
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {"type": "string", "pattern": "^[A-Za-z0-9:@._-]+$"},
+                },
+                "Names that the scheduler's client certificate may have.",
+            ),
+            *_pod_values("extender", "Deployment", "bursar-extender"),
         ),
     ),
     Group(

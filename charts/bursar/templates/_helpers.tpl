@@ -10,9 +10,9 @@ true
 {{- end }}
 {{- end }}
 
-{{- /* Not empty if a part needs the controller, which also makes the certificate of the webhook. */ -}}
+{{- /* Not empty if a part needs the controller, which also makes the certificates of webhook and extender. */ -}}
 {{- define "bursar.hasController" -}}
-{{- if or .Values.quota.enabled .Values.capacity.enabled (and (include "bursar.hasWebhook" .) (not .Values.certManager.enabled)) -}}
+{{- if or .Values.quota.enabled .Values.capacity.enabled .Values.extender.enabled (and (include "bursar.hasWebhook" .) (not .Values.certManager.enabled)) -}}
 true
 {{- end }}
 {{- end }}

@@ -32,6 +32,10 @@ VERBS: Final = {
         "bursar.cli.explain.explain:explain",
         "Say why a pod does not run, and what would let it run.",
     ),
+    "extender": (
+        "bursar.cli.pools.extender:extender",
+        "Give pods their part of cluster-level resources, for the scheduler.",
+    ),
     "manifests": (
         "bursar.cli.install.manifests:manifests",
         "Print the manifests that install parts of Bursar.",
@@ -60,6 +64,10 @@ VERBS: Final = {
     "release": (
         "bursar.cli.quota.release:release",
         "Remove the quota gate from pods, without checking quotas.",
+    ),
+    "scheduler-config": (
+        "bursar.cli.pools.scheduler_config:scheduler_config",
+        "Print the KubeSchedulerConfiguration that calls the extender.",
     ),
     "top": ("bursar.cli.quota.top:top", "Show capacity, usage and waiting pods of a resource."),
     "up": ("bursar.cli.processes.up:up", "Run a cluster and watch it live."),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from bursar.app.counting.feeds import Counting
     from bursar.app.counting.settings import CountingSettings
     from bursar.app.reports.overview import Overview
+    from bursar.cli.pools.extender import ExtenderProcess
     from bursar.cli.processes.agent_options import AgentSettings
     from bursar.cli.processes.controller import ControllerProcess
     from bursar.cli.processes.operator import OperatorProcess
@@ -39,6 +40,11 @@ class ComposedProcesses:
         from bursar.entry.operator import run_operator  # noqa: PLC0415
 
         run_operator(settings)
+
+    def extender(self, settings: ExtenderProcess) -> None:
+        from bursar.entry.extender import run_extender  # noqa: PLC0415
+
+        run_extender(settings)
 
     def agent(self, settings: AgentSettings) -> None:
         from bursar.entry.agent import run_agent  # noqa: PLC0415

@@ -7,7 +7,13 @@ import pytest
 import generate_metrics_page
 from bursar.adapters.telemetry.catalogue.index import METRICS, SECTIONS
 from bursar.adapters.telemetry.catalogue.metric import Kind, Process, metric
-from support.every_metric import agent_text, controller_text, operator_text, webhook_text
+from support.every_metric import (
+    agent_text,
+    controller_text,
+    extender_text,
+    operator_text,
+    webhook_text,
+)
 from support.printed_metrics import differences, families_of
 
 PAGE = generate_metrics_page.PAGE.read_text()
@@ -18,6 +24,7 @@ TEXTS = {
     Process.WEBHOOK: lambda: webhook_text(samples_max=4),
     Process.AGENT: agent_text,
     Process.OPERATOR: operator_text,
+    Process.EXTENDER: extender_text,
 }
 
 
@@ -25,7 +32,7 @@ TEXTS = {
 def test_a_process_prints_what_is_listed_for_it_and_nothing_else(process):
     text = TEXTS[process]()
     listed = {each.name for each in METRICS.values() if process in each.processes}
-    if process in {Process.AGENT, Process.OPERATOR}:
+    if process in {Process.AGENT, Process.OPERATOR, Process.EXTENDER}:
         listed -= {"bursar_metrics_omitted_samples"}  # No label of it has very many values.
 
     assert differences(text, process) == []

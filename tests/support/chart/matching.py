@@ -25,6 +25,7 @@ def _parts(values: Values) -> list[str]:
     has_controller = (
         is_gated
         or _is_on(values, "capacity")
+        or _is_on(values, "extender")
         or (has_webhook and not _is_on(values, "certManager"))
     )
     has_processes = has_webhook or has_controller
@@ -39,6 +40,7 @@ def _parts(values: Values) -> list[str]:
         "capacity": _is_on(values, "capacity"),
         "kubevirt": _is_on(values, "kubevirt"),
         "agent": _is_on(values, "agent"),
+        "extender": _is_on(values, "extender"),
         "certificates": _is_on(values, "certManager") and has_processes,
         "monitoring": _is_on(values, "monitoring"),
         "dashboard": bool(values.get("monitoring", {}).get("dashboard")),
@@ -58,9 +60,9 @@ def _options(values: Values) -> Iterator[str]:
     if "replicas" in values:
         yield f"--replicas={values['replicas']}"
     if "logLevel" in values:
-        for process in ("controller", "webhook", "agent"):
+        for process in ("controller", "webhook", "agent", "extender"):
             yield f"--{process}-option=--log-level={values['logLevel']}"
-    for process in ("controller", "webhook", "agent"):
+    for process in ("controller", "webhook", "agent", "extender"):
         for option in values.get(process, {}).get("extraArgs", ()):
             yield f"--{process}-option={option}"
     if _is_on(values, "certManager"):
@@ -68,6 +70,7 @@ def _options(values: Values) -> Iterator[str]:
     yield from _quota(values.get("quota", {}))
     yield from _peer_pods(values.get("peerPods", {}))
     yield from _agent(values.get("agent", {}))
+    yield from _extender(values.get("extender", {}))
     webhook = values.get("webhook", {})
     if "clientCAConfig" in webhook:
         yield f"--client-ca-config={webhook['clientCAConfig']}"
@@ -128,6 +131,13 @@ def _peer_pods(peer_pods: Values) -> Iterator[str]:
         yield f"--node-label={key}={value}"
     if peer_pods.get("allPods"):
         yield "--all-pods"
+
+
+def _extender(extender: Values) -> Iterator[str]:
+    if "schedulerCAConfig" in extender:
+        yield f"--scheduler-ca-config={extender['schedulerCAConfig']}"
+    for name in extender.get("schedulerNames", ()):
+        yield f"--scheduler-client-name={name}"
 
 
 def _agent(agent: Values) -> Iterator[str]:

@@ -38,7 +38,7 @@ from bursar.app.quota.status import StatusWriter
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Namespace
-from bursar.core.quota.quota import QuotaKey, QuotaKind
+from bursar.core.quota.quota import QUOTA_KINDS, QuotaKey, QuotaKind
 from support.builders.manifests import DEFINITIONS
 from support.faults import line
 from support.virtual_time import MachineClock, in_virtual_time
@@ -111,8 +111,7 @@ class Scene:
     async def start(self) -> None:
         """Follow the cluster from here on. Before it, the cluster can be furnished."""
         cluster, clock, random = self.view, self.clock, self.random
-        kinds = (QuotaKind.NATIVE, QuotaKind.NAMESPACED, QuotaKind.CLUSTER)
-        self.quotas = {kind: observe_quotas(cluster, clock, random, kind) for kind in kinds}
+        self.quotas = {kind: observe_quotas(cluster, clock, random, kind) for kind in QUOTA_KINDS}
         self.cluster_managed = ClusterResourceQuotas(
             cluster,
             clock,

@@ -21,7 +21,7 @@ from bursar.adapters.kube.watch_stream import (
     event_of_line,
     next_chunk,
 )
-from bursar.app.cluster.kinds import NODES
+from bursar.app.cluster.kinds import NODES, PODS
 from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
@@ -255,6 +255,30 @@ class KubeClient:
                 # A JSON patch may append, and its `test` may fail the second time.
                 is_idempotent=patch.kind is not PatchKind.JSON,
                 send_by=patch.send_by,
+            )
+        )
+
+    async def bind(
+        self, pod: Key, uid: str, node: str, *, send_by: float, timeout_seconds: float
+    ) -> None:
+        """Bind a pod. Raises `NotFoundError`, `ConflictError`."""
+        parameters = self._write_parameters(is_dry_run=False, seconds=timeout_seconds)
+        await self._transport.exchange(
+            Request(
+                method="POST",
+                target=paths.with_parameters(paths.object_path(PODS, pod, "binding"), parameters),
+                subject=Subject(PODS, pod),
+                seconds=timeout_seconds,
+                body=msgspec.json.encode(
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Binding",
+                        "metadata": {"namespace": pod.namespace, "name": pod.name, "uid": uid},
+                        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+                    }
+                ),
+                content_type=JSON,
+                send_by=send_by,
             )
         )
 

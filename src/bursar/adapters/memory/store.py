@@ -289,6 +289,16 @@ class MemoryCluster:
         metadata.require_preconditions(kind, key, present.body["metadata"], preconditions)
         self._garbage.delete(kind, key, grace_seconds)
 
+    async def bind(
+        self, pod: Key, uid: str, node: str, *, send_by: float, timeout_seconds: float
+    ) -> None:
+        """Bind the pod of this uid; nothing is late here. Raises `ConflictError`."""
+        del send_by, timeout_seconds
+        kind = self.objects.kinds.of(PODS)
+        present = self.objects.get(kind, pod)
+        metadata.require_preconditions(kind, pod, present.body["metadata"], Preconditions(uid=uid))
+        self.objects.commit(kind, pod, pods.bound(present.body, pod, node, self._clock.now()))
+
     def _bind(self, body: Json, namespace: str, *, is_dry_run: bool) -> bytes:
         """Bind a pod to a node. The response is a Status."""
         name, node = writes.binding_of(body)

@@ -53,6 +53,7 @@ from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Json, Key, Resource
 from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
 from bursar.app.cluster.time_limit import wait_at_most
+from bursar.app.extender.names import EXTENDER
 from bursar.app.log import Log
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.core.certificates.decision import (
@@ -108,6 +109,7 @@ def serving_names(namespace: str) -> tuple[str, ...]:
         f"{WEBHOOK}.{namespace}.svc.cluster.local",
         f"{WEBHOOK}.{namespace}",
         f"{CONTROLLER}.{namespace}.svc",
+        f"{EXTENDER}.{namespace}.svc",
     )
 
 

@@ -1,4 +1,4 @@
-"""The ports to a Kubernetes cluster: `Reader`, `Watcher`, `Writer` and `Clock`.
+"""The ports to a Kubernetes cluster: `Reader`, `Watcher`, `Writer`, `Binder` and `Clock`.
 
 `adapters/kube` implements them for a real API server, `adapters/memory` for the embedded cluster.
 `tests/contracts` runs the same tests on both.
@@ -213,6 +213,19 @@ class Writer(Protocol):
         """Delete an object. Finalizers and the grace period delay its removal.
 
         Raises `NotFoundError`, `ConflictError`.
+        """
+
+
+class Binder(Protocol):
+    """Binds pods to nodes, as a scheduler does."""
+
+    async def bind(
+        self, pod: Key, uid: str, node: str, *, send_by: float, timeout_seconds: float
+    ) -> None:
+        """Bind the pod of this uid. `send_by` and `timeout_seconds` are as those of `Patch`.
+
+        Raises `NotFoundError`, and `ConflictError` if the pod has another uid, is being deleted,
+        or has a node.
         """
 
 

@@ -7,6 +7,7 @@ the processes do not know which of the two makes it.
 from typing import Final
 
 from bursar.app.certificates.secrets import TLS_SECRET
+from bursar.app.extender.names import EXTENDER
 from bursar.app.install.documents import Document, document, require_namespace
 from bursar.app.install.workloads import labels_of
 from bursar.app.names import CONTROLLER, WEBHOOK
@@ -41,7 +42,7 @@ def cert_manager_documents(namespace: str) -> tuple[Document, ...]:
             "duration": "720h",
             "dnsNames": [
                 f"{service}.{namespace}.{rest}"
-                for service in (WEBHOOK, CONTROLLER)
+                for service in (WEBHOOK, CONTROLLER, EXTENDER)
                 for rest in ("svc", "svc.cluster.local")
             ],
             "usages": ["digital signature", "server auth"],

@@ -122,8 +122,8 @@ class WorkloadSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Workload:
-    """What differs between the two Deployments."""
+class Workload:
+    """What differs between the Deployments."""
 
     name: str
     component: str
@@ -135,6 +135,8 @@ class _Workload:
     sidecars: Sequence[Mapping[str, Json]] = ()
     unavailable: Json = 0
     """How many replicas may be missing during a rollout, or a share of them, rounded down."""
+    is_selected: bool = True
+    """The Service leads to all ready replicas. False: the leader writes the EndpointSlice."""
 
 
 def labels_of(component: str) -> dict[str, str]:
@@ -147,13 +149,18 @@ def controller_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
     if settings.has_aaq_certificates:
         kept = (*kept, "--aaq-certificates")
     return (
-        *_certificate_access(settings, CONTROLLER, keeps=settings.keeps_certificates),
-        *_documents(
+        *certificate_access(settings, CONTROLLER, keeps=settings.keeps_certificates),
+        *workload_documents(
             settings,
-            _Workload(
+            Workload(
                 name=CONTROLLER,
                 component="controller",
-                arguments=("controller", *_common(settings), *kept, *settings.controller_options),
+                arguments=(
+                    "controller",
+                    *common_options(settings),
+                    *kept,
+                    *settings.controller_options,
+                ),
                 cpu="100m",
                 # 150,000 pods need 150 MB, and twice as much if policies or sidecars count them.
                 memory="256Mi",
@@ -170,17 +177,17 @@ def controller_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
 
 def webhook_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
     """The Deployment of the webhook, its Service, disruption budget and network policy."""
-    access = _certificate_access(settings, WEBHOOK, keeps=False)
+    access = certificate_access(settings, WEBHOOK, keeps=False)
     return (
         *access,
-        *_documents(
+        *workload_documents(
             settings,
-            _Workload(
+            Workload(
                 name=WEBHOOK,
                 component="webhook",
                 arguments=(
                     "webhook",
-                    *_common(settings),
+                    *common_options(settings),
                     f"--shutdown-delay={SHUTDOWN_DELAY_SECONDS}s",
                     *settings.client_options,
                     *settings.webhook_options,
@@ -194,7 +201,7 @@ def webhook_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
     )
 
 
-def _certificate_access(
+def certificate_access(
     settings: WorkloadSettings, account: str, *, keeps: bool
 ) -> Iterator[Document]:
     """The right to read the certificate, and for the one who keeps it the right to renew it."""
@@ -209,11 +216,11 @@ def _certificate_access(
         yield from granted(name, bundle_rules(), account=account, home=home, labels=labels)
 
 
-def _common(settings: WorkloadSettings) -> tuple[str, ...]:
+def common_options(settings: WorkloadSettings) -> tuple[str, ...]:
     return (f"--bind=0.0.0.0:{PORT}", f"--tls-secret={settings.tls_secret}")
 
 
-def _documents(settings: WorkloadSettings, workload: _Workload) -> tuple[Document, ...]:
+def workload_documents(settings: WorkloadSettings, workload: Workload) -> tuple[Document, ...]:
     found = [_service(settings, workload), _network_policy(settings, workload)]
     if settings.replicas > 1:
         # With one replica, a budget would forbid to drain its node.
@@ -221,7 +228,7 @@ def _documents(settings: WorkloadSettings, workload: _Workload) -> tuple[Documen
     return (*found, _deployment(settings, workload))
 
 
-def _deployment(settings: WorkloadSettings, workload: _Workload) -> Document:
+def _deployment(settings: WorkloadSettings, workload: Workload) -> Document:
     found = _document("apps/v1", "Deployment", settings, workload)
     found["spec"] = {
         "replicas": settings.replicas,
@@ -238,7 +245,7 @@ def _deployment(settings: WorkloadSettings, workload: _Workload) -> Document:
     return found
 
 
-def _pod(settings: WorkloadSettings, workload: _Workload) -> Document:
+def _pod(settings: WorkloadSettings, workload: Workload) -> Document:
     return {
         "serviceAccountName": workload.name,
         "priorityClassName": settings.priority_class,
@@ -277,7 +284,7 @@ def _is_list(value: Json) -> TypeGuard[Sequence[Json]]:
     return isinstance(value, list | tuple)
 
 
-def _volumes(workload: _Workload) -> Document:
+def _volumes(workload: Workload) -> Document:
     """A mounted ConfigMap that changes reaches the process without a restart."""
     volumes: list[Json] = []
     if workload.client_ca_config:
@@ -287,7 +294,7 @@ def _volumes(workload: _Workload) -> Document:
     return {"volumes": volumes} if volumes else {}
 
 
-def _spread(key: str, workload: _Workload) -> Document:
+def _spread(key: str, workload: Workload) -> Document:
     return {
         "maxSkew": 1,
         "topologyKey": key,
@@ -297,7 +304,7 @@ def _spread(key: str, workload: _Workload) -> Document:
     }
 
 
-def _container(settings: WorkloadSettings, workload: _Workload) -> Document:
+def _container(settings: WorkloadSettings, workload: Workload) -> Document:
     arguments: list[Json] = list(workload.arguments)
     return {
         "name": workload.component,
@@ -333,7 +340,7 @@ def _tls_variables(tls: TlsChoice) -> Iterator[Document]:
         yield {"name": TLS_SUITES, "value": ",".join(tls.suites)}
 
 
-def _mounts(workload: _Workload) -> Document:
+def _mounts(workload: Workload) -> Document:
     mounts: list[Json] = []
     if workload.client_ca_config:
         mounts.append({"name": "client-ca", "mountPath": CLIENT_CA_FOLDER, "readOnly": True})
@@ -350,16 +357,16 @@ def _probe(path: str) -> Document:
     }
 
 
-def _service(settings: WorkloadSettings, workload: _Workload) -> Document:
+def _service(settings: WorkloadSettings, workload: Workload) -> Document:
     found = _document("v1", "Service", settings, workload)
-    found["spec"] = {
-        "selector": dict(_selected(workload)),
-        "ports": [{"name": "https", "port": 443, "targetPort": "https"}],
-    }
+    selector: Document = {"selector": dict(_selected(workload))} if workload.is_selected else {}
+    # Without a selector, the name of a target port has no meaning.
+    target: Json = "https" if workload.is_selected else PORT
+    found["spec"] = {**selector, "ports": [{"name": "https", "port": 443, "targetPort": target}]}
     return found
 
 
-def _network_policy(settings: WorkloadSettings, workload: _Workload) -> Document:
+def _network_policy(settings: WorkloadSettings, workload: Workload) -> Document:
     """Only the HTTPS port can be reached.
 
     API servers, kubelets and Prometheus come from addresses that a manifest cannot know. So the
@@ -374,7 +381,7 @@ def _network_policy(settings: WorkloadSettings, workload: _Workload) -> Document
     return found
 
 
-def _disruption_budget(settings: WorkloadSettings, workload: _Workload) -> Document:
+def _disruption_budget(settings: WorkloadSettings, workload: Workload) -> Document:
     found = _document("policy/v1", "PodDisruptionBudget", settings, workload)
     found["spec"] = {
         "maxUnavailable": 1,
@@ -385,12 +392,12 @@ def _disruption_budget(settings: WorkloadSettings, workload: _Workload) -> Docum
     return found
 
 
-def _selected(workload: _Workload) -> dict[str, Json]:
+def _selected(workload: Workload) -> dict[str, Json]:
     return {NAME: "bursar", COMPONENT: workload.component}
 
 
 def _document(
-    api_version: str, kind: str, settings: WorkloadSettings, workload: _Workload
+    api_version: str, kind: str, settings: WorkloadSettings, workload: Workload
 ) -> Document:
     labels = labels_of(workload.component)
     return document(api_version, kind, workload.name, namespace=settings.namespace, labels=labels)

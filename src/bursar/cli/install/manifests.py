@@ -1,6 +1,6 @@
 """`bursar manifests`: what to apply to a cluster so that its pods are gated, rewritten or shown."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,12 @@ from bursar.app.install.device_protection import (
     device_protection_documents,
 )
 from bursar.app.install.documents import Document, Endpoint
+from bursar.app.install.extender import (
+    SCHEDULER_CA_CONFIG,
+    SCHEDULER_USER,
+    ExtenderInstallation,
+    extender_documents,
+)
 from bursar.app.install.grafana.dashboard import dashboard_documents
 from bursar.app.install.launcher_protection import (
     KUBEVIRT_NAMESPACE,
@@ -76,8 +82,8 @@ BY_WEBHOOK: Final = ("crds", "rbac", "controller", "webhook", "webhooks")
 """Printed instead for a version of Kubernetes whose policies cannot gate pods."""
 PARTS: Final = (
     *("crds", "rbac", "capacity", "controller", "webhook", "policies", "webhooks"),
-    *("peerpods", "kubevirt", "agent", "certificates", "monitoring", "dashboard", "removal"),
-    "operator",
+    *("peerpods", "kubevirt", "agent", "extender", "certificates", "monitoring", "dashboard"),
+    *("removal", "operator"),
 )
 """In the order in which they are printed: a process gets all its permissions before it starts, and
 pods are gated last."""
@@ -127,6 +133,27 @@ _agent_options: Final = together(
         *("--agent-option", "agent_options"),
         multiple=True,
         help="Agent: a further option of bursar agent, --NAME=VALUE. Repeatable.",
+    ),
+)
+
+
+_extender_options: Final = together(
+    shown(
+        "--scheduler-ca-config",
+        SCHEDULER_CA_CONFIG,
+        "Extender: ConfigMap with ca.crt, the CA of the scheduler's client certificate.",
+    ),
+    click.option(
+        *("--scheduler-client-name", "scheduler_names"),
+        multiple=True,
+        metavar="NAME",
+        help="Extender: name that the scheduler's client certificate must have. Repeatable. "
+        f"Default: {SCHEDULER_USER}",
+    ),
+    click.option(
+        *("--extender-option", "extender_options"),
+        multiple=True,
+        help="Extender: a further option of bursar extender, --NAME=VALUE. Repeatable.",
     ),
 )
 
@@ -201,6 +228,7 @@ _agent_options: Final = together(
 )
 @workload_options
 @_agent_options
+@_extender_options
 @click.option(
     "--aaq",
     "aaq_file",
@@ -236,6 +264,7 @@ def manifests(
     capacity      let the controller keep the capacity of nodes
     kubevirt      keep tenants from forging pods of VMs
     agent         DaemonSet of bursar agent
+    extender      Deployment of bursar extender, for cluster-level resources
     certificates  Certificates of cert-manager; needed with --cert-manager
     monitoring    ServiceMonitors and alerts for the Prometheus operator
     dashboard     ConfigMap with a dashboard for Grafana
@@ -274,6 +303,7 @@ def manifests(
         "capacity": lambda: capacity_documents(settings, str(chosen["peerpods_namespace"])),
         "kubevirt": lambda: _launcher_protection(chosen, settings),
         "agent": lambda: _agent(chosen),
+        "extender": lambda: _extender(chosen, wanted),
         "certificates": lambda: cert_manager_documents(settings.namespace),
         "monitoring": lambda: monitoring_documents(
             settings.namespace, has_operator="operator" in wanted
@@ -371,6 +401,17 @@ def _agent(chosen: Chosen) -> tuple[Document, ...]:
     except ValueError as error:
         raise click.UsageError(f"--device-writer: {error}") from None
     return (*agent_documents(installation), *protection)
+
+
+def _extender(chosen: Chosen, parts: Collection[str]) -> tuple[Document, ...]:
+    return extender_documents(
+        ExtenderInstallation(
+            workload=workload_settings(chosen, parts),
+            scheduler_ca_config=str(chosen["scheduler_ca_config"]),
+            scheduler_names=listed(chosen["scheduler_names"]) or (SCHEDULER_USER,),
+            options=listed(chosen["extender_options"]),
+        )
+    )
 
 
 def _labels(texts: tuple[str, ...]) -> Mapping[str, str]:

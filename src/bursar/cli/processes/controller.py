@@ -1,6 +1,5 @@
 """`bursar controller`: the options of the process that keeps the books and lifts gates."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +8,7 @@ import click
 from bursar.adapters.serving.tls_profile import TlsProfile
 from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.certificates.keeper import KeeperSettings
-from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
+from bursar.app.cluster.election.timing import Timing
 from bursar.app.counting.settings import CountingSettings
 from bursar.app.quota.applied import AppliedUsage
 from bursar.app.quota.departed_quotas import GRACE_SECONDS
@@ -24,6 +23,7 @@ from bursar.cli.processes.certificate_options import (
     keeper_from,
 )
 from bursar.cli.processes.counting_options import counting_from, counting_options
+from bursar.cli.processes.election_options import election_options, timing_from
 from bursar.cli.processes.installation import own_namespace
 from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
@@ -131,21 +131,7 @@ class ControllerProcess:
     f"{GRACE_SECONDS:g}s",
     "How long a deleted quota stays in force, in case it is created again.",
 )
-@duration(
-    "--lease-duration",
-    f"{DEFAULT_TIMING.lease_seconds}s",
-    "How long other replicas wait for a renewal before they take the Lease.",
-)
-@duration(
-    "--renew-deadline",
-    f"{DEFAULT_TIMING.deadline_seconds:g}s",
-    "How long a leader works without a successful renewal.",
-)
-@duration(
-    "--retry-period",
-    f"{DEFAULT_TIMING.retry_seconds:g}s",
-    "Time between two tries to acquire or renew the Lease.",
-)
+@election_options
 @duration(
     "--api-request-timeout",
     f"{REQUEST_SECONDS:g}s",
@@ -205,7 +191,7 @@ def controller(  # noqa: PLR0913 - one parameter for each option
             places=places if keep_capacity else None,
             kinds=(QuotaKind.NAMESPACED,) if without_cluster_quota else EVERY_KIND,
             counting=counting_from(others),
-            timing=_timing(others),
+            timing=timing_from(others),
             patience_s=int(patience),
             quota_grace_s=quota_grace,
             request_seconds=api_request_timeout,
@@ -221,20 +207,6 @@ def controller(  # noqa: PLR0913 - one parameter for each option
         )
     )
     return OK
-
-
-def _timing(chosen: Mapping[str, float]) -> Timing:
-    lease = chosen["lease_duration"]
-    if lease != int(lease) or lease < 1:
-        raise click.UsageError("--lease-duration: whole seconds are expected")
-    try:
-        return Timing(
-            lease_seconds=int(lease),
-            deadline_seconds=chosen["renew_deadline"],
-            retry_seconds=chosen["retry_period"],
-        )
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
 
 
 def _ignored(*, has_tls: bool, keeps_capacity: bool, keeps_certificates: bool) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bursar.app.counting.feeds import Counting
     from bursar.app.counting.settings import CountingSettings
     from bursar.app.reports.overview import Overview
+    from bursar.cli.pools.extender import ExtenderProcess
     from bursar.cli.processes.agent_options import AgentSettings
     from bursar.cli.processes.controller import ControllerProcess
     from bursar.cli.processes.operator import OperatorProcess
@@ -34,6 +35,8 @@ class Processes(Protocol):
     def webhook(self, settings: WebhookProcess) -> None: ...
 
     def operator(self, settings: OperatorProcess) -> None: ...
+
+    def extender(self, settings: ExtenderProcess) -> None: ...
 
     def agent(self, settings: AgentSettings) -> None: ...
 

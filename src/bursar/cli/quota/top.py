@@ -19,6 +19,7 @@ from bursar.cli.output.formats import (
     output_option,
     printable,
 )
+from bursar.cli.pools.top_licences import licences
 from bursar.cli.quota.source import require_files_or_cluster, source_options
 from bursar.cli.storage.top_disk import disk
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
@@ -33,6 +34,7 @@ def top() -> None:
 
 
 top.add_command(disk)
+top.add_command(licences)
 
 
 @top.command(short_help="Show VMs of peer pods, per node and in total.")

@@ -26,12 +26,14 @@ ORDER_ANNOTATION: Final = "bursar.io/order"
 
 
 class QuotaKind(Enum):
-    """The kind of object of a quota; the values are the kinds of the API."""
+    """The kind of object that an account belongs to; the values are the kinds of the API."""
 
     NATIVE = "ResourceQuota"
     NAMESPACED = "ApplicationAwareResourceQuota"
     CLUSTER = "ApplicationAwareClusterResourceQuota"
     OPENSHIFT = "ClusterResourceQuota"
+    POOL = "ClusterResource"
+    """Not a quota: a pool of `core/pools`, whose accounts are in a ledger of their own."""
 
     @property
     def is_cluster_wide(self) -> bool:
@@ -42,6 +44,10 @@ class QuotaKind(Enum):
     def holds_pods(self) -> bool:
         """Whether such a quota holds pods back at the gate."""
         return self in {QuotaKind.NAMESPACED, QuotaKind.CLUSTER}
+
+
+QUOTA_KINDS: Final = (QuotaKind.NATIVE, QuotaKind.NAMESPACED, QuotaKind.CLUSTER)
+"""The kinds of quotas that Bursar reads everywhere. OpenShift's exists on OpenShift alone."""
 
 
 class Order(Enum):

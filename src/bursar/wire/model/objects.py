@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
-from bursar.core.quota.quota import QuotaKind, QuotaObject
+from bursar.core.quota.quota import QUOTA_KINDS, QuotaObject
 from bursar.wire.documents.stream import Document
 from bursar.wire.documents.text import Place
 from bursar.wire.documents.tree import LISTED, Value, steps_towards
@@ -111,9 +111,7 @@ _SERVED: Final = {
 }
 """The served version of each API group that has, or had, workloads or quotas."""
 
-_QUOTA_KINDS: Final = {
-    kind.value: kind for kind in QuotaKind if kind is QuotaKind.NATIVE or kind.holds_pods
-}
+_QUOTA_KINDS: Final = {kind.value: kind for kind in QUOTA_KINDS}
 
 _VERSION_SHAPE: Final = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[a-z][-a-z0-9]*")
 _KIND_SHAPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")

@@ -20,6 +20,7 @@ from bursar.adapters.telemetry.catalogue.every_process import (
     TRACES,
     WEBHOOKS,
 )
+from bursar.adapters.telemetry.catalogue.extender import POOLS
 from bursar.adapters.telemetry.catalogue.metric import Metric
 from bursar.adapters.telemetry.catalogue.operator import INSTALLATION
 
@@ -38,6 +39,7 @@ SECTIONS: Final = (
     CAPACITY,
     WEBHOOKS,
     INSTALLATION,
+    POOLS,
     NODE,
     TRACES,
     DISK,

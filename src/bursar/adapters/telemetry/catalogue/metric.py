@@ -24,14 +24,16 @@ class Process(Enum):
     WEBHOOK = "webhook"
     AGENT = "agent"
     OPERATOR = "operator"
+    EXTENDER = "extender"
 
 
 CONTROLLER: Final = (Process.CONTROLLER,)
 WEBHOOK: Final = (Process.WEBHOOK,)
 AGENT: Final = (Process.AGENT,)
 OPERATOR: Final = (Process.OPERATOR,)
-SERVERS: Final = (Process.CONTROLLER, Process.WEBHOOK, Process.OPERATOR)
-LEADERS: Final = (Process.CONTROLLER, Process.OPERATOR)
+EXTENDER: Final = (Process.EXTENDER,)
+SERVERS: Final = (Process.CONTROLLER, Process.WEBHOOK, Process.OPERATOR, Process.EXTENDER)
+LEADERS: Final = (Process.CONTROLLER, Process.OPERATOR, Process.EXTENDER)
 EVERY: Final = tuple(Process)
 
 FLAG: Final = "0 or 1"

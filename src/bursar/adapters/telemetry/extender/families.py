@@ -1,0 +1,89 @@
+"""Metrics of the extender: what pools have, and what the scheduler was answered."""
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from bursar.adapters.telemetry.certificates.served import ServedCertificate, served_families
+from bursar.adapters.telemetry.controller_families import (
+    Limited,
+    informer_families,
+    limiter_families,
+)
+from bursar.adapters.telemetry.event_families import event_families
+from bursar.adapters.telemetry.exposition import Family, Sample, by, exposition, table
+from bursar.adapters.telemetry.process import process_families
+from bursar.app.cluster.events.recorder import Drop
+from bursar.app.extender.extender import Extender
+from bursar.app.extender.status import reports
+from bursar.app.extender.term import ExtenderTerm
+from bursar.core.model.quantity import Format
+from bursar.core.pools.holds import HoldState
+from bursar.core.pools.refusal import PoolReason
+from bursar.core.quota.account import to_quantity
+
+
+def extender_metrics(
+    extender: Extender,
+    requests: Mapping[tuple[str, str], int],
+    limiter: Limited,
+    served: ServedCertificate | None,
+) -> bytes:
+    """Metrics in Prometheus's text format. `served` is the certificate of this process."""
+    term, recorders = extender.term, (extender.pool_recorder, extender.pod_recorder)
+    dropped = {each: sum(one.dropped.get(each, 0) for one in recorders) for each in Drop}
+    return exposition(
+        chain(
+            table("bursar_", leader=extender.election.is_leader),
+            table(
+                "bursar_extender_",
+                requests_total=[
+                    Sample(count, {"verb": verb, "end": end})
+                    for (verb, end), count in sorted(requests.items())
+                ],
+                refusals_total=by("reason", {each: extender.refusals[each] for each in PoolReason}),
+            ),
+            () if term is None else term_families(term),
+            () if term is None else informer_families(term.informers),
+            limiter_families(limiter),
+            event_families(dropped, sum(one.waiting for one in recorders)),
+            () if served is None else served_families(served, extender.clock.now()),
+            process_families(),
+        )
+    )
+
+
+def term_families(term: ExtenderTerm) -> Iterator[Family]:
+    """Families of an extender that leads."""
+    found = reports(term.books)
+    labels = [
+        {"cluster_resource": each.state.pool.name, "resource": each.state.pool.resource}
+        for each in found
+    ]
+    accounts = [each.state.account for each in found]
+
+    def amounts(nanos: list[int]) -> list[Sample]:
+        return [
+            Sample(to_quantity(each, Format.DECIMAL_SI), own)
+            for each, own in zip(nanos, labels, strict=True)
+        ]
+
+    states = dict.fromkeys(HoldState, 0)
+    for hold in term.books.holds:
+        states[hold.state] += 1
+    yield from table(
+        "bursar_cluster_resource_",
+        capacity=amounts([each.hard for each in accounts]),
+        used=amounts([each.charged for each in accounts]),
+        reserved=amounts([each.promised for each in accounts]),
+        overdrawn=amounts([each.debt for each in accounts]),
+        waiting_pods=[
+            Sample(each.waiting_pods, own) for each, own in zip(found, labels, strict=True)
+        ],
+        in_use=[Sample(each.state.is_in_use, own) for each, own in zip(found, labels, strict=True)],
+    )
+    yield from table(
+        "bursar_extender_",
+        holds=by("state", states),
+        lapsed_holds_total=term.books.lapsed,
+        scheduler_signals_total=term.signal.count,
+    )

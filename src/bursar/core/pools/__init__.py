@@ -1,0 +1,1 @@
+"""Pools: cluster-level resources such as licences, and the pods that hold them."""
