@@ -12,6 +12,8 @@ from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.managed import (
     CALM_SECONDS,
     MANAGED_SECONDS,
+    OWN_COUNT,
+    OWN_COUNT_SECONDS,
     RECREATE_SECONDS_MAX,
     Action,
     action_for,
@@ -310,6 +312,24 @@ async def test_one_that_is_deleted_now_and_then_is_back_at_once(scene):
         await asyncio.sleep(2 * MANAGED_SECONDS)
 
         assert f"blue/{NAME}" in await scene.names(RESOURCE_QUOTAS)
+
+
+@on_scene
+async def test_kubernetes_has_time_to_see_a_quota_that_is_counted_itself(scene):
+    assert OWN_COUNT == "count/applicationawareresourcequotas.aaq.kubevirt.io"
+    await scene.calm()
+    await scene.quota({OWN_COUNT: "2", "services": "5"})
+    await asyncio.sleep(OWN_COUNT_SECONDS * 0.9)
+    assert await scene.names(RESOURCE_QUOTAS) == []
+
+    await asyncio.sleep(OWN_COUNT_SECONDS * 0.2)
+    assert await scene.names(RESOURCE_QUOTAS) == [f"blue/{NAME}"]
+
+    # By now it has seen the quota, so nothing waits when someone deletes the managed one.
+    await asyncio.sleep(2 * CALM_SECONDS)
+    await scene.cluster.delete(RESOURCE_QUOTAS, MANAGED)
+    await asyncio.sleep(MANAGED_SECONDS + 0.1)
+    assert await scene.names(RESOURCE_QUOTAS) == [f"blue/{NAME}"]
 
 
 @on_scene

@@ -19,7 +19,7 @@ from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Json, Key, Preconditions
 from bursar.app.cluster.reconcile import PendingWrites, Postponed, ReconcileContext, Reconciler
 from bursar.app.log import Log
-from bursar.app.quota.kinds import QUOTAS
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, QUOTAS
 from bursar.app.quota.managed_names import managed_key, owner_key
 from bursar.app.quota.status import FindQuota
 from bursar.app.quota.status_document import (
@@ -43,6 +43,12 @@ RECREATE_SECONDS_MAX: Final = 30.0
 the first to the second. Until it is created again, its limits are not in force."""
 CALM_SECONDS: Final = 60.0
 """A managed quota that exists for this long ends the back-off."""
+OWN_COUNT: Final = f"count/{APPLICATION_QUOTAS.plural}.{APPLICATION_QUOTAS.group}"
+"""The name of a limit on quotas of a namespace. The quota that has it is counted as well."""
+OWN_COUNT_SECONDS: Final = 1.0
+"""Time from a new quota with that limit to its managed quota. Kubernetes counts existing objects
+when it sees the managed quota, and then not for minutes. If it saw the managed quota before the new
+quota, it would count one too few."""
 
 LOG: Final = Log("quota")
 
@@ -114,6 +120,8 @@ class ManagedWriter:
         """By managed quota: the quota that it was last written for."""
         self._deletions: dict[Key, _Deletions] = {}
         """By managed quota: how often it was deleted by others."""
+        self._seen: dict[QuotaKey, float] = {}
+        """By quota that counts itself and has no managed quota: since when, monotonic."""
         self._deleted_uids: set[str] = set()
         """Managed quotas that were deleted here."""
         self.reconciler = Reconciler(
@@ -144,6 +152,7 @@ class ManagedWriter:
         else:
             managed = managed_key(key)
             self._deletions.pop(Key(managed.namespace, managed.name), None)
+            self._seen.pop(key, None)
         self.on_change(seen)
 
     def _count_deletion(self, key: Key) -> None:
@@ -159,13 +168,16 @@ class ManagedWriter:
             )
         self._deletions[key] = _Deletions(now + pause, pause)
 
-    def _postponed(self, key: QuotaKey) -> Postponed | None:
+    def _postponed(self, owner: QuotaObject) -> Postponed | None:
+        key, now = owner.quota.key, self.context.clock.monotonic()
         managed = managed_key(key)
         deletions = self._deletions.get(Key(managed.namespace, managed.name))
-        rest = 0.0
+        allowed_at = now
         if deletions is not None:
-            rest = deletions.allowed_at - self.context.clock.monotonic()
-        return Postponed(rest) if rest > 0 else None
+            allowed_at = deletions.allowed_at
+        elif OWN_COUNT in owner.quota.hard:
+            allowed_at = self._seen.setdefault(key, now) + OWN_COUNT_SECONDS
+        return Postponed(allowed_at - now) if allowed_at > now else None
 
     async def _reconcile(self, key: QuotaKey) -> bool | Postponed:
         if key.kind is QuotaKind.CLUSTER and self.cluster_managed() is not KindState.SYNCED:
@@ -179,13 +191,15 @@ class ManagedWriter:
         )
         if action is Action.NONE:
             return False
-        postponed = self._postponed(key) if action is Action.CREATE else None
-        if postponed is not None:
-            return postponed
+        if owner is not None and action is Action.CREATE:
+            postponed = self._postponed(owner.item)
+            if postponed is not None:
+                return postponed
         if managed is not None and action in {Action.REPLACE, Action.DELETE}:
             await self._delete(managed)
         if owner is not None and action in {Action.CREATE, Action.REPLACE}:
             await self._create(owner.item)
+            self._seen.pop(key, None)
         if owner is not None and managed is not None and action is Action.UPDATE:
             return await self._update(managed, owner.item)
         return True
