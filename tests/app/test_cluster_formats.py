@@ -23,8 +23,8 @@ from bursar.app.controller.queue_limit import _names_in, full_text
 from bursar.app.names import ADDRESS_ANNOTATION, FULL_QUEUES_ANNOTATION, GATING_ACTIVE
 from bursar.app.names import GATING_ANNOTATION as GATING
 from bursar.app.quota.growth.promise_record import LIST, TERM, PromiseRecord
-from bursar.app.quota.managed import managed_spec
-from bursar.app.quota.managed_names import managed_key, owner_key
+from bursar.app.quota.managed.names import managed_key, owner_key
+from bursar.app.quota.managed.writer import managed_spec
 from bursar.app.quota.status_document import (
     QuotaProblems,
     is_owned,

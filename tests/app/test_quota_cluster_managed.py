@@ -11,7 +11,7 @@ from bursar.app.quota.kinds import (
     CLUSTER_QUOTAS,
     CLUSTER_RESOURCE_QUOTAS,
 )
-from bursar.app.quota.managed import Action, action_for
+from bursar.app.quota.managed.writer import Action, action_for
 from bursar.core.counting.kind_state import KindState
 from bursar.core.model.selector import LabelSelector, selector_of
 from bursar.core.quota.quota import (

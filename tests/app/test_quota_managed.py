@@ -9,7 +9,7 @@ import pytest
 from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Key, NotFoundError, UnavailableError
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
-from bursar.app.quota.managed import (
+from bursar.app.quota.managed.writer import (
     CALM_SECONDS,
     MANAGED_SECONDS,
     OWN_COUNT,

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from bursar.app.log import ROOT, Log
-from bursar.cli.processes.log_options import LogFormat, LogLevel, LogSettings
+from bursar.cli.processes.telemetry.log_options import LogFormat, LogLevel, LogSettings
 from bursar.entry.log_output import (
     FIRST_PAUSE_SECONDS,
     KINDS_MAX,

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from bursar.cli.exit_codes import BadInputError
-from bursar.cli.processes.trace_options import TraceSettings, trace_options, traces_from
-from bursar.entry.tracing import LACKING, open_tracer
+from bursar.cli.processes.telemetry.trace_options import TraceSettings, trace_options, traces_from
+from bursar.entry.process import LACKING, open_tracer
 from support.processes.command_line import run_bursar
 
 ENDPOINT = "http://127.0.0.1:4318"

@@ -15,7 +15,7 @@ from bursar.app.install.confinement import (
     ONLY_THE_GATE,
 )
 from bursar.app.install.device_protection import ONLY_ALLOCATORS, device_protection_documents
-from bursar.app.quota.managed_names import MANAGED_SUFFIX
+from bursar.app.quota.managed.names import MANAGED_SUFFIX
 from bursar.core.devices.source import KOORDINATOR
 from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane

@@ -16,7 +16,7 @@ from bursar.app.cluster.kinds import PODS, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import ClusterError, Key, Query
 from bursar.app.migration.gather import DEFINITIONS, DEPLOYMENTS, read_state
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
-from bursar.app.quota.managed_names import MANAGED_SUFFIX
+from bursar.app.quota.managed.names import MANAGED_SUFFIX
 from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane
 from support.cluster.control_plane import started_control_plane

@@ -13,7 +13,7 @@ from bursar.app.install.confinement import (
     ONLY_DRY_RUN,
     ONLY_MANAGED,
 )
-from bursar.app.quota.managed_names import CLUSTER_MANAGED_SUFFIX
+from bursar.app.quota.managed.names import CLUSTER_MANAGED_SUFFIX
 from support.builders.pods import listed
 from support.quota.controller_processes import printed
 from support.quota.installed_aaq import AACRQ, ACRQ, cluster_path, custom

@@ -23,10 +23,9 @@ from bursar.adapters.telemetry.exposition import SAMPLES_MAX, exposition
 from bursar.adapters.telemetry.extender.families import extender_metrics
 from bursar.adapters.telemetry.operator.families import operator_metrics
 from bursar.adapters.telemetry.policy_families import policy_families
-from bursar.adapters.telemetry.process import process_families
+from bursar.adapters.telemetry.process import process_families, trace_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
 from bursar.adapters.telemetry.sidecar_families import sidecar_families
-from bursar.adapters.telemetry.trace_families import trace_families
 from bursar.adapters.telemetry.webhook_families import webhook_families
 from bursar.app.capacity.usage import ExtendedUsage
 from bursar.app.certificates.keeper import KeeperCounters

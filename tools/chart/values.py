@@ -15,7 +15,7 @@ from bursar.app.install.peerpods import OVERHEAD_CPU, OVERHEAD_MEMORY
 from bursar.app.install.workloads import REPLICAS
 from bursar.app.quota.applied import AppliedUsage
 from bursar.cli.install.manifests import Resizes
-from bursar.cli.processes.log_options import LogLevel
+from bursar.cli.processes.telemetry.log_options import LogLevel
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import RUNTIME_CLASS
 from bursar.core.quota.queue import WAITING_PODS_MAX

@@ -35,9 +35,8 @@ from bursar.entry.counting import open_counting
 from bursar.entry.https import Certificate, listen, open_certificate, served
 from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard
-from bursar.entry.process import cluster_access, process_identity
+from bursar.entry.process import cluster_access, open_tracer, process_identity, start_tracing
 from bursar.entry.state_dump import StateDump
-from bursar.entry.tracing import open_tracer, start_tracing
 from bursar.wire.cluster.server_version import decode_server_version
 
 IN_FLIGHT_MAX: Final = 64

@@ -9,7 +9,7 @@ from typing import Final
 import bursar
 from bursar.app.cluster.time_limit import end
 from bursar.app.log import Log
-from bursar.cli.processes.log_options import LogSettings
+from bursar.cli.processes.telemetry.log_options import LogSettings
 from bursar.entry.log_output import start_log
 from bursar.entry.state_dump import StateDump
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Final, TextIO
 
 from bursar.app.log import ROOT
-from bursar.cli.processes.log_options import LogFormat, LogLevel, LogSettings
+from bursar.cli.processes.telemetry.log_options import LogFormat, LogLevel, LogSettings
 
 FIRST_PAUSE_SECONDS: Final = 10.0
 PAUSE_SECONDS_MAX: Final = 300.0

@@ -27,9 +27,14 @@ from bursar.cli.processes.operator import OperatorProcess
 from bursar.entry.https import Certificate, listen, open_certificate, served
 from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard
-from bursar.entry.process import cluster_access, process_identity, start_server
+from bursar.entry.process import (
+    cluster_access,
+    open_tracer,
+    process_identity,
+    start_server,
+    start_tracing,
+)
 from bursar.entry.state_dump import StateDump
-from bursar.entry.tracing import open_tracer, start_tracing
 
 LOG: Final = Log("operator")
 

@@ -21,9 +21,8 @@ from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.status_page import Report, status_routes
 from bursar.adapters.telemetry.certificates.served import served_families
 from bursar.adapters.telemetry.exposition import exposition
-from bursar.adapters.telemetry.process import process_families
+from bursar.adapters.telemetry.process import process_families, trace_families
 from bursar.adapters.telemetry.status.webhook import webhook_status
-from bursar.adapters.telemetry.trace_families import trace_families
 from bursar.adapters.telemetry.webhook_families import webhook_families
 from bursar.app.admission.gate_switch import GateSwitch
 from bursar.app.admission.policies import PolicyCheck
@@ -42,9 +41,8 @@ from bursar.entry.https import (
 )
 from bursar.entry.lifetime import run_process
 from bursar.entry.metrics_access import metrics_guard
-from bursar.entry.process import cluster_access
+from bursar.entry.process import cluster_access, open_tracer, start_tracing
 from bursar.entry.state_dump import StateDump
-from bursar.entry.tracing import open_tracer, start_tracing
 
 if TYPE_CHECKING:
     from bursar.adapters.telemetry.tracing.exporter import OtlpTracer

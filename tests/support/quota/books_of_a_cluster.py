@@ -29,10 +29,10 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.quota.applied import AppliedWriter
-from bursar.app.quota.cluster_managed import ClusterResourceQuotas
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
-from bursar.app.quota.managed import ManagedWriter
-from bursar.app.quota.managed_names import owner_key
+from bursar.app.quota.managed.cluster_resource_quotas import ClusterResourceQuotas
+from bursar.app.quota.managed.names import owner_key
+from bursar.app.quota.managed.writer import ManagedWriter
 from bursar.app.quota.sources import observe_applied_quotas, observe_quotas
 from bursar.app.quota.status import StatusWriter
 from bursar.core.quota.books import Books

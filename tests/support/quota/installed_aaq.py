@@ -19,7 +19,7 @@ import yaml
 from bursar.adapters.files.crds import crd_folder
 from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE
 from bursar.app.quota.kinds import CUSTOM_KINDS
-from bursar.app.quota.managed_names import MANAGED_SUFFIX
+from bursar.app.quota.managed.names import MANAGED_SUFFIX
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.names import is_schedulable
 from bursar.core.quota.quota import GATE

@@ -16,10 +16,9 @@ from bursar.adapters.telemetry.controller_families import (
 )
 from bursar.adapters.telemetry.exposition import Family, exposition
 from bursar.adapters.telemetry.policy_families import policy_families
-from bursar.adapters.telemetry.process import process_families
+from bursar.adapters.telemetry.process import process_families, trace_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
 from bursar.adapters.telemetry.sidecar_families import sidecar_families
-from bursar.adapters.telemetry.trace_families import trace_families
 from bursar.app.capacity.controller import CapacityController
 from bursar.app.certificates.keeper import CertificateKeeper
 from bursar.app.cluster.events.recorder import Drop

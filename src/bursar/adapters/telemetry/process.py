@@ -1,4 +1,4 @@
-"""Metrics of the process, under the names that Prometheus client libraries use."""
+"""Metrics that several processes print: those of the process itself, and of its traces."""
 
 import os
 import resource
@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from bursar import __version__
-from bursar.adapters.telemetry.exposition import Family, Sample, table
+from bursar.adapters.telemetry.exposition import Family, Sample, by, table
+from bursar.app.tracing import TraceCounts
 
 PROC: Final = Path("/proc")
 
@@ -41,3 +42,14 @@ def _boot_s(proc: Path) -> int:
         if line.startswith("btime "):
             return int(line.split()[1])
     return 0
+
+
+def trace_families(counts: TraceCounts | None) -> Iterator[Family]:
+    """None if the process does not trace: then there is no metric of it."""
+    if counts is None:
+        return iter(())
+    return table(
+        "bursar_trace_spans_",
+        exported_total=counts.exported,
+        dropped_total=by("reason", counts.dropped),
+    )

@@ -12,7 +12,7 @@ from bursar.app.cluster.observe import Cluster, RunningInformer
 from bursar.app.cluster.ports import Clock
 from bursar.app.controller.queue_limit import observe_full_queues
 from bursar.app.counting.feeds import Counting
-from bursar.app.quota.cluster_managed import ClusterResourceQuotas
+from bursar.app.quota.managed.cluster_resource_quotas import ClusterResourceQuotas
 from bursar.app.quota.sources import (
     EVERY_KIND,
     QuotaSources,

@@ -21,15 +21,15 @@ from bursar.app.cluster.ports import (
     Resource,
 )
 from bursar.app.doctor.findings import Finding, Verdict
-from bursar.app.install.agent import AGENT
-from bursar.app.install.documents import RBAC, Document
-from bursar.app.install.rights import (
+from bursar.app.doctor.needed_rights import (
     ACCOUNTS,
     InstalledParts,
     Right,
     known_bindings,
     needed_rights,
 )
+from bursar.app.install.agent import AGENT
+from bursar.app.install.documents import RBAC, Document
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.app.quota.kinds import CLUSTER_QUOTAS
 from bursar.wire.aaq_installation import decode_deployment

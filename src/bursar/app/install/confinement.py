@@ -22,7 +22,7 @@ from bursar.app.quota.kinds import (
     CLUSTER_RESOURCE_QUOTAS,
     GROUP,
 )
-from bursar.app.quota.managed_names import CLUSTER_MANAGED_SUFFIX, MANAGED_SUFFIX
+from bursar.app.quota.managed.names import CLUSTER_MANAGED_SUFFIX, MANAGED_SUFFIX
 from bursar.app.quota.status_document import LABEL, LABEL_VALUE
 from bursar.core.quota.quota import GATE
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from bursar.app.cluster.ports import Json, Key, Resource
 from bursar.app.quota.kinds import QUOTAS
-from bursar.app.quota.managed_names import CLUSTER_MANAGED_SUFFIX, MANAGED_SUFFIX
+from bursar.app.quota.managed.names import CLUSTER_MANAGED_SUFFIX, MANAGED_SUFFIX
 from bursar.app.quota.status_document import LABEL, texts
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.names import is_schedulable

@@ -5,7 +5,7 @@ from typing import Final
 
 from bursar.app.migration.findings import Finding, Level
 from bursar.app.migration.state import State, TenantState
-from bursar.app.quota.managed_names import managed_key
+from bursar.app.quota.managed.names import managed_key
 from bursar.app.quota.status_document import is_owned
 from bursar.core.kubevirt.usage import VmiMode
 from bursar.core.quota.names import is_schedulable

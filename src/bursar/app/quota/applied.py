@@ -19,7 +19,7 @@ from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconc
 from bursar.app.counting.uncounted import uncounted_names, uncounted_text
 from bursar.app.names import APPLIED_QUOTAS_ANNOTATION
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS
-from bursar.app.quota.managed_names import managed_key
+from bursar.app.quota.managed.names import managed_key
 from bursar.app.quota.status import FindQuota
 from bursar.app.quota.status_document import (
     JsonObject,

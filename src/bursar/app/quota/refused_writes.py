@@ -12,7 +12,7 @@ from typing import Final
 
 from bursar.app.cluster.ports import Key
 from bursar.app.log import Log
-from bursar.app.quota.managed_names import managed_key
+from bursar.app.quota.managed.names import managed_key
 from bursar.core.quota.quota import QuotaKey
 
 LOG: Final = Log("quota")

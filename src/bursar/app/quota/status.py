@@ -20,7 +20,7 @@ from bursar.app.counting.uncounted import uncounted_names, uncounted_text
 from bursar.app.log import Log
 from bursar.app.quota.events import QuotaReason
 from bursar.app.quota.kinds import QUOTAS
-from bursar.app.quota.managed_names import managed_key, owner_key
+from bursar.app.quota.managed.names import managed_key, owner_key
 from bursar.app.quota.refused_writes import RefusedWrites, WrittenObject
 from bursar.app.quota.status_document import (
     READY,

@@ -14,7 +14,6 @@ from bursar.cli.exit_codes import OK
 from bursar.cli.options import duration, flag, path, shown
 from bursar.cli.processes.election_options import election_options, timing_from
 from bursar.cli.processes.installation import own_namespace
-from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
     ClusterChoice,
     MetricsAuth,
@@ -27,6 +26,7 @@ from bursar.cli.processes.process_options import (
     tls_source,
 )
 from bursar.cli.processes.processes import Processes
+from bursar.cli.processes.telemetry.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.tls_options import tls_from_environment
 from bursar.core.pools.holds import HOLD_SECONDS
 

@@ -25,7 +25,6 @@ from bursar.cli.processes.certificate_options import (
 from bursar.cli.processes.counting_options import counting_from, counting_options
 from bursar.cli.processes.election_options import election_options, timing_from
 from bursar.cli.processes.installation import own_namespace
-from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
     ClusterChoice,
     MetricsAuth,
@@ -40,8 +39,9 @@ from bursar.cli.processes.process_options import (
     tls_source,
 )
 from bursar.cli.processes.processes import Processes
+from bursar.cli.processes.telemetry.log_options import LogSettings, log_from, log_options
+from bursar.cli.processes.telemetry.trace_options import TraceSettings, trace_options, traces_from
 from bursar.cli.processes.tls_options import tls_from_environment
-from bursar.cli.processes.trace_options import TraceSettings, trace_options, traces_from
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.queue import WAITING_PODS_MAX
 from bursar.core.quota.quota import QuotaKind

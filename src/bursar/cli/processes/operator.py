@@ -15,7 +15,6 @@ from bursar.cli.install.operator_part import packaged_definitions
 from bursar.cli.install.workload_arguments import IMAGE
 from bursar.cli.options import one_of, shown
 from bursar.cli.processes.installation import own_namespace
-from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
     ClusterChoice,
     MetricsAuth,
@@ -28,8 +27,9 @@ from bursar.cli.processes.process_options import (
     tls_source,
 )
 from bursar.cli.processes.processes import Processes
+from bursar.cli.processes.telemetry.log_options import LogSettings, log_from, log_options
+from bursar.cli.processes.telemetry.trace_options import TraceSettings, trace_options, traces_from
 from bursar.cli.processes.tls_options import tls_from_environment
-from bursar.cli.processes.trace_options import TraceSettings, trace_options, traces_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

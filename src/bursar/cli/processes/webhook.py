@@ -22,7 +22,6 @@ from bursar.cli.peerpods.options import (
     types_from,
 )
 from bursar.cli.processes.installation import SERVICE_ACCOUNT_FOLDER, own_namespace
-from bursar.cli.processes.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.process_options import (
     ClusterChoice,
     MetricsAuth,
@@ -35,8 +34,9 @@ from bursar.cli.processes.process_options import (
     tls_source,
 )
 from bursar.cli.processes.processes import Processes
+from bursar.cli.processes.telemetry.log_options import LogSettings, log_from, log_options
+from bursar.cli.processes.telemetry.trace_options import TraceSettings, trace_options, traces_from
 from bursar.cli.processes.tls_options import tls_from_environment
-from bursar.cli.processes.trace_options import TraceSettings, trace_options, traces_from
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 

@@ -11,8 +11,7 @@ from bursar.adapters.telemetry.controller_families import (
 )
 from bursar.adapters.telemetry.event_families import event_families
 from bursar.adapters.telemetry.exposition import Family, Sample, exposition, table
-from bursar.adapters.telemetry.process import process_families
-from bursar.adapters.telemetry.trace_families import trace_families
+from bursar.adapters.telemetry.process import process_families, trace_families
 from bursar.app.operator.operator import Operator
 from bursar.app.operator.term import OperatorTerm
 from bursar.app.tracing import TraceCounts

@@ -1,1 +1,1 @@
-"""Traces over OTLP. Only a process that traces loads these modules."""
+"""Traces over OTLP, which only a process that traces loads."""

@@ -20,7 +20,7 @@ from bursar.app.cluster.ports import Json, Key, Preconditions
 from bursar.app.cluster.reconcile import PendingWrites, Postponed, ReconcileContext, Reconciler
 from bursar.app.log import Log
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, QUOTAS
-from bursar.app.quota.managed_names import managed_key, owner_key
+from bursar.app.quota.managed.names import managed_key, owner_key
 from bursar.app.quota.status import FindQuota
 from bursar.app.quota.status_document import (
     LABEL,

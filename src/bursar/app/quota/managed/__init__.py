@@ -1,0 +1,1 @@
+"""Managed quotas: objects of Kubernetes and OpenShift that enforce what a gate cannot."""

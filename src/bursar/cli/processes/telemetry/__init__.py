@@ -1,0 +1,1 @@
+"""Options of what processes tell about themselves: logs and traces."""
