@@ -1,5 +1,7 @@
 """The waiting queue: groups, where they are parked, and who holds which quota."""
 
+import sys
+
 import pytest
 
 from bursar.core.model.quantity import Quantity
@@ -183,6 +185,19 @@ def test_few_lines_are_kept_for_namespaces_in_which_nobody_waits(queue):
 
     assert len(queue._lines) <= IDLE_LINES_MAX + 1
     assert popped(queue) == []
+
+
+def test_a_line_gives_its_tables_back_when_nobody_waits_in_it(queue, account):
+    bill = a_bill(account)
+    for number in range(100):
+        join(queue, f"p{number}", bill)
+    line = queue._lines["a"]
+    for number in range(100):
+        queue.leave(PodKey("a", f"p{number}"))
+
+    assert queue._lines["a"] is line, "it is kept for the next pods"
+    for table in (line.pods, line.groups):
+        assert sys.getsizeof(table) == sys.getsizeof({})
 
 
 def test_pods_are_counted_by_the_reason_of_their_group(queue, account):

@@ -162,6 +162,7 @@ def test_packing_a_stamp_loses_nothing(uid, resource_version, created_s):
     row = row_of(FULL)._replace(packed_stamp=stamp.packed())
 
     assert row.stamp == stamp
+    assert (row.uid, row.created_s) == (uid, created_s)
 
 
 def test_the_stamps_an_api_server_writes_are_packed():
