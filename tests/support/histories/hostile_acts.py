@@ -170,7 +170,7 @@ class HostileActs(OrdinaryActs, GrowthActs):
         if known.profile.gates or known.is_terminated:
             return
         held = leader.books.growth.by_pod.get(pod, ())
-        if any(each.grown and each.grown.demand is resize.after.demand for each in held):
+        if any(each.grown and each.grown.demand == resize.after.demand for each in held):
             leader.agree(resize)
         else:
             assert not leader.books.coverage.limits(resize.after.profile), "an empty promise"
