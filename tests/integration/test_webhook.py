@@ -24,10 +24,11 @@ from support.until import until, until_sync
 GROUP = "aaq.kubevirt.io"
 PLURALS = {ARQ: f"{ARQ.lower()}s", ACRQ: f"{ACRQ.lower()}s", "AAQ": "aaqs"}
 ILLEGAL_NAME = (
-    '[spec.hard[illegalName]: Invalid value: "illegalName": must be a standard resource type or '
-    'fully qualified, spec.hard[illegalName]: Invalid value: "illegalName": must be a standard '
+    "[spec.hard[illegalName]: Invalid value: illegalName: must be a standard resource type or "
+    "fully qualified, spec.hard[illegalName]: Invalid value: illegalName: must be a standard "
     "resource for quota]"
 )
+"""What the API server says to a ResourceQuota, without quotation marks: 1.32 omits some of them."""
 
 
 @dataclass
@@ -192,6 +193,10 @@ def wait_until_gated(scene: Scene) -> None:
 # ------------------------------------------------------------------ quotas
 
 
+def unquoted(message: str) -> str:
+    return message.replace('"', "")
+
+
 def test_e_srv_01_an_empty_quota_is_accepted(scene):
     assert scene.create_quota({})[0] == 201
 
@@ -200,9 +205,8 @@ def test_e_srv_02_an_illegal_name_is_refused(scene):
     code, status = scene.create_quota({"illegalName": "1"})
 
     assert code == 403
-    assert status["message"] == (
-        'admission webhook "application.resource.quota.validator" denied the request: '
-        f"{ILLEGAL_NAME}"
+    assert unquoted(status["message"]) == (
+        f"admission webhook application.resource.quota.validator denied the request: {ILLEGAL_NAME}"
     )
 
 
@@ -251,7 +255,7 @@ def test_u_hnd_05_a_quota_may_be_changed_and_is_checked_again(scene):
     code, answer = scene.plane.request("PUT", path, changed)
 
     assert code == 403
-    assert ILLEGAL_NAME in json.loads(answer)["message"]
+    assert ILLEGAL_NAME in unquoted(json.loads(answer)["message"])
 
 
 def test_a_quota_in_a_namespace_that_is_being_deleted_can_be_let_go(scene):
@@ -308,7 +312,7 @@ def test_a_cluster_wide_quota_with_an_illegal_name_is_refused(scene):
     code, status = scene.create_cluster_quota({"illegalName": "1"})
 
     assert code == 403
-    assert ILLEGAL_NAME in status["message"]
+    assert ILLEGAL_NAME in unquoted(status["message"])
 
 
 # ------------------------------------------------------------------ the gate
