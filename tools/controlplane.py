@@ -19,7 +19,7 @@ import re
 import shutil
 import ssl
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from assets import ASSETS, CONTROLPLANE, OLDER, SERVERS, AssetError, ensure
@@ -56,7 +56,8 @@ class ControlPlane:
     an address that they reach, and they are what `service_range` is routed to. With an
     `audit_policy`, the spec of an audit.k8s.io/v1 Policy, the API server writes `audit_log`. To
     the webhooks of `webhook_clients`, by host and port, it shows a client certificate. `version` is
-    one of `assets.OLDER`, or `emulated-` and a minor version that the API server can emulate.
+    one of `assets.OLDER`, or `emulated-` and a minor version that the API server can emulate. The
+    API server has the `features` besides those that its version has by default.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class ControlPlane:
         audit_policy: Mapping[str, object] | None = None,
         webhook_clients: Mapping[str, Pair] | None = None,
         version: str | None = None,
+        features: Sequence[str] = (),
     ) -> None:
         self.version = chosen_version() if version is None else version
+        self._features = features
         self.address, self._service_range = address, service_range
         self._audit_policy = audit_policy
         self._webhook_clients = webhook_clients or {}
@@ -243,6 +246,9 @@ class ControlPlane:
         ]
         if self.version.startswith(EMULATED):
             arguments.append(f"--emulated-version={self.version.removeprefix(EMULATED)}")
+        if self._features:
+            gates = ",".join(f"{each}=true" for each in self._features)
+            arguments.append(f"--feature-gates={gates}")
         if self.address != LOOPBACK:  # which no other machine's Service could lead to
             arguments.append(f"--advertise-address={self.address}")
         if self._audit_policy is not None:

@@ -15,11 +15,11 @@ from bursar.adapters.kube.transport import Limits
 from bursar.adapters.serving.message import JSON, Request, Response, Route
 from bursar.app.cluster.kinds import PODS, VALIDATING_WEBHOOKS
 from bursar.app.cluster.ports import ClusterError, Key, Patch, PatchKind, Query
-from controlplane import LOOPBACK, ControlPlane
+from controlplane import LOOPBACK, ControlPlane, chosen_version, minor_version
 from program import free_port
 from support.builders.reviews import running
 from support.cluster.access import a_client, access_of
-from support.cluster.control_plane import RESIZE, needs_kubernetes
+from support.cluster.control_plane import RESIZE
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
 from support.processes.webhook import Webhook
@@ -31,13 +31,12 @@ from support.quota.controller_processes import (
     Lane,
     administering,
     millicores,
+    own_cluster,
     printed,
     put_leader_pair,
     watched,
 )
 from support.until import until
-
-pytestmark = needs_kubernetes(RESIZE)
 
 SERVER_ACCOUNT = f"system:serviceaccount:{HOME}:aaq-server"
 RUNNERS = 20
@@ -53,8 +52,12 @@ ONCE = Limits(in_flight_max=2 * RUNNERS, attempts_max=1)
 
 
 @pytest.fixture(scope="module")
-def control_plane(quota_cluster):
-    return quota_cluster
+def control_plane(request) -> Iterator[ControlPlane]:
+    """Before 1.33, one on which the feature is switched on, because it is off by default."""
+    if minor_version(chosen_version()) >= RESIZE[0]:
+        yield request.getfixturevalue("quota_cluster")
+    else:
+        yield from own_cluster(features=["InPlacePodVerticalScaling"])
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """A real control plane for the length of a test run or of a module."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -29,13 +29,14 @@ def started_control_plane(
     is_bare: bool = False,
     webhook_clients: Mapping[str, Pair] | None = None,
     version: str | None = None,
+    features: Sequence[str] = (),
 ) -> Iterator[ControlPlane]:
     """A bare one is etcd and the API server, without controllers, scheduler and nodes.
 
     Without a `version`: the one that BURSAR_KUBERNETES names, or the usual one.
     """
     try:
-        plane = ControlPlane(webhook_clients=webhook_clients, version=version)
+        plane = ControlPlane(webhook_clients=webhook_clients, version=version, features=features)
         plane.start(nodes=nodes, parts=[plane.etcd, plane.apiserver] if is_bare else None)
     except (AssetError, ProgramError) as error:
         pytest.fail(f"no control plane: {error}", pytrace=False)

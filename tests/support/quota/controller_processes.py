@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -64,9 +64,9 @@ LONG_TERMS = ("--lease-duration=60s", "--renew-deadline=52s", "--retry-period=30
 """For tests in which leaders release the Lease: none loses it because the machine is busy."""
 
 
-def own_cluster(*, nodes: int = 0) -> Iterator[ControlPlane]:
+def own_cluster(*, nodes: int = 0, features: Sequence[str] = ()) -> Iterator[ControlPlane]:
     """For a fixture: a control plane with Bursar's kinds and roles."""
-    with started_control_plane(nodes=nodes) as plane:
+    with started_control_plane(nodes=nodes, features=features) as plane:
         install(plane)
         yield plane
 
