@@ -64,7 +64,9 @@ async def test_nothing_is_synced_before_the_initial_objects_are_complete(session
 
 
 @in_virtual_time(on=informer_of("a/one", "a/two", "a/three", refuses_initial=True, page_limit=2))
-async def test_pages_are_used_where_streaming_is_refused_and_the_refusal_is_remembered(session):
+async def test_pages_are_used_where_streaming_is_refused_and_the_refusal_is_remembered(
+    session, caplog
+):
     await session.pass_time()
     session.cluster.compact()
     session.cluster.write("a/four")
@@ -75,6 +77,9 @@ async def test_pages_are_used_where_streaming_is_refused_and_the_refusal_is_reme
     calls = [call.split()[0] for call in session.cluster.calls]
     assert calls == ["initial", "list", "page", "watch", "list", "page", "watch"]
     assert session.informer.counters.relists == 1
+    # A server without the feature is no reason for an alert.
+    assert session.informer.counters.failures == 0
+    assert not [each for each in caplog.records if each.levelname == "WARNING"]
 
 
 @in_virtual_time(on=informer_of("a/one"))

@@ -251,11 +251,13 @@ class Informer(Generic[T]):
             is_urgent = bool(self._position) and not is_brief
             self._position = ""
             return is_urgent
-        self.counters.failures += 1
-        LOG.warning("list or watch failed; trying again", resource=self.resource, error=error)
         if was_drafting and isinstance(error, InvalidError):
+            # Not a failure: Kubernetes 1.33 has no streaming lists by default.
+            LOG.info("no streaming lists; listing in pages", resource=self.resource, error=error)
             self._refuses_initial = True
             return True
+        self.counters.failures += 1
+        LOG.warning("list or watch failed; trying again", resource=self.resource, error=error)
         if isinstance(error, UnavailableError) and not self._position:
             # If pages fail as well, the streaming list is not at fault.
             self._initial_failures = self._initial_failures + 1 if was_drafting else 0
