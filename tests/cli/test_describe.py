@@ -251,3 +251,75 @@ def test_output_is_plain_where_it_is_not_a_terminal():
     )
 
     assert "\x1b" not in ran.out
+
+
+# ------------------------------------------------------------------ the server's verdict
+
+LIMITS = b"""
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: small}
+spec:
+  limits:
+  - {type: Container, default: {memory: 64Mi}, max: {cpu: 500m}}
+---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: sandbox}
+handler: runsc
+overhead: {podFixed: {memory: 32Mi}}
+"""
+
+
+def test_a_misspelt_word_is_refused_and_what_was_not_checked_is_listed():
+    manifest = POD.format(limits="cpu: 1").encode() + b"  restartPolicy: Alwyas\n"
+    ran = run_bursar("describe", "pod", "-f", "-", stdin=manifest)
+
+    assert ran.code == 1
+    assert 'spec.restartPolicy: Unsupported value: "Alwyas"' in ran.out
+    assert "LimitRanges of namespace default: not in the input" in ran.out
+    (pod,) = described("pod", "-f", "-", stdin=manifest)
+    assert pod["valid"] is False
+    assert len(pod["notChecked"]) == 2
+
+
+def test_limit_ranges_and_runtime_classes_of_the_input_are_applied():
+    manifest = POD.format(limits="cpu: 1").encode() + b"  runtimeClassName: sandbox\n" + LIMITS
+    (pod,) = described("pod", "-f", "-", stdin=manifest)
+
+    assert pod["effective"]["limits"] == {"cpu": "1", "memory": "96Mi"}
+    assert pod["admission"] == [
+        "LimitRange small: memory request for container app; memory limit for container app",
+        "RuntimeClass sandbox: overhead memory 32Mi",
+    ]
+    assert pod["errors"] == [
+        'pods "web" is forbidden: maximum cpu usage per Container is 500m, but limit is 1'
+    ]
+    assert len(pod["notChecked"]) == 1
+
+
+def test_the_pods_of_an_accepted_workload_can_be_refused():
+    workload = b"""
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: app, image: i, resources: {requests: {cpu: "2"}}}]
+"""
+    (pod,) = described("pod", "-f", "-", stdin=workload + LIMITS)
+
+    assert pod["errors"] == [
+        (
+            "its pods: spec.containers[0].resources.requests: "
+            'Invalid value: "2": must be less than or equal to cpu limit of 500m'
+        ),
+        (
+            'its pods: pods "web" is forbidden: maximum cpu usage per Container is 500m, '
+            "but request is 2"
+        ),
+    ]

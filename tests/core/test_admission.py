@@ -62,8 +62,9 @@ def test_defaults_fill_in_what_containers_leave_out():
     assert (first.requests, first.limits) == (amounts(cpu="2", memory="1Gi"),) * 2
     assert found.changes == (
         (
-            "LimitRange small: memory request for container app; cpu, memory limit for container app; "
-            "cpu, memory request for init container init; cpu, memory limit for init container init"
+            "LimitRange small: memory request for container app; "
+            "cpu, memory limit for container app; cpu, memory request for init container "
+            "init; cpu, memory limit for init container init"
         ),
     )
     assert found.refusals == ()

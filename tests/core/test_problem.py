@@ -14,6 +14,8 @@ from bursar.core.model.problem import (
     quoted,
     render_invalid,
     required,
+    too_long,
+    too_many,
 )
 from bursar.core.model.quantity import Quantity
 
@@ -52,6 +54,8 @@ def test_every_kind_has_a_constructor():
         not_supported("f", 1, []),
         duplicate("f", 1),
         not_found("f", 1),
+        too_long("f", 1),
+        too_many("f", 2, 1),
     ]
 
     assert {problem.kind for problem in made} == set(ProblemKind)

@@ -62,6 +62,19 @@ def _pods() -> Iterator[Raw]:
     for each in searches:
         yield _pod(dnsConfig={"searches": each, "nameservers": ["1.1.1.1"] * 4})
     yield _pod(dnsPolicy="None")
+    yield _pod(dnsPolicy="None", dnsConfig={"nameservers": ["1.1.1.1"], "options": [{}]})
+    yield _pod(shareProcessNamespace=True, hostPID=True)
+    hidden = {"allowPrivilegeEscalation": False, "privileged": True}
+    for context in (hidden, {**hidden, "capabilities": {"add": ["CAP_SYS_ADMIN", "X"]}}):
+        yield _pod(containers=[_container(securityContext=context)])
+    debug = {"name": "d", "image": " i ", "targetContainerName": "nope", "ports": []}
+    mount = {"name": "v", "mountPath": "/x", "subPath": "a", "subPathExpr": "b"}
+    for extra in ({"resources": {"limits": {}}}, {"volumeMounts": [mount]}, {"stdin": True}):
+        yield _pod(ephemeralContainers=[{**debug, **extra}])
+    owner = {"apiVersion": "v1", "kind": "Event", "name": "e", "uid": "u"}
+    owned = _pod()
+    owned["metadata"]["ownerReferences"] = [owner]
+    yield owned
     yield _pod(dnsPolicy="None", dnsConfig={"searches": ["a"]})
     yield _pod(hostnameOverride="h" * 65, setHostnameAsFQDN=True, hostNetwork=True)
     file = {"fileKeyRef": {"key": "K", "volumeName": "v", "path": "p"}}
@@ -69,6 +82,10 @@ def _pods() -> Iterator[Raw]:
     for source in ({"emptyDir": {}}, {"hostPath": {"path": "/x"}}, {}):
         yield _pod(containers=[variable], volumes=[{"name": "v", **source}])
     yield _pod(containers=[variable])
+    yield from _containers()
+
+
+def _containers() -> Iterator[Raw]:
     codes = {"operator": "In", "values": [*range(256)]}
     rules = [{"action": "Restart", "exitCodes": codes}] * 21
     yield _pod(containers=[_container(restartPolicy="Never", restartPolicyRules=rules)])
@@ -114,11 +131,24 @@ def _volumes() -> Iterator[Raw]:
             sources.append({"azureDisk": {"diskName": "d", "diskURI": uri, "kind": kind}})
     portal = {"targetPortal": "p" * 64, "iqn": "iqn.2020-01.com.example:x", "initiatorName": "x"}
     sources += [{"iscsi": portal}, {"iscsi": {"chapAuthSession": True}}]
+    sources += [{"hostPath": {}}, {"hostPath": {"path": "/x", "type": "x"}}]
+    sources += [{"gitRepo": {"repository": "r", "directory": "/x"}}, {"nfs": {"path": "x"}}]
+    sources += [{"flocker": {"datasetName": "a/b", "datasetUUID": "u"}}, {"flocker": {}}]
+    sources += [{"storageos": {"volumeName": "Bad", "secretRef": {}}}, {"storageos": {}}]
+    sources += [{"csi": {"driver": "Bad_" + "x" * 64, "nodePublishSecretRef": {"name": "Bad"}}}]
+    sources += [{"csi": {"driver": "a.b", "nodePublishSecretRef": {}}}, {"csi": {}}]
+    sources += [{"cinder": {"volumeID": "v", "secretRef": {}}}, {"cinder": {"volumeID": "v"}}]
+    sources += [{"azureDisk": {"diskName": "d", "diskURI": "https://x", "cachingMode": "x"}}]
+    sources += [{"azureDisk": {"diskName": "d", "diskURI": "https://x", "kind": "x"}}]
+    sources += [{"fc": {"targetWWNs": ["a"], "wwids": ["b"], "lun": 1}}, {"fc": {}}]
+    sources += [{"fc": {"wwids": ["b"]}}, {"iscsi": {"targetPortal": "p", "iqn": "x", "lun": 256}}]
+    sources += [{"gcePersistentDisk": {"pdName": "d", "partition": 256}}]
     for source in sources:
         yield _pod(volumes=[{"name": "v", **source}])
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     snapshot = {"apiGroup": "a.io", "kind": "S", "name": "s"}
     changes: list[Raw] = [
+        {"accessModes": ["x"], "volumeMode": "x", "storageClassName": "Bad"},
         {"accessModes": ["ReadWriteOnce", "ReadWriteOncePod"]},
         {"resources": {"requests": {"storage": "0"}}},
         {"resources": {"requests": {"storage": None}}},
@@ -129,7 +159,7 @@ def _volumes() -> Iterator[Raw]:
         {"dataSource": {"kind": "S", "name": "s"}},
     ]
     for change in ({}, *changes):
-        for meta in ({}, {"name": "n", "finalizers": ["a/b"], "uid": "u"}):
+        for meta in ({}, {"labels": {"a": "b"}}, {"name": "n", "finalizers": ["a/b"], "uid": "u"}):
             template = {"metadata": meta, "spec": {**spec, **change}}
             ephemeral = {"name": "v", "ephemeral": {"volumeClaimTemplate": template}}
             mine = {"name": "w", "persistentVolumeClaim": {"claimName": "web-v"}}
@@ -229,7 +259,7 @@ def _workloads() -> Iterator[Raw]:
 
 def _jobs() -> Iterator[Raw]:
     template = _template(restartPolicy="Never")
-    for schedule in SCHEDULES:
+    for schedule in ("", *SCHEDULES):
         yield _object(
             "CronJob", {"schedule": schedule, "jobTemplate": {"spec": {"template": template}}}
         )

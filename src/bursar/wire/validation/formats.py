@@ -89,8 +89,7 @@ def user_id_errors(number: int) -> tuple[str, ...]:
 
 
 def env_name_errors(name: str) -> tuple[str, ...]:
-    if not name:
-        return ("environment variable name must be non-empty",)
+    """A name that is empty is missing, which is another error."""
     if all(" " <= char <= "~" and char != "=" for char in name):
         return ()
     return (
