@@ -54,7 +54,8 @@ def test_a_misspelt_policy_and_an_unknown_field_are_refused_in_the_servers_words
     [("1.0", True), ("1.5", False), ("3000000000", False), ("0x10", True)],
 )
 def test_numbers_are_read_as_kubectl_sends_them(number, is_accepted):
-    found = verdict(a_pod(f", ports: [{{containerPort: {number}}}]"))
+    probe = f"{{tcpSocket: {{port: 80}}, initialDelaySeconds: {number}}}"
+    found = verdict(a_pod(f", livenessProbe: {probe}"))
 
     assert (not found.errors) == is_accepted
 

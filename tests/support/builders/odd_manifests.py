@@ -22,7 +22,7 @@ SYSCTLS = ["net.x", "net/x", "kernel.sem", "fs.mqueue.x", "Bad", "s" * 254, ""]
 
 
 def odd_manifests() -> Iterator[Raw]:
-    for part in (_pods(), _volumes(), _security(), _workloads(), _jobs()):
+    for part in (_single(), _pods(), _volumes(), _security(), _workloads(), _jobs()):
         yield from map(as_kubectl_sends, part)
 
 
@@ -43,6 +43,34 @@ def _pod(annotations: Raw | None = None, /, **spec: Any) -> Raw:
 def _template(**spec: Any) -> Raw:
     spec.setdefault("containers", [_container()])
     return {"metadata": {"labels": LABELS}, "spec": spec}
+
+
+def _single() -> Iterator[Raw]:
+    """One manifest for each rule that no list below reaches."""
+    restarted = {"template": _template(restartPolicy="x")}
+    yield _object("Job", restarted)
+    spec = {"schedule": "@daily", "concurrencyPolicy": "x", "jobTemplate": {"spec": restarted}}
+    yield _object("CronJob", spec)
+    selector = {"matchLabels": LABELS}
+    spec = {"selector": selector, "template": _template(), "podManagementPolicy": "x"}
+    yield _object("StatefulSet", spec)
+    yield _pod(hostNetwork=True, containers=[_container(ports=[{"containerPort": 80}])])
+    spread = {"maxSkew": 1, "topologyKey": "z", "labelSelector": selector}
+    spread |= {"matchLabelKeys": ["app"], "minDomains": 2, "whenUnsatisfiable": "DoNotSchedule"}
+    yield _pod(topologySpreadConstraints=[spread])
+    yield _pod(os={"name": "linux"}, securityContext={"windowsOptions": {}})
+    portal = {"targetPortal": "p", "iqn": "eui.x"}
+    for source in ({"nfs": {"server": "s", "path": "/x"}}, {"iscsi": portal}, {"ephemeral": {}}):
+        yield _pod(volumes=[{"name": "v", **source}])
+    yield _pod(volumes=[{"name": "v", "image": {"pullPolicy": "x"}}])
+    claim = {"kind": "PersistentVolumeClaim", "name": "c"}
+    storage = {"requests": {"storage": "1Gi"}}
+    cloned = {"accessModes": ["ReadWriteOnce"], "resources": storage, "dataSource": claim}
+    ephemeral = {"volumeClaimTemplate": {"spec": cloned}}
+    yield _pod(volumes=[{"name": "v", "ephemeral": ephemeral}])
+    probe = {"tcpSocket": {"port": 80}, "initialDelaySeconds": 1.5}
+    yield _pod(containers=[_container(livenessProbe=probe)])
+    yield _pod(containers=[_container(livenessProbe={**probe, "initialDelaySeconds": True})])
 
 
 def _pods() -> Iterator[Raw]:
