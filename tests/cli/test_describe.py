@@ -154,7 +154,8 @@ def test_pods_in_the_files_that_have_no_node_are_held_against_it():
     ran = run_bursar("describe", "node", "-f", str(EXAMPLES))
 
     assert "  default    frontend  yes\n" in ran.out
-    assert "no: Insufficient cpu (wants 2, 1120m free), Insufficient example.com/foo" in ran.out
+    # The frontend, which comes first, has taken half a cpu.
+    assert "no: Insufficient cpu (wants 2, 620m free), Insufficient example.com/foo" in ran.out
 
 
 def test_amounts_of_a_node_that_the_api_server_would_refuse_are_shown():
@@ -323,3 +324,58 @@ spec:
             "but request is 2"
         ),
     ]
+
+
+# ------------------------------------------------------------------ waiting pods
+
+NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {zone: a}}
+spec: {taints: [{key: gpu, effect: NoSchedule}]}
+status: {allocatable: {cpu: "2", memory: 4Gi, pods: "10"}}
+"""
+WAITING = """
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, labels: {app: web}}
+spec:
+  tolerations: %s
+  containers: [{name: app, image: i, resources: {requests: {cpu: 1500m}}}]
+"""
+TOLERATED = "[{operator: Exists}]"
+
+
+def waiting(*pods: str) -> list[dict]:
+    (node,) = described("node", "-f", "-", stdin="".join((NODE, *pods)).encode())
+    return node["waiting"]
+
+
+def test_waiting_pods_are_judged_by_taints_as_well():
+    (pod,) = waiting(WAITING % ("a", "[]"))
+
+    assert pod["fits"] is False
+    assert pod["reasons"] == ["node(s) had untolerated taint(s)"]
+
+
+def test_a_waiting_pod_that_fits_takes_its_share_before_the_next_one():
+    first, second = waiting(WAITING % ("a", TOLERATED), WAITING % ("b", TOLERATED))
+
+    assert (first["fits"], second["fits"]) == (True, False)
+    assert second["missing"]["cpu"] == {
+        "reason": "Insufficient cpu",
+        "requested": "1500m",
+        "free": "500m",
+    }
+
+
+def test_a_waiting_pod_shuns_the_one_that_was_placed_before_it():
+    term = "{labelSelector: {matchLabels: {app: web}}, topologyKey: zone}"
+    required = f"{{requiredDuringSchedulingIgnoredDuringExecution: [{term}]}}"
+    small = (WAITING % ("a", TOLERATED)).replace("1500m", "100m")
+    shy = (WAITING % ("b", TOLERATED)).replace("1500m", "100m")
+    first, second = waiting(small, shy + f"  affinity: {{podAntiAffinity: {required}}}\n")
+
+    assert first["fits"] is True
+    assert second["reasons"] == ["node(s) didn't match pod anti-affinity rules"]

@@ -4,7 +4,7 @@ Shares are computed as by kubectl: rows use the amounts that an in-place resize 
 the spec, and both are divided by allocatable. Free amounts are computed as by the scheduler.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -23,8 +23,10 @@ from bursar.core.model.problem import Problem
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.resources import ResourceList
 from bursar.core.model.validation.node import validate_node
-from bursar.core.placement.fit import Shortfall, free, shortfalls
+from bursar.core.placement.attempt import Attempt
+from bursar.core.placement.fit import Shortfall, free
 from bursar.core.placement.node_books import NodeBooks
+from bursar.core.placement.obstacles import verdicts
 
 ALWAYS_IN_ROWS: Final = (CPU, MEMORY)
 ALWAYS_IN_TOTALS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -61,11 +63,21 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingPod:
-    """A pod without a node. It fits this node by resources if it has no shortfalls."""
+    """A pod without a node, and what this node has against it.
+
+    Waiting pods are judged one after the other: each one that fits takes its share.
+    """
 
     namespace: str
     name: str
+    reasons: tuple[str, ...]
+    """The scheduler's reasons, from the first filter that refuses the pod; empty if it fits."""
     shortfalls: tuple[Shortfall, ...]
+    """The resources that are lacking, with amounts."""
+
+    @property
+    def fits(self) -> bool:
+        return not self.reasons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +90,23 @@ class NodeReport:
     free: ResourceList
     """Free amounts, in the order of `allocated`, with pods last."""
     waiting: tuple[WaitingPod, ...]
-    """The pods without a node, each with its shortfalls on this node."""
+    """The pods without a node, in the API server's list order."""
     problems: tuple[Problem, ...]
     """Amounts of capacity and allocatable that the API server would refuse."""
 
 
-def node_report(node: Node, pods: Iterable[Pod]) -> NodeReport:
-    """Report on `node`. Pods of other nodes and terminated pods are left out."""
+def node_report(
+    node: Node,
+    pods: Iterable[Pod],
+    *,
+    others: Sequence[NodeBooks] = (),
+    namespaces: Mapping[str, Mapping[str, str]] | None = None,
+) -> NodeReport:
+    """Report on `node`. Pods of other nodes and terminated pods are left out.
+
+    `others` are the other nodes with their pods, and `namespaces` the labels of namespaces:
+    topology spread and pod affinity depend on them.
+    """
     living = sorted((pod for pod in pods if not pod.is_terminated), key=_place_in_etcd)
     here = [pod for pod in living if pod.node_name == node.name]
     offered = node.allocatable or node.capacity
@@ -106,12 +128,37 @@ def node_report(node: Node, pods: Iterable[Pod]) -> NodeReport:
         ),
         free={name: left[name] for name in (*resources, PODS) if name in left},
         waiting=tuple(
-            WaitingPod(namespace=pod.namespace, name=pod.name, shortfalls=shortfalls(pod, books))
-            for pod in living
-            if not pod.node_name
+            _judged_in_turn([pod for pod in living if not pod.node_name], books, others, namespaces)
         ),
         problems=validate_node(node),
     )
+
+
+def neighbours_matter(pods: Iterable[Pod]) -> bool:
+    """Whether any of the pods has rules about other pods: affinity or topology spread."""
+    return any(pod.rules.affinity or pod.rules.anti_affinity or pod.rules.spread for pod in pods)
+
+
+def _judged_in_turn(
+    waiting: Sequence[Pod],
+    books: NodeBooks,
+    others: Sequence[NodeBooks],
+    namespaces: Mapping[str, Mapping[str, str]] | None,
+) -> Iterator[WaitingPod]:
+    """Judge the pods by all filters, as if those that fit were placed on this node."""
+    running = [entry.pod for each in (books, *others) for entry in each.entries]
+    # Reading all pods for each waiting one takes long, and is in vain without such rules.
+    nodes = (books, *others) if neighbours_matter((*running, *waiting)) else ()
+    for pod in waiting:
+        (verdict,) = verdicts(Attempt(pod, nodes, namespaces), (books,))
+        yield WaitingPod(
+            namespace=pod.namespace,
+            name=pod.name,
+            reasons=() if verdict.rejection is None else verdict.rejection.reasons,
+            shortfalls=verdict.shortfalls,
+        )
+        if verdict.fits:
+            books.assign(pod)
 
 
 def _place_in_etcd(pod: Pod) -> str:

@@ -17,7 +17,6 @@ from bursar.core.model.quantity import ZERO
 from bursar.core.model.resources import ResourceList
 from bursar.core.model.validation.pod import pod_warnings, validate_pod
 from bursar.wire.documents.tree import Value
-from bursar.wire.validation.verdict import Verdict, verdict_on
 
 ONLY_A_CLUSTER_KNOWS: Final = (
     "quotas, Pod Security, admission webhooks and admission policies: only a cluster knows them"
@@ -30,6 +29,12 @@ class Written:
 
     kind: str
     value: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Verdict:
+    errors: tuple[str, ...]
+    not_checked: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +101,14 @@ def pod_report(
     )
 
 
-def _verdict(pod: Pod, admission: Admission, written: Written | None) -> Verdict:
+def _verdict(pod: Pod, admission: Admission, written: Written | None) -> _Verdict:
     """The server's verdict on the object, and on the pods of a workload."""
+    # The rules are many modules, and other reports do without them.
+    from bursar.wire.validation.verdict import verdict_on  # noqa: PLC0415
+
     of_pod = tuple(str(problem) for problem in validate_pod(admission.pod))
     if written is None:
-        return Verdict(errors=(*of_pod, *admission.refusals), not_checked=())
+        return _Verdict(errors=(*of_pod, *admission.refusals), not_checked=())
     is_pod = written.kind == "Pod"
     found = verdict_on(written.kind, written.value, admission.pod if is_pod else pod)
     errors = list(found.errors)
@@ -108,7 +116,7 @@ def _verdict(pod: Pod, admission: Admission, written: Written | None) -> Verdict
         # The workload is created, and its pods are refused one after the other.
         errors += [f"its pods: {text}" for text in of_pod]
     errors += [text if is_pod else f"its pods: {text}" for text in admission.refusals]
-    return Verdict(
+    return _Verdict(
         errors=tuple(errors),
         not_checked=(*found.not_checked, *admission.unknown, ONLY_A_CLUSTER_KNOWS),
     )

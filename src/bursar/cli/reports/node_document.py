@@ -43,7 +43,8 @@ def _waiting(pod: WaitingPod) -> Document:
     return {
         "namespace": pod.namespace,
         "name": pod.name,
-        "fits": not pod.shortfalls,
+        "fits": pod.fits,
+        "reasons": list(pod.reasons),
         "missing": {
             lack.resource: {
                 "reason": lack.reason,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Final
 
-from bursar.app.reports.node import Allocation, NodeReport, PodLine, Share
+from bursar.app.reports.node import Allocation, NodeReport, PodLine, Share, WaitingPod
 from bursar.cli.output.ages import age, format_time
 from bursar.cli.output.formats import printable
 from bursar.cli.output.tabwriter import aligned
@@ -17,7 +17,6 @@ from bursar.core.model.int64 import INT64_MIN
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
 from bursar.core.model.node import Node, NodeCondition, SystemInfo, Taint
 from bursar.core.model.resources import ResourceList
-from bursar.core.placement.fit import Shortfall
 
 NONE: Final = "<none>"
 ROLE_PREFIX: Final = "node-role.kubernetes.io/"
@@ -63,12 +62,12 @@ def still_fits(report: NodeReport) -> str:
 
 
 def waiting_pods(report: NodeReport) -> str:
-    """Which pods without a node would fit this one, judged by resources alone."""
+    """Which pods without a node would fit this one, placed one after the other."""
     return _text(
         [
             "Waiting pods:",
             "  Namespace\tName\tFits",
-            *(f"  {pod.namespace}\t{pod.name}\t{_fits(pod.shortfalls)}" for pod in report.waiting),
+            *(f"  {pod.namespace}\t{pod.name}\t{_fits(pod)}" for pod in report.waiting),
         ]
     )
 
@@ -80,14 +79,16 @@ def validation_errors(report: NodeReport) -> str:
     )
 
 
-def _fits(shortfalls: Sequence[Shortfall]) -> str:
-    if not shortfalls:
+def _fits(pod: WaitingPod) -> str:
+    if pod.fits:
         return "yes"
-    lacks = (
+    known = {lack.reason for lack in pod.shortfalls}
+    reasons = [reason for reason in pod.reasons if reason not in known]
+    reasons += [
         f"{lack.reason} (wants {lack.requested_amount}, {lack.free_amount} free)"
-        for lack in shortfalls
-    )
-    return f"no: {', '.join(lacks)}"
+        for lack in pod.shortfalls
+    ]
+    return f"no: {', '.join(reasons)}"
 
 
 def _text(lines: Sequence[str]) -> str:
