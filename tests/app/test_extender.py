@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.events.document import EVENTS
+from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import (
     ClusterError,
     ForbiddenError,
@@ -363,6 +365,8 @@ async def test_the_leader_publishes_its_address(scene):
         return await patch(resource, key, change, **more)
 
     scene.cluster.patch = note
+    account = {"metadata": {"name": EXTENDER}}
+    made = await scene.cluster.create(SERVICE_ACCOUNTS, account, namespace=HOME)
     await scene.leading(address=("10.1.2.3", 8443))
     await scene.clock.sleep(5)
 
@@ -371,6 +375,26 @@ async def test_the_leader_publishes_its_address(scene):
     assert key == Key(HOME, EXTENDER)
     assert body["endpoints"] == [{"addresses": ["10.1.2.3"], "conditions": {"ready": True}}]
     assert body["addressType"] == "IPv4"
+    (owner,) = body["metadata"]["ownerReferences"]
+    assert owner["uid"] == json.loads(made)["metadata"]["uid"]
+    lease = json.loads(await scene.cluster.get(LEASES, Key(HOME, EXTENDER)))
+    assert lease["metadata"]["ownerReferences"] == [owner]
+
+
+@on_scene
+async def test_without_its_service_account_it_leads_all_the_same(scene):
+    get = scene.cluster.get
+
+    async def fail(resource, key):
+        if resource == SERVICE_ACCOUNTS:
+            raise UnavailableError("busy")
+        return await get(resource, key)
+
+    scene.cluster.get = fail
+    extender = await scene.leading()
+    await scene.clock.sleep(1)
+
+    assert extender.readiness_problem == ""
 
 
 def test_the_scheduler_is_configured_for_the_managed_resources():

@@ -1,8 +1,8 @@
-"""Objects that the controller makes at run time, and that go when Bursar is uninstalled.
+"""Objects that processes make at run time, and that go when Bursar is uninstalled.
 
-The Lease and the Secrets of certificates are in no manifest, so no uninstallation knows of them.
-Each has the controller's service account as its owner: when the account is deleted, Kubernetes
-deletes them too, and also an object that a process creates after the deletion.
+Leases and the Secrets of certificates are in no manifest, so no uninstallation knows of them.
+Each has the service account of the process that makes it as its owner: when the account is
+deleted, Kubernetes deletes them too, and also an object that a process creates after the deletion.
 """
 
 import json
@@ -15,21 +15,23 @@ from bursar.app.names import CONTROLLER
 NO_OWNER: Final[tuple[Json, ...]] = ()
 
 
-async def owner_references(reader: Reader, namespace: str) -> tuple[Json, ...]:
-    """The `ownerReferences` of an object that goes with the controller's service account.
+async def owner_references(
+    reader: Reader, namespace: str, account: str = CONTROLLER
+) -> tuple[Json, ...]:
+    """The `ownerReferences` of an object that goes with a service account of Bursar's.
 
-    Empty if the account does not exist or may not be read, for example if the controller runs
+    Empty if the account does not exist or may not be read, for example if the process runs
     outside the cluster. Raises `ClusterError`.
     """
     try:
-        body = await reader.get(SERVICE_ACCOUNTS, Key(namespace, CONTROLLER))
+        body = await reader.get(SERVICE_ACCOUNTS, Key(namespace, account))
     except (NotFoundError, ForbiddenError):
         return NO_OWNER
-    account = json.loads(body)
+    stored = json.loads(body)
     owner: Json = {
         "apiVersion": SERVICE_ACCOUNTS.api_version,
         "kind": SERVICE_ACCOUNTS.kind,
-        "name": CONTROLLER,
-        "uid": account["metadata"]["uid"],
+        "name": account,
+        "uid": stored["metadata"]["uid"],
     }
     return (owner,)

@@ -5,7 +5,7 @@ selector: the leader writes the slice. If a leader dies, connections fail until 
 written its own address, and the scheduler tries the pods again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from bursar.app.cluster.ports import Clock, ClusterError, Json, Key, Patch, PatchKind, Writer
@@ -25,12 +25,13 @@ async def publish(
     *,
     namespace: str,
     address: tuple[str, int],
+    owners: Sequence[Json],
     is_leader: Callable[[], bool],
 ) -> None:
     """Keep the slice on this process's address while it leads."""
     patch = Patch(
         kind=PatchKind.APPLY,
-        body=slice_document(namespace, address),
+        body=slice_document(namespace, address, owners),
         field_manager=EXTENDER,
         is_forced=True,
     )
@@ -44,7 +45,9 @@ async def publish(
         await clock.sleep(pause)
 
 
-def slice_document(namespace: str, address: tuple[str, int]) -> Mapping[str, Json]:
+def slice_document(
+    namespace: str, address: tuple[str, int], owners: Sequence[Json] = ()
+) -> Mapping[str, Json]:
     host, port = address
     return {
         "apiVersion": ENDPOINT_SLICES.api_version,
@@ -52,6 +55,7 @@ def slice_document(namespace: str, address: tuple[str, int]) -> Mapping[str, Jso
         "metadata": {
             "name": EXTENDER,
             "namespace": namespace,
+            "ownerReferences": list(owners),
             "labels": {
                 "kubernetes.io/service-name": EXTENDER,
                 "endpointslice.kubernetes.io/managed-by": EXTENDER,

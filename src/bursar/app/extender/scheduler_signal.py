@@ -7,7 +7,7 @@ a CSIStorageCapacity in its own namespace, of a storage class that does not exis
 the scheduler watches it is the one that needs the least permissions and has no other effect.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from bursar.app.cluster.ports import (
@@ -47,6 +47,8 @@ class SchedulerSignal:
     ) -> None:
         self._books, self._clock, self._writer = books, clock, writer
         self._key, self._is_leader = Key(namespace, SIGNAL), is_leader
+        self.owners: Sequence[Json] = ()
+        """The ownerReferences of the object."""
         self.count = 0
         """Signals since the start."""
 
@@ -82,6 +84,7 @@ class SchedulerSignal:
             "metadata": {
                 "name": self._key.name,
                 "namespace": self._key.namespace,
+                "ownerReferences": list(self.owners),
                 "labels": {"app.kubernetes.io/managed-by": EXTENDER},
             },
             "storageClassName": SIGNAL,

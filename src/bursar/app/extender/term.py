@@ -1,19 +1,31 @@
 """One term of leadership: books that begin empty, and everything that fills and reports them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol
 
+from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.cluster.observe import Cluster as Watched
 from bursar.app.cluster.observe import RunningInformer, follow, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_pod_rows
-from bursar.app.cluster.ports import Binder, Clock, Writer
+from bursar.app.cluster.ownership import owner_references
+from bursar.app.cluster.ports import (
+    Binder,
+    Clock,
+    ClusterError,
+    Json,
+    Key,
+    Patch,
+    PatchKind,
+    Writer,
+)
 from bursar.app.extender.binding import PodBinder
 from bursar.app.extender.endpoint import publish
 from bursar.app.extender.kinds import CLUSTER_RESOURCES
+from bursar.app.extender.names import EXTENDER
 from bursar.app.extender.scheduler_signal import SchedulerSignal
 from bursar.app.extender.status import PoolEventReason, PoolStatuses
 from bursar.app.log import Log
@@ -111,6 +123,7 @@ class ExtenderTerm:
                     await each.wait()
                 LOG.info("caches synced; answering", pods=len(self.pods), pools=len(self.pools))
                 tasks.create_task(self.binder.run())
+                owners = self.signal.owners = await self._own_lease()
                 tasks.create_task(self._statuses.run())
                 tasks.create_task(self.signal.run())
                 if context.address is not None:
@@ -120,8 +133,26 @@ class ExtenderTerm:
                             context.clock,
                             namespace=context.namespace,
                             address=context.address,
+                            owners=owners,
                             is_leader=context.is_leader,
                         )
                     )
         finally:
             await self.binder.close()
+
+    async def _own_lease(self) -> Sequence[Json]:
+        """Make the Lease go when Bursar is uninstalled. Returns the ownerReferences for it.
+
+        Nothing depends on it, so an error only means that the objects stay.
+        """
+        context = self._context
+        try:
+            owners = await owner_references(context.cluster, context.namespace, EXTENDER)
+            if owners:
+                body: Json = {"metadata": {"ownerReferences": list(owners)}}
+                patch = Patch(kind=PatchKind.MERGE, body=body)
+                await context.cluster.patch(LEASES, Key(context.namespace, EXTENDER), patch)
+        except ClusterError as error:
+            LOG.warning("objects of this process have no owner", error=error)
+            return ()
+        return owners

@@ -101,6 +101,8 @@ def _home_rules() -> list[Document]:
     return [
         permission(("get", "patch"), "leases", group=leases, names=(EXTENDER,)),
         permission(("create",), "leases", group=leases),
+        # Its uid, for the owner of the objects below.
+        permission(("get",), "serviceaccounts", names=(EXTENDER,)),
         permission(("patch",), slices.plural, group=slices.group, names=(EXTENDER,)),
         permission(("create",), slices.plural, group=slices.group),
         permission(("patch",), signals.plural, group=signals.group, names=(SIGNAL,)),
