@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from bursar.adapters.disk import tree
-from bursar.adapters.disk.tree import FolderTree
+from bursar.adapters.disk.tree import FolderTree, ScanLimits
 from ratio import Ratio, alternate
 
 FOLDERS, FILES = 1_000, 100
@@ -35,15 +34,15 @@ def _fill(folder: Path) -> None:
 
 def _measure(folder: Path) -> Iterator[Ratio]:
     # Files of a benchmark are all new. A volume has few of them at a time, if any.
-    tree.HOT_NS = tree.RACY_NS = 0
+    limits = ScanLimits(hot_ns=0, racy_ns=0)
 
     def du() -> None:
         subprocess.run(["du", "-s", folder], check=True, stdout=subprocess.DEVNULL)
 
     du()
-    ours, theirs = alternate(lambda: _scan(FolderTree(str(folder)), 0), du, 3)
+    ours, theirs = alternate(lambda: _scan(FolderTree(str(folder), limits), 0), du, 3)
     yield Ratio("first scan of 100,000 files", ours * 1000, "du", theirs * 1000, "ms")
-    scanned, rounds = FolderTree(str(folder)), count(1)
+    scanned, rounds = FolderTree(str(folder), limits), count(1)
     _scan(scanned, 0)
     ours, theirs = alternate(lambda: _scan(scanned, next(rounds) * ROUND_MS), du, ROUNDS)
     yield Ratio("later scan, every 10 s", ours * 1000, "du", theirs * 1000, "ms", "<= 0.2")

@@ -10,7 +10,7 @@ from bursar.app.storage.accounting import StorageAccounting
 from bursar.app.storage.ports import DiskCounts, DiskError, SummaryError
 from bursar.core.storage.pressure import Filesystem
 from bursar.core.storage.summary import Summary
-from support.builders.storage import a_disk_use, a_pod_summary, a_storage_pod
+from support.nodes.storage import a_disk_use, a_pod_summary, a_storage_pod
 
 POD = a_storage_pod(volumes=["cache=100"])
 

@@ -13,7 +13,7 @@ from bursar.core.storage.limits import LimitKind
 from bursar.core.storage.pressure import Filesystem, parse_thresholds
 from bursar.core.storage.summary import PodSummary, Summary
 from bursar.core.storage.usage import ContainerUse, Measure, Way
-from support.builders.storage import a_disk_use, a_pod_summary, a_storage_pod
+from support.nodes.storage import a_disk_use, a_pod_summary, a_storage_pod
 
 GROWING = a_storage_pod(volumes=["cache=1000"])
 

@@ -18,7 +18,7 @@ from bursar.adapters.telemetry.controller_families import (
     TermView,
     controller_families,
 )
-from bursar.adapters.telemetry.disk_families import DiskView, disk_families
+from bursar.adapters.telemetry.disk.families import DiskView, disk_families
 from bursar.adapters.telemetry.exposition import SAMPLES_MAX, exposition
 from bursar.adapters.telemetry.extender.families import extender_metrics
 from bursar.adapters.telemetry.operator.families import operator_metrics
@@ -60,11 +60,11 @@ from bursar.core.storage.pressure import Filesystem, parse_thresholds
 from bursar.wire.counting.pod_body import keep_body
 from support.builders.pods import parsed
 from support.builders.quota_books import a_namespace, a_quota, a_row, running
-from support.builders.storage import a_disk_use, a_storage_pod
 from support.counting.policies import a_counter, a_policy
 from support.counting.policies import a_row as a_policy_row
 from support.counting.scripted_sidecars import ScriptedSockets
 from support.extender.scene import ExtenderScene
+from support.nodes.storage import a_disk_use, a_storage_pod
 from support.operator.scene import OperatorScene, on_scene
 from support.virtual_time import in_virtual_time
 

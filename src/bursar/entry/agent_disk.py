@@ -16,8 +16,8 @@ from bursar.adapters.kubelet.http import KubeletLimits
 from bursar.adapters.kubelet.summary import KubeletSummary
 from bursar.adapters.serving.message import Guard, Routes
 from bursar.adapters.serving.status_page import Value
-from bursar.adapters.telemetry.disk_families import DiskView, disk_families
-from bursar.adapters.telemetry.disk_http import disk_routes
+from bursar.adapters.telemetry.disk.families import DiskView, disk_families
+from bursar.adapters.telemetry.disk.http import disk_routes
 from bursar.adapters.telemetry.exposition import Family
 from bursar.adapters.telemetry.status.disk import disk_section
 from bursar.app.devices.node_pods import NodePods
@@ -25,7 +25,7 @@ from bursar.app.log import Log
 from bursar.app.storage.accounting import StorageAccounting
 from bursar.app.storage.allocatable import NodeAllocatable
 from bursar.app.storage.document import node_document
-from bursar.cli.processes.disk_options import DiskSettings, QuotaUse
+from bursar.cli.storage.disk_options import DiskSettings, QuotaUse
 from bursar.core.storage.pod import StoragePod
 
 LOG: Final = Log("disk")

@@ -6,14 +6,13 @@ import time
 
 import pytest
 
-from bursar.adapters.disk import node_disk, rounds
 from bursar.adapters.disk.node_disk import DiskPlaces, NodeDisk
 from bursar.adapters.disk.rounds import Rounds
 from bursar.adapters.disk.tree import FolderTree
 from bursar.app.storage.ports import DiskError
 from bursar.core.storage.pod import EmptyDirVolume, StoragePod
 from bursar.core.storage.usage import Measure, Way
-from support.builders.storage import a_storage_pod
+from support.nodes.storage import a_storage_pod
 from support.until import PATIENCE_SECONDS
 
 
@@ -138,10 +137,9 @@ def test_an_endless_volume_does_not_keep_others_from_being_scanned(tmp_path):
     assert every.unfinished == 0
 
 
-def test_a_round_keeps_a_bounded_number_of_scans_open(monkeypatch):
-    monkeypatch.setattr(rounds, "KEPT_MAX", 3)
+def test_a_round_keeps_a_bounded_number_of_scans_open():
     trees = {(str(number), "cache"): EndlessTree("") for number in range(9)}
-    every = Rounds(threading.Event())
+    every = Rounds(threading.Event(), kept_max=3)
     every.run(trees, 1, time.monotonic() + 0.2)
     assert every.unfinished == 3
     every.run({}, 2, time.monotonic() + 1)
@@ -162,13 +160,12 @@ def test_an_ended_process_ends_the_round():
     assert Rounds(stop).run({("a", "b"): EndlessTree("")}, 1, time.monotonic() + 1e9) == {}
 
 
-async def test_folders_of_all_volumes_together_are_bounded(places, monkeypatch):
-    monkeypatch.setattr(node_disk, "FOLDERS_MAX", 10)
+async def test_folders_of_all_volumes_together_are_bounded(places):
     pods = [a_storage_pod(f"p{number}", volumes=["cache"]) for number in range(3)]
     for pod in pods:
         for number in range(6):
             written(volume(places, pod, "empty-dir", "cache"), f"d{number}", "f")
-    async with NodeDisk(places) as disk:
+    async with NodeDisk(places, folders_max=10) as disk:
         found = await disk.measure(pods)
         assert disk.counts.folders <= 12
     assert {each.volumes["cache"].is_complete for each in found.values()} == {True, False}

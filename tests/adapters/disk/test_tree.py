@@ -10,7 +10,7 @@ import pytest
 
 from bursar.adapters.disk import beneath, tree
 from bursar.adapters.disk.beneath import open_beneath, open_by_steps
-from bursar.adapters.disk.tree import FolderTree
+from bursar.adapters.disk.tree import DEFAULT_LIMITS, FolderTree, ScanLimits
 
 ROUND_MS = 10_000
 
@@ -18,8 +18,8 @@ ROUND_MS = 10_000
 class Scans:
     """A tree, and the clock of its rounds."""
 
-    def __init__(self, path, **options):
-        self.tree = FolderTree(str(path), **options)
+    def __init__(self, path, limits=DEFAULT_LIMITS, **options):
+        self.tree = FolderTree(str(path), limits, **options)
         self.now_ms = 0
 
     def round(self, elapsed_ms=ROUND_MS):
@@ -54,10 +54,9 @@ def written(path, kib=8):
     return path
 
 
-def quiet(monkeypatch):
-    """Take every file as one that has not changed for long."""
-    monkeypatch.setattr(tree, "HOT_NS", 0)
-    monkeypatch.setattr(tree, "RACY_NS", 0)
+QUIET = ScanLimits(hot_ns=0, racy_ns=0)
+"""Takes every file as one that has not changed for long."""
+TURN_MS = ScanLimits().turn_ms
 
 
 # ------------------------------------------------------------------ the same as du
@@ -110,24 +109,23 @@ def test_after_any_history_a_whole_turn_equals_du(tmp_path, seed):
     for _ in range(40):
         for _ in range(random.randrange(1, 12)):
             _change(tmp_path, random)
-        assert sizes(scans.round(tree.TURN_MS)) == du(tmp_path)
+        assert sizes(scans.round(TURN_MS)) == du(tmp_path)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_scan_that_is_cut_short_again_and_again_still_ends_right(tmp_path, monkeypatch, seed):
-    monkeypatch.setattr(tree, "STEP", 3)
+def test_a_scan_that_is_cut_short_again_and_again_still_ends_right(tmp_path, seed):
     random = Random(seed)  # noqa: S311 - a test
     for number in range(60):
         written(tmp_path / f"d{number % 7}/e{number % 3}/f{number}")
         os.link(tmp_path / f"d{number % 7}/e{number % 3}/f{number}", tmp_path / f"l{number}")
-    scans = Scans(tmp_path)
+    scans = Scans(tmp_path, ScanLimits(step=3))
     for _ in range(30):
         scans.now_ms += ROUND_MS
         cut = scans.tree.scan(scans.now_ms)
         for _ in range(random.randrange(4)):
             next(cut, None)
         cut.close()
-    assert sizes(scans.round(tree.TURN_MS)) == du(tmp_path)
+    assert sizes(scans.round(TURN_MS)) == du(tmp_path)
 
 
 # ------------------------------------------------------------------ what later scans look at
@@ -142,10 +140,9 @@ def test_a_file_that_grows_is_seen_in_the_next_scan(tmp_path):
     assert scans.round(1).used == before + 65536
 
 
-def test_a_quiet_file_that_grows_is_seen_within_a_whole_turn(tmp_path, monkeypatch):
-    quiet(monkeypatch)
+def test_a_quiet_file_that_grows_is_seen_within_a_whole_turn(tmp_path):
     files = [written(tmp_path / f"d{number}/f") for number in range(12)]
-    scans = Scans(tmp_path)
+    scans = Scans(tmp_path, QUIET)
     before = scans.round().used
     for file in files:
         written(file, 72)
@@ -153,14 +150,13 @@ def test_a_quiet_file_that_grows_is_seen_within_a_whole_turn(tmp_path, monkeypat
     assert seen == sorted(seen)
     assert seen[0] < 12
     assert seen[-1] == 12
-    assert scans.measure.age_ms < tree.TURN_MS
+    assert scans.measure.age_ms < TURN_MS
 
 
-def test_a_later_scan_looks_at_a_part_of_quiet_files_only(tmp_path, monkeypatch):
-    quiet(monkeypatch)
+def test_a_later_scan_looks_at_a_part_of_quiet_files_only(tmp_path):
     for number in range(600):
         written(tmp_path / f"d{number % 60}/f{number}", 1)
-    scans = Scans(tmp_path)
+    scans = Scans(tmp_path, QUIET)
     scans.round()
     looks = [scans.tree.looks]
     for _ in range(12):
@@ -171,11 +167,10 @@ def test_a_later_scan_looks_at_a_part_of_quiet_files_only(tmp_path, monkeypatch)
     assert max(rounds) <= 60 + 2 * 60
 
 
-def test_the_age_is_that_of_the_oldest_figure(tmp_path, monkeypatch):
-    quiet(monkeypatch)
+def test_the_age_is_that_of_the_oldest_figure(tmp_path):
     for number in range(24):
         written(tmp_path / f"d{number}/f")
-    scans = Scans(tmp_path)
+    scans = Scans(tmp_path, QUIET)
     scans.round()
     assert scans.measure.age_ms == 0
     assert [scans.round().age_ms for _ in range(3)] == [10_000, 20_000, 30_000]
@@ -218,11 +213,10 @@ def test_a_path_that_is_too_long_is_reported_and_the_rest_counted(tmp_path):
     assert found.used > 100 * 1024
 
 
-def test_more_folders_than_remembered_are_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(tree, "FOLDERS_MAX", 10)
+def test_more_folders_than_remembered_are_reported(tmp_path):
     for number in range(20):
         written(tmp_path / f"d{number}/f")
-    scans = Scans(tmp_path)
+    scans = Scans(tmp_path, ScanLimits(folders_max=10))
     assert (scans.round().is_complete, scans.measure.problem) == (False, tree.TOO_MANY_FOLDERS)
     assert scans.tree.folders == 10
     assert not scans.round().is_complete
@@ -230,25 +224,22 @@ def test_more_folders_than_remembered_are_reported(tmp_path, monkeypatch):
         (tmp_path / f"d{number}/f").unlink()
         (tmp_path / f"d{number}").rmdir()
     scans.round()
-    assert sizes(scans.round(tree.TURN_MS)) == du(tmp_path)
+    assert sizes(scans.round(TURN_MS)) == du(tmp_path)
     assert scans.measure.is_complete
 
 
-def test_more_files_than_allowed_are_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(tree, "ENTRIES_MAX", 20)
-    monkeypatch.setattr(tree, "STEP", 4)
+def test_more_files_than_allowed_are_reported(tmp_path):
     for number in range(50):
         written(tmp_path / f"f{number}", 4)
-    found = Scans(tmp_path).round()
+    found = Scans(tmp_path, ScanLimits(entries_max=20, step=4)).round()
     assert (found.is_complete, found.problem) == (False, tree.TOO_MANY_ENTRIES)
     assert found.inodes < 50
 
 
-def test_more_hot_files_than_remembered_are_still_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(tree, "HOT_MAX", 5)
+def test_more_hot_files_than_remembered_are_still_counted(tmp_path):
     for number in range(50):
         written(tmp_path / f"d{number % 3}/f{number}")
-    scans = Scans(tmp_path)
+    scans = Scans(tmp_path, ScanLimits(hot_max=5))
     scans.round()
     assert sizes(scans.round()) == du(tmp_path)
 
@@ -258,11 +249,10 @@ def test_a_volume_that_is_gone_raises_an_error(tmp_path):
         Scans(tmp_path / "gone").round()
 
 
-def test_before_the_first_scan_has_ended_the_measure_is_a_least(tmp_path, monkeypatch):
-    monkeypatch.setattr(tree, "STEP", 2)
+def test_before_the_first_scan_has_ended_the_measure_is_a_least(tmp_path):
     for number in range(50):
         written(tmp_path / f"d{number}/f")
-    scans = Scans(tmp_path)
+    scans = Scans(tmp_path, ScanLimits(step=2))
     cut = scans.tree.scan(1)
     for _ in range(9):
         next(cut)
@@ -293,7 +283,6 @@ def test_only_folders_beneath_are_opened(tmp_path, open_folder):
         os.close(root)
 
 
-def test_a_kernel_without_openat2_is_served_by_steps(tmp_path, monkeypatch):
-    monkeypatch.setattr(beneath._Kernel, "has_openat2", False)
+def test_a_kernel_without_openat2_is_served_by_steps(tmp_path):
     written(tmp_path / "a/b/file")
-    assert sizes(Scans(tmp_path).round()) == du(tmp_path)
+    assert sizes(Scans(tmp_path, open_folder=open_by_steps).round()) == du(tmp_path)

@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import traceback
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from bursar.adapters.disk.quotactl import has_accounting, project_of
 from bursar.adapters.disk.tree import FolderTree
 from bursar.core.storage.pod import StoragePod
 from bursar.core.storage.quota_check import missing_parts
+from support.until import until_sync
 
 MARK = "--- results ---"
 FINIT_MODULE = 313
@@ -120,12 +120,12 @@ def both(counter: QuotaCounter, volume: Path) -> dict[str, object]:
 
 def settled(counter: QuotaCounter, volume: Path) -> dict[str, object]:
     """As `both`, after XFS has freed the blocks of deleted files, which it does later."""
-    until_s = time.monotonic() + 60
-    found = both(counter, volume)
-    while found["quota"][0] != found["scan"][0] and time.monotonic() < until_s:
-        time.sleep(0.05)
+
+    def equal() -> dict[str, object] | None:
         found = both(counter, volume)
-    return found
+        return found if found["quota"][0] == found["scan"][0] else None
+
+    return until_sync(equal, "scan and quota agree", 60)
 
 
 def shown(measure) -> tuple[int, int, str] | None:

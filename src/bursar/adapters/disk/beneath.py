@@ -43,9 +43,7 @@ def open_beneath(root: int, path: str) -> int:
 
     An empty path opens `root` again. The caller closes the descriptor.
     """
-    if not path:
-        return os.open(".", FOLDER, dir_fd=root)
-    if _Kernel.has_openat2:
+    if path and _Kernel.has_openat2:
         opened: int = _LIBC.syscall(
             _OPENAT2, root, os.fsencode(path), ctypes.byref(_HOW), ctypes.sizeof(_HOW)
         )
@@ -65,7 +63,7 @@ def open_by_steps(root: int, path: str) -> int:
     """
     device = os.fstat(root).st_dev
     opened = os.dup(root)
-    for step in path.split("/"):
+    for step in path.split("/") if path else ["."]:
         try:
             below = os.open(step, FOLDER, dir_fd=opened)
         finally:

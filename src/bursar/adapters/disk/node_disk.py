@@ -53,13 +53,18 @@ class NodeDisk:
     """A `Disk`. Scans run in a thread of their own. Use it as a context manager."""
 
     def __init__(
-        self, places: DiskPlaces, *, round_s: float = 8.0, counter: Counter | None = None
+        self,
+        places: DiskPlaces,
+        *,
+        round_s: float = 8.0,
+        counter: Counter | None = None,
+        folders_max: int = FOLDERS_MAX,
     ) -> None:
         self._places, self._round_s, self._counter = places, round_s, counter
         self._stop = threading.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="disk")
         self._rounds = Rounds(self._stop)
-        self._room = FolderRoom(FOLDERS_MAX)
+        self._room = FolderRoom(folders_max)
         self._trees: dict[TreeKey, FolderTree] = {}
         self._counted: set[TreeKey] = set()
         """Volumes that the counter measured in the last round."""

@@ -35,7 +35,8 @@ class _Running:
 class Rounds:
     """Runs the scans of trees. Not for use by two threads at once."""
 
-    def __init__(self, stop: threading.Event) -> None:
+    def __init__(self, stop: threading.Event, kept_max: int = KEPT_MAX) -> None:
+        self._kept_max = kept_max
         self._stop = stop
         self._kept: dict[TreeKey, _Running] = {}
         self.seconds = 0.0
@@ -103,7 +104,7 @@ class Rounds:
 
     def _keep(self, unfinished: list[_Running]) -> None:
         for running in unfinished:
-            if len(self._kept) < KEPT_MAX:
+            if len(self._kept) < self._kept_max:
                 self._kept[running.key] = running
             else:
                 _close(running)

@@ -16,7 +16,8 @@ import os
 import stat
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from bursar.adapters.disk.beneath import FOLDER, MISSING, open_beneath
@@ -26,21 +27,28 @@ from bursar.core.storage.usage import Measure, Way
 
 BLOCK: Final = 512
 """Unit of `st_blocks`, whatever the filesystem's block size is."""
-STEP: Final = 256
-"""Files that are looked at between two points at which a scan can be paused."""
-HOT_NS: Final = 30 * 10**9
-"""How long after its last change a file is looked at in every scan."""
-HOT_MAX: Final = 1024
-"""Maximum hot files of one volume. Others are looked at in turn."""
-RACY_NS: Final = 2 * 10**9
-"""A folder that changed so shortly before it was read may change again with the same stamp."""
-FOLDERS_MAX: Final = 50_000
-ENTRIES_MAX: Final = 2_000_000
-TURN_MS: Final = 120_000
-"""In this time every file is looked at. The kubelet measures volumes every one to two minutes."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanLimits:
+    step: int = 256
+    """Files that are looked at between two points at which a scan can be paused."""
+    hot_ns: int = 30 * 10**9
+    """How long after its last change a file is looked at in every scan."""
+    hot_max: int = 1024
+    """Maximum hot files of one volume. Others are looked at in turn."""
+    racy_ns: int = 2 * 10**9
+    """A folder that changed so shortly before it was read may change again with the same stamp."""
+    folders_max: int = 50_000
+    entries_max: int = 2_000_000
+    turn_ms: int = 120_000
+    """In this time every file is looked at. The kubelet measures each volume once in one to two
+    minutes."""
+
+
+DEFAULT_LIMITS: Final = ScanLimits()
 TOO_MANY_FOLDERS: Final = "more folders than the agent remembers"
-TOO_MANY_ENTRIES: Final = f"more than {ENTRIES_MAX} files"
+TOO_MANY_ENTRIES: Final = "more files than are scanned"
 TOO_MANY_LINKS: Final = f"more than {LINKS_MAX} files with several names"
 TOO_DEEP: Final = "a path is too long"
 UNREADABLE: Final = "a folder cannot be read"
@@ -50,7 +58,7 @@ UNDER_WAY: Final = "the first scan is under way"
 class FolderRoom:
     """How many folders the trees of a node remember together. It bounds their memory."""
 
-    def __init__(self, most: int = FOLDERS_MAX) -> None:
+    def __init__(self, most: int = DEFAULT_LIMITS.folders_max) -> None:
         self.most = most
         self.used = 0
 
@@ -59,11 +67,17 @@ class FolderTree:
     """One volume. Not for use by two threads at once."""
 
     def __init__(
-        self, path: str, *, turn_ms: int = TURN_MS, room: FolderRoom | None = None
+        self,
+        path: str,
+        limits: ScanLimits = DEFAULT_LIMITS,
+        *,
+        room: FolderRoom | None = None,
+        open_folder: Callable[[int, str], int] = open_beneath,
     ) -> None:
         self.path = path
+        self._limits = limits
         self._room = room or FolderRoom()
-        self._turn_ms = turn_ms
+        self._open_folder = open_folder
         self._root = -1
         """Descriptor of the volume, open only during a scan."""
         self._device = 0
@@ -161,7 +175,7 @@ class FolderTree:
             finally:
                 os.close(opened)
             pending += len(children)
-            if pending >= STEP:
+            if pending >= self._limits.step:
                 pending = 0
                 yield
 
@@ -181,8 +195,8 @@ class FolderTree:
 
     def _take_turn(self, now_ms: int, elapsed_ms: int) -> Iterator[None]:
         """Look at the part of all files that is due: all of them within `turn_ms`."""
-        share_ms = min(elapsed_ms, self._turn_ms)
-        due = -(-(self._entries + len(self._links)) * share_ms // self._turn_ms)
+        share_ms = min(elapsed_ms, self._limits.turn_ms)
+        due = -(-(self._entries + len(self._links)) * share_ms // self._limits.turn_ms)
         dirty: list[Folder] = []
         while due > 0 and self._turn:
             folder = dirty.pop() if dirty else next(iter(self._turn))
@@ -205,13 +219,13 @@ class FolderTree:
                 pending += self._refresh(folder, opened)
             finally:
                 os.close(opened)
-            if pending >= STEP:
+            if pending >= self._limits.step:
                 pending = 0
                 yield
 
     def _refresh(self, folder: Folder, opened: int) -> int:
         """Look at the hot files of a folder again. A file that is quiet is no longer hot."""
-        hot, quiet_ns = folder.hot or {}, time.time_ns() - HOT_NS
+        hot, quiet_ns = folder.hot or {}, time.time_ns() - self._limits.hot_ns
         for name, blocks in list(hot.items()):
             self.looks += 1
             try:
@@ -240,7 +254,7 @@ class FolderTree:
         if folder.is_gone:
             return None
         try:
-            return open_beneath(self._root, folder.path)
+            return self._open_folder(self._root, folder.path)
         except OSError as error:
             if error.errno in MISSING and folder.parent is not None:
                 self._remove(folder)
@@ -260,7 +274,7 @@ class FolderTree:
             before = os.fstat(opened)
             listing = Listing(blocks=before.st_blocks)
             yield from self._list(opened, listing, folder)
-            listing.is_racy |= before.st_ctime_ns > time.time_ns() - RACY_NS
+            listing.is_racy |= before.st_ctime_ns > time.time_ns() - self._limits.racy_ns
             if not folder.is_gone:
                 folder.changed_ns = before.st_ctime_ns
                 self._take(folder, listing, dirty)
@@ -275,13 +289,17 @@ class FolderTree:
 
     def _list(self, opened: int, listing: Listing, folder: Folder) -> Iterator[None]:
         # The loop runs once for every file of a node: what it needs is in local variables.
-        hot_ns, room = time.time_ns() - HOT_NS, ENTRIES_MAX - self._entries + folder.entries
-        hot_max = HOT_MAX - self._hot + len(folder.hot or ())
-        device, hot, seen, blocks, plain = self._device, listing.hot, 0, 0, 0
+        hot_ns, room = (
+            time.time_ns() - self._limits.hot_ns,
+            self._limits.entries_max - self._entries + folder.entries,
+        )
+        hot_max = self._limits.hot_max - self._hot + len(folder.hot or ())
+        device, hot, step = self._device, listing.hot, self._limits.step
+        seen = blocks = plain = 0
         with os.scandir(opened) as entries:
             for entry in entries:
                 seen += 1
-                if not seen % STEP:
+                if not seen % step:
                     yield
                     if seen > room:
                         listing.problem = TOO_MANY_ENTRIES
@@ -333,7 +351,7 @@ class FolderTree:
         for name, inode in listing.folders.items():
             if name in children:
                 continue
-            if len(self._turn) >= FOLDERS_MAX or self._room.used >= self._room.most:
+            if len(self._turn) >= self._limits.folders_max or self._room.used >= self._room.most:
                 listing.problem = TOO_MANY_FOLDERS
                 break
             children[name] = self._add_folder(name, folder, inode)

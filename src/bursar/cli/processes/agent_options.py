@@ -25,7 +25,6 @@ from bursar.app.devices.node_pods import FreshnessRules
 from bursar.app.devices.proxy import ProxyRules
 from bursar.app.devices.rate_limit import RateRules
 from bursar.cli.options import duration, flag, one_of, path, shown, together
-from bursar.cli.processes.disk_options import DiskSettings, disk_from, disk_options
 from bursar.cli.processes.process_options import (
     ClusterChoice,
     MetricsAuth,
@@ -34,6 +33,7 @@ from bursar.cli.processes.process_options import (
     process_cluster_options,
 )
 from bursar.cli.processes.telemetry.log_options import LogSettings, log_from, log_options
+from bursar.cli.storage.disk_options import DiskSettings, disk_from, disk_options
 from bursar.core.devices.resolve import Rules, Trust
 from bursar.core.model.quantity import Quantity, QuantityError
 

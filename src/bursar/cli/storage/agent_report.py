@@ -11,7 +11,7 @@ from bursar.adapters.http1.client import HttpClient
 from bursar.adapters.http1.errors import HttpError
 from bursar.adapters.http1.request import JSON, USER_AGENT, HttpRequest
 from bursar.adapters.http1.route import Origin, Route
-from bursar.adapters.telemetry.disk_http import DISK_PATH
+from bursar.adapters.telemetry.disk.http import DISK_PATH
 from bursar.cli.exit_codes import BadInputError
 
 ANSWER_BYTES_MAX: Final = 64 * 2**20

@@ -12,7 +12,7 @@ from bursar.cli.exit_codes import NO, OK
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.options import duration, path, shown
 from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
-from bursar.cli.processes.disk_options import parse_option
+from bursar.cli.storage.disk_options import parse_option
 from bursar.cli.storage.view import NODE_COLUMNS, POD_COLUMNS, node_rows, pod_rows
 from bursar.core.storage.pressure import DEFAULT_THRESHOLDS, Threshold
 

@@ -89,7 +89,7 @@ def _parse_percent(signal: Signal, value: str) -> Threshold | None:
     if value in {"0%", "100%"}:
         # The kubelet ignores these two.
         return None
-    return Threshold(signal, binary32(binary32(Fraction(digits)) / 100))
+    return Threshold(signal, binary32(binary32(Fraction(digits)) * Fraction(1, 100)))
 
 
 DEFAULT_THRESHOLDS: Final = (

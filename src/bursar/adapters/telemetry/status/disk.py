@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from bursar.adapters.serving.status_page import Value
-from bursar.adapters.telemetry.disk_families import DiskView
+from bursar.adapters.telemetry.disk.families import DiskView
 
 
 def disk_section(view: DiskView, age_s: float | None) -> Mapping[str, Value]:

@@ -1,0 +1,1 @@
+"""Metrics and pages of the agent about local ephemeral storage."""
