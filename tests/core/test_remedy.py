@@ -259,6 +259,17 @@ def test_two_large_pods_beat_three_that_a_greedy_choice_takes():
     assert free.is_smallest
 
 
+def test_a_search_finds_two_pods_where_a_greedy_choice_takes_three():
+    sizes = ((2, 6), (0, 1), (3, 5), (1, 4), (3, 1))
+    pods = [taking(f"p{i}", f"cpu={cpu} memory={gi}Gi") for i, (cpu, gi) in enumerate(sizes)]
+    full = books("a", *pods, room="cpu=9 memory=17Gi pods=9")
+    free = found(taking("p", "cpu=6 memory=6Gi"), full)[1]
+
+    assert isinstance(free, FreePods)
+    assert sorted(names(free.pods)) == ["p2", "p4"]
+    assert free.is_smallest
+
+
 def test_a_search_that_is_given_up_says_so(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(eviction, "CANDIDATES_MAX", 1)
     pods = [taking(f"c{i}", "cpu=1") for i in range(3)]

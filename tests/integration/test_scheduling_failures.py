@@ -26,6 +26,7 @@ from controlplane import ControlPlane
 from support.builders.random_objects import as_pod
 from support.cluster import random_scheduling as random_objects
 from support.cluster.access import a_client, access_of
+from support.processes.command_line import run_bursar
 from support.until import until_sync
 
 pytestmark = pytest.mark.integration
@@ -151,6 +152,53 @@ def test_the_scheduler_gives_every_pod_the_same_reasons(plane: ControlPlane, sce
     wanted = {name: event_text(text) for name, text in texts.items()}
     assert until_sync(lambda: len(found := events(plane)) == CASES and found) == wanted
     assert {pod.node_name for pod in pods.values()} == {""}
+
+
+def test_explain_says_on_a_live_cluster_what_the_scheduler_wrote(
+    plane: ControlPlane, scene: Surroundings
+):
+    pod = next(iter(waiting_pods(plane).values()))
+    place_of_pod = ("-n", pod.namespace, "--kubeconfig", str(plane.kubeconfig))
+    ran = run_bursar("explain", "pod", pod.name, *place_of_pod, "-o", "json")
+    [found] = json.loads(ran.out)
+
+    assert (ran.code, found["answer"]) == (1, "NoNodeFits")
+    assert found["placement"]["event"] == place(pod, scene).message
+    listed = json.loads(run_bursar("explain", "pod", *place_of_pod, "-o", "json").out)
+    waiting = {
+        each.name for each in waiting_pods(plane).values() if each.namespace == pod.namespace
+    }
+    assert {each["name"] for each in listed} <= waiting
+
+
+def test_a_tenant_is_told_nothing_about_pods_that_he_may_not_read(
+    plane: ControlPlane, scene: Surroundings
+):
+    """He may read the pods of one namespace. Of nodes and other pods he learns nothing."""
+    pod = next(each for each in waiting_pods(plane).values() if each.namespace == "fit-one")
+    until_sync(lambda: written(waiting_pods(plane)[pod.name]), "the scheduler has tried the pod")
+    rights = "/apis/rbac.authorization.k8s.io/v1/namespaces/fit-one"
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
+    call(plane, "POST", f"{rights}/roles", {"metadata": {"name": "r"}, "rules": [rule]})
+    call(
+        plane,
+        "POST",
+        f"{rights}/rolebindings",
+        {
+            "metadata": {"name": "r"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+            "subjects": [{"kind": "User", "name": "tenant"}],
+        },
+    )
+    kubeconfig = plane.write_kubeconfig("tenant", plane.client("tenant"))
+    asked = ("explain", "pod", pod.name, "-n", "fit-one", "--kubeconfig", str(kubeconfig))
+    ran = until_sync(lambda: (found := run_bursar(*asked)).code == 1 and found)
+
+    assert "NotDecided: the pod waits for a node" in " ".join(ran.out.split())
+    assert written(waiting_pods(plane)[pod.name])[:40] in " ".join(ran.out.split())
+    assert "nodes of the cluster" in ran.out
+    assert "fit-two" not in ran.out
+    assert not any(books.node.name in ran.out for books in scene.nodes)
 
 
 def test_the_cases_have_every_kind_of_reason(scene: Surroundings, plane: ControlPlane):

@@ -109,6 +109,6 @@ def _emit(found: Sequence[PodExplanation], output: Output, *, is_list: bool) -> 
     if output in {Output.JSON, Output.YAML}:
         emit_document(documents, output)
         return
-    rows = [layout.list_row(each, wide=wide) for each in waiting]
+    rows = layout.list_rows(waiting, wide=wide)
     nothing = f"all {len(found)} pods run, have succeeded or would fit"
     emit_rows(Output.TABLE, documents, layout.LIST_COLUMNS, rows, nothing=nothing)

@@ -14,7 +14,7 @@ from bursar.cli.explain.wording import (
     remedy_text,
     too_large_text,
 )
-from bursar.cli.output.formats import emit_table, printable
+from bursar.cli.output.formats import GAP, emit_table, printable
 from bursar.core.placement.fit import Shortfall
 from bursar.core.placement.message import event_text
 from bursar.core.placement.obstacles import NodeVerdict
@@ -25,6 +25,7 @@ LABEL_WIDTH: Final = 10
 MISSING_COLUMNS: Final = ("RESOURCE", "REQUESTED", "ALLOCATABLE", "USED", "MISSING")
 WIDE_COLUMNS: Final = ("NODE", "FITS", "REFUSED BY", "REASONS", *MISSING_COLUMNS)
 LIST_COLUMNS: Final = ("POD", "ANSWER", "WHY")
+WHY_WIDTH_MIN: Final = 20
 ABSENT: Final = "-"
 
 
@@ -131,16 +132,18 @@ def _wide_rows(verdict: NodeVerdict) -> Iterator[tuple[str, ...]]:
         yield (*head, *_missing_row(lack))
 
 
-def list_row(found: PodExplanation, *, wide: bool) -> tuple[str, ...]:
-    """One pod of the list, under `LIST_COLUMNS`."""
-    why = found.summary
-    if found.placement is not None and found.placement.message:
-        why = found.placement.message
-    name = pod_name(found.pod)
-    room = WIDTH - len(name) - len(found.answer.value) - 6
-    if not wide and len(why) > max(room, 20):
-        why = f"{why[: max(room, 20) - 3]}..."
-    return (name, found.answer.value, why)
+def list_rows(found: Sequence[PodExplanation], *, wide: bool) -> list[tuple[str, ...]]:
+    """The pods of the list, under `LIST_COLUMNS`. Unless wide, reasons are cut to the width."""
+    rows = [(pod_name(each.pod), each.answer.value, each.summary) for each in found]
+    if wide or not rows:
+        return rows
+    taken = sum(max(len(row[index]) for row in rows) + GAP for index in (0, 1))
+    room = max(WIDTH - taken, WHY_WIDTH_MIN)
+    return [(name, answer, _cut(why, room)) for name, answer, why in rows]
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 def _emit_field(label: str, text: str) -> None:

@@ -46,12 +46,6 @@ class Vector:
             case _:
                 return self.scalars.get(resource, 0)
 
-    def __add__(self, other: "Vector") -> "Vector":
-        return _combined(self, other, 1)
-
-    def __sub__(self, other: "Vector") -> "Vector":
-        return _combined(self, other, -1)
-
 
 EMPTY: Final = Vector()
 
@@ -114,15 +108,6 @@ def as_quantity(resource: str, number: int) -> Quantity:
         return Quantity.of(number, scale=MILLI)
     counted = resource == PODS or is_extended(resource)
     return Quantity.of(number, Format.DECIMAL_SI if counted else Format.BINARY_SI)
-
-
-def _combined(left: Vector, right: Vector, sign: int) -> Vector:
-    scalars = left.scalars
-    if right.scalars:
-        sums = dict(left.scalars)
-        _step_scalars(sums, right.scalars, sign)
-        scalars = sums
-    return replace(_plain_sum(left, right, sign), scalars=scalars)
 
 
 def _step_scalars(sums: dict[str, int], amounts: Mapping[str, int], sign: int) -> None:
