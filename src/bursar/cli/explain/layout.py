@@ -136,7 +136,7 @@ def list_rows(found: Sequence[PodExplanation], *, wide: bool) -> list[tuple[str,
     """The pods of the list, under `LIST_COLUMNS`. Unless wide, reasons are cut to the width."""
     rows = [(pod_name(each.pod), each.answer.value, each.summary) for each in found]
     if wide or not rows:
-        return rows
+        return [*rows]
     taken = sum(max(len(row[index]) for row in rows) + GAP for index in (0, 1))
     room = max(WIDTH - taken, WHY_WIDTH_MIN)
     return [(name, answer, _cut(why, room)) for name, answer, why in rows]
