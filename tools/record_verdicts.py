@@ -17,9 +17,9 @@ ROOT: Final = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools"), str(ROOT / "src")]
 
 from assets import ensure  # noqa: E402 - the path is set above
-from support.builders.odd_manifests import odd_manifests  # noqa: E402
-from support.builders.random_manifests import Manifests  # noqa: E402
-from support.builders.verdicts import difference, our_errors  # noqa: E402
+from support.manifests.odd_manifests import odd_manifests  # noqa: E402
+from support.manifests.random_manifests import Manifests  # noqa: E402
+from support.manifests.verdicts import difference, our_errors  # noqa: E402
 from support.processes.oracle import Oracle  # noqa: E402
 
 RECORD: Final = ROOT / "tests/wire/recorded_verdicts.jsonl"

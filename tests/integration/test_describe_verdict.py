@@ -15,9 +15,9 @@ from bursar.app.reports.pod import PodReport, Written, pod_report
 from bursar.core.model.admission.admit import policies_of
 from bursar.wire.model.admission_policies import decode_policy
 from controlplane import ControlPlane
-from support.builders.random_manifests import Manifests
 from support.builders.random_objects import as_pod
-from support.builders.verdicts import difference, our_errors
+from support.manifests.random_manifests import Manifests
+from support.manifests.verdicts import difference, our_errors
 from support.until import until_sync
 
 Raw = dict[str, Any]

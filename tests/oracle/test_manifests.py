@@ -5,8 +5,8 @@ import os
 import pytest
 
 import generate_field_types
-from support.builders.random_manifests import Manifests
-from support.builders.verdicts import difference, our_errors
+from support.manifests.random_manifests import Manifests
+from support.manifests.verdicts import difference, our_errors
 
 FIXED_SEED = 20_260_417
 FRESH_SEED = int(os.environ.get("BURSAR_SEED") or int.from_bytes(os.urandom(4), "big"))

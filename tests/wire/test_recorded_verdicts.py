@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from support.builders.verdicts import difference, our_errors
+from support.manifests.verdicts import difference, our_errors
 
 RECORD = Path(__file__).parent / "recorded_verdicts.jsonl"
 

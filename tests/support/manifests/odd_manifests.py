@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from support.builders.random_manifests import KINDS, as_kubectl_sends
+from support.manifests.random_manifests import KINDS, as_kubectl_sends
 
 Raw = dict[str, Any]
 LABELS = {"app": "web"}
@@ -135,6 +135,12 @@ def _containers() -> Iterator[Raw]:
 
 
 def _volumes() -> Iterator[Raw]:
+    for source in (*_projected(), *_sources()):
+        yield _pod(volumes=[{"name": "v", **source}])
+    yield from _claims()
+
+
+def _projected() -> list[Raw]:
     item = {"key": "k", "path": "p"}
     token = {"path": "p", "expirationSeconds": 1}
     projections: list[list[Raw]] = [
@@ -148,6 +154,11 @@ def _volumes() -> Iterator[Raw]:
     sources: list[Raw] = [{"projected": {"sources": each}} for each in projections]
     both = {"fieldRef": {"fieldPath": "metadata.name"}, "resourceFieldRef": {"resource": "x"}}
     sources += [{"downwardAPI": {"items": [{"path": "p", **both}, {"path": "p"}]}}]
+    return sources
+
+
+def _sources() -> list[Raw]:
+    sources: list[Raw] = []
     for lun in (None, 256, 5):
         sources.append({"fc": {"targetWWNs": ["a"], "lun": lun}})
     for registry, tenant in (("a:1,b", ""), ("a:1", "t" * 65), ("[::1]:1", "t"), ("a", "")):
@@ -171,8 +182,10 @@ def _volumes() -> Iterator[Raw]:
     sources += [{"fc": {"targetWWNs": ["a"], "wwids": ["b"], "lun": 1}}, {"fc": {}}]
     sources += [{"fc": {"wwids": ["b"]}}, {"iscsi": {"targetPortal": "p", "iqn": "x", "lun": 256}}]
     sources += [{"gcePersistentDisk": {"pdName": "d", "partition": 256}}]
-    for source in sources:
-        yield _pod(volumes=[{"name": "v", **source}])
+    return sources
+
+
+def _claims() -> Iterator[Raw]:
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     snapshot = {"apiGroup": "a.io", "kind": "S", "name": "s"}
     changes: list[Raw] = [
@@ -302,6 +315,11 @@ def _jobs() -> Iterator[Raw]:
     )
     long["metadata"]["name"] = "n" * 53
     yield long
+    yield from _job_specs()
+
+
+def _job_specs() -> Iterator[Raw]:
+    template = _template(restartPolicy="Never")
     for name in ("", "me", "/x", "a/", "A/x", "a/b c", "a/" + "x" * 63, "example.com/x"):
         yield _object("Job", {"template": template, "managedBy": name})
     indexed = {"template": template, "completionMode": "Indexed"}
@@ -329,6 +347,18 @@ def _jobs() -> Iterator[Raw]:
         for count in (None, 1, 5, -1):
             rule = {"succeededIndexes": text, "succeededCount": count}
             specs.append({**indexed, "completions": 4, "successPolicy": {"rules": [rule]}})
+    for spec in (*specs, *_failure_policies()):
+        yield _object("Job", spec)
+    for key in ("job-name", "controller-uid"):
+        labelled = {**template, "metadata": {"labels": {key: "x"}}}
+        yield _object("Job", {"template": labelled})
+    named = _object("Job", {**indexed, "completions": 3})
+    named["metadata"]["name"] = "n" * 62
+    yield named
+
+
+def _failure_policies() -> list[Raw]:
+    template = _template(restartPolicy="Never")
     conditions = [{"type": "Ready"}, {"type": "a b", "status": "x"}]
     codes = {"operator": "In", "values": [3, 0, 3], "containerName": "nope"}
     rules: list[Raw] = [
@@ -341,20 +371,10 @@ def _jobs() -> Iterator[Raw]:
         {"action": "FailJob", "onExitCodes": codes, "onPodConditions": conditions},
         {"action": "FailJob"},
     ]
-    specs += [{"template": template, "podFailurePolicy": {"rules": [rule]}} for rule in rules]
+    specs: list[Raw] = [
+        {"template": template, "podFailurePolicy": {"rules": [rule]}} for rule in rules
+    ]
     specs.append({"template": template, "podFailurePolicy": {"rules": rules[:1] * 21}})
-    specs.append(
-        {
-            "template": template,
-            "podFailurePolicy": {},
-            "podReplacementPolicy": "TerminatingOrFailed",
-        }
-    )
-    for spec in specs:
-        yield _object("Job", spec)
-    for key in ("job-name", "controller-uid"):
-        labelled = {**template, "metadata": {"labels": {key: "x"}}}
-        yield _object("Job", {"template": labelled})
-    named = _object("Job", {**indexed, "completions": 3})
-    named["metadata"]["name"] = "n" * 62
-    yield named
+    replaced = {"podFailurePolicy": {}, "podReplacementPolicy": "TerminatingOrFailed"}
+    specs.append({"template": template, **replaced})
+    return specs
