@@ -65,6 +65,7 @@ def test_the_document_holds_all_there_is_to_say():
                 "namespace": "d",
                 "name": "late",
                 "fits": False,
+                "reasons": ["Insufficient cpu"],
                 "missing": {
                     "cpu": {"reason": "Insufficient cpu", "requested": "2", "free": "1600m"}
                 },

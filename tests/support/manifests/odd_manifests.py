@@ -158,16 +158,21 @@ def _projected() -> list[Raw]:
 
 
 def _sources() -> list[Raw]:
-    sources: list[Raw] = []
-    for lun in (None, 256, 5):
-        sources.append({"fc": {"targetWWNs": ["a"], "lun": lun}})
-    for registry, tenant in (("a:1,b", ""), ("a:1", "t" * 65), ("[::1]:1", "t"), ("a", "")):
-        sources.append({"quobyte": {"registry": registry, "volume": "v", "tenant": tenant}})
-    for key in ("kubernetes.io/x", "a.k8s.io", "example.com/x"):
-        sources.append({"flexVolume": {"driver": "d", "options": {key: "v"}}})
-    for uri in ("/subscriptions/x", "https://x", "x"):
-        for kind in ("Managed", "Shared", None):
-            sources.append({"azureDisk": {"diskName": "d", "diskURI": uri, "kind": kind}})
+    sources: list[Raw] = [{"fc": {"targetWWNs": ["a"], "lun": lun}} for lun in (None, 256, 5)]
+    registries = (("a:1,b", ""), ("a:1", "t" * 65), ("[::1]:1", "t"), ("a", ""))
+    sources += [
+        {"quobyte": {"registry": registry, "volume": "v", "tenant": tenant}}
+        for registry, tenant in registries
+    ]
+    sources += [
+        {"flexVolume": {"driver": "d", "options": {key: "v"}}}
+        for key in ("kubernetes.io/x", "a.k8s.io", "example.com/x")
+    ]
+    sources += [
+        {"azureDisk": {"diskName": "d", "diskURI": uri, "kind": kind}}
+        for uri in ("/subscriptions/x", "https://x", "x")
+        for kind in ("Managed", "Shared", None)
+    ]
     portal = {"targetPortal": "p" * 64, "iqn": "iqn.2020-01.com.example:x", "initiatorName": "x"}
     sources += [{"iscsi": portal}, {"iscsi": {"chapAuthSession": True}}]
     sources += [{"hostPath": {}}, {"hostPath": {"path": "/x", "type": "x"}}]
