@@ -210,3 +210,17 @@ def test_nothing_is_exceeded_at_the_limit():
     statement = statement_of(books.covered)
 
     assert (statement.exceeded, statement.debts) == ((), "")
+
+
+# ------------------------------------------------------------------ kinds
+
+
+def test_only_the_kinds_of_aaq_hold_pods():
+    assert [kind for kind in QuotaKind if kind.holds_pods] == [
+        QuotaKind.NAMESPACED,
+        QuotaKind.CLUSTER,
+    ]
+    assert [kind for kind in QuotaKind if kind.is_cluster_wide] == [
+        QuotaKind.CLUSTER,
+        QuotaKind.OPENSHIFT,
+    ]

@@ -4,8 +4,10 @@ from typing import Final
 
 from bursar.adapters.telemetry.catalogue.metric import (
     AGENT,
+    CONTROLLER,
     EVERY,
     LEADERS,
+    OPERATOR,
     SERVERS,
     WEBHOOK,
     Section,
@@ -79,13 +81,13 @@ TRACES: Final = Section(
         metric(
             "bursar_trace_spans_exported_total",
             "Spans that the collector of traces took.",
-            processes=SERVERS,
+            processes=CONTROLLER + WEBHOOK + OPERATOR,
         ),
         metric(
             "bursar_trace_spans_dropped_total",
             "Spans that were not sent, by reason: queue-full, unreachable or refused.",
             "reason",
-            processes=SERVERS,
+            processes=CONTROLLER + WEBHOOK + OPERATOR,
         ),
     ),
 )
