@@ -20,6 +20,7 @@ from bursar.app.cluster.kinds import NAMESPACES
 from bursar.app.cluster.observe_kinds import observe_namespaces
 from bursar.app.cluster.ports import InvalidError, Key, NotFoundError, Patch, PatchKind
 from bursar.app.counting.kinds import COUNTING_POLICIES
+from bursar.app.extender.kinds import CLUSTER_RESOURCES
 from bursar.app.quota.kinds import (
     AAQS,
     APPLICATION_QUOTAS,
@@ -170,7 +171,7 @@ def test_the_server_takes_every_definition_as_it_stands(plane):
         not in {("Established", "True"), ("NamesAccepted", "True")}
     }
 
-    assert len(ours) == len(CUSTOM_KINDS)
+    assert len(ours) == len((*CUSTOM_KINDS, CLUSTER_RESOURCES))
     assert faults == set()
 
 
@@ -417,3 +418,19 @@ def test_the_server_itself_refuses_a_policy_that_cannot_mean_anything(plane, spe
 def test_the_server_takes_a_policy(plane, spec):
     body = json.dumps(an_object(COUNTING_POLICIES, "fine", spec=spec))
     kubectl(plane, "create", "--dry-run=server", "-f", "-", stdin=body)
+
+
+@pytest.mark.parametrize("amount", [-1, "-1", "1.5", "2Ti"])
+@pytest.mark.parametrize("field", ["spec.capacity", "spec.shares[0].maximum"])
+def test_the_server_refuses_an_amount_that_a_cluster_resource_cannot_have(plane, field, amount):
+    share = {"name": "all", "namespaceSelector": {}, "maximum": 1}
+    spec = {"resourceName": "example.com/licence", "capacity": "1k", "shares": [share]}
+    trial = ("create", "--dry-run=server", "-f", "-")
+    fine = json.dumps(an_object(CLUSTER_RESOURCES, spec=spec))
+    assert try_kubectl(plane, *trial, stdin=fine).err == ""
+
+    (spec if field == "spec.capacity" else share)[field.split(".")[-1]] = amount
+    ran = try_kubectl(plane, *trial, stdin=json.dumps(an_object(CLUSTER_RESOURCES, spec=spec)))
+
+    assert ran.code == 1
+    assert f"{field}: Invalid value" in ran.err
