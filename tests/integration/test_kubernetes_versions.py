@@ -104,7 +104,7 @@ def test_an_installation_by_webhooks_works_and_the_doctor_says_what_is_lost(
 
 def test_every_part_for_this_version_is_accepted_without_a_warning(plane):
     parts = ("crds", "rbac", "controller", "webhook", "webhooks", "peerpods", "capacity")
-    others = ("kubevirt", "agent", "removal", "operator")
+    others = ("kubevirt", "agent", "removal", "operator", "extender")
     options = (f"--kubernetes=1.{plane.minor}", "--image=bursar:test", "--peerpods-namespace=aaq")
     text = printed(*parts, *others, *options)
     home = next(each for each in yaml.safe_load_all(text) if each["kind"] == "Namespace")
