@@ -13,6 +13,7 @@ from bursar.adapters.http1.request import JSON, USER_AGENT, HttpRequest
 from bursar.adapters.http1.route import Origin, Route
 from bursar.adapters.telemetry.disk.http import DISK_PATH
 from bursar.cli.exit_codes import BadInputError
+from bursar.cli.storage.view import node_rows, pod_rows
 
 ANSWER_BYTES_MAX: Final = 64 * 2**20
 SECONDS: Final = 10.0
@@ -43,8 +44,11 @@ async def read_agent(address: str, token_file: str) -> dict[str, Any]:
     if response.status != 200:
         raise BadInputError(f"--agent: {address}: {response.status}: {_text(body)}")
     try:
-        return msgspec.json.decode(body, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
+        found = msgspec.json.decode(body, type=dict[str, Any])
+        # Another server's document would lack a field of the tables.
+        _ = list(pod_rows([found], "")), list(node_rows([found])), found["problem"]
+        return found
+    except (msgspec.DecodeError, RecursionError, KeyError, TypeError, AttributeError):
         raise BadInputError(f"--agent: {address}: the answer is not an agent's") from None
 
 
