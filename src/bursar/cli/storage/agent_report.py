@@ -47,9 +47,9 @@ async def read_agent(address: str, token_file: str) -> dict[str, Any]:
         found = msgspec.json.decode(body, type=dict[str, Any])
         # Another server's document would lack a field of the tables.
         _ = list(pod_rows([found], "")), list(node_rows([found])), found["problem"]
-        return found
     except (msgspec.DecodeError, RecursionError, KeyError, TypeError, AttributeError):
         raise BadInputError(f"--agent: {address}: the answer is not an agent's") from None
+    return found
 
 
 def _token(path: str) -> str:
