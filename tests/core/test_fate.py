@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.core.model.fate import Fate, memory_limit, pod_fates
+from bursar.core.explain.fate import Fate, memory_limit, pod_fates
 from bursar.core.model.pod import ContainerState, ContainerStatus, Pod
 from support.builders.pods import a_pod, init, main, resources, sidecar
 

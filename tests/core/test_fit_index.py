@@ -6,8 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.core.model.node import Node, Taint
-from bursar.core.model.pod import NodeRequirement, NodeTerm, Pod, Toleration
-from bursar.core.model.scheduling import HostPort, PodTerm, SchedulingRules
+from bursar.core.model.pod import (
+    HostPort,
+    NodeRequirement,
+    NodeTerm,
+    Pod,
+    PodTerm,
+    SchedulingRules,
+    Toleration,
+)
 from bursar.core.model.selector import EVERYTHING
 from bursar.core.placement.choice import choose
 from bursar.core.placement.fit_index import FitIndex

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from bursar.core.model.node import Node, Taint
-from bursar.core.model.pod import Pod
-from bursar.core.model.scheduling import HostPort, PodTerm, SchedulingRules, SpreadConstraint
+from bursar.core.model.pod import HostPort, Pod, PodTerm, SchedulingRules, SpreadConstraint
 from bursar.core.model.selector import EVERYTHING, LabelSelector, selector_of
 from bursar.core.placement import neighbours
 from bursar.core.placement.attempt import PORTS_TAKEN

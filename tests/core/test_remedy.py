@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from bursar.core.model.node import Node, Taint
 from bursar.core.model.pod import (
     MIRROR_ANNOTATION,
+    HostPort,
     NodeRequirement,
     NodeTerm,
     Pod,
+    PodTerm,
+    SchedulingRules,
+    SpreadConstraint,
     Toleration,
 )
-from bursar.core.model.scheduling import HostPort, PodTerm, SchedulingRules, SpreadConstraint
 from bursar.core.model.selector import EVERYTHING
 from bursar.core.placement import eviction
 from bursar.core.placement.attempt import Attempt

@@ -23,8 +23,8 @@ from bursar.core.model.pod import Pod
 from bursar.core.placement.fit_index import FitIndex
 from bursar.core.placement.message import event_text
 from controlplane import ControlPlane
+from support import random_scheduling as random_objects
 from support.builders.random_objects import as_pod
-from support.cluster import random_scheduling as random_objects
 from support.cluster.access import a_client, access_of
 from support.processes.command_line import run_bursar
 from support.until import until_sync

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bursar.core.model.scheduling import NO_RULES, HostPort
+from bursar.core.model.pod import NO_RULES, HostPort
 from bursar.wire.structs.fields import FieldError
 from support.builders.random_objects import as_pod
 

@@ -1,15 +1,23 @@
-"""Caches that keep one object for equal values. Each is bounded, whatever tenants write.
+"""One object for equal values. Each cache is bounded, whatever tenants write.
 
 `Generations` is bounded by number and by bytes. `Living` and `Attached` are bounded by the life of
 other objects: what no pod uses any more is forgotten at once.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 from weakref import ref
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def no_labels() -> Mapping[str, str]:
+    """The mapping of objects without labels or annotations; a default for dataclass fields."""
+    return NO_LABELS
 
 
 class Generations(Generic[K, V]):

@@ -9,7 +9,6 @@ from typing import Final
 
 import msgspec
 
-from bursar.core.model.labels import NO_LABELS
 from bursar.core.model.selector import (
     EVERYTHING,
     LabelSelector,
@@ -31,6 +30,7 @@ from bursar.core.peerpods.capacity import (
     preset,
     resource_problem,
 )
+from bursar.core.sharing import NO_LABELS
 from bursar.wire.documents.stream import read_documents
 from bursar.wire.documents.text import DocumentError
 from bursar.wire.documents.tree import Value

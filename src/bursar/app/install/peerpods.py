@@ -34,12 +34,12 @@ from bursar.app.install.peerpod_protection import (
     protection_documents_without_webhook,
 )
 from bursar.app.names import PEER_PODS_PATH
-from bursar.core.model.labels import no_labels
 from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.selector import LabelSelector
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import RUNTIME_CLASS
+from bursar.core.sharing import no_labels
 
 CONFIGURATION: Final = "peer-pods-webhook-mutating-webhook-configuration"
 WEBHOOK: Final = "mwebhook.peerpods.io"

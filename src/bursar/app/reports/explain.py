@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final
 
 from bursar.app.reports.surroundings import Surroundings
-from bursar.core.model.fate import Fate, pod_fates
+from bursar.core.explain.fate import Fate, pod_fates
 from bursar.core.model.pod import Pod
 from bursar.core.placement.attempt import Attempt
 from bursar.core.placement.choice import choose, scores_of

@@ -132,7 +132,7 @@ def _wide_rows(verdict: NodeVerdict) -> Iterator[tuple[str, ...]]:
         yield (*head, *_missing_row(lack))
 
 
-def list_rows(found: Sequence[PodExplanation], *, wide: bool) -> list[tuple[str, ...]]:
+def list_rows(found: Sequence[PodExplanation], *, wide: bool) -> Sequence[tuple[str, ...]]:
     """The pods of the list, under `LIST_COLUMNS`. Unless wide, reasons are cut to the width."""
     rows = [(pod_name(each.pod), each.answer.value, each.summary) for each in found]
     if wide or not rows:

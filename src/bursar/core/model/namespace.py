@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bursar.core.model.labels import no_labels
+from bursar.core.sharing import no_labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bursar.core.model.labels import no_labels
 from bursar.core.model.resources import ResourceList, nothing
+from bursar.core.sharing import no_labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

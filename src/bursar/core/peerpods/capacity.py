@@ -16,10 +16,10 @@ from enum import Enum
 from typing import Final
 
 from bursar.core.model.int64 import INT64_MAX, INT64_MIN
-from bursar.core.model.labels import no_labels
 from bursar.core.model.names import is_extended
 from bursar.core.model.resources import ResourceList, nothing
 from bursar.core.model.selector import Selector
+from bursar.core.sharing import no_labels
 
 VM_RESOURCE: Final = "kata.peerpods.io/vm"
 ADAPTOR_ANNOTATION: Final = "kata.peerpods.io/caa-owner"

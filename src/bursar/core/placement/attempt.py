@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from bursar.core.model.node import Node
-from bursar.core.model.pod import Pod
-from bursar.core.model.scheduling import HostPort
+from bursar.core.model.pod import HostPort, Pod
 from bursar.core.placement.filters import (
     AFFINITY_CONFLICT,
     NOT_AMONG_NAMED,

@@ -14,8 +14,7 @@ from typing import Final, TypeAlias
 from bursar.core.model.int64 import wrapped
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY
 from bursar.core.model.node import Node
-from bursar.core.model.pod import Pod
-from bursar.core.model.scheduling import PodTerm
+from bursar.core.model.pod import Pod, PodTerm
 from bursar.core.placement.attempt import Attempt
 from bursar.core.placement.filters import NOT_AMONG_NAMED, named_nodes, refusal
 from bursar.core.placement.fit import TOO_MANY_PODS, incoming_request

@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from bursar.core.model.labels import NO_LABELS
 from bursar.core.model.node import Node
-from bursar.core.model.pod import Pod
-from bursar.core.model.scheduling import PodTerm, SpreadConstraint
+from bursar.core.model.pod import Pod, PodTerm, SpreadConstraint
 from bursar.core.placement.filters import has_untolerated_taint, matches_affinity
 from bursar.core.placement.node_books import NodeBooks
+from bursar.core.sharing import NO_LABELS
 
 SKEW: Final = "node(s) didn't match pod topology spread constraints"
 LABEL_MISSING: Final = f"{SKEW} (missing required label)"

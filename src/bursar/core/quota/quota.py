@@ -14,10 +14,10 @@ from functools import total_ordering
 from types import MappingProxyType
 from typing import Final
 
-from bursar.core.model.labels import no_labels
 from bursar.core.model.resources import ResourceList, nothing
 from bursar.core.model.selector import Selector
 from bursar.core.quota.scopes import ScopeRule
+from bursar.core.sharing import no_labels
 
 GATE: Final = "ApplicationAwareQuotaGate"
 """The scheduling gate that a pod keeps until its quotas have enough free."""

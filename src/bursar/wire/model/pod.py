@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from bursar.core.model import pod as core
-from bursar.core.model.scheduling import NO_RULES, SchedulingRules
+from bursar.core.model.pod import NO_RULES, SchedulingRules
 from bursar.wire.model.scheduling import (
     ContainerPort,
     PodAffinity,

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from bursar.core.model import scheduling as core
+from bursar.core.model import pod as core
 from bursar.core.model.selector import (
     NOTHING,
     LabelExpression,

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
-from bursar.core.model.labels import NO_LABELS
 from bursar.core.model.quantity import ZERO, Quantity, QuantityError
 from bursar.core.model.resources import NOTHING, ResourceList
+from bursar.core.sharing import NO_LABELS
 
 Scalar: TypeAlias = str | int | float | bool | None
 """A leaf of a manifest. JSON numbers for quantities arrive as text."""

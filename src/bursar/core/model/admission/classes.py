@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from bursar.core.model.labels import no_labels
 from bursar.core.model.pod import Toleration
 from bursar.core.model.resources import ResourceList
+from bursar.core.sharing import no_labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bursar.core.model.defaulting import with_defaults, with_template_defaults
-from bursar.core.model.labels import NO_LABELS
 from bursar.core.model.names import subdomain_errors
 from bursar.core.model.pod import Pod
 from bursar.core.model.problem import Problem, forbidden
 from bursar.core.model.validation.pod import validate_pod, validate_pod_spec
+from bursar.core.sharing import NO_LABELS
 from bursar.wire.validation.labels import annotations, labels
 from bursar.wire.validation.metadata import object_metadata, object_name
 from bursar.wire.validation.pods.annotations import agreement, pod_annotations

@@ -1,0 +1,1 @@
+"""Explanations: why a pod or a container does not run, in words."""
