@@ -23,10 +23,10 @@ from bursar.core.model.pod import Pod
 from bursar.core.placement.fit_index import FitIndex
 from bursar.core.placement.message import event_text
 from controlplane import ControlPlane
-from support import random_scheduling as random_objects
 from support.builders.random_objects import as_pod
 from support.cluster.access import a_client, access_of
 from support.processes.command_line import run_bursar
+from support.scheduling import random_cluster as random_objects
 from support.until import until_sync
 
 pytestmark = pytest.mark.integration
