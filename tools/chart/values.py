@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
+from bursar.app.extender.manifests import SCHEDULER_CA_CONFIG, SCHEDULER_USER
 from bursar.app.install.device_protection import KOORDINATORS_SCHEDULER
-from bursar.app.install.extender import SCHEDULER_CA_CONFIG, SCHEDULER_USER
 from bursar.app.install.launcher_protection import KUBEVIRT_NAMESPACE
 from bursar.app.install.peerpods import OVERHEAD_CPU, OVERHEAD_MEMORY
 from bursar.app.install.workloads import REPLICAS

@@ -9,6 +9,12 @@ import click
 
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
+from bursar.app.extender.manifests import (
+    SCHEDULER_CA_CONFIG,
+    SCHEDULER_USER,
+    ExtenderInstallation,
+    extender_documents,
+)
 from bursar.app.install.access import access_documents, capacity_documents
 from bursar.app.install.admission import (
     GatingSettings,
@@ -24,12 +30,6 @@ from bursar.app.install.device_protection import (
     device_protection_documents,
 )
 from bursar.app.install.documents import Document, Endpoint
-from bursar.app.install.extender import (
-    SCHEDULER_CA_CONFIG,
-    SCHEDULER_USER,
-    ExtenderInstallation,
-    extender_documents,
-)
 from bursar.app.install.grafana.dashboard import dashboard_documents
 from bursar.app.install.launcher_protection import (
     KUBEVIRT_NAMESPACE,

@@ -4,11 +4,10 @@ from typing import Final
 
 from bursar.adapters.telemetry.catalogue.metric import (
     AGENT,
-    CONTROLLER,
     EVERY,
     LEADERS,
-    OPERATOR,
     SERVERS,
+    TRACED,
     WEBHOOK,
     Section,
     metric,
@@ -81,13 +80,13 @@ TRACES: Final = Section(
         metric(
             "bursar_trace_spans_exported_total",
             "Spans that the collector of traces took.",
-            processes=CONTROLLER + WEBHOOK + OPERATOR,
+            processes=TRACED,
         ),
         metric(
             "bursar_trace_spans_dropped_total",
             "Spans that were not sent, by reason: queue-full, unreachable or refused.",
             "reason",
-            processes=CONTROLLER + WEBHOOK + OPERATOR,
+            processes=TRACED,
         ),
     ),
 )

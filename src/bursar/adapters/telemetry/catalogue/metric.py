@@ -32,6 +32,8 @@ WEBHOOK: Final = (Process.WEBHOOK,)
 AGENT: Final = (Process.AGENT,)
 OPERATOR: Final = (Process.OPERATOR,)
 EXTENDER: Final = (Process.EXTENDER,)
+TRACED: Final = (Process.CONTROLLER, Process.WEBHOOK, Process.OPERATOR)
+"""Processes that can trace what they do."""
 SERVERS: Final = (Process.CONTROLLER, Process.WEBHOOK, Process.OPERATOR, Process.EXTENDER)
 LEADERS: Final = (Process.CONTROLLER, Process.OPERATOR, Process.EXTENDER)
 EVERY: Final = tuple(Process)
