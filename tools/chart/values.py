@@ -21,52 +21,20 @@ from bursar.core.peerpods.settings import RUNTIME_CLASS
 from bursar.core.quota.queue import WAITING_PODS_MAX
 from bursar.core.quota.targeting import GATING_LABEL
 from chart.printed import documents
-
-Schema = dict[str, Any]
-
-_NAME: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_LABEL_KEY: Final = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
-_LABEL_VALUE: Final = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
-BOOLEAN: Final[Schema] = {"type": "boolean"}
-NAMESPACE: Final[Schema] = {"type": "string", "maxLength": 63, "pattern": f"^{_NAME}$"}
-AMOUNT: Final[Schema] = {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(m|k|M|G|Ki|Mi|Gi)?$"}
-FOLDER: Final[Schema] = {"type": "string", "pattern": "^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"}
-OPTIONS: Final[Schema] = {"type": "array", "items": {"type": "string", "pattern": "^--[a-z]"}}
-OBJECT: Final[Schema] = {"type": "object"}
-OBJECTS: Final[Schema] = {"type": "array", "items": {"type": "object"}}
-LABELS: Final[Schema] = {
-    "type": "object",
-    "propertyNames": {"pattern": _LABEL_KEY},
-    "additionalProperties": {"type": "string", "maxLength": 63, "pattern": _LABEL_VALUE},
-}
-_EXPRESSION: Final[Schema] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["key", "operator"],
-    "properties": {
-        "key": {"type": "string", "pattern": _LABEL_KEY},
-        "operator": {"enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
-        "values": {
-            "type": "array",
-            "items": {"type": "string", "maxLength": 63, "pattern": _LABEL_VALUE},
-        },
-    },
-    "if": {"properties": {"operator": {"enum": ["In", "NotIn"]}}},
-    "then": {"required": ["values"], "properties": {"values": {"minItems": 1}}},
-    "else": {"properties": {"values": {"maxItems": 0}}},
-}
-SELECTOR: Final[Schema] = {
-    "type": ["object", "null"],
-    "additionalProperties": False,
-    "properties": {
-        "matchLabels": LABELS,
-        "matchExpressions": {"type": "array", "items": _EXPRESSION},
-    },
-}
-
-
-def one_of(*texts: str) -> Schema:
-    return {"enum": list(texts)}
+from chart.schemas import (
+    AMOUNT,
+    BOOLEAN,
+    FOLDER,
+    LABELS,
+    NAME,
+    NAMESPACE,
+    OBJECT,
+    OBJECTS,
+    OPTIONS,
+    SELECTOR,
+    Schema,
+    one_of,
+)
 
 
 @dataclass(frozen=True)
@@ -325,7 +293,7 @@ GROUPS: Final = (
             Value(
                 "peerPods.handler",
                 "",
-                {"type": "string", "maxLength": 63, "pattern": f"^({_NAME})?$"},
+                {"type": "string", "maxLength": 63, "pattern": f"^({NAME})?$"},
                 "Handler of the RuntimeClasses. Empty: the name of each class.",
             ),
             Value(
