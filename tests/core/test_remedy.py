@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import combinations
 from random import Random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,9 +21,9 @@ from bursar.core.model.pod import (
     Toleration,
 )
 from bursar.core.model.selector import EVERYTHING
-from bursar.core.placement import eviction
 from bursar.core.placement.attempt import Attempt
 from bursar.core.placement.choice import objection
+from bursar.core.placement.eviction import CANDIDATES_MAX
 from bursar.core.placement.fit import Shortfall
 from bursar.core.placement.node_books import NodeBooks
 from bursar.core.placement.obstacles import Filter, NodeVerdict, verdicts
@@ -273,11 +272,11 @@ def test_a_search_finds_two_pods_where_a_greedy_choice_takes_three():
     assert free.is_smallest
 
 
-def test_a_search_that_is_given_up_says_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(eviction, "CANDIDATES_MAX", 1)
-    pods = [taking(f"c{i}", "cpu=1") for i in range(3)]
-    pods += [taking(f"m{i}", "memory=2Gi") for i in range(3)]
-    full = books("a", *pods, room="cpu=3 memory=6Gi pods=9")
+def test_a_search_that_is_given_up_says_so():
+    count = CANDIDATES_MAX // 2 + 1
+    pods = [taking(f"c{i}", "cpu=1") for i in range(count)]
+    pods += [taking(f"m{i}", "memory=2Gi") for i in range(count)]
+    full = books("a", *pods, room=f"cpu={count} memory={2 * count}Gi pods={3 * count}")
     pod = taking("p", "cpu=2 memory=4Gi")
 
     free = found(pod, full)[1]

@@ -6,7 +6,6 @@ from random import Random
 
 import pytest
 
-from bursar.adapters.telemetry.tracing import exporter
 from bursar.adapters.telemetry.tracing.context import parse_context
 from bursar.adapters.telemetry.tracing.exporter import (
     BATCH_MAX,
@@ -41,15 +40,10 @@ def collector():
         yield found
 
 
-@pytest.fixture(autouse=True)
-def prompt(monkeypatch):
-    monkeypatch.setattr(exporter, "BATCH_SECONDS", 0.01)
-
-
 def a_tracer(url, **settings):
     resource = {"service.name": "aaq-controller"}
     return OtlpTracer(
-        OtlpSettings(endpoint=url, resource=resource, **settings),
+        OtlpSettings(endpoint=url, resource=resource, batch_seconds=0.01, **settings),
         Random(1),  # noqa: S311 - ids are no secrets
     )
 

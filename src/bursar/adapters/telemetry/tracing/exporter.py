@@ -50,6 +50,8 @@ class OtlpSettings:
     """Whether names of namespaces and pods are sent."""
     send_seconds: float = SEND_SECONDS
     """How long one request may take."""
+    batch_seconds: float = BATCH_SECONDS
+    """How long spans are collected before they are sent together."""
 
     def __post_init__(self) -> None:
         parse_origin(self.endpoint)
@@ -72,6 +74,7 @@ class OtlpTracer:
         self._has_batch = asyncio.Event()
         self._is_failing = False
         self._send_seconds = settings.send_seconds
+        self._batch_seconds = settings.batch_seconds
 
     def record(self, span: Span) -> None:
         context = self._encoder.context_of(span)
@@ -98,7 +101,7 @@ class OtlpTracer:
 
     async def _wait(self) -> None:
         try:
-            async with asyncio.timeout(BATCH_SECONDS):
+            async with asyncio.timeout(self._batch_seconds):
                 await self._has_batch.wait()
         except TimeoutError:
             return
