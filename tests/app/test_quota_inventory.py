@@ -9,7 +9,7 @@ from bursar.app.cluster.listing import ATTEMPTS_MAX, PAGE_SIZE
 from bursar.app.cluster.ports import ExpiredError, ForbiddenError
 from bursar.app.quota.inventory import read_inventory
 from bursar.app.quota.kinds import CLUSTER_QUOTAS
-from bursar.core.quota.quota import QuotaKind
+from bursar.core.quota.quota import QUOTA_KINDS
 from support.builders.manifests import (
     AAQ_VERSION,
     ACRQ,
@@ -55,7 +55,7 @@ async def test_pods_namespaces_and_all_kinds_of_quotas_are_read():
 
     assert names(inventory.rows) == ["a/one", "b/two"]
     assert {"a", "b"} <= {each.name for each in inventory.namespaces}
-    assert [each.quota.key.kind for each in inventory.quotas] == list(QuotaKind)
+    assert [each.quota.key.kind for each in inventory.quotas] == list(QUOTA_KINDS)
     assert inventory.problems == ()
 
 

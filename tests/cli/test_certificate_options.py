@@ -77,6 +77,7 @@ def test_certificates_are_kept_only_if_asked_for():
         "aaq-server.home.svc.cluster.local",
         "aaq-server.home",
         "aaq-controller.home.svc",
+        "bursar-extender.home.svc",
         "hook.example.com",
         "fd00::1",
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from assets import ROOT, ensure
-from support.cluster.features import SINCE, missing_features
+from support.install.kubernetes_features import SINCE, missing_features
 from support.until import PATIENCE_SECONDS, until_sync
 
 CLUSTER = [sys.executable, str(ROOT / "tools" / "cluster.py"), "--nodes", "2"]

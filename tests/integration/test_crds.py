@@ -36,6 +36,7 @@ from support.processes.kubectl import kubectl, try_kubectl
 from support.until import PATIENCE_SECONDS, until_sync
 
 EXAMPLES = ROOT / "examples" / "quota"
+EVERY_KIND = (*CUSTOM_KINDS, CLUSTER_RESOURCES)
 MOMENT = "2026-01-02T12:00:00Z"
 
 
@@ -127,7 +128,7 @@ def test_every_kind_is_defined_once_as_bursar_asks_for_it():
 
     assert defined == {
         str(each): (each.group, each.version, each.plural, each.kind, each.is_namespaced)
-        for each in CUSTOM_KINDS
+        for each in EVERY_KIND
     }
 
 
@@ -171,7 +172,7 @@ def test_the_server_takes_every_definition_as_it_stands(plane):
         not in {("Established", "True"), ("NamesAccepted", "True")}
     }
 
-    assert len(ours) == len((*CUSTOM_KINDS, CLUSTER_RESOURCES))
+    assert len(ours) == len(EVERY_KIND)
     assert faults == set()
 
 
@@ -372,7 +373,7 @@ async def test_the_examples_fill_an_embedded_cluster():
     cluster = MemoryCluster(SYSTEM_CLOCK, source=seeded(1))
     count = await load_manifests(cluster, [*crd_documents(), *written])
 
-    assert count == len(CUSTOM_KINDS) + len(written)
+    assert count == len(EVERY_KIND) + len(written)
 
 
 def test_every_example_of_a_quota_can_be_described():

@@ -15,7 +15,11 @@ from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE
 from controlplane import chosen_version
 from support.chart.helm import CHART, try_helm
 from support.cluster.control_plane import started_control_plane
-from support.cluster.features import SINCE, missing_features, pod_with_resources_of_its_own
+from support.install.kubernetes_features import (
+    SINCE,
+    missing_features,
+    pod_with_resources_of_its_own,
+)
 from support.operator.running import running_operator
 from support.processes.command_line import run_bursar
 from support.processes.kubectl import kubectl, try_kubectl

@@ -273,6 +273,18 @@ PROCESSES: Final = Row(
             description="CPU time of each replica, per second.",
             queries=(Query(f"rate(process_cpu_seconds_total{{{_PROCESSES}}}[5m])", "{{pod}}"),),
         ),
+        Panel(
+            title="Traces",
+            description="Spans that were sent or dropped, per second.",
+            queries=(
+                Query("sum(rate(bursar_trace_spans_exported_total[5m]))", "sent"),
+                Query(
+                    "sum by (reason) (rate(bursar_trace_spans_dropped_total[5m]))",
+                    "dropped: {{reason}}",
+                ),
+            ),
+            unit="cps",
+        ),
     ),
 )
 
@@ -297,6 +309,68 @@ AGENTS: Final = Row(
             description="By outcome, per second, over all nodes.",
             queries=(
                 Query("sum by (code) (rate(bursar_pod_resources_requests_total[5m]))", "{{code}}"),
+            ),
+            unit="reqps",
+        ),
+    ),
+)
+
+DISK: Final = Row(
+    "Local storage of nodes",
+    (
+        Panel(
+            title="Use of local storage",
+            description="By kind, over all nodes whose agents account for it.",
+            queries=(Query("sum by (kind) (bursar_disk_used_bytes)", "{{kind}}"),),
+            unit="bytes",
+        ),
+        Panel(
+            title="Pods that the kubelet evicts",
+            description="Pods that exceed a limit of local storage, by limit, over all nodes.",
+            queries=(Query("sum by (limit) (bursar_disk_pods_over_limit)", "{{limit}}"),),
+        ),
+        Panel(
+            title="Age of figures",
+            description="Maximum time after which a change of a file is seen.",
+            queries=(Query("max(bursar_disk_age_seconds)", "age"),),
+            unit="s",
+        ),
+    ),
+)
+
+EXTENDER: Final = Row(
+    "Cluster-level resources",
+    (
+        Panel(
+            title="Use of ClusterResources",
+            description="What bound pods hold, as a share of the capacity.",
+            queries=(
+                Query(
+                    "max by (cluster_resource) (bursar_cluster_resource_used)"
+                    " / max by (cluster_resource) (bursar_cluster_resource_capacity)",
+                    "{{cluster_resource}}",
+                ),
+            ),
+            unit="percentunit",
+        ),
+        Panel(
+            title="Pods that wait for a ClusterResource",
+            description="Pods that request it and hold nothing.",
+            queries=(
+                Query(
+                    "max by (cluster_resource) (bursar_cluster_resource_waiting_pods)",
+                    "{{cluster_resource}}",
+                ),
+            ),
+        ),
+        Panel(
+            title="Requests of schedulers",
+            description="By verb and end, per second.",
+            queries=(
+                Query(
+                    "sum by (verb, end) (rate(bursar_extender_requests_total[5m]))",
+                    "{{verb}} {{end}}",
+                ),
             ),
             unit="reqps",
         ),
@@ -333,4 +407,4 @@ OPERATOR: Final = Row(
     ),
 )
 
-ROWS: Final = (WAITING, QUOTAS, COUNTING, PROCESSES, AGENTS, OPERATOR)
+ROWS: Final = (WAITING, QUOTAS, COUNTING, PROCESSES, AGENTS, DISK, EXTENDER, OPERATOR)
