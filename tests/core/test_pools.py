@@ -427,6 +427,21 @@ def test_a_refused_pod_that_would_fit_is_overlooked_once():
     assert books.take_overlooked(9) == []
 
 
+def test_each_look_for_overlooked_pods_takes_the_next_ones():
+    """However many refused pods there are, a look costs a bounded time."""
+    books = books_of(a_pool(capacity=3))
+    books.see_pod(bound(a_pod("b/other", 3)))
+    pods = [a_pod(f"a/{name}", size) for name, size in (("big", 9), ("small", 1), ("last", 1))]
+    for pod in pods:
+        books.see_pod(pod)
+        books.filter(pod, 0)
+    books.lose_pod(bound(a_pod("b/other", 3)))
+
+    looks = [[row.name for row in books.take_overlooked(1)] for _ in range(4)]
+
+    assert looks == [[], ["small"], ["last"], []]
+
+
 @pytest.mark.parametrize("step", ["filter", "bind", "end", "delete"])
 def test_a_pod_that_is_served_or_gone_is_not_overlooked(step):
     books, pod = books_of(a_pool(capacity=1)), a_pod("a/x")

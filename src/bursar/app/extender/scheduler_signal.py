@@ -28,8 +28,8 @@ from bursar.core.pools.books import PoolBooks
 
 LOG: Final = Log("extender")
 TICK_SECONDS: Final = 1.0
-PODS_MAX: Final = 100
-"""Refused pods that one signal is for."""
+LOOKS_MAX: Final = 1_000
+"""Refused pods that one tick looks at. One signal is for all pods that could run now."""
 ANNOTATION: Final = "bursar.io/signalled-at"
 
 
@@ -55,7 +55,7 @@ class SchedulerSignal:
     async def run(self) -> None:
         while True:
             self._books.expire(int(self._clock.monotonic()))
-            if self._books.take_overlooked(PODS_MAX) and self._is_leader():
+            if self._books.take_overlooked(LOOKS_MAX) and self._is_leader():
                 await self._signal()
             await self._clock.sleep(TICK_SECONDS)
 

@@ -1,5 +1,6 @@
 """The status of ClusterResources, and the events on them."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +22,8 @@ from bursar.core.quota.account import Account, to_quantity
 LOG: Final = Log("extender")
 REPORT_SECONDS: Final = 1.0
 """Shortest time between two looks at what the statuses should say."""
+PODS_PER_SLICE: Final = 1_000
+"""Pods that are counted before other tasks get their turn."""
 SHARES_SHOWN_MAX: Final = 50
 """Accounts of shares that a status lists, those with least free first."""
 ACTION: Final = "Account"
@@ -49,13 +52,19 @@ class PoolReport:
     waiting_nanos: int
 
 
-def reports(books: PoolBooks) -> list[PoolReport]:
-    waiting = books.waiting_pods()
+async def reports(books: PoolBooks) -> list[PoolReport]:
+    """What the statuses say. The event loop is free in between, however many pods wait."""
+    waiting: dict[str, list[int]] = {}
+    for number, key in enumerate(books.pod_keys(), 1):
+        for name, nanos in books.waited_for(key):
+            waiting.setdefault(name, []).append(nanos)
+        if number % PODS_PER_SLICE == 0:
+            await asyncio.sleep(0)
     return [
         PoolReport(
             state=state,
             waiting_pods=len(waiting.get(state.pool.name, ())),
-            waiting_nanos=sum(nanos for _, nanos in waiting.get(state.pool.name, ())),
+            waiting_nanos=sum(waiting.get(state.pool.name, ())),
         )
         for state in books.states
     ]
@@ -76,10 +85,12 @@ class PoolStatuses:
         self._books, self._clock, self._writer = books, clock, writer
         self._is_leader, self._recorder = is_leader, recorder
         self._written: dict[str, tuple[str, dict[str, Json]]] = {}
+        self.latest: list[PoolReport] = []
+        """What the statuses should have said at the last look."""
 
     async def run(self) -> None:
         while True:
-            found = reports(self._books)
+            found = self.latest = await reports(self._books)
             for report in found:
                 await self._write(report)
             names = {report.state.pool.name for report in found}

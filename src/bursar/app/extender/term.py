@@ -80,7 +80,7 @@ class ExtenderTerm:
             namespace=context.namespace,
             is_leader=context.is_leader,
         )
-        self._statuses = PoolStatuses(
+        self.statuses: Final = PoolStatuses(
             self.books, clock, cluster, is_leader=context.is_leader, recorder=context.recorder
         )
         self._synced = [asyncio.Event() for _ in self.informers]
@@ -124,7 +124,7 @@ class ExtenderTerm:
                 LOG.info("caches synced; answering", pods=len(self.pods), pools=len(self.pools))
                 tasks.create_task(self.binder.run())
                 owners = self.signal.owners = await self._own_lease()
-                tasks.create_task(self._statuses.run())
+                tasks.create_task(self.statuses.run())
                 tasks.create_task(self.signal.run())
                 if context.address is not None:
                     tasks.create_task(

@@ -10,6 +10,7 @@ again and checked again at bind.
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Final
 
 from bursar.core.model.names import is_extended
@@ -168,17 +169,20 @@ class PoolBooks:
             if _fits_with(bill, self._freed_by(uids), self._ledger.bill_of(key))
         ]
 
-    def take_overlooked(self, limit: int) -> list[PodRow]:
+    def take_overlooked(self, looks: int) -> list[PodRow]:
         """Pods that filter refused last and would let pass now, each once per refusal.
 
         The scheduler tries a refused pod again when it sees an event. It sees no event if a
-        capacity is raised or a hold ends.
+        capacity is raised or a hold ends. Each call looks at so many pods at most, so that very
+        many refused pods do not block the event loop; the next call looks at the next ones.
         """
         found: list[PodRow] = []
-        for uid in tuple(self._refused):
+        for uid in tuple(islice(self._refused, looks)):
             row = self._pods[self._by_uid[uid]]
-            if len(found) < limit and not self._refusals(row):
-                del self._refused[uid]
+            del self._refused[uid]
+            if self._refusals(row):
+                self._refused[uid] = None
+            else:
                 found.append(row)
         return found
 
@@ -205,14 +209,24 @@ class PoolBooks:
     def waiting_pods(self) -> dict[str, list[tuple[PodRow, int]]]:
         """By pool: the pods that request something of it and hold nothing, with the nanos."""
         found: dict[str, list[tuple[PodRow, int]]] = {}
-        for row in self._pods.values():
-            if row.node_name or row.is_terminated or row.profile.gates:
-                continue
-            if self.holds.find(row.stamp.uid) is None:
-                for item in self._bill(row).items:
-                    if "/" not in item.account.quota.name:
-                        found.setdefault(item.account.quota.name, []).append((row, item.nanos))
+        for key, row in self._pods.items():
+            for name, nanos in self.waited_for(key):
+                found.setdefault(name, []).append((row, nanos))
         return found
+
+    def pod_keys(self) -> list[PodKey]:
+        """The pods that request extended resources."""
+        return list(self._pods)
+
+    def waited_for(self, pod: PodKey) -> list[tuple[str, int]]:
+        """The pools that the pod requests something of while it holds nothing, with the nanos."""
+        row = self._pods.get(pod)
+        if row is None or row.node_name or row.is_terminated or row.profile.gates:
+            return []
+        if self.holds.find(row.stamp.uid) is not None:
+            return []
+        items = ((item.account.quota.name, item.nanos) for item in self._bill(row).items)
+        return [(name, nanos) for name, nanos in items if "/" not in name]
 
     def bound_pods(self) -> dict[str, list[tuple[PodRow, int]]]:
         """By pool: the pods that are charged, with the nanos."""

@@ -14,7 +14,6 @@ from bursar.adapters.telemetry.exposition import Family, Sample, by, exposition,
 from bursar.adapters.telemetry.process import process_families
 from bursar.app.cluster.events.recorder import Drop
 from bursar.app.extender.extender import Extender
-from bursar.app.extender.status import reports
 from bursar.app.extender.term import ExtenderTerm
 from bursar.core.model.quantity import Format
 from bursar.core.pools.holds import HoldState
@@ -54,12 +53,13 @@ def extender_metrics(
 
 def term_families(term: ExtenderTerm) -> Iterator[Family]:
     """Families of an extender that leads."""
-    found = reports(term.books)
+    found = term.books.states
     labels = [
-        {"cluster_resource": each.state.pool.name, "resource": each.state.pool.resource}
-        for each in found
+        {"cluster_resource": each.pool.name, "resource": each.pool.resource} for each in found
     ]
-    accounts = [each.state.account for each in found]
+    accounts = [each.account for each in found]
+    # Waiting pods are not counted here: that takes the longer the more pods there are.
+    waiting = {each.state.pool.name: each.waiting_pods for each in term.statuses.latest}
 
     def amounts(nanos: list[int]) -> list[Sample]:
         return [
@@ -77,9 +77,10 @@ def term_families(term: ExtenderTerm) -> Iterator[Family]:
         reserved=amounts([each.promised for each in accounts]),
         overdrawn=amounts([each.debt for each in accounts]),
         waiting_pods=[
-            Sample(each.waiting_pods, own) for each, own in zip(found, labels, strict=True)
+            Sample(waiting.get(each.pool.name, 0), own)
+            for each, own in zip(found, labels, strict=True)
         ],
-        in_use=[Sample(each.state.is_in_use, own) for each, own in zip(found, labels, strict=True)],
+        in_use=[Sample(each.is_in_use, own) for each, own in zip(found, labels, strict=True)],
     )
     yield from table(
         "bursar_extender_",
