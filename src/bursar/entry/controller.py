@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from random import Random, SystemRandom
 from typing import Final
 
@@ -33,9 +34,9 @@ from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.controller import ControllerProcess
 from bursar.entry.counting import open_counting
 from bursar.entry.https import Certificate, listen, open_certificate, served
-from bursar.entry.lifetime import run_process
+from bursar.entry.lifetime import run_on_cluster
 from bursar.entry.metrics_access import metrics_guard
-from bursar.entry.process import cluster_access, open_tracer, process_identity, start_tracing
+from bursar.entry.process import open_tracer, process_identity, start_tracing
 from bursar.entry.state_dump import StateDump
 from bursar.wire.cluster.server_version import decode_server_version
 
@@ -46,15 +47,8 @@ COLLECTOR_THRESHOLDS: Final = (2_000, 5, 10_000)
 
 def run_controller(settings: ControllerProcess) -> None:
     """Run a controller until SIGTERM or SIGINT. Raises `BadInputError`."""
-    access, state = cluster_access(settings.cluster), StateDump(LOG)
-    run_process(
-        LOG,
-        settings.log,
-        _work(settings, access, state),
-        state,
-        server=access.server,
-        context=access.context,
-        namespace=settings.namespace,
+    run_on_cluster(
+        LOG, settings.log, settings.cluster, settings.namespace, partial(_work, settings)
     )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from random import SystemRandom
 from typing import Final
 
@@ -28,9 +29,9 @@ from bursar.entry.https import (
     served,
     with_clients,
 )
-from bursar.entry.lifetime import run_process
+from bursar.entry.lifetime import run_on_cluster
 from bursar.entry.metrics_access import metrics_guard
-from bursar.entry.process import cluster_access, process_identity
+from bursar.entry.process import process_identity
 from bursar.entry.state_dump import StateDump
 
 LOG: Final = Log("extender")
@@ -38,15 +39,8 @@ LOG: Final = Log("extender")
 
 def run_extender(settings: ExtenderProcess) -> None:
     """Answer schedulers until SIGTERM or SIGINT. Raises `BadInputError`."""
-    access, state = cluster_access(settings.cluster), StateDump(LOG)
-    run_process(
-        LOG,
-        settings.log,
-        _work(settings, access, state),
-        state,
-        server=access.server,
-        context=access.context,
-        namespace=settings.namespace,
+    run_on_cluster(
+        LOG, settings.log, settings.cluster, settings.namespace, partial(_work, settings)
     )
 
 

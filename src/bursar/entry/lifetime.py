@@ -3,14 +3,17 @@
 import asyncio
 import signal
 from asyncio.sslproto import SSLProtocol
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Final
 
 import bursar
+from bursar.adapters.kube.access import ClusterAccess
 from bursar.app.cluster.time_limit import end
 from bursar.app.log import Log
+from bursar.cli.processes.process_options import ClusterChoice
 from bursar.cli.processes.telemetry.log_options import LogSettings
 from bursar.entry.log_output import start_log
+from bursar.entry.process import cluster_access
 from bursar.entry.state_dump import StateDump
 
 TLS_BUFFER_BYTES: Final = 16 << 10
@@ -30,6 +33,26 @@ def run_process(
     log.info("started", version=bursar.__version__, **about)
     asyncio.run(until_signalled(work, state))
     log.info("ended")
+
+
+def run_on_cluster(
+    log: Log,
+    settings: LogSettings,
+    cluster: ClusterChoice,
+    namespace: str,
+    work: Callable[[ClusterAccess, StateDump], Coroutine[object, object, None]],
+) -> None:
+    """As `run_process`, for a process of an installation. Raises `BadInputError`."""
+    access, state = cluster_access(cluster), StateDump(log)
+    run_process(
+        log,
+        settings,
+        work(access, state),
+        state,
+        server=access.server,
+        context=access.context,
+        namespace=namespace,
+    )
 
 
 async def until_signalled(work: Coroutine[object, object, None], state: StateDump) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from random import Random, SystemRandom
 from typing import Final
 
@@ -25,10 +26,9 @@ from bursar.app.tracing import TraceCounts
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.processes.operator import OperatorProcess
 from bursar.entry.https import Certificate, listen, open_certificate, served
-from bursar.entry.lifetime import run_process
+from bursar.entry.lifetime import run_on_cluster
 from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import (
-    cluster_access,
     open_tracer,
     process_identity,
     start_server,
@@ -41,15 +41,8 @@ LOG: Final = Log("operator")
 
 def run_operator(settings: OperatorProcess) -> None:
     """Keep an installation until SIGTERM or SIGINT. Raises `BadInputError`."""
-    access, state = cluster_access(settings.cluster), StateDump(LOG)
-    run_process(
-        LOG,
-        settings.log,
-        _work(settings, access, state),
-        state,
-        server=access.server,
-        context=access.context,
-        namespace=settings.namespace,
+    run_on_cluster(
+        LOG, settings.log, settings.cluster, settings.namespace, partial(_work, settings)
     )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from functools import partial
 from itertools import chain
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final
@@ -39,9 +40,9 @@ from bursar.entry.https import (
     served,
     with_clients,
 )
-from bursar.entry.lifetime import run_process
+from bursar.entry.lifetime import run_on_cluster
 from bursar.entry.metrics_access import metrics_guard
-from bursar.entry.process import cluster_access, open_tracer, start_tracing
+from bursar.entry.process import open_tracer, start_tracing
 from bursar.entry.state_dump import StateDump
 
 if TYPE_CHECKING:
@@ -52,15 +53,12 @@ LOG: Final = Log("webhook")
 
 def run_webhook(settings: WebhookProcess) -> None:
     """Answer admission reviews until SIGTERM or SIGINT. Raises `BadInputError`."""
-    access, state = cluster_access(settings.cluster), StateDump(LOG)
-    run_process(
+    run_on_cluster(
         LOG,
         settings.log,
-        _serve(settings, access, state),
-        state,
-        server=access.server,
-        context=access.context,
-        namespace=settings.installation.namespace,
+        settings.cluster,
+        settings.installation.namespace,
+        partial(_serve, settings),
     )
 
 
