@@ -88,3 +88,12 @@ def test_the_index_has_the_message_of_each_node_asked_by_itself(seed: int):
 
 def test_without_nodes_there_is_nothing_to_count():
     assert FitIndex([]).message(a_pod(main("cpu=1"))) == NO_NODES
+
+
+def test_the_message_ends_without_preemption_if_preemption_helps():
+    node = Node(name="n0", allocatable=parsed("cpu=2 memory=4Gi pods=3"))
+    nodes = [NodeBooks(node, [a_pod(main("cpu=2"), uid="low", priority=0)])]
+    high = a_pod(main("cpu=2"), uid="high", priority=10)
+
+    assert FitIndex(nodes).message(high) == choose(high, nodes).message
+    assert FitIndex(nodes).message(high) == "0/1 nodes are available: 1 Insufficient cpu."
