@@ -15,9 +15,12 @@ from pathlib import Path
 
 PYTEST = ["-m", "pytest", "-q", "--durations=20", "--durations-min=1"]
 COVERAGE = ["-m", "coverage", "run", "--parallel-mode"]
-PURE = ["tests/core", "tests/wire", "tests/oracle", "tests/architecture"]
-"""About half of the computing."""
 INTEGRATION = "tests/integration"
+PURE = [
+    *("tests/core", "tests/wire", "tests/oracle", "tests/architecture"),
+    *(f"{INTEGRATION}/test_{name}.py" for name in ("extender", "scheduling_failures")),
+]
+"""Less than half of the computing, and tests of real schedulers, for which it has the time."""
 PATIENT = [
     "tests/contracts",
     f"{INTEGRATION}/test_quota_crashes.py",
@@ -33,6 +36,7 @@ PATIENT = [
 controllers of Kubernetes, for a virtual machine."""
 INSTALLED = [
     *(f"{INTEGRATION}/test_{name}.py" for name in ("real_node*", "image", "chart", "installed*")),
+    *(f"{INTEGRATION}/test_{name}.py" for name in ("disk", "extended_resource_howto")),
     *(f"{INTEGRATION}/test_{name}.py" for name in ("operator", "kubernetes_versions")),
     "tests/docs/test_runbooks.py",
 ]
@@ -56,7 +60,8 @@ def main() -> int:
             _Part(logs / "patient", *PYTEST, "-m", "integration", *PATIENT),
             _Part(logs / "installed", *PYTEST, "-m", "integration", *installed),
             _Part(
-                *(logs / "cluster", *PYTEST, "-m", "integration"), *_all_but(PATIENT + installed)
+                *(logs / "cluster", *PYTEST, "-m", "integration"),
+                *_all_but(PATIENT + installed + PURE),
             ),
         ]
         pure = subprocess.Popen([sys.executable, *COVERAGE, *PYTEST, *PURE], start_new_session=True)
