@@ -7,7 +7,13 @@ import pytest
 from bursar.adapters.telemetry.catalogue.index import SECTIONS
 from bursar.app.install.grafana.dashboard import LOAD_LABEL, dashboard, dashboard_documents
 from bursar.app.install.grafana.panels import ROWS
-from support.every_metric import agent_text, controller_text, operator_text, webhook_text
+from support.every_metric import (
+    agent_text,
+    controller_text,
+    extender_text,
+    operator_text,
+    webhook_text,
+)
 from support.prometheus import AT_CONTROLLER, AT_WEBHOOK, Scrapes, target
 from support.promql import LISTED, metrics_in, unknown_names
 
@@ -25,12 +31,13 @@ QUERIES = [
 def scrapes():
     """What a Prometheus has read of all processes."""
     found = Scrapes()
-    of_operator = operator_text()
+    of_operator, of_extender = operator_text(), extender_text()
     for _ in range(MINUTES):
         found.take(controller_text(), AT_CONTROLLER)
         found.take(webhook_text(), AT_WEBHOOK)
         found.take(agent_text(), target("bursar-agent"))
         found.take(of_operator, target("aaq-operator"))
+        found.take(of_extender, target("bursar-extender"))
         found.pass_minute()
     return found
 
