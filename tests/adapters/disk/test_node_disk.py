@@ -146,12 +146,28 @@ def test_a_round_keeps_a_bounded_number_of_scans_open():
     assert every.unfinished == 0
 
 
+class CountedPauses(threading.Event):
+    """Ends the round after some pauses, and does not wait for any."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.pauses_s = []
+        self._count = count
+
+    def wait(self, timeout=None):
+        self.pauses_s.append(timeout)
+        if len(self.pauses_s) == self._count:
+            self.set()
+        return self.is_set()
+
+
 def test_a_round_takes_a_quarter_of_a_core():
-    every = Rounds(threading.Event())
-    began_s = time.monotonic()
-    every.run({("hostile", "cache"): EndlessTree("")}, 1, began_s + 1)
-    # A busy machine gives the thread less, never more.
-    assert every.seconds < 0.35 * (time.monotonic() - began_s)
+    pauses = CountedPauses(20)
+    every = Rounds(pauses)
+    every.run({("hostile", "cache"): EndlessTree("")}, 1, time.monotonic() + PATIENCE_SECONDS)
+
+    assert len(pauses.pauses_s) == 20
+    assert sum(pauses.pauses_s) == pytest.approx(3 * every.seconds)
 
 
 def test_an_ended_process_ends_the_round():
