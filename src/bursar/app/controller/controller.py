@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from bursar.app.capacity.events import CapacityReason, record_event
 from bursar.app.certificates.keeper import CertificateKeeper, OpenKeeper
 from bursar.app.cluster.election.election import Candidacy, Election
-from bursar.app.cluster.election.lease import LEASES, NOBODY
+from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.cluster.events.recorder import Drop, EventRecorder
 from bursar.app.cluster.ownership import owner_references
@@ -193,8 +193,7 @@ class Controller:
         if term is not None:
             stale = staleness_problem(term.sources.informers())
             return stale or ("" if term.loop.is_synced else "the books are not complete yet")
-        is_another = self.election.holder not in {NOBODY, self.settings.identity}
-        return "" if is_another else "no controller leads yet"
+        return "" if self.election.is_led_by_another else "no controller leads yet"
 
     def decode_row(self, body: bytes) -> PodRow:
         """Decode a pod with the facts that the counter of the present term needs.

@@ -7,7 +7,6 @@ from random import Random
 from typing import Final, Protocol
 
 from bursar.app.cluster.election.election import Candidacy, Election
-from bursar.app.cluster.election.lease import NOBODY
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.cluster.events.document import EventType, ObjectReference
 from bursar.app.cluster.events.recorder import EventRecorder
@@ -101,8 +100,7 @@ class Extender:
         """Why this replica is not ready; empty if it can decide, or another one leads."""
         if self._term is not None:
             return "" if self._term.is_synced else "the cluster has not been read yet"
-        is_another = self.election.holder not in {NOBODY, self.settings.identity}
-        return "" if is_another else "no extender leads yet"
+        return "" if self.election.is_led_by_another else "no extender leads yet"
 
     # ------------------------------------------------------------------ verbs
 

@@ -6,7 +6,6 @@ from random import Random
 from typing import Final
 
 from bursar.app.cluster.election.election import Candidacy, Election
-from bursar.app.cluster.election.lease import NOBODY
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.cluster.ports import Clock, Key
@@ -62,8 +61,7 @@ class Operator:
         """Why this replica is not ready; empty if it leads, or another does."""
         if self._term is not None:
             return "" if self._term.aaqs.is_synced else "the AAQ objects are not known yet"
-        is_another = self.election.holder not in {NOBODY, self.identity}
-        return "" if is_another else "no operator leads yet"
+        return "" if self.election.is_led_by_another else "no operator leads yet"
 
     async def run(self) -> None:
         """Stand for election, and lead when elected, until cancelled."""

@@ -145,6 +145,11 @@ class Election:
         """The identity of the last seen leader; empty if there is none."""
         return NOBODY if self._observed is None else self._observed.record.holder
 
+    @property
+    def is_led_by_another(self) -> bool:
+        """Whether another candidate was last seen as the leader."""
+        return self.holder not in {NOBODY, self._candidacy.identity}
+
     async def run(self, lead: Callable[[], Awaitable[T]]) -> T:
         """Wait for the election, then call `lead`. The Lease is released when `lead` has ended.
 
