@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from bursar.app.cluster.ports import Clock
 from bursar.app.log import Log
 from bursar.app.storage.ports import Disk, DiskError, SummaryError, SummarySource
-from bursar.app.storage.report import GrowthHistory, NodeFacts, NodeReport, PodRow, node_report
+from bursar.app.storage.report import GrowthHistory, NodeFacts, NodeReport, PodStorage, node_report
 from bursar.core.storage.pod import StoragePod
 from bursar.core.storage.pressure import Threshold
 from bursar.core.storage.summary import Summary
@@ -101,7 +101,7 @@ class StorageAccounting:
                 self._tell_one(row)
         self._told = frozenset(near)
 
-    def _tell_one(self, row: PodRow) -> None:
+    def _tell_one(self, row: PodStorage) -> None:
         found = row.next_limit
         assert found is not None
         self.log.warning(
@@ -114,11 +114,11 @@ class StorageAccounting:
         )
 
 
-def _is_near(row: PodRow) -> bool:
+def _is_near(row: PodStorage) -> bool:
     return row.seconds_left is not None and row.seconds_left <= WARNED_SECONDS
 
 
-def _key(row: PodRow) -> tuple[str, str, str]:
+def _key(row: PodStorage) -> tuple[str, str, str]:
     found = row.next_limit
     assert found is not None
     return row.pod.uid, found.state.kind.value, found.state.name

@@ -3,7 +3,7 @@
 Amounts are bytes. A value that is not known is null.
 """
 
-from bursar.app.storage.report import Forecast, NodeReport, PodRow
+from bursar.app.storage.report import Forecast, NodeReport, PodStorage
 from bursar.core.model.quantity import Quantity
 from bursar.core.storage.pod import StoragePod
 from bursar.core.storage.usage import NO_USE, ContainerUse, Measure
@@ -39,7 +39,7 @@ def node_document(report: NodeReport) -> dict[str, object]:
     }
 
 
-def _pod(row: PodRow) -> dict[str, object]:
+def _pod(row: PodStorage) -> dict[str, object]:
     pod, use, next_limit = row.pod, row.use, row.next_limit
     evicted_for = row.evicted_for
     return {
@@ -75,7 +75,7 @@ def _pod(row: PodRow) -> dict[str, object]:
     }
 
 
-def _containers(row: PodRow) -> list[tuple[str, ContainerUse]]:
+def _containers(row: PodStorage) -> list[tuple[str, ContainerUse]]:
     names = dict.fromkeys([*(each.name for each in row.pod.containers), *row.use.containers])
     return [(name, row.use.containers.get(name, NO_USE)) for name in names]
 

@@ -35,7 +35,7 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodRow:
+class PodStorage:
     pod: StoragePod
     use: PodUse
     limits: tuple[Forecast, ...] = ()
@@ -80,7 +80,7 @@ class SignalForecast:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReport:
     node: str
-    rows: tuple[PodRow, ...] = ()
+    rows: tuple[PodStorage, ...] = ()
     """By use, the largest first."""
     signals: tuple[SignalForecast, ...] = ()
     nodefs: Filesystem | None = None
@@ -92,7 +92,7 @@ class NodeReport:
     """Why figures are missing; empty if nothing is."""
 
     @property
-    def order(self) -> Sequence[PodRow]:
+    def order(self) -> Sequence[PodStorage]:
         """The pods in the order in which the kubelet evicts them under disk pressure."""
         placed = [row for row in self.rows if row.place is not None]
         return sorted(placed, key=lambda row: row.place or 0)
@@ -201,7 +201,7 @@ def node_report(facts: NodeFacts, history: GrowthHistory) -> NodeReport:
         return history.add(key, facts.at_ms, amount)
 
     rows = [
-        PodRow(
+        PodStorage(
             pod=pod,
             use=uses[pod.uid],
             limits=tuple(
