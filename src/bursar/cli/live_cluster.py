@@ -12,7 +12,7 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.cluster.ports import ClusterError, Reader, Writer
+from bursar.app.cluster.ports import ClusterError, Reader, Watcher, Writer
 from bursar.cli import options
 from bursar.cli.exit_codes import BadInputError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class LiveCluster(Reader, Writer, Protocol):
+class LiveCluster(Reader, Watcher, Writer, Protocol):
     """A real cluster. Most verbs only read from it."""
 
     async def version(self) -> bytes:

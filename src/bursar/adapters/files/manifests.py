@@ -37,6 +37,7 @@ __all__ = [
     "Origin",
     "QuotaObject",
     "WorkloadTemplate",
+    "manifests_of",
     "read_exact_objects",
     "read_manifests",
     "read_objects_as_written",
@@ -83,6 +84,8 @@ class Manifests:
     """The number of objects of each kind that Bursar does not read, sorted by kind."""
     bodies: Mapping[Resource, tuple[bytes, ...]] = field(default_factory=dict)
     """Whole objects of the kinds that were asked for, as JSON, in the order of reading."""
+    values: tuple[dict[str, Value], ...] = ()
+    """All objects as they were written, in the order of reading."""
 
 
 def read_objects_as_written(
@@ -119,18 +122,54 @@ def _plain(value: Value) -> Json:
 
 
 def read_manifests(
-    paths: Sequence[str], stdin: BinaryIO, *, kept: Sequence[Resource] = ()
+    paths: Sequence[str],
+    stdin: BinaryIO,
+    *,
+    kept: Sequence[Resource] = (),
+    is_recursive: bool = False,
 ) -> Manifests:
     """Read files, folders and standard input (`-`), in the given order.
 
     Objects of the kinds in `kept` are returned whole as well. Raises `ManifestError` for the first
     problem, and for a source without objects.
     """
-    return _read_all(paths, stdin, kept).manifests()
+    return _read_all(paths, stdin, kept, is_recursive=is_recursive).manifests()
 
 
-def _read_all(paths: Sequence[str], stdin: BinaryIO, kept: Sequence[Resource] = ()) -> "_Collected":
+def manifests_of(
+    bodies: Mapping[Resource, Sequence[bytes]], *, kept: Sequence[Resource] = ()
+) -> tuple[Manifests, list[str]]:
+    """The objects of a cluster, read as if they were in a file.
+
+    An object that cannot be read is left out, and a line says so.
+    """
     collected = _Collected(bodies={resource: [] for resource in kept})
+    problems: list[str] = []
+    for resource, objects in bodies.items():
+        for body in objects:
+            try:
+                _read_source(str(resource), [_typed(body, resource)], collected)
+            except ManifestError as error:
+                problems.append(f"left out: {error}")
+    return collected.manifests(), problems
+
+
+def _typed(body: bytes, resource: Resource) -> bytes:
+    """The object with apiVersion and kind, which the items of the API server's lists lack."""
+    if body.startswith((b'{"kind":', b'{"apiVersion":')):
+        return body
+    head = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}",'
+    return head.encode() + body.lstrip()[1:]
+
+
+def _read_all(
+    paths: Sequence[str],
+    stdin: BinaryIO,
+    kept: Sequence[Resource] = (),
+    *,
+    is_recursive: bool = False,
+) -> "_Collected":
+    collected = _Collected(bodies={resource: [] for resource in kept}, is_recursive=is_recursive)
     try:
         for path in paths:
             _read_path(path, stdin, collected)
@@ -148,6 +187,7 @@ class _Collected:
     skipped: Counter[str] = field(default_factory=Counter)
     written: list[tuple[dict[str, Value], Origin]] = field(default_factory=list)
     is_stdin_read: bool = False
+    is_recursive: bool = False
     bodies: dict[Resource, list[bytes]] = field(default_factory=dict)
 
     def add(self, entry: Entry, origin: Origin) -> None:
@@ -183,6 +223,7 @@ class _Collected:
             ),
             skipped=tuple(sorted(self.skipped.items())),
             bodies={resource: tuple(bodies) for resource, bodies in self.bodies.items()},
+            values=tuple(value for value, _ in self.written),
         )
 
     def _of(self, kind: type[T]) -> tuple[T, ...]:
@@ -214,7 +255,7 @@ def _read_path(path: str, stdin: BinaryIO, collected: _Collected) -> None:
 
 def _read_folder(folder: str, collected: _Collected) -> None:
     """Read the manifests of a folder. At least one of them must have an object."""
-    paths = sources.manifests_in(folder)
+    paths = sources.manifests_in(folder, is_recursive=collected.is_recursive)
     if not paths:
         extensions = ", ".join(sources.EXTENSIONS)
         raise SourceError(folder, f"no manifest in this folder (looked for {extensions})")

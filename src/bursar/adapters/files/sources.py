@@ -1,7 +1,7 @@
 """Bytes of manifests: from files, from the manifests in a folder, and from standard input.
 
-As with `kubectl -f`, subfolders are not read. Pipes and devices in a folder are skipped, because
-reading them may never end. A pipe that is named directly is read.
+As with `kubectl -f`, subfolders are read only on demand. Pipes and devices in a folder are
+skipped, because reading them may never end. A pipe that is named directly is read.
 """
 
 import os
@@ -33,14 +33,14 @@ def is_folder(path: str) -> bool:
         raise _refusal(path, error) from None
 
 
-def manifests_in(folder: str) -> list[str]:
-    """The paths of the manifests directly in a folder, sorted by name."""
+def manifests_in(folder: str, *, is_recursive: bool = False) -> list[str]:
+    """The paths of the manifests in a folder, and on demand in its subfolders, sorted.
+
+    Links to folders are not followed, since they may lead in a circle.
+    """
     try:
-        return [
-            str(path)
-            for path in sorted(Path(folder).iterdir())
-            if path.suffix in EXTENSIONS and path.is_file()
-        ]
+        paths = Path(folder).rglob("*") if is_recursive else Path(folder).iterdir()
+        return [str(path) for path in sorted(paths) if path.suffix in EXTENSIONS and path.is_file()]
     except OSError as error:
         raise _refusal(folder, error) from None
 

@@ -28,6 +28,22 @@ async def list_all(
     without `problems` the error is raised. `progress` is called after each page with the
     number of objects read so far.
     """
+    found, _ = await list_with_version(
+        reader, resource, query, decode, problems=problems, progress=progress
+    )
+    return found
+
+
+async def list_with_version(
+    reader: Reader,
+    resource: Resource,
+    query: Query,
+    decode: Callable[[bytes], T],
+    *,
+    problems: list[str] | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> tuple[list[T], str]:
+    """The same, with the resourceVersion from which the objects can be watched."""
     for _ in range(ATTEMPTS_MAX - 1):
         try:
             return await _all_pages(reader, resource, query, decode, problems, progress)
@@ -44,7 +60,7 @@ async def _all_pages(
     decode: Callable[[bytes], T],
     problems: list[str] | None,
     progress: Callable[[int], None],
-) -> list[T]:
+) -> tuple[list[T], str]:
     found: list[T] = []
     left_out: list[str] = []
     page = ""
@@ -62,7 +78,7 @@ async def _all_pages(
         if not page:
             if problems is not None:
                 problems.extend(left_out)
-            return found
+            return found, answer.resource_version
 
 
 def name_of(body: bytes) -> str:

@@ -3,6 +3,7 @@
 Data goes to stdout, everything else to stderr. Colour only on a terminal, never with NO_COLOR.
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -18,16 +19,20 @@ from bursar.wire.documents.yaml_writing import yaml_text
 
 class Output(Enum):
     TABLE = "table"
+    WIDE = "wide"
+    """The table with its long columns. Only lists have it."""
     JSON = "json"
     YAML = "yaml"
-    WIDE = "wide"
-    """A table with more rows or columns. Only some commands have it."""
+    CSV = "csv"
+    """All columns, for a spreadsheet. Only lists have it."""
+    NAME = "name"
+    """Only `kind/name`, a line each, for kubectl. Only lists have it."""
 
 
 GAP: Final = 3
 """Blanks between two columns."""
-STYLED_ROWS_MAX: Final = 500
-"""Longer tables go without style: it takes a millisecond a row."""
+BOLD: Final = "\x1b[1m"
+PLAIN: Final = "\x1b[0m"
 
 
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,31 +102,56 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def emit_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, indent: int = 0) -> None:
-    """Print aligned columns; on a terminal the head is bold and wide cells are folded."""
-    safe = [tuple(map(printable, row)) for row in rows]
-    if sys.stdout.isatty() and len(rows) <= STYLED_ROWS_MAX:
-        _emit_styled(columns, safe, indent)
-        return
-    lines = [tuple(columns), *safe]
-    widths = [max(map(len, cells)) + GAP for cells in zip(*lines, strict=True)]
-    for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        click.echo((" " * indent + "".join(cells)).rstrip())
+def emit_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    indent: int = 0,
+    has_head: bool = True,
+) -> None:
+    """Print aligned columns. A line that is longer than the terminal is never folded."""
+    if rows or has_head:
+        click.echo("\n".join(table_lines(columns, rows, indent=indent, has_head=has_head)))
 
 
-def _emit_styled(columns: Sequence[str], rows: Sequence[Sequence[str]], indent: int) -> None:
-    from rich.console import Console  # noqa: PLC0415 - rich is slow to import
-    from rich.padding import Padding  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+def table_lines(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    indent: int = 0,
+    has_head: bool = True,
+) -> list[str]:
+    """The lines of a table; on a terminal the head is bold."""
+    lines = [tuple(map(printable, row)) for row in rows]
+    if has_head:
+        lines.insert(0, tuple(columns))
+    widths = [max(map(cells_of, cells)) for cells in zip(*lines, strict=True)]
+    texts = [" " * indent + _line(cells, widths) for cells in lines]
+    if has_head and is_styled():
+        texts[0] = f"{BOLD}{texts[0]}{PLAIN}"
+    return texts
 
-    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console = Console(highlight=False, soft_wrap=False, emoji=False, markup=False)
-    with console.capture() as captured:
-        console.print(Padding(table, (0, 0, 0, indent)))
-    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (
+        cell + " " * (width - cells_of(cell)) for cell, width in zip(cells, widths, strict=True)
+    )
+    return (" " * GAP).join(padded).rstrip()
+
+
+def is_styled() -> bool:
+    """Whether standard output is a terminal, and its user has not refused colours."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def cells_of(text: str) -> int:
+    """How many columns of a terminal the text takes; an ideograph takes two.
+
+    >>> cells_of("web"), cells_of("\u7db2")
+    (3, 2)
+    """
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width  # noqa: PLC0415 - names are ASCII
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)

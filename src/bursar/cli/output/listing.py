@@ -1,0 +1,227 @@
+"""Lists of objects: `-o table|wide|json|yaml|csv|name`, `--no-headers` and `--sort-by`.
+
+A verb describes its list once, as a `Listing`. Which columns are shown, in which order the rows
+come and how they are written is the same for every verb.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any, Final
+
+import click
+
+from bursar.cli.exit_codes import BadInputError
+from bursar.cli.output.formats import Output, emit_document, emit_table, printable
+from bursar.core.model.quantity import Quantity, QuantityError
+
+NO_VALUE: Final = "-"
+"""The cell of a value that does not exist, as opposed to zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a list."""
+
+    name: str
+    """The head, in capital letters."""
+    is_wide: bool = False
+    """Whether only `-o wide` and `-o csv` show it, since it is long or rarely needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    cells: tuple[str, ...]
+    """A text for each column of the listing."""
+    document: object
+    """The same for `-o json` and `-o yaml`, as plain data."""
+    name: str
+    """The object as kubectl's `-o name` writes it: `pod/web-0`."""
+    order: Mapping[str, int] = field(default_factory=dict)
+    """By what `--sort-by` sorts a column whose cells are neither amounts nor texts, as ages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    total: Row | None = None
+    """The sum of all rows, shown below them in tables."""
+    nothing: str = "nothing found"
+    """What to say on standard error if there are no rows."""
+    document: object = None
+    """What `-o json` and `-o yaml` print. Default: the list of the rows' documents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """How the command line wants a list written."""
+
+    output: Output = Output.TABLE
+    has_headers: bool = True
+    sort_by: str = ""
+    """The name of a column, in any case; behind a minus sign for the reverse. Empty: as it is."""
+
+    @property
+    def is_document(self) -> bool:
+        return self.output in {Output.JSON, Output.YAML}
+
+    @property
+    def is_table(self) -> bool:
+        return self.output in {Output.TABLE, Output.WIDE}
+
+
+def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `-o`, `--no-headers` and `--sort-by`; the command receives `format: Format`."""
+
+    @click.option(
+        "-o",
+        "--output",
+        type=click.Choice([choice.value for choice in Output]),
+        default=Output.TABLE.value,
+        show_default=True,
+        help="Output format. wide and csv have more columns; name is for kubectl.",
+    )
+    @click.option("--no-headers", is_flag=True, help="Print tables and CSV without the head.")
+    @click.option(
+        "--sort-by",
+        default="",
+        metavar="COLUMN",
+        help="Sort by this column of the table, the largest last; -COLUMN: the largest first.",
+    )
+    @wraps(command)
+    def with_format(
+        *args: Any,  # noqa: ANN401 - click's
+        output: str,
+        no_headers: bool,
+        sort_by: str,
+        **others: Any,  # noqa: ANN401 - click's
+    ) -> Any:  # noqa: ANN401 - click's
+        given = Format(output=Output(output), has_headers=not no_headers, sort_by=sort_by)
+        return command(*args, format=given, **others)
+
+    return with_format
+
+
+def emit_listing(listing: Listing, format: Format) -> None:
+    """Print the list. Raises `BadInputError` for a column that it does not have."""
+    listing = sorted_by(listing, format.sort_by)
+    if format.is_document:
+        documents = [row.document for row in listing.rows]
+        emit_document(documents if listing.document is None else listing.document, format.output)
+        return
+    if format.output is Output.NAME:
+        _emit_lines(printable(row.name) for row in listing.rows)
+        return
+    if format.output is Output.CSV:
+        click.echo(_csv(listing, has_head=format.has_headers), nl=False)
+        return
+    if not listing.rows:
+        click.echo(f"bursar: {listing.nothing}", err=True)
+        return
+    rows = [*listing.rows, *([listing.total] if listing.total else [])]
+    emit_rows(listing.columns, rows, format, has_head=format.has_headers)
+
+
+class ListingPrinter:
+    """Prints a list whole, and after a change only the rows that are new or have changed."""
+
+    def __init__(self, format: Format) -> None:
+        self._format = format
+        self._shown: set[tuple[str, ...]] | None = None
+
+    def show(self, listing: Listing) -> None:
+        told = {_told(listing.columns, row): row for row in listing.rows}
+        if self._shown is None or not self._format.is_table:
+            emit_listing(listing, self._format)
+        else:
+            changed = [row for key, row in told.items() if key not in self._shown]
+            if changed:
+                emit_rows(listing.columns, changed, self._format, has_head=False)
+        self._shown = set(told)
+
+
+def _told(columns: Sequence[Column], row: Row) -> tuple[str, ...]:
+    """What a row says, but for its ages, which change by themselves."""
+    pairs = zip(columns, row.cells, strict=True)
+    return tuple(cell for column, cell in pairs if column.name not in row.order)
+
+
+def emit_rows(
+    columns: Sequence[Column], rows: Iterable[Row], format: Format, *, has_head: bool
+) -> None:
+    """Print rows as a table with the columns that the format shows."""
+    shown = [
+        i for i, each in enumerate(columns) if format.output is Output.WIDE or not each.is_wide
+    ]
+    emit_table(
+        [columns[i].name for i in shown],
+        [[row.cells[i] for i in shown] for row in rows],
+        has_head=has_head,
+    )
+
+
+def _emit_lines(lines: Iterable[str]) -> None:
+    text = "\n".join(lines)
+    if text:
+        click.echo(text)
+
+
+def _csv(listing: Listing, *, has_head: bool) -> str:
+    """All columns, wide ones as well; no total, since a program adds for itself."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if has_head:
+        writer.writerow([column.name for column in listing.columns])
+    writer.writerows([_safe_cell(cell) for cell in row.cells] for row in listing.rows)
+    return text.getvalue()
+
+
+def _safe_cell(cell: str) -> str:
+    """The cell without control characters, and not taken for a formula by a spreadsheet."""
+    safe = "" if cell == NO_VALUE else printable(cell)
+    return f"'{safe}" if safe.startswith(("=", "@", "+", "-")) and _amount(safe) is None else safe
+
+
+# ------------------------------------------------------------------ sorting
+
+
+def sorted_by(listing: Listing, sort_by: str) -> Listing:
+    """The list in the order of a column: amounts by size, other cells as text.
+
+    Raises `BadInputError` if there is no such column.
+    """
+    if not sort_by:
+        return listing
+    is_reversed = sort_by.startswith("-")
+    wanted = sort_by.removeprefix("-").upper()
+    names = [column.name for column in listing.columns]
+    if wanted not in names:
+        listed = ", ".join(name.lower() for name in names)
+        raise BadInputError(f"--sort-by: no column {printable(sort_by)}; the columns are: {listed}")
+    position = names.index(wanted)
+    ordered = sorted(
+        listing.rows, key=lambda row: _sort_key(row, wanted, position), reverse=is_reversed
+    )
+    return replace(listing, rows=tuple(ordered))
+
+
+def _sort_key(row: Row, column: str, position: int) -> tuple[int, int, str]:
+    """No value is the least; then amounts by their size; then texts."""
+    cell = row.cells[position]
+    if column in row.order:
+        return (1, row.order[column], "")
+    if cell == NO_VALUE:
+        return (0, 0, "")
+    amount = _amount(cell)
+    return (2, 0, cell) if amount is None else (1, amount.nanos, "")
+
+
+def _amount(cell: str) -> Quantity | None:
+    """The amount that a cell begins with: `500m`, `12%`, or `2 (50%)`."""
+    try:
+        return Quantity.parse(cell.partition(" ")[0].removesuffix("%"))
+    except QuantityError:
+        return None

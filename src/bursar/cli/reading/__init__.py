@@ -1,0 +1,1 @@
+"""What every verb that reads shares: where it reads, and which objects."""

@@ -1,0 +1,329 @@
+"""Where a verb reads: files, a kustomization, or the cluster kubectl would talk to.
+
+All three end in the same `Objects`, so a verb says what it wants to read and what it makes of it,
+and gets `-f`, `-k`, a live cluster and `-w` with that.
+"""
+
+import io
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from bursar.app.cluster.collection import Collection, Wanted
+from bursar.cli import options
+from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.live_cluster import answer_of, cluster_options, kubectls_namespace, live_cluster
+from bursar.cli.output.formats import printable
+
+if TYPE_CHECKING:
+    from bursar.adapters.files.manifests import Manifests
+    from bursar.app.cluster.ports import Resource
+    from bursar.core.model.selector import Selector
+    from bursar.wire.documents.tree import Value
+    from bursar.wire.field_selector import FieldSelector
+
+DEFAULT_NAMESPACE: Final = "default"
+"""Where kubectl would create an object whose manifest names no namespace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objects:
+    """What was read, from wherever it was."""
+
+    manifests: "Manifests"
+    bodies: "Mapping[Resource, Sequence[bytes]]" = field(default_factory=dict)
+    """Of a cluster: whole objects, as the API server sent them."""
+    missing: tuple[str, ...] = ()
+    """Kinds that could not be read, each with the reason. Empty for files."""
+    selected: frozenset[tuple[str, str, str]] | None = None
+    """Kind, namespace and name of what `-l` and `--field-selector` select; None: everything."""
+
+    def is_selected(self, kind: str, namespace: str, name: str) -> bool:
+        """Whether an object is among those that the command line selects by labels and fields."""
+        identity = (kind, namespace or DEFAULT_NAMESPACE, name)
+        return self.selected is None or identity in self.selected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What the command line says about where to read, and of which objects to speak."""
+
+    files: Sequence[str] = ()
+    is_recursive: bool = False
+    kustomization: str | None = None
+    kubeconfig: str | None = None
+    context: str = ""
+    namespace: str | None = None
+    all_namespaces: bool = False
+    selector: "Selector | None" = None
+    field_selector: "FieldSelector | None" = None
+    is_watching: bool = False
+
+    @property
+    def is_live(self) -> bool:
+        return not self.files and self.kustomization is None
+
+    def __str__(self) -> str:
+        """The place, for messages."""
+        if self.is_live:
+            return "the cluster"
+        return ", ".join(map(printable, self.files or (self.kustomization or "",)))
+
+    @property
+    def place(self) -> str:
+        """The one namespace to speak of; empty for all of them.
+
+        As kubectl: of a cluster the namespace of the context, unless `-n` or `-A` is given. Of
+        files, all that they contain.
+        """
+        if self.namespace is not None:
+            return self.namespace
+        if self.all_namespaces or not self.is_live:
+            return ""
+        return kubectls_namespace(self.kubeconfig, self.context)
+
+    def read(self, wanted: "Sequence[Wanted]", *, kept: "Sequence[Resource]" = ()) -> Objects:
+        """Read once, and tell what was left out. Raises `BadInputError`."""
+        if not self.is_live:
+            return self._read_files(kept)
+        return answer_of(self._read_cluster(wanted, kept))
+
+    def show(
+        self,
+        wanted: "Sequence[Wanted]",
+        show: Callable[[Objects], int],
+        *,
+        kept: "Sequence[Resource]" = (),
+    ) -> int:
+        """Read, and show; with `-w` again after each change, until Ctrl-C.
+
+        Returns the exit code. Raises `BadInputError`.
+        """
+        if not self.is_watching:
+            return show(self.read(wanted, kept=kept))
+        return answer_of(self._follow_cluster(wanted, show, kept))
+
+    # -------------------------------------------------------------- files
+
+    def _read_files(self, kept: "Sequence[Resource]") -> Objects:
+        from bursar.adapters.files.manifests import read_manifests  # noqa: PLC0415 - imports YAML
+
+        if self.kustomization is not None:
+            from bursar.adapters.files.kustomize import built  # noqa: PLC0415 - rarely used
+
+            manifests = read_manifests(["-"], io.BytesIO(built(self.kustomization)), kept=kept)
+        else:
+            manifests = read_manifests(
+                self.files, sys.stdin.buffer, kept=kept, is_recursive=self.is_recursive
+            )
+        if manifests.skipped:
+            listed = ", ".join(f"{count} {kind}" for kind, count in manifests.skipped)
+            click.echo(f"bursar: passed over: {printable(listed)}", err=True)
+        return Objects(manifests=manifests, selected=self._selected(manifests.values))
+
+    # -------------------------------------------------------------- a cluster
+
+    async def _read_cluster(self, wanted: Sequence[Wanted], kept: "Sequence[Resource]") -> Objects:
+        async with live_cluster(self.kubeconfig, self.context) as cluster:
+            with shown_progress() as progress:
+                collection = Collection(cluster, wanted, progress=progress)
+                await collection.load()
+            return self._objects_of(collection, kept)
+
+    async def _follow_cluster(
+        self,
+        wanted: Sequence[Wanted],
+        show: Callable[[Objects], int],
+        kept: "Sequence[Resource]",
+    ) -> int:
+        async with live_cluster(self.kubeconfig, self.context) as cluster:
+            collection = Collection(cluster, wanted)
+            await collection.load()
+            show(self._objects_of(collection, kept))
+            await collection.follow(lambda: _shown(show(self._objects_of(collection, kept))))
+        return OK
+
+    def _objects_of(self, collection: Collection, kept: "Sequence[Resource]") -> Objects:
+        from bursar.adapters.files.manifests import manifests_of  # noqa: PLC0415 - imports YAML
+
+        bodies = collection.bodies
+        manifests, problems = manifests_of(bodies, kept=kept)
+        for problem in [*problems, *(f"not read: {each}" for each in collection.missing)]:
+            click.echo(f"bursar: {printable(problem)}", err=True)
+        return Objects(
+            manifests=manifests,
+            bodies=bodies,
+            missing=tuple(collection.missing),
+            selected=self._selected(manifests.values),
+        )
+
+    # -------------------------------------------------------------- both
+
+    def _selected(
+        self, values: "Sequence[dict[str, Value]]"
+    ) -> frozenset[tuple[str, str, str]] | None:
+        if self.selector is None and self.field_selector is None:
+            return None
+        return frozenset(_identity(value) for value in values if self._selects(value))
+
+    def _selects(self, value: "dict[str, Value]") -> bool:
+        labels = _part(_part(value, "metadata"), "labels")
+        texts = {name: text for name, text in labels.items() if isinstance(text, str)}
+        return (self.selector is None or self.selector.matches(texts)) and (
+            self.field_selector is None or self.field_selector.matches(value)
+        )
+
+
+def _shown(_code: int) -> None:
+    """While following, a verb's verdict has no consequence; output must not wait in a buffer."""
+    sys.stdout.flush()
+
+
+def _identity(value: "dict[str, Value]") -> tuple[str, str, str]:
+    metadata = _part(value, "metadata")
+    kind, namespace, name = value.get("kind"), metadata.get("namespace"), metadata.get("name")
+    return (str(kind), str(namespace or DEFAULT_NAMESPACE), str(name))
+
+
+def _part(value: "dict[str, Value]", name: str) -> "dict[str, Value]":
+    part = value.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+# ------------------------------------------------------------------ options
+
+
+_options: Final = options.together(
+    options.files("Read manifests instead of a cluster: files, folders, or -. Repeatable."),
+    click.option(
+        *("-R", "--recursive", "is_recursive"),
+        is_flag=True,
+        help="With -f: read the subfolders of a folder as well.",
+    ),
+    click.option(
+        *("-k", "--kustomize", "kustomization"),
+        type=click.Path(),
+        metavar="DIR",
+        help="Read what kubectl kustomize makes of this folder, instead of a cluster.",
+    ),
+    cluster_options,
+    click.option(
+        *("-n", "--namespace"),
+        help="Only this namespace. Default: that of the context; with files, all.",
+    ),
+    click.option("-A", "--all-namespaces", is_flag=True, help="Show all namespaces."),
+    click.option(
+        *("-l", "--selector", "label_selector"),
+        default="",
+        metavar="LABELS",
+        help="Only objects with these labels, as for kubectl: app=web,tier!=db.",
+    ),
+    click.option(
+        "--field-selector",
+        default="",
+        metavar="FIELDS",
+        help="Only objects with these fields: spec.nodeName=a,status.phase!=Running.",
+    ),
+    click.option(
+        *("-w", "--watch", "is_watching"),
+        is_flag=True,
+        help="Show changes of the cluster as they come, until Ctrl-C.",
+    ),
+)
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options about where to read; the command receives `reading: Reading`."""
+
+    @_options
+    @wraps(command)
+    def with_reading(  # noqa: PLR0913 - one for each option
+        *args: Any,  # noqa: ANN401 - click's
+        files: Sequence[str],
+        is_recursive: bool,
+        kustomization: str | None,
+        kubeconfig: str | None,
+        context: str,
+        namespace: str | None,
+        all_namespaces: bool,
+        label_selector: str,
+        field_selector: str,
+        is_watching: bool,
+        **others: Any,  # noqa: ANN401 - click's
+    ) -> Any:  # noqa: ANN401 - click's
+        reading = Reading(
+            files=files,
+            is_recursive=is_recursive,
+            kustomization=kustomization,
+            kubeconfig=kubeconfig,
+            context=context,
+            namespace=namespace,
+            all_namespaces=all_namespaces,
+            selector=_selector_from(label_selector),
+            field_selector=_field_selector_from(field_selector),
+            is_watching=is_watching,
+        )
+        _require_consistent(reading)
+        return command(*args, reading=reading, **others)
+
+    return with_reading
+
+
+def _require_consistent(reading: Reading) -> None:
+    if reading.files and reading.kustomization is not None:
+        raise click.UsageError("-f and -k are two places to read from; give one")
+    if not reading.is_live and (reading.kubeconfig is not None or reading.context):
+        raise click.UsageError("-f and -k read files; --kubeconfig and --context, a cluster")
+    if reading.is_recursive and not reading.files:
+        raise click.UsageError("-R is about the folders of -f, and there is no -f")
+    if reading.is_watching and not reading.is_live:
+        raise click.UsageError("-w follows a cluster; files are read once")
+    if reading.namespace is not None and reading.all_namespaces:
+        raise click.UsageError("-n is for one namespace, -A for all")
+
+
+def _selector_from(text: str) -> "Selector | None":
+    if not text:
+        return None
+    from bursar.core.model.selector import SelectorError  # noqa: PLC0415 - rarely used
+    from bursar.core.model.selector_text import parse_selector  # noqa: PLC0415
+
+    try:
+        return parse_selector(text)
+    except SelectorError as error:
+        raise BadInputError(f"-l: {printable(str(error))}") from None
+
+
+def _field_selector_from(text: str) -> "FieldSelector | None":
+    if not text:
+        return None
+    from bursar.wire.field_selector import (  # noqa: PLC0415 - rarely used
+        FieldSelectorError,
+        parse_field_selector,
+    )
+
+    try:
+        return parse_field_selector(text)
+    except FieldSelectorError as error:
+        raise BadInputError(f"--field-selector: {printable(str(error))}") from None
+
+
+@contextmanager
+def shown_progress() -> Iterator[Callable[[str, int], None]]:
+    """How far the reading is, on a line of its own that disappears; only on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _kind, _count: None
+        return
+
+    def show(kind: str, count: int) -> None:
+        click.echo(f"\r\x1b[Kreading {kind}: {count}", err=True, nl=False)
+
+    try:
+        yield show
+    finally:
+        click.echo("\r\x1b[K", err=True, nl=False)
