@@ -14,9 +14,11 @@ from bursar.app.quota.managed.writer import (
     MANAGED_SECONDS,
     OWN_COUNT,
     OWN_COUNT_SECONDS,
+    RECOUNT_SECONDS,
     RECREATE_SECONDS_MAX,
     Action,
     action_for,
+    is_uncounted,
     managed_spec,
 )
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
@@ -330,6 +332,40 @@ async def test_kubernetes_has_time_to_see_a_quota_that_is_counted_itself(scene):
     await scene.cluster.delete(RESOURCE_QUOTAS, MANAGED)
     await asyncio.sleep(MANAGED_SECONDS + 0.1)
     assert await scene.names(RESOURCE_QUOTAS) == [f"blue/{NAME}"]
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"), [("", True), (f"{OWN_COUNT}=0", True), (f"{OWN_COUNT}=1", False)]
+)
+def test_a_quota_that_limits_quotas_is_itself_one_of_them(used, expected):
+    owner = keeper(f"{OWN_COUNT}=2")
+    assert is_uncounted(owner, managed(f"{OWN_COUNT}=2", reported_used=parsed(used))) is expected
+    assert not is_uncounted(keeper("services=2"), managed("services=2"))
+    cluster_wide = replace(owner.quota, key=QuotaKey(QuotaKind.CLUSTER, "", "q"))
+    assert not is_uncounted(replace(owner, quota=cluster_wide), managed(f"{OWN_COUNT}=2"))
+
+
+@on_scene
+async def test_kubernetes_counts_again_if_it_did_not_know_the_kind(scene):
+    async def limits() -> set[str]:
+        return set((await scene.read(RESOURCE_QUOTAS, NAME, "blue"))["spec"]["hard"])
+
+    await scene.quota({OWN_COUNT: "2", "services": "5"})
+    await asyncio.sleep(OWN_COUNT_SECONDS + MANAGED_SECONDS)
+    seen: list[set[str]] = []
+    for _ in range(round(RECOUNT_SECONDS * 4 / 0.1)):
+        now = await limits()
+        if seen[-1:] != [now]:
+            seen.append(now)
+        await asyncio.sleep(0.1)
+    whole = {OWN_COUNT, "services"}
+    # After 5 s and after 10 s more the limit is taken away and set again.
+    assert seen == [whole, {"services"}, whole, {"services"}, whole]
+
+    status = {"used": {OWN_COUNT: "1", "services": "0"}}
+    await scene.change(RESOURCE_QUOTAS, MANAGED, {"status": status}, subresource="status")
+    await asyncio.sleep(RECOUNT_SECONDS * 20)
+    assert await limits() == whole
 
 
 @on_scene

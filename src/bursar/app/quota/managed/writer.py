@@ -50,6 +50,10 @@ OWN_COUNT_SECONDS: Final = 1.0
 when it sees the managed quota, and then not for minutes. If it saw the managed quota before the new
 quota, it would count one too few."""
 
+RECOUNT_SECONDS: Final = 5.0
+RECOUNT_SECONDS_MAX: Final = 300.0
+"""Back-off between two requests to count again: it doubles from the first to the second."""
+
 LOG: Final = Log("quota")
 
 
@@ -95,6 +99,25 @@ def _is_ours(managed: QuotaObject) -> bool:
     return managed.labels.get(LABEL) == LABEL_VALUE or bool(managed.owner_uid)
 
 
+def is_uncounted(owner: QuotaObject, managed: QuotaObject) -> bool:
+    """Whether Kubernetes counts no quota although the quota that limits them exists.
+
+    It does so for minutes if it learns of the kind only after the managed quota, as in the first
+    half minute after the installation of the custom resource definitions.
+    """
+    if owner.quota.key.kind is not QuotaKind.NAMESPACED:
+        return False
+    used = managed.reported_used.get(OWN_COUNT)
+    return OWN_COUNT in delegated(owner.quota.hard) and (used is None or used.is_zero)
+
+
+class _Recount(NamedTuple):
+    """When Kubernetes is asked to count again, and how long it had since the last time."""
+
+    due_at: float
+    pause: float
+
+
 class _Deletions(NamedTuple):
     allowed_at: float
     """When it may be created again, on the monotonic clock."""
@@ -122,6 +145,8 @@ class ManagedWriter:
         """By managed quota: how often it was deleted by others."""
         self._seen: dict[QuotaKey, float] = {}
         """By quota that counts itself and has no managed quota: since when, monotonic."""
+        self._recounts: dict[QuotaKey, _Recount] = {}
+        """By quota that counts itself and is not counted."""
         self._deleted_uids: set[str] = set()
         """Managed quotas that were deleted here."""
         self.reconciler = Reconciler(
@@ -140,7 +165,12 @@ class ManagedWriter:
 
     def enqueue(self, keys: Iterable[QuotaKey]) -> None:
         """Reconcile the managed quotas of these quotas."""
-        self.reconciler.enqueue(key for key in keys if key.kind.holds_pods)
+        for key in keys:
+            if key in self._recounts:
+                # Its reconciler waits to have it counted again, for minutes; a change does not.
+                self.reconciler.expedite([key])
+            elif key.kind.holds_pods:
+                self.reconciler.enqueue([key])
 
     def on_delete(self, seen: Sighting[QuotaObject]) -> None:
         identity, key = seen.identity, seen.item.quota.key
@@ -153,6 +183,7 @@ class ManagedWriter:
             managed = managed_key(key)
             self._deletions.pop(Key(managed.namespace, managed.name), None)
             self._seen.pop(key, None)
+            self._recounts.pop(key, None)
         self.on_change(seen)
 
     def _count_deletion(self, key: Key) -> None:
@@ -190,7 +221,9 @@ class ManagedWriter:
             is_terminating=self.is_terminating(key.namespace),
         )
         if action is Action.NONE:
-            return False
+            if owner is None or managed is None:
+                return False
+            return await self._recount(owner.item, managed)
         if owner is not None and action is Action.CREATE:
             postponed = self._postponed(owner.item)
             if postponed is not None:
@@ -202,6 +235,30 @@ class ManagedWriter:
             self._seen.pop(key, None)
         if owner is not None and managed is not None and action is Action.UPDATE:
             return await self._update(managed, owner.item)
+        return True
+
+    async def _recount(
+        self, owner: QuotaObject, managed: Sighting[QuotaObject]
+    ) -> bool | Postponed:
+        """Have Kubernetes count anew if it counts no quota where there is one.
+
+        It does so when the limits change. So the limit is taken away, and set again when the watch
+        shows that it is gone.
+        """
+        key, now = owner.quota.key, self.context.clock.monotonic()
+        if not is_uncounted(owner, managed.item):
+            self._recounts.pop(key, None)
+            return False
+        due = self._recounts.setdefault(key, _Recount(now + RECOUNT_SECONDS, RECOUNT_SECONDS))
+        if now < due.due_at:
+            return Postponed(due.due_at - now)
+        pause = min(2 * due.pause, RECOUNT_SECONDS_MAX)
+        self._recounts[key] = _Recount(now + pause, pause)
+        others = {name: text for name, text in _hard(owner.quota).items() if name != OWN_COUNT}
+        patch = fenced_patch(managed.identity, [put("/spec/hard", others)], is_exact=True)
+        await self.context.writer.patch(
+            QUOTAS[managed.item.quota.key.kind], managed.identity.key, patch
+        )
         return True
 
     async def _create(self, owner: QuotaObject) -> None:
@@ -253,7 +310,7 @@ def managed_spec(owner: QuotaObject) -> dict[str, Json]:
 
 def _limits(quota: Quota) -> dict[str, Json]:
     """The limits that are left to Kubernetes, with the scopes of the quota."""
-    spec: dict[str, Json] = {"hard": texts(delegated(quota.hard))}
+    spec: dict[str, Json] = {"hard": _hard(quota)}
     listed = [rule.scope for rule in quota.scopes if rule.operator == EXISTS]
     if listed:
         spec["scopes"] = list(dict.fromkeys(listed))
@@ -265,3 +322,7 @@ def _limits(quota: Quota) -> dict[str, Json]:
     if expressions:
         spec["scopeSelector"] = {"matchExpressions": expressions}
     return spec
+
+
+def _hard(quota: Quota) -> dict[str, Json]:
+    return dict(texts(delegated(quota.hard)))
