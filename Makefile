@@ -13,7 +13,7 @@ SKEW_TESTS := $(addprefix tests/integration/test_,$(addsuffix .py,aaq_arq_rows a
   aaq_mirror_rows kubernetes_versions webhook quota_resize peerpods peerpod_quota))
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help setup run test test-skew test-aaq check fmt lint types imports pure coverage bench fuzz histories cluster image load protocol field-types docs chart lock clean
+.PHONY: help setup run test test-skew test-aaq check fmt lint types imports pure coverage bench fuzz histories cluster image load protocol field-types docs pages chart lock clean
 .PHONY: deploy undeploy docker-build docker-push kind-cluster
 
 help: ## List the targets
@@ -86,6 +86,9 @@ field-types: $(STAMPS)/dev ## Write src/bursar/wire/validation/field_types.py af
 
 docs: $(STAMPS)/dev ## Write the tables of docs/reference/metrics.md afresh from the list of metrics
 	$(BIN)/python tools/generate_metrics_page.py
+
+pages: $(STAMPS)/dev ## Write the stored help pages, completion data and the manual page afresh from the commands
+	$(BIN)/python tools/generate_pages.py
 
 chart: $(STAMPS)/dev ## Write the Helm chart and the kustomize base afresh from what `bursar manifests` prints
 	$(BIN)/python tools/generate_chart.py

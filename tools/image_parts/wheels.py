@@ -32,7 +32,9 @@ MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 GLIBC_MINOR_MAX: Final = 36
 """The glibc of the image is 2.36; wheels may ask for less."""
 GLIBC_MINOR_MIN: Final = 17
-NEEDLESS: Final = re.compile(r".*\.(pyi|pyx|pxd|c|cc|h|hpp)|(.*/)?tests?/.*")
+NEEDLESS: Final = re.compile(
+    r".*\.(pyi|pyx|pxd|c|cc|h|hpp)|(.*/)?tests?/.*|[^/]+\.data/data/share/man/.*"
+)
 """Files of wheels that no running program reads."""
 
 

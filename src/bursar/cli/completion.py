@@ -3,7 +3,9 @@
 from typing import Final
 
 import click
-from click.shell_completion import get_completion_class
+
+from bursar.cli.exit_codes import OK
+from bursar.cli.help.pages import SHELLS, script_name, stored
 
 INSTALL: Final = {
     "bash": 'eval "$(bursar completion bash)"      # in ~/.bashrc; needs bash 4.4 or newer',
@@ -14,14 +16,14 @@ INSTALL: Final = {
 
 @click.command(
     short_help="Print the shell completion script.",
-    epilog="\b\n" + "\n".join(INSTALL.values()),
-    context_settings={"max_content_width": 100},
+    epilog="\b\nTo use it:\n" + "\n".join(f"  {line}" for line in INSTALL.values()),
 )
-@click.argument("shell", type=click.Choice(sorted(INSTALL)))
-@click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script for SHELL."""
-    completer = get_completion_class(shell)
-    assert completer is not None
-    root = ctx.find_root()
-    click.echo(completer(root.command, {}, "bursar", "_BURSAR_COMPLETE").source())
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> int:
+    """Print the script that completes commands, options and values in SHELL.
+
+    It completes file names, contexts of the kubeconfig, and namespaces and
+    names of objects of the cluster, if that answers within two seconds.
+    """
+    click.echo(stored(script_name(shell)), nl=False)
+    return OK

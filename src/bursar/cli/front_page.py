@@ -2,6 +2,8 @@
 
 from typing import Final
 
+PROGRAM: Final = "bursar"
+
 VERBS: Final = {
     "agent": (
         "bursar.cli.processes.agent:agent",
@@ -28,6 +30,10 @@ VERBS: Final = {
         "bursar.cli.install.doctor:doctor",
         "Check an installation, and what the version of the cluster lacks.",
     ),
+    "examples": (
+        "bursar.cli.packaged_examples:examples",
+        "List the example files, and copy them.",
+    ),
     "explain": (
         "bursar.cli.explain.explain:explain",
         "Say why a pod does not run, and what would let it run.",
@@ -36,6 +42,7 @@ VERBS: Final = {
         "bursar.cli.pools.extender:extender",
         "Give pods their part of cluster-level resources, for the scheduler.",
     ),
+    "man": ("bursar.cli.man:man", "Print the manual page."),
     "manifests": (
         "bursar.cli.install.manifests:manifests",
         "Print the manifests that install parts of Bursar.",
@@ -71,6 +78,7 @@ VERBS: Final = {
     ),
     "top": ("bursar.cli.quota.top:top", "Show capacity, usage and waiting pods of a resource."),
     "up": ("bursar.cli.processes.up:up", "Run a cluster and watch it live."),
+    "version": ("bursar.cli.version:version", "Show the version of Bursar, Python and a cluster."),
     "webhook": (
         "bursar.cli.processes.webhook:webhook",
         "Gate new pods, rewrite peer pods and check quotas for an API server.",
@@ -84,6 +92,7 @@ OPTIONS: Final = {
     "-h, --help": "Show this message and exit.",
 }
 EXIT_CODES: Final = "Exit codes: 0 done, 1 the answer is no, 2 bad input, 130 interrupted."
+NEXT: Final = "bursar COMMAND --help has the options and examples of a command."
 
 
 def front_page() -> str:
@@ -92,8 +101,17 @@ def front_page() -> str:
         f"Usage: bursar [OPTIONS] COMMAND [ARGS]...\n\n  {TITLE}\n\n"
         f"Options:\n{_listed(OPTIONS)}\n\n"
         f"Commands:\n{_listed(verbs)}\n\n"
-        f"{EXIT_CODES}\n"
+        f"{NEXT}\n{EXIT_CODES}\n"
     )
+
+
+def as_typed(text: str, program: str) -> str:
+    """A help page as the user of `program` has to type it: `kubectl bursar` for the plugin."""
+    if program == PROGRAM:
+        return text
+    for before in ("Usage: ", "\n  ", "\n    ", "| "):
+        text = text.replace(f"{before}{PROGRAM} ", f"{before}{program} ")
+    return text.replace(f"\n{PROGRAM} COMMAND", f"\n{program} COMMAND")
 
 
 def _listed(entries: dict[str, str]) -> str:

@@ -6,38 +6,69 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TextIO
 
-from bursar.cli.front_page import front_page
+from bursar import __version__
+from bursar.cli.front_page import PROGRAM, as_typed, front_page
+from bursar.cli.help.pages import stored_answer
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 WANTS_FRONT_PAGE: Final[tuple[list[str], ...]] = ([], ["-h"], ["--help"])
+WANTS_VERSION: Final[tuple[list[str], ...]] = (["-V"], ["--version"])
+PLUGIN: Final = "kubectl-bursar"
+"""The name under which kubectl runs this command, as `kubectl bursar`."""
 NOT_WRITTEN: Final = 3
 """What there is to say could not be written."""
 CLOSED: Final = -1
 
 
 def main() -> None:
-    """Entry point of `.venv/bin/bursar`."""
+    """Entry point of `.venv/bin/bursar`, `python -m bursar` and the plugin of kubectl."""
     arguments = sys.argv[1:]
-    completing = "_BURSAR_COMPLETE" in os.environ
-    sys.stdout = _guarded(sys.stdout)
-    if sys.stderr is None:
-        sys.stderr = io.TextIOWrapper(io.FileIO(os.devnull, "w"))
-    if arguments in WANTS_FRONT_PAGE and not completing:
-        # Importing the rest takes three times as long as starting Python.
-        code = _front_page_shown()
+    program = "kubectl bursar" if sys.argv[0].endswith(PLUGIN) else PROGRAM
+    _guard_streams()
+    answer = _answer_without_click(arguments, program)
+    if answer is not None:
+        # Importing the rest takes several times as long as starting Python.
+        code = _shown(answer)
         if code:
             sys.exit(code)
         return
     # gRPC would write on standard error what clients send; it looks here when it is loaded.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    sys.exit(run(arguments))
+    sys.exit(run(arguments, program))
 
 
-def _front_page_shown() -> int:
+def complete_for_kubectl() -> None:
+    """Entry point of `kubectl_complete-bursar`, which kubectl runs to complete a command line."""
+    from bursar.cli.help.shells import kubectl_answer  # noqa: PLC0415 - other commands need no JSON
+
+    _guard_streams()
+    sys.exit(_shown(kubectl_answer(sys.argv[1:])))
+
+
+def _guard_streams() -> None:
+    sys.stdout = _guarded(sys.stdout)
+    if sys.stderr is None:
+        sys.stderr = io.TextIOWrapper(io.FileIO(os.devnull, "w"))
+
+
+def _answer_without_click(arguments: list[str], program: str) -> str | None:
+    """Help, version and completions. None: click has to read the arguments."""
+    if "_BURSAR_COMPLETE" in os.environ:
+        from bursar.cli.help.shells import shell_answer  # noqa: PLC0415 - see above
+
+        return shell_answer(os.environ)
+    if arguments in WANTS_FRONT_PAGE:
+        return as_typed(front_page(), program)
+    if arguments in WANTS_VERSION:
+        return f"{PROGRAM} {__version__}\n"
+    return stored_answer(arguments, program)
+
+
+def _shown(text: str) -> int:
     try:
-        sys.stdout.write(front_page())
+        sys.stdout.write(text)
         sys.stdout.flush()
     except OutputError as error:
         return _told(error)
@@ -46,7 +77,7 @@ def _front_page_shown() -> int:
     return 0
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], program: str = PROGRAM) -> int:
     """Run one command line and return its exit code (documented in docs/reference/cli.md)."""
     import click  # noqa: PLC0415 - see main
 
@@ -56,7 +87,7 @@ def run(arguments: list[str]) -> int:
 
     try:
         outcome = bursar.main(
-            arguments, prog_name="bursar", standalone_mode=False, obj=ComposedProcesses()
+            arguments, prog_name=program, standalone_mode=False, obj=ComposedProcesses()
         )
         sys.stdout.flush()
     except BadInputError as error:

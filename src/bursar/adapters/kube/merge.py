@@ -79,6 +79,11 @@ def choose(paths: Sequence[str], context: str) -> Choice:
     return Choice(wanted, found, cluster, user, extension)
 
 
+def context_names(paths: Sequence[str]) -> set[str]:
+    """The contexts of all files. Raises `ConfigError`."""
+    return {name for _, file in _read(paths) for name in file.contexts if name}
+
+
 def _missing_entry(context: Located[Context], kind: str, name: str, files: str) -> ConfigError:
     return ConfigError(context.place(kind), f"{kind} {quoted(name)} does not exist in {files}")
 

@@ -31,6 +31,7 @@ from bursar.cli.output.formats import (
     output_option,
     printable,
 )
+from bursar.cli.verbs import Verbs
 from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.peerpods.capacity import (
@@ -51,7 +52,7 @@ NOTHING_OFFERED: Final = "none"
 _DIGITS: Final = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 
 
-@click.group(short_help="Show and set the capacity of extended resources on nodes.")
+@click.group(cls=Verbs, short_help="Show and set the capacity of extended resources on nodes.")
 def capacity() -> None:
     """Look at and set what nodes offer of extended resources."""
 

@@ -21,26 +21,17 @@ from bursar.cli.quota.source import (
     require_one_choice,
     source_options,
 )
+from bursar.cli.verbs import Verbs
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 
-EXAMPLES = """\b
-Examples:
-  bursar explain pod web-0 -n shop
-  bursar explain pod -A
-  bursar explain pod web-0 -n shop -o wide
-  kubectl get nodes,pods,ns -A -o yaml | bursar explain pod web-0 -f -
-  bursar explain pod -f deployment.yaml -f nodes.yaml
-"""
 
-
-@click.group(short_help="Say why a pod does not run, and what would let it run.")
+@click.group(cls=Verbs, short_help="Say why a pod does not run, and what would let it run.")
 def explain() -> None:
     """Say why a pod does not run, and what would let it run."""
 
 
 @explain.command(
     short_help="Say what a pod waits for, node by node, or how its containers ended.",
-    epilog=EXAMPLES,
 )
 @click.argument("name", required=False)
 @source_options

@@ -127,7 +127,7 @@ _agent_options: Final = together(
         *("--device-writer", "device_writers"),
         multiple=True,
         help="Agent: user that may record the devices of pods. Repeatable. "
-        f"Default: {KOORDINATORS_SCHEDULER}",
+        f"Default: {KOORDINATORS_SCHEDULER}.",
     ),
     click.option(
         *("--agent-option", "agent_options"),
@@ -148,7 +148,7 @@ _extender_options: Final = together(
         multiple=True,
         metavar="NAME",
         help="Extender: name that the scheduler's client certificate must have. Repeatable. "
-        f"Default: {SCHEDULER_USER}",
+        f"Default: {SCHEDULER_USER}.",
     ),
     click.option(
         *("--extender-option", "extender_options"),
@@ -165,7 +165,7 @@ _extender_options: Final = together(
     "-l",
     "--selector",
     help="Gate namespaces with these labels; '' for all. "
-    "Default: application-aware-quota/enable-gating",
+    "Default: application-aware-quota/enable-gating.",
 )
 @flag("--without-cluster-quota", "Leave out cluster quotas.")
 @flag(
@@ -191,7 +191,7 @@ _extender_options: Final = together(
     "--runtime-class",
     "runtime_classes",
     multiple=True,
-    help=f"Peer pods: RuntimeClass of peer pods. Repeatable. Default: {RUNTIME_CLASS}",
+    help=f"Peer pods: RuntimeClass of peer pods. Repeatable. Default: {RUNTIME_CLASS}.",
 )
 @shown("--vm-resource", VM_RESOURCE, "Peer pods: extended resource that stands for one VM.")
 @click.option(
@@ -235,7 +235,7 @@ _extender_options: Final = together(
     type=click.Path(allow_dash=True),
     help="Print what bursar operator installs for the AAQ object in this file, and nothing else.",
 )
-@shown("-o --output", "yaml", "Output format.", type=click.Choice(["yaml", "json"]))
+@shown("-o --output", "yaml", "Format of the output.", type=click.Choice(["yaml", "json"]))
 def manifests(
     parts: tuple[str, ...],
     output: str,

@@ -2,14 +2,16 @@
 
 import click
 
-from bursar.cli.migrate.aaq import aaq
-from bursar.cli.migrate.resourcequotas import resourcequotas
+from bursar.cli.verbs import Verbs
 
 
-@click.group(short_help="Move to Bursar from AAQ, ResourceQuotas or ClusterResourceQuotas.")
+@click.group(
+    cls=Verbs,
+    lazy={
+        "aaq": "bursar.cli.migrate.aaq:aaq",
+        "resourcequotas": "bursar.cli.migrate.resourcequotas:resourcequotas",
+    },
+    short_help="Move to Bursar from AAQ, ResourceQuotas or ClusterResourceQuotas.",
+)
 def migrate() -> None:
     """Move a cluster to Bursar: from AAQ and back, or from native quotas."""
-
-
-migrate.add_command(aaq)
-migrate.add_command(resourcequotas)

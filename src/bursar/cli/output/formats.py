@@ -53,7 +53,7 @@ def _output_option(command: Callable[..., Any], choices: Sequence[Output]) -> Ca
         default=Output.TABLE.value,
         show_default=True,
         callback=lambda _context, _parameter, value: Output(value),
-        help="Output format.",
+        help="Format of the output.",
     )(command)
 
 

@@ -21,13 +21,13 @@ peer_pod_counting_options: Final = together(
         "--peerpod-runtime-class",
         multiple=True,
         metavar="NAME",
-        help=f"Runtime class of peer pods. Repeatable. Default: {RUNTIME_CLASS}",
+        help=f"Runtime class of peer pods. Repeatable. Default: {RUNTIME_CLASS}.",
     ),
     click.option(
         "--peerpod-gpu-resource",
         multiple=True,
         metavar="NAME",
-        help=f"Resource name that counts as a GPU. Repeatable. Default: {GPU_RESOURCE}",
+        help=f"Resource name that counts as a GPU. Repeatable. Default: {GPU_RESOURCE}.",
     ),
     path(
         "--peerpod-catalogue",

@@ -55,12 +55,12 @@ sizing_options: Final = together(
     click.option(
         "--runtime-class",
         multiple=True,
-        help=f"Runtime class of peer pods. Repeatable. Default: {RUNTIME_CLASS}",
+        help=f"Runtime class of peer pods. Repeatable. Default: {RUNTIME_CLASS}.",
     ),
     click.option(
         "--gpu-resource",
         multiple=True,
-        help=f"Resource name that counts as a GPU. Repeatable. Default: {GPU_RESOURCE}",
+        help=f"Resource name that counts as a GPU. Repeatable. Default: {GPU_RESOURCE}.",
     ),
     click.option(
         "--headroom-cpu", callback=amount, default="0", help="CPU added for the guest system."

@@ -10,13 +10,13 @@ from bursar.adapters.files.peerpods import RewrittenManifest, rewrite_files
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.options import flag, one_of, required_files, shown
 from bursar.cli.output.formats import printable
-from bursar.cli.peerpods.instance import instance
 from bursar.cli.peerpods.options import (
     catalogue_options,
     settings_from,
     sizing_options,
     types_from,
 )
+from bursar.cli.verbs import Verbs
 from bursar.core.peerpods.annotations import Rewrite
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.decision import Denied
@@ -26,15 +26,16 @@ from bursar.wire.documents.yaml_writing import require_finite, yaml_text
 from bursar.wire.structs.fields import FieldError
 
 
-@click.group(short_help="Rewrite peer pods and choose their instance types, offline.")
+@click.group(
+    cls=Verbs,
+    lazy={"instance": "bursar.cli.peerpods.instance:instance"},
+    short_help="Rewrite peer pods and choose their instance types, offline.",
+)
 def peerpod() -> None:
     """Rewrite peer pods, whose containers run in a cloud VM, and choose their instance types.
 
     Reads files only; no cluster is contacted.
     """
-
-
-peerpod.add_command(instance)
 
 
 @peerpod.command(short_help="Print pods as the webhook leaves them.")

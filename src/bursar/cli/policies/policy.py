@@ -16,6 +16,7 @@ from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.options import required_files
 from bursar.cli.output.formats import Output, emit_rows, output_option, printable
+from bursar.cli.verbs import Verbs
 from bursar.core.counting.counter import Counted, Pending
 from bursar.core.counting.kind_state import KindState
 from bursar.core.counting.policies import PolicyCounter
@@ -31,7 +32,7 @@ NATIVE: Final = "-"
 DEFAULT: Final = "default"
 
 
-@click.group(short_help="Check CountingPolicies and what they charge, offline.")
+@click.group(cls=Verbs, short_help="Check CountingPolicies and what they charge, offline.")
 def policy() -> None:
     """Check CountingPolicies: the expressions that say what pods are charged.
 

@@ -55,9 +55,9 @@ FOLDER: Final = "/etc/kubernetes/pki/bursar-extender"
     "scheduler_names",
     multiple=True,
     metavar="NAME",
-    help=f"Scheduler name of a profile. Repeatable. Default: {DEFAULT_SCHEDULER}",
+    help=f"Scheduler name of a profile. Repeatable. Default: {DEFAULT_SCHEDULER}.",
 )
-@shown("-o --output", "yaml", "Output format.", type=click.Choice(["yaml", "json"]))
+@shown("-o --output", "yaml", "Format of the output.", type=click.Choice(["yaml", "json"]))
 def scheduler_config(  # noqa: PLR0913 - one parameter for each option
     *,
     files: Sequence[str],

@@ -7,26 +7,14 @@ import click
 from bursar.cli.exit_codes import OK
 from bursar.cli.processes.agent_options import agent_options, settings_from
 from bursar.cli.processes.processes import Processes
+from bursar.cli.verbs import Verbs
 
 QUOTA_CHECK: Final = "quota-check"
 
 
-class _AgentGroup(click.Group):
-    """The agent, and a command beside it that is imported only to run or complete it."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return [QUOTA_CHECK]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        if cmd_name != QUOTA_CHECK:
-            return None
-        from bursar.cli.storage.quota_check import quota_check  # noqa: PLC0415 - prints tables
-
-        return quota_check
-
-
 @click.group(
-    cls=_AgentGroup,
+    cls=Verbs,
+    lazy={QUOTA_CHECK: "bursar.cli.storage.quota_check:quota_check"},  # it prints tables
     short_help="Serve kubelet's PodResources API with all devices of a node's pods.",
     invoke_without_command=True,
     subcommand_metavar=f"[{QUOTA_CHECK}]",

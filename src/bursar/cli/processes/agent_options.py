@@ -252,7 +252,7 @@ agent_options: Final = together(
         "YAML file that lists the allocators that annotate pods. Default: Koordinator only.",
         "",
     ),
-    one_of("--mode", Mode.IMPROVED, "compat: the same bytes as Koordinator's proxy."),
+    one_of("--mode", Mode.IMPROVED, "compat: answer as Koordinator's proxy; improved: check more."),
     one_of(
         "--trust",
         Trust.ASKED,

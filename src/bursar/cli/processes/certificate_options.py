@@ -36,7 +36,11 @@ certificate_options: Final = together(
         "0s",
         "How long before their end certificates are renewed. 0s: a third of their life.",
     ),
-    duration("--ca-renew-before", "0s", "How long before its end the CA is renewed. 0s: a third."),
+    duration(
+        "--ca-renew-before",
+        "0s",
+        "How long before its end the CA is renewed. 0s: a third of its life.",
+    ),
     click.option(
         "--certificate-name",
         multiple=True,

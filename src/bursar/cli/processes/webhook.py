@@ -120,7 +120,7 @@ class WebhookProcess:
 @click.option(
     "--vm-resource",
     envvar=TARGET_RESOURCE,
-    help=f"Extended resource that stands for one VM. Default: {VM_RESOURCE}",
+    help=f"Extended resource that stands for one VM. Default: {VM_RESOURCE}.",
 )
 @click.option(
     "--keep",

@@ -19,22 +19,24 @@ from bursar.cli.output.formats import (
     output_option,
     printable,
 )
-from bursar.cli.pools.top_licences import licences
 from bursar.cli.quota.source import require_files_or_cluster, source_options
-from bursar.cli.storage.top_disk import disk
+from bursar.cli.verbs import Verbs
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.names import qualified_name_errors
 from bursar.core.model.pod_row import row_of
 from bursar.core.peerpods.capacity import VM_RESOURCE
 
 
-@click.group(short_help="Show capacity, usage and waiting pods of a resource.")
+@click.group(
+    cls=Verbs,
+    lazy={
+        "disk": "bursar.cli.storage.top_disk:disk",
+        "licences": "bursar.cli.pools.top_licences:licences",
+    },
+    short_help="Show capacity, usage and waiting pods of a resource.",
+)
 def top() -> None:
     """Show how much there is of something, what is used, and what waits for it."""
-
-
-top.add_command(disk)
-top.add_command(licences)
 
 
 @top.command(short_help="Show VMs of peer pods, per node and in total.")

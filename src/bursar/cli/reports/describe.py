@@ -14,8 +14,8 @@ from bursar.app.reports.pod import PodReport, Written, pod_report
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.options import required_files
 from bursar.cli.output.formats import Output, emit_document, output_option, printable
-from bursar.cli.quota.describe import quota
 from bursar.cli.reports import node_document, node_layout, pod_document, pod_layout
+from bursar.cli.verbs import Verbs
 from bursar.core.model.admission.admit import Policies, policies_of
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.node import Node
@@ -28,12 +28,13 @@ DEFAULT_NAMESPACE: Final = "default"
 Named = TypeVar("Named", Pod, Node)
 
 
-@click.group(short_help="Show what pods, nodes and quotas consume.")
+@click.group(
+    cls=Verbs,
+    lazy={"quota": "bursar.cli.quota.describe:quota"},
+    short_help="Show what pods, nodes and quotas consume.",
+)
 def describe() -> None:
     """Show what pods and nodes consume, and why, and what quotas should show."""
-
-
-describe.add_command(quota)
 
 
 @describe.command(
