@@ -23,9 +23,9 @@ from bursar.app.cluster.informer.changes import Upserted
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Store
 from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.observe import locate
 from bursar.app.cluster.observe_kinds import identify_pod
 from bursar.app.cluster.ports import EVERYTHING, EventKind, Key, Page, Query, Resource, WatchEvent
+from bursar.app.cluster.sighting import locate
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.pod_row import PodRowDecoder
 from pod_bodies import PER_WORKLOAD, pod_bodies

@@ -14,8 +14,8 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.observe import locate
 from bursar.app.cluster.observe_kinds import identify_pod
+from bursar.app.cluster.sighting import locate
 from bursar.wire.model.pod_row import PodRowDecoder
 from ratio import Ratio
 from watch import Access, read_bare, streaming

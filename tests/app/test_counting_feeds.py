@@ -8,7 +8,8 @@ from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import Key, Resource
 from bursar.app.cluster.time_limit import end
-from bursar.app.counting.feeds import PROBE_SECONDS, WatchedKind
+from bursar.app.counting.feeds import WatchedKind
+from bursar.app.counting.kind_feed import PROBE_SECONDS
 from bursar.core.counting.kind_state import KindState
 from bursar.core.quota.ledger import PodKey
 from support.builders.quota_books import a_row

@@ -12,9 +12,9 @@ from bursar.app.cluster.informer.backoff import BackoffRules
 from bursar.app.cluster.informer.changes import Deleted, Upserted
 from bursar.app.cluster.informer.informer import Informer, InformerRules
 from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.observe import locate
 from bursar.app.cluster.observe_kinds import identify_pod
 from bursar.app.cluster.ports import InvalidError, Key, Query, UnavailableError
+from bursar.app.cluster.sighting import locate
 from bursar.wire.model.pod_row import PodRowDecoder
 from support.cluster.access import a_client, access_of
 from support.cluster.scripted_cluster import seeded

@@ -17,7 +17,7 @@ from bursar.app.operator.rendering import (
     Surroundings,
     rendered,
 )
-from bursar.app.quota.applied import AppliedUsage
+from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.install.manifests import manifests
 from bursar.cli.install.operator_part import packaged_definitions

@@ -11,7 +11,7 @@ from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.kinds import NAMESPACES
 from bursar.app.cluster.ports import Key
 from bursar.app.cluster.time_limit import end
-from bursar.app.counting.feeds import PROBE_SECONDS
+from bursar.app.counting.kind_feed import PROBE_SECONDS
 from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.app.counting.policies import BATCH, REPORT_SECONDS, policy_part
 from bursar.core.counting.counter import Counted

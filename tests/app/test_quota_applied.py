@@ -9,8 +9,9 @@ from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.app.cluster.reconcile import REPAIR_SECONDS
 from bursar.app.names import APPLIED_QUOTAS_ANNOTATION
-from bursar.app.quota.applied import APPLIED_SECONDS, AppliedUsage
+from bursar.app.quota.applied import APPLIED_SECONDS
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
+from bursar.app.quota.managed.applied_usage import AppliedUsage
 from support.quota.books_of_a_cluster import a_scene, on_scene
 from support.virtual_time import in_virtual_time
 

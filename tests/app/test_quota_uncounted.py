@@ -7,7 +7,7 @@ import pytest
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
-from bursar.app.counting.feeds import PROBE_SECONDS
+from bursar.app.counting.kind_feed import PROBE_SECONDS
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.read_model import view_of
 from bursar.core.quota.ledger import PodKey

@@ -16,7 +16,8 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
 from bursar.app.capacity.controller import CapacityController
 from bursar.app.capacity.events import CapacityReason, record_event
-from bursar.app.capacity.sources import CapacityPlaces, capacity_sources
+from bursar.app.capacity.sources import CapacityPlaces
+from bursar.app.capacity.watched_sources import capacity_sources
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.cluster.observe_kinds import observe_pod_rows
 from bursar.app.cluster.ports import Key, Patch, PatchKind

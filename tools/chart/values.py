@@ -13,7 +13,7 @@ from bursar.app.install.device_protection import KOORDINATORS_SCHEDULER
 from bursar.app.install.launcher_protection import KUBEVIRT_NAMESPACE
 from bursar.app.install.peerpods import OVERHEAD_CPU, OVERHEAD_MEMORY
 from bursar.app.install.workloads import REPLICAS
-from bursar.app.quota.applied import AppliedUsage
+from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.cli.install.manifests import Resizes
 from bursar.cli.processes.telemetry.log_options import LogLevel
 from bursar.core.peerpods.capacity import VM_RESOURCE

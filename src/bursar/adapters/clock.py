@@ -1,6 +1,5 @@
 """`Clock` for the real time of the machine."""
 
-import asyncio
 import time
 from datetime import UTC, datetime
 from typing import Final
@@ -16,6 +15,8 @@ class RealClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio  # noqa: PLC0415 - commands that read files do not wait
+
         await asyncio.sleep(seconds)
 
 

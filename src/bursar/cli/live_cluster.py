@@ -3,12 +3,10 @@
 In a pod without a kubeconfig this is the cluster of the pod, as its service account.
 """
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from random import SystemRandom
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from bursar.adapters.clock import SYSTEM_CLOCK
@@ -90,6 +88,8 @@ def kubectls_namespace(kubeconfig: str | None, context: str) -> str:
 async def live_cluster(kubeconfig: str | None, context: str) -> AsyncIterator[LiveCluster]:
     """Connect to the cluster. Raises `BadInputError` if it is not known how."""
     # Imported here, since a verb that reads files should not pay for an HTTP client.
+    from random import SystemRandom  # noqa: PLC0415
+
     from bursar.adapters.kube.client import KubeClient  # noqa: PLC0415
 
     access = kubectls_cluster(kubeconfig, context, os.environ)
@@ -101,6 +101,8 @@ def answer_of(
     work: Coroutine[None, None, T], *, about: str = "the cluster could not be read: "
 ) -> T:
     """The result of work on a cluster. Raises `BadInputError` if the cluster fails."""
+    import asyncio  # noqa: PLC0415 - see live_cluster
+
     try:
         return asyncio.run(work)
     except (ClusterError, ValueError) as error:

@@ -1,13 +1,11 @@
 """Which counters a controller or a view has, by its settings."""
 
-from bursar.adapters.cel.language import open_language
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.ports import Writer
 from bursar.app.counting.devices import device_parts
 from bursar.app.counting.feeds import Counting, CountingPart
 from bursar.app.counting.kubevirt import kubevirt_part
 from bursar.app.counting.peer_pods import peer_pod_parts
-from bursar.app.counting.policies import policy_part
 from bursar.app.counting.settings import CountingSettings
 from bursar.app.counting.sidecar_settings import SidecarSettings
 
@@ -25,6 +23,10 @@ def open_counting(settings: CountingSettings, writer: Writer | None = None) -> C
         *device_parts(settings.devices),
     ]
     if settings.policies:
+        # Only these settings take the language of expressions.
+        from bursar.adapters.cel.language import open_language  # noqa: PLC0415
+        from bursar.app.counting.policies import policy_part  # noqa: PLC0415
+
         parts.append(policy_part(open_language(), SYSTEM_CLOCK, writer))
     return Counting.of(parts)
 

@@ -29,7 +29,6 @@ from bursar.adapters.memory.simulation.nodes import SIMULATED
 from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.adapters.memory.snapshot_file import SavedStateError, load, save
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.cluster.observe import Cluster
 from bursar.app.cluster.observe_kinds import observe_nodes, observe_pods
 from bursar.app.cluster.ports import ClusterError, Json
@@ -37,6 +36,7 @@ from bursar.app.cluster.time_limit import end
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
 from bursar.app.counting.settings import CountingSettings
+from bursar.app.names import DEFAULT_NAMESPACE
 from bursar.app.quota.read_model import NO_BOOKS, BooksView, view_of
 from bursar.app.reports.overview import Overview, overview
 from bursar.cli.exit_codes import BadInputError

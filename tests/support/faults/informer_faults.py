@@ -19,7 +19,6 @@ from bursar.app.cluster.informer.changes import Deleted, Upserted
 from bursar.app.cluster.informer.informer import Informer, InformerRules
 from bursar.app.cluster.informer.store import Identity
 from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.observe import locate
 from bursar.app.cluster.observe_kinds import identify_pod
 from bursar.app.cluster.ports import (
     Clock,
@@ -30,6 +29,7 @@ from bursar.app.cluster.ports import (
     PatchKind,
     Query,
 )
+from bursar.app.cluster.sighting import locate
 from bursar.core.model.pod_row import PodRow
 from bursar.wire.model.pod_row import PodRowDecoder
 from support.until import until

@@ -11,7 +11,8 @@ from bursar.adapters.memory.kinds import NAMESPACES, NODES, PODS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.capacity.controller import CapacityController
 from bursar.app.capacity.events import CapacityEvent, CapacityReason
-from bursar.app.capacity.sources import CapacityPlaces, capacity_sources
+from bursar.app.capacity.sources import CapacityPlaces
+from bursar.app.capacity.watched_sources import capacity_sources
 from bursar.app.cluster.kinds import CONFIG_MAPS
 from bursar.app.cluster.observe_kinds import observe_pod_rows
 from bursar.app.cluster.ports import AlreadyExistsError, Key, Patch, PatchKind

@@ -16,10 +16,9 @@ from bursar.adapters.files import sources
 from bursar.adapters.files.sources import SourceError
 from bursar.app.bad_input import BadInputError
 from bursar.app.cluster.ports import Json, Resource
-from bursar.app.quota.inventory import DEFAULT_NAMESPACE
 from bursar.core.model.admission.classes import PriorityClass, RuntimeClass
 from bursar.core.model.admission.limit_range import LimitRange
-from bursar.core.model.namespace import NamespaceObject
+from bursar.core.model.namespace import DEFAULT_NAMESPACE, NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.quota.quota import QuotaObject

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import Final, Protocol, TypeAlias
 
 from bursar.app.cluster.ports import Json
-from bursar.app.names import CONTROLLER
+from bursar.app.names import CONTROLLER, DEFAULT_NAMESPACE
 from bursar.core.model.pod import Pod
 from bursar.core.model.pod_row import PodDemand
 from bursar.core.model.quantity import ZERO
@@ -20,8 +20,6 @@ from bursar.core.model.resources import ResourceList
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import is_spared
 from bursar.wire.admission import AdmissionDecision
-
-DEFAULT_NAMESPACE: Final = "aaq"
 
 
 @dataclass(frozen=True, slots=True)

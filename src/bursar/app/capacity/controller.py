@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from bursar.app.capacity.events import CapacityEvent
 from bursar.app.capacity.reconciler import CapacityReconciler
-from bursar.app.capacity.sources import CapacitySources
 from bursar.app.capacity.usage import ExtendedUsage
+from bursar.app.capacity.watched_sources import CapacitySources
 from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import Key
 from bursar.app.cluster.reconcile import ReconcileContext

@@ -1,17 +1,15 @@
-"""Where capacity is declared, and the informers and lists that capacity is computed from."""
+"""Where capacity is declared, and the lists that capacity is computed from."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from random import Random
 from typing import Final
 
 from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG, PRESET_NAMESPACE
-from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import CONFIG_MAPS, NODES, PODS
 from bursar.app.cluster.listing import list_all
-from bursar.app.cluster.observe import Cluster, RunningInformer, observe, sighted
-from bursar.app.cluster.ports import Clock, ForbiddenError, Key, NotFoundError, Query, Reader
+from bursar.app.cluster.ports import ForbiddenError, Key, NotFoundError, Query, Reader
+from bursar.app.cluster.sighting import sighted
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.selector import Selector
 from bursar.core.model.selector_text import parse_selector
@@ -42,40 +40,6 @@ class CapacityPlaces:
             (Key(self.namespace, CAPACITY_CONFIG), decode_declarations),
             (Key(self.preset_namespace, self.preset_name), preset),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapacitySources:
-    """The informers that capacity depends on."""
-
-    nodes: Informer[Sighting[CapacityNode]]
-    declarations: tuple[Informer[Sighting[Declared]], ...]
-    pods: Informer[PodRow]
-    """Shared with the quota books; the caller that made it runs it."""
-
-    def informers(self) -> tuple[RunningInformer, ...]:
-        """The informers that only capacity needs, which the capacity controller runs."""
-        declarations: tuple[RunningInformer, ...] = self.declarations
-        return (self.nodes, *declarations)
-
-
-def capacity_sources(
-    cluster: Cluster,
-    clock: Clock,
-    random: Random,
-    *,
-    places: CapacityPlaces,
-    pods: Informer[PodRow],
-) -> CapacitySources:
-    def declarations(key: Key, decode: Callable[[bytes], Declared]) -> Informer[Sighting[Declared]]:
-        query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
-        return observe(cluster, clock, random, CONFIG_MAPS, decode, query=query)
-
-    return CapacitySources(
-        nodes=observe(cluster, clock, random, NODES, decode_capacity_node),
-        declarations=tuple(declarations(*each) for each in places.config_maps()),
-        pods=pods,
-    )
 
 
 # ------------------------------------------------------------------ reading once

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from bursar.app.cluster.observe import locate
-from bursar.app.cluster.ports import ExpiredError, Query, Reader, Resource
+from bursar.app.cluster.ports import ExpiredError, Key, Query, Reader, Resource
+from bursar.wire.cluster.object_identity import find_identity
 
 PAGE_SIZE: Final = 500
 ATTEMPTS_MAX: Final = 3
@@ -83,5 +83,5 @@ async def _all_pages(
 
 def name_of(body: bytes) -> str:
     """Namespace and name of an object, for a message about it."""
-    identity = locate(body)
-    return "(without a name)" if identity is None else str(identity.key)
+    found = find_identity(body)
+    return "(without a name)" if found is None else str(Key(found.namespace, found.name))

@@ -11,18 +11,17 @@ from typing import Protocol, TypeVar
 
 from bursar.app.cluster.informer.changes import Deleted, Relisted, Synced, Upserted
 from bursar.app.cluster.informer.informer import TURN_SECONDS, Informer, InformerCounters
-from bursar.app.cluster.informer.store import Identity, Sighting
+from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
     ClusterError,
-    Key,
     Query,
     Reader,
     Resource,
     Watcher,
 )
-from bursar.wire.cluster.object_identity import find_identity
+from bursar.app.cluster.sighting import locate, sighted
 
 T = TypeVar("T")
 
@@ -80,26 +79,6 @@ async def follow(
             # Changes that are ready are passed on without waiting, and each can take long.
             await asyncio.sleep(0)
             turn_began = clock.monotonic()
-
-
-def locate(body: bytes) -> Identity | None:
-    """Read only which object a body is about; None if the body does not say."""
-    found = find_identity(body)
-    if found is None:
-        return None
-    return Identity(Key(found.namespace, found.name), found.uid, found.resource_version)
-
-
-def sighted(decode: Callable[[bytes], T]) -> Callable[[bytes], Sighting[T]]:
-    """Wrap a decoder so that it also returns the identity of the object."""
-
-    def decode_sighted(body: bytes) -> Sighting[T]:
-        identity = locate(body)
-        if identity is None:
-            raise ValueError("the object has no name")
-        return Sighting(identity, decode(body))
-
-    return decode_sighted
 
 
 def observe(

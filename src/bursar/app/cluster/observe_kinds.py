@@ -8,8 +8,9 @@ from random import Random
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Identity, Sighting
 from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
-from bursar.app.cluster.observe import Cluster, locate, observe
+from bursar.app.cluster.observe import Cluster, observe
 from bursar.app.cluster.ports import Clock, Key
+from bursar.app.cluster.sighting import locate
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod

@@ -28,7 +28,6 @@ from bursar.app.controller.sources import TermSources
 from bursar.app.controller.term import Term, TermContext
 from bursar.app.log import Log
 from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER
-from bursar.app.quota.applied import AppliedUsage
 from bursar.app.quota.departed_quotas import GRACE_SECONDS
 from bursar.app.quota.events import (
     QueueReason,
@@ -40,6 +39,7 @@ from bursar.app.quota.events import (
     record_wait,
 )
 from bursar.app.quota.growth.resize import REQUEST_SECONDS, ResizeService, staleness_problem
+from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.app.tracing import Tracer
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import PATIENCE_SECONDS

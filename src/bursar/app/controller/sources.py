@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from random import Random
 
 from bursar.app.admission.gate_switch import observe_gate
-from bursar.app.capacity.sources import CapacityPlaces, CapacitySources, capacity_sources
+from bursar.app.capacity.sources import CapacityPlaces
+from bursar.app.capacity.watched_sources import CapacitySources, capacity_sources
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import Cluster, RunningInformer

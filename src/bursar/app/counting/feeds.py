@@ -5,31 +5,25 @@ example. Its answers follow as the kind comes and goes. While it is not known wh
 objects, `KindState.SYNCING`, the counter holds the pods concerned.
 """
 
-import asyncio
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from random import Random
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
-from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
-from bursar.app.cluster.informer.informer import Informer
-from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.listing import name_of
-from bursar.app.cluster.observe import Cluster, observe
-from bursar.app.cluster.ports import Clock, ClusterError, NotFoundError, Resource
-from bursar.app.cluster.time_limit import end
-from bursar.app.counting.provenance import Explain
-from bursar.app.log import Log
-from bursar.core.counting.counter import PodCounter
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.kind_state import KindState
-from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.counting import Counter, NativeCounter, RecountPods
-from bursar.core.quota.ledger import PodKey
 
-LOG: Final = Log("counting")
-PROBE_SECONDS: Final = 10.0
-"""How often it is checked whether a kind was installed or removed."""
+if TYPE_CHECKING:
+    from random import Random
+
+    from bursar.app.cluster.observe import Cluster
+    from bursar.app.cluster.ports import Clock, Resource
+    from bursar.app.counting.provenance import Explain
+    from bursar.core.counting.counter import PodCounter
+    from bursar.core.model.pod_row import PodRow
 
 LeftOut: TypeAlias = Callable[[], Mapping[str, str]]
 """By namespace: why pods of it are counted without an answer that their counter needs."""
@@ -73,6 +67,9 @@ class WatchedKind(Generic[T]):
     """
 
     def feed(self, cluster: Cluster, clock: Clock, random: Random) -> ObjectFeed:
+        # Commands that read files do not watch, and should not pay for it.
+        from bursar.app.counting.kind_feed import KindFeed  # noqa: PLC0415
+
         return KindFeed(cluster, clock, random, self)
 
     def load(self, bodies: Iterable[bytes], problems: list[str] | None = None) -> None:
@@ -138,7 +135,7 @@ class Counting:
     """Which counter charges a pod what, and why."""
 
     @classmethod
-    def of(cls, parts: Sequence[CountingPart]) -> "Counting":
+    def of(cls, parts: Sequence[CountingPart]) -> Counting:
         """Without parts, pods are counted natively."""
         if not parts:
             return cls(counter=NativeCounter())
@@ -150,75 +147,3 @@ class Counting:
             feeds=tuple(feed for part in parts for feed in part.feeds),
             left_out=next((part.left_out for part in parts if part.left_out), None),
         )
-
-
-class KindFeed(Generic[T]):
-    """Keeps a counter informed of the objects of one kind."""
-
-    def __init__(
-        self, cluster: Cluster, clock: Clock, random: Random, kind: WatchedKind[T]
-    ) -> None:
-        self._cluster, self._clock, self._random = cluster, clock, random
-        self._kind: Final = kind
-        self._known = asyncio.Event()
-
-    async def wait_known(self) -> None:
-        await self._known.wait()
-
-    async def run(self, recount: RecountPods) -> None:
-        """Watch the kind whenever it is installed."""
-        self._set_state(KindState.SYNCING, recount)
-        while True:
-            if await self._is_absent():
-                self._set_state(KindState.ABSENT, recount)
-                await self._clock.sleep(PROBE_SECONDS)
-            else:
-                await self._watch(recount)
-
-    async def _is_absent(self) -> bool:
-        """Whether the API server does not know the kind. An error leaves the question open."""
-        try:
-            await self._cluster.list(self._kind.resource, limit=1)
-        except NotFoundError:
-            return True
-        except ClusterError:
-            return False
-        return False
-
-    async def _watch(self, recount: RecountPods) -> None:
-        """Follow the objects until the kind is removed."""
-        kind = self._kind
-        self._set_state(KindState.SYNCING, recount)
-        informer = observe(self._cluster, self._clock, self._random, kind.resource, kind.decode)
-        tasks = [
-            asyncio.create_task(informer.run()),
-            asyncio.create_task(self._follow(informer, recount)),
-        ]
-        try:
-            while not any(task.done() for task in tasks):
-                await self._clock.sleep(PROBE_SECONDS)
-                # A watch of a kind that was removed may stay open without a word.
-                if await self._is_absent():
-                    return
-            LOG.warning("watching a kind failed; starting over", resource=kind.resource)
-        finally:
-            await end(*tasks)
-
-    async def _follow(self, informer: Informer[Sighting[T]], recount: RecountPods) -> None:
-        async for change in informer.changes():
-            match change:
-                case Upserted():
-                    recount(_keys(self._kind.see(change.new.item)))
-                case Deleted():
-                    recount(_keys(self._kind.lose(change.last.item)))
-                case Synced():
-                    self._set_state(KindState.SYNCED, recount)
-
-    def _set_state(self, state: KindState, recount: RecountPods) -> None:
-        recount(_keys(self._kind.set_state(state)))
-        if state is not KindState.SYNCING:
-            self._known.set()
-
-
-def _keys(rows: Iterable[PodRow]) -> list[PodKey]:
-    return [PodKey(row.namespace, row.name) for row in rows]

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.admission.pods import (
-    DEFAULT_NAMESPACE,
     MAY_NOT_NAME_A_NODE,
     MAY_NOT_REMOVE,
     ONLY_ONE_AAQ,
@@ -39,6 +38,7 @@ from bursar.app.install.documents import (
 from bursar.app.install.quota_policy import quota_policy_documents
 from bursar.app.names import (
     CONTROLLER,
+    DEFAULT_NAMESPACE,
     FULL_QUEUES_ANNOTATION,
     GATING_ACTIVE,
     GATING_ANNOTATION,

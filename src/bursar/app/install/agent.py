@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.devices.defaults import HTTP_PORT, KUBELET_FOLDER, SOCKET, SOCKET_FOLDER, PodsFrom
 from bursar.app.install.documents import (
     DNS_SUBDOMAIN,
@@ -24,6 +23,7 @@ from bursar.app.install.documents import (
     require_image,
     require_namespace,
 )
+from bursar.app.names import DEFAULT_NAMESPACE
 
 AGENT: Final = "bursar-agent"
 """The service account, its role, and the DaemonSet."""

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.install.documents import (
     ADMISSION,
     DNS_LABEL,
@@ -33,7 +32,7 @@ from bursar.app.install.peerpod_protection import (
     protection_documents,
     protection_documents_without_webhook,
 )
-from bursar.app.names import PEER_PODS_PATH
+from bursar.app.names import DEFAULT_NAMESPACE, PEER_PODS_PATH
 from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.selector import LabelSelector

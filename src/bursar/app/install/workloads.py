@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeGuard
 
-from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.certificates import aaq
 from bursar.app.certificates.secrets import TLS_SECRET
 from bursar.app.cluster.ports import Json
@@ -22,7 +21,7 @@ from bursar.app.install.documents import (
     require_image,
     require_namespace,
 )
-from bursar.app.names import CONTROLLER, TLS_SUITES, TLS_VERSION, WEBHOOK
+from bursar.app.names import CONTROLLER, DEFAULT_NAMESPACE, TLS_SUITES, TLS_VERSION, WEBHOOK
 from bursar.app.quota.kinds import GROUP
 from bursar.core.operator.tls import DEFAULT_TLS, TlsChoice
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from bursar.app.cluster.listing import list_all
-from bursar.app.cluster.observe import locate
 from bursar.app.cluster.ports import (
     Clock,
     ForbiddenError,
@@ -21,6 +20,7 @@ from bursar.app.cluster.ports import (
     Resource,
     Writer,
 )
+from bursar.app.cluster.sighting import locate
 from bursar.app.log import Log
 from bursar.app.operator.applied import SELECTOR
 from bursar.app.operator.kinds import DEFINITIONS, DELETED, Target

@@ -31,7 +31,7 @@ from bursar.app.install.workloads import (
 )
 from bursar.app.install.workloads import webhook_documents as webhook_workload_documents
 from bursar.app.operator.kinds import DEPLOYMENTS
-from bursar.app.quota.applied import AppliedUsage
+from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.core.certificates.facts import CertificateSettings
 from bursar.core.model.selector import selector_of
 from bursar.core.operator.tls import tls_choice

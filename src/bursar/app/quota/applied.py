@@ -7,9 +7,8 @@ less often than statuses: there is one for each namespace, and a pod in any name
 them. A copy that another program has deleted or changed is repaired at once.
 """
 
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final, NamedTuple, cast
 
 from bursar.app.cluster.informer.store import Sighting, is_older
@@ -17,8 +16,8 @@ from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Json, Key, Preconditions
 from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
 from bursar.app.counting.uncounted import uncounted_names, uncounted_text
-from bursar.app.names import APPLIED_QUOTAS_ANNOTATION
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS
+from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.app.quota.managed.names import managed_key
 from bursar.app.quota.status import FindQuota
 from bursar.app.quota.status_document import (
@@ -42,24 +41,6 @@ from bursar.wire.cluster.object_identity import find_identity
 APPLIED_SECONDS: Final = 5.0
 """Shortest time between two writes of one copy."""
 NO_STATUS: Final[JsonObject] = {}
-
-
-class AppliedUsage(Enum):
-    """Of which namespaces a copy shows the usage."""
-
-    OWN = "own"
-    ALL = "all"
-
-    @classmethod
-    def of_aaq(cls, annotations: Mapping[str, str], default: "AppliedUsage") -> "AppliedUsage":
-        """What the annotations of an AAQ object ask for. Raises `ValueError`."""
-        text = annotations.get(APPLIED_QUOTAS_ANNOTATION, default.value)
-        try:
-            return cls(text)
-        except ValueError:
-            expected = " or ".join(each.value for each in cls)
-            problem = f"annotation {APPLIED_QUOTAS_ANNOTATION}: {expected} is expected"
-            raise ValueError(f"{problem}, not {text!r}") from None
 
 
 class _Content(NamedTuple):

@@ -3,18 +3,16 @@
 One event per object, counted while the reason stays the same.
 """
 
-from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
 from bursar.app.admission.pods import queue_is_full
 from bursar.app.cluster.events.document import EventType, ObjectReference
 from bursar.app.cluster.events.recorder import EventRecorder
-from bursar.app.counting.provenance import Explain, charge_parts, cost_text
 from bursar.app.quota.kinds import QUOTAS
-from bursar.core.quota.queue import WaitingPod
+from bursar.app.quota.wait_text import wait_text
 from bursar.core.quota.quota import Quota
-from bursar.core.quota.refusal import Reason, Refusal, explanation
+from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import Wait
 
 ACTION: Final = "HoldBack"
@@ -41,17 +39,6 @@ class QueueReason(Enum):
 
     FULL = "TooManyWaitingPods"
     """As many pods wait as may, and new ones are refused."""
-
-
-def wait_cost(explain: Explain, wait: Wait | WaitingPod) -> str:
-    """How a pod that a quota is short for is counted; empty if natively, or if it is not short."""
-    is_short = any(refusal.shortages for refusal in wait.refusals)
-    return cost_text(charge_parts(explain, wait.row)) if is_short else ""
-
-
-def wait_text(refusals: Iterable[Refusal], cost: str = "") -> str:
-    """All reasons why a pod waits and, if it is not counted natively, how it is counted."""
-    return explanation(refusals) + (f"; counted as {cost}" if cost else "")
 
 
 def record_wait(recorder: EventRecorder[Reason], wait: Wait, cost: str = "") -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.listing import list_all
@@ -17,7 +17,7 @@ from bursar.app.cluster.ports import ForbiddenError, NotFoundError, Query, Reade
 from bursar.app.counting.feeds import Counting
 from bursar.app.quota.kinds import QUOTAS
 from bursar.core.model.defaulting import with_defaults
-from bursar.core.model.namespace import NamespaceObject
+from bursar.core.model.namespace import DEFAULT_NAMESPACE, NamespaceObject
 from bursar.core.model.pod import Pod
 from bursar.core.model.pod_row import DeriveFacts, PodRow, row_of
 from bursar.core.quota.quota import QuotaKind, QuotaObject
@@ -25,9 +25,6 @@ from bursar.wire.model.namespace import decode_namespace
 from bursar.wire.model.pod_row import PodRowDecoder
 from bursar.wire.quota import decode_quota
 from bursar.wire.unreadable_quota import read_quota
-
-DEFAULT_NAMESPACE: Final = "default"
-"""Where kubectl creates an object whose manifest names no namespace."""
 
 Progress = Callable[[str, int], None]
 """Called with a kind and the number of its objects that have been read so far."""

@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 from bursar.app.counting.provenance import ChargePart, Explain, charge_parts, is_native
 from bursar.app.counting.uncounted import uncounted_names
-from bursar.app.quota.events import wait_cost, wait_text
 from bursar.app.quota.inventory import Inventory
+from bursar.app.quota.wait_text import wait_cost, wait_text
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.quantity import Quantity

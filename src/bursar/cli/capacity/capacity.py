@@ -8,7 +8,6 @@ from typing import Final
 
 import click
 
-from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.capacity.override import OverrideRequest, OverrideResult, override_nodes
 from bursar.app.capacity.places import CAPACITY_CONFIG
 from bursar.app.capacity.sources import (
@@ -20,7 +19,8 @@ from bursar.app.capacity.sources import (
 )
 from bursar.app.capacity.usage import ExtendedUsage, usage_of
 from bursar.app.cluster.informer.store import Sighting
-from bursar.cli.capacity.options import places_from, preset_options, selector_from
+from bursar.app.names import DEFAULT_NAMESPACE
+from bursar.cli.capacity.options import places_from, preset_options
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import LiveCluster, answer_of, cluster_options, live_cluster
 from bursar.cli.output.formats import (
@@ -31,6 +31,7 @@ from bursar.cli.output.formats import (
     output_option,
     printable,
 )
+from bursar.cli.selectors import selector_from
 from bursar.cli.verbs import Verbs
 from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO, Quantity

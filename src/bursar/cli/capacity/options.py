@@ -5,11 +5,8 @@ from typing import Final
 
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.capacity.sources import PRESET_SELECTOR, CapacityPlaces
-from bursar.cli.exit_codes import BadInputError
 from bursar.cli.options import shown, together
-from bursar.cli.output.formats import printable
-from bursar.core.model.selector import Selector, SelectorError
-from bursar.core.model.selector_text import parse_selector
+from bursar.cli.selectors import selector_from
 from bursar.core.peerpods.capacity import VM_RESOURCE
 
 preset_options: Final = together(
@@ -33,10 +30,3 @@ def places_from(namespace: str, *, preset_namespace: str, preset_nodes: str) -> 
         preset_selector=selector_from(preset_nodes, "--peerpods-nodes"),
         preset_resource=os.environ.get("POD_VM_EXTENDED_RESOURCE") or VM_RESOURCE,
     )
-
-
-def selector_from(text: str, option: str) -> Selector:
-    try:
-        return parse_selector(text)
-    except SelectorError as error:
-        raise BadInputError(f"{option}: {printable(str(error))}") from None

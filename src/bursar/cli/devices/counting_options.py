@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import click
 
-from bursar.adapters.files.device_sources import read_sources
 from bursar.cli.options import flag, path, together
 from bursar.core.counting.devices import DeviceCounting
 
@@ -29,6 +28,8 @@ def device_counting_from(chosen: Mapping[str, Any]) -> DeviceCounting:
         if file:
             raise click.UsageError("--device-sources has no effect without --count-devices")
         return DeviceCounting()
+    from bursar.adapters.files.device_sources import read_sources  # noqa: PLC0415 - rarely needed
+
     try:
         return DeviceCounting(sources=tuple(read_sources(file)))
     except ValueError as error:

@@ -1,6 +1,5 @@
 """`bursar devices`: which pod holds which device, and where sources disagree."""
 
-import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -203,6 +202,8 @@ class _Origin:
 
 
 def _from_socket(path: str, read: Callable[[str], Coroutine[None, None, T]]) -> T:
+    import asyncio  # noqa: PLC0415 - files are read without it
+
     try:
         return asyncio.run(read(path))
     except CallError as error:

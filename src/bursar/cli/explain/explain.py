@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from bursar.app.admission.pods import DEFAULT_NAMESPACE as OWN_NAMESPACE
+from bursar.app.names import DEFAULT_NAMESPACE as OWN_NAMESPACE
 from bursar.app.reports.explain import PodExplanation
-from bursar.cli.capacity.options import selector_from
 from bursar.cli.exit_codes import NO, OK
 from bursar.cli.explain import document, layout
 from bursar.cli.explain.source import Question, explanations
@@ -21,6 +20,7 @@ from bursar.cli.quota.source import (
     require_one_choice,
     source_options,
 )
+from bursar.cli.selectors import selector_from
 from bursar.cli.verbs import Verbs
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 

@@ -10,15 +10,14 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.manifests import Manifests, WorkloadTemplate, read_manifests
 from bursar.app.cluster.ports import NotFoundError, Reader
 from bursar.app.counting.feeds import Counting
-from bursar.app.quota.events import wait_text
 from bursar.app.quota.inventory import (
-    DEFAULT_NAMESPACE,
     Inventory,
     inventory_of,
     kept_kinds,
     read_inventory,
 )
 from bursar.app.quota.read_model import queue_report
+from bursar.app.quota.wait_text import wait_text
 from bursar.app.reports.explain import (
     PodExplanation,
     explain_pod,
@@ -37,6 +36,7 @@ from bursar.cli.exit_codes import BadInputError
 from bursar.cli.live_cluster import answer_of, kubectls_namespace, live_cluster
 from bursar.cli.output.formats import printable
 from bursar.core.model.defaulting import with_defaults
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.model.pod import Pod
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.targeting import Targeting

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.doctor.doctor import examine
 from bursar.app.doctor.findings import Finding, Verdict
+from bursar.app.names import DEFAULT_NAMESPACE
 from bursar.cli.exit_codes import NO, OK
 from bursar.cli.install.operator_part import packaged_definitions
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster

@@ -12,7 +12,7 @@ import click
 import bursar
 from bursar.app.capacity.places import PRESET_NAMESPACE
 from bursar.app.install.workloads import PRIORITY_CLASS, REPLICAS, WorkloadSettings
-from bursar.app.quota.applied import AppliedUsage
+from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.cli.options import flag, one_of, shown, together
 from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.settings import RUNTIME_CLASS

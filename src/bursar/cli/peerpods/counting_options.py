@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import click
 
-from bursar.adapters.files.peerpods import read_catalogue
 from bursar.cli.options import one_of, path, together
 from bursar.core.counting.peer_pods import PeerPodCounting, PeerPodMode
+from bursar.core.peerpods.instances import InstanceType
 from bursar.core.peerpods.settings import GPU_RESOURCE, RUNTIME_CLASS
 
 peer_pod_counting_options: Final = together(
@@ -51,8 +51,14 @@ def peer_pod_counting_from(chosen: Mapping[str, Any]) -> PeerPodCounting:
             mode=PeerPodMode(chosen["peerpod_mode"]),
             runtime_classes=frozenset(chosen["peerpod_runtime_class"] or (RUNTIME_CLASS,)),
             gpu_resources=tuple(dict.fromkeys(chosen["peerpod_gpu_resource"])) or (GPU_RESOURCE,),
-            catalogue=read_catalogue(file) if file else (),
+            catalogue=_catalogue(file) if file else (),
             default_type=chosen["peerpod_default_type"],
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+
+
+def _catalogue(file: str) -> tuple[InstanceType, ...]:
+    from bursar.adapters.files.peerpods import read_catalogue  # noqa: PLC0415 - rarely needed
+
+    return read_catalogue(file)

@@ -10,11 +10,11 @@ from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.certificates.keeper import KeeperSettings
 from bursar.app.cluster.election.timing import Timing
 from bursar.app.counting.settings import CountingSettings
-from bursar.app.quota.applied import AppliedUsage
 from bursar.app.quota.departed_quotas import GRACE_SECONDS
 from bursar.app.quota.growth.resize import REQUEST_SECONDS
+from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.app.quota.sources import EVERY_KIND
-from bursar.cli.capacity.options import places_from, preset_options, selector_from
+from bursar.cli.capacity.options import places_from, preset_options
 from bursar.cli.exit_codes import OK
 from bursar.cli.options import duration, flag, one_of, shown
 from bursar.cli.processes.certificate_options import (
@@ -42,6 +42,7 @@ from bursar.cli.processes.processes import Processes
 from bursar.cli.processes.telemetry.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.telemetry.trace_options import TraceSettings, trace_options, traces_from
 from bursar.cli.processes.tls_options import tls_from_environment
+from bursar.cli.selectors import selector_from
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.queue import WAITING_PODS_MAX
 from bursar.core.quota.quota import QuotaKind

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from bursar.app.admission.pods import DEFAULT_NAMESPACE
+from bursar.app.names import DEFAULT_NAMESPACE
 
 SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 

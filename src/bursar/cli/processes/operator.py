@@ -9,7 +9,7 @@ from bursar.adapters.serving.tls_profile import TlsProfile
 from bursar.app.install.documents import Document, require_image
 from bursar.app.install.workloads import REPLICAS
 from bursar.app.operator.manifests import PROBE_PORT, split_definitions
-from bursar.app.quota.applied import AppliedUsage
+from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.cli.exit_codes import OK
 from bursar.cli.install.operator_part import packaged_definitions
 from bursar.cli.install.workload_arguments import IMAGE

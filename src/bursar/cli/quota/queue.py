@@ -6,10 +6,9 @@ from typing import Any
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.counting.provenance import charge_parts, is_native
+from bursar.app.names import DEFAULT_NAMESPACE
 from bursar.app.quota.read_model import queue_report
-from bursar.cli.capacity.options import selector_from
 from bursar.cli.exit_codes import OK
 from bursar.cli.options import shown
 from bursar.cli.output.formats import Output, emit_rows, output_option, printable
@@ -23,6 +22,7 @@ from bursar.cli.quota.source import (
     require_one_choice,
     source_options,
 )
+from bursar.cli.selectors import selector_from
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 
 

@@ -2,8 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from bursar.core.sharing import no_labels
+
+DEFAULT_NAMESPACE: Final = "default"
+"""Where kubectl creates an object whose manifest names no namespace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

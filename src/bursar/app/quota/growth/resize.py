@@ -14,8 +14,9 @@ from typing import Final
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import is_older
 from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.observe import RunningInformer, locate
+from bursar.app.cluster.observe import RunningInformer
 from bursar.app.cluster.ports import Clock, ClusterError, Key, Query, Reader, UnavailableError
+from bursar.app.cluster.sighting import locate
 from bursar.app.cluster.time_limit import wait_at_most
 from bursar.app.log import Log
 from bursar.app.quota.growth.promise_record import PromiseRecord

@@ -10,9 +10,11 @@ from functools import partial
 from random import Random
 
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.observe import Cluster, sighted
+from bursar.app.cluster.observe import Cluster
 from bursar.app.cluster.ports import Clock, Key
-from bursar.app.counting.feeds import KindFeed, WatchedKind
+from bursar.app.cluster.sighting import sighted
+from bursar.app.counting.feeds import WatchedKind
+from bursar.app.counting.kind_feed import KindFeed
 from bursar.app.quota.kinds import CLUSTER_RESOURCE_QUOTAS
 from bursar.core.counting.kind_state import KindState
 from bursar.core.model.pod_row import PodRow
