@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from bursar.app.cluster.listing import list_with_version
-from bursar.app.cluster.observe import locate
 from bursar.app.cluster.ports import (
     ClusterError,
     EventKind,
@@ -24,6 +23,7 @@ from bursar.app.cluster.ports import (
     Resource,
     Watcher,
 )
+from bursar.app.cluster.sighting import locate
 
 COALESCE_SECONDS: Final = 0.5
 """After a change, others are awaited for this long before they are shown together."""
