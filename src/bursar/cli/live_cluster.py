@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+import click
+
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.ports import ClusterError, Reader, Watcher, Writer
 from bursar.cli import options
@@ -16,8 +18,17 @@ from bursar.cli.exit_codes import BadInputError
 
 if TYPE_CHECKING:
     from bursar.adapters.kube.access import ClusterAccess
+    from bursar.adapters.kube.client import KubeClient
 
 T = TypeVar("T")
+
+CONNECT_SECONDS: Final = 1.5
+"""How long a command tries to connect. With its start, a command ends within two seconds if
+nothing answers at the address. It is long enough for one lost packet to be sent again."""
+SILENCE_SECONDS: Final = 1.7
+"""After so long a command says that it waits for the first answer. It is a little longer than
+connecting may take."""
+LOOK_SECONDS: Final = 0.1
 
 
 class LiveCluster(Reader, Watcher, Writer, Protocol):
@@ -41,9 +52,29 @@ def named_cluster(kubeconfig: str | None, context: str) -> "ClusterAccess":
     Raises `BadInputError` if the kubeconfig cannot be used.
     """
     from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415 - imports YAML
+    from bursar.adapters.kube.merge import MissingKubeconfigError  # noqa: PLC0415
 
     paths = [kubeconfig] if kubeconfig is not None else _kubectls_kubeconfigs()
-    return load_kubeconfig(paths, context=context, environment=os.environ, clock=SYSTEM_CLOCK)
+    try:
+        return load_kubeconfig(paths, context=context, environment=os.environ, clock=SYSTEM_CLOCK)
+    except MissingKubeconfigError:
+        raise BadInputError(_without_kubeconfig(kubeconfig, paths)) from None
+
+
+def _without_kubeconfig(named: str | None, paths: Sequence[str]) -> str:
+    """What was looked at, and what to give instead."""
+    from bursar.cli.cluster_errors import has_option  # noqa: PLC0415 - only for errors
+    from bursar.cli.output.formats import printable  # noqa: PLC0415
+
+    files = ", or read files with -f" if has_option("files") else ""
+    listed = printable(", ".join(paths))
+    if named is not None:
+        return f"{listed}: no such file; name a kubeconfig that exists{files}"
+    if os.environ.get("KUBECONFIG"):
+        where = f"$KUBECONFIG names {listed}: no such file"
+    else:
+        where = f"$KUBECONFIG is not set, and there is no {listed}"
+    return f"no kubeconfig: {where}; name one with --kubeconfig{files}"
 
 
 def _kubectls_kubeconfigs() -> Sequence[str]:
@@ -86,26 +117,60 @@ def kubectls_namespace(kubeconfig: str | None, context: str) -> str:
 
 @asynccontextmanager
 async def live_cluster(kubeconfig: str | None, context: str) -> AsyncIterator[LiveCluster]:
-    """Connect to the cluster. Raises `BadInputError` if it is not known how."""
+    """Connect to the cluster. Raises `BadInputError` if it is not known how, or the cluster fails.
+
+    Use it inside `answer_of`.
+    """
     # Imported here, since a verb that reads files should not pay for an HTTP client.
+    import asyncio  # noqa: PLC0415
     from random import SystemRandom  # noqa: PLC0415
 
     from bursar.adapters.kube.client import KubeClient  # noqa: PLC0415
+    from bursar.adapters.kube.transport import Limits  # noqa: PLC0415
+    from bursar.cli.cluster_errors import cluster_error_text  # noqa: PLC0415
+    from bursar.cli.output.formats import printable  # noqa: PLC0415
 
     access = kubectls_cluster(kubeconfig, context, os.environ)
-    async with KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom()) as client:
-        yield client
+    place = printable(f"{access.server} (context {access.context})")
+    limits = Limits(connect_seconds=CONNECT_SECONDS)
+    try:
+        async with KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom(), limits=limits) as it:
+            silence = asyncio.create_task(_tell_silence(it, place))
+            try:
+                yield it
+            finally:
+                silence.cancel()
+    except ClusterError as error:
+        raise BadInputError(printable(cluster_error_text(place, error))) from None
 
 
-def answer_of(
-    work: Coroutine[None, None, T], *, about: str = "the cluster could not be read: "
-) -> T:
-    """The result of work on a cluster. Raises `BadInputError` if the cluster fails."""
+async def _tell_silence(client: "KubeClient", place: str) -> None:
+    """Say so if the server accepts a connection and does not answer. It may only be busy."""
     import asyncio  # noqa: PLC0415 - see live_cluster
 
+    waited = 0.0
+    while waited < SILENCE_SECONDS:
+        await asyncio.sleep(LOOK_SECONDS)
+        waited = waited + LOOK_SECONDS if client.is_first_answer_due else 0.0
+    click.echo(f"bursar: {place}: no answer yet; waiting, Ctrl-C ends it", err=True)
+
+
+def answer_of(work: Coroutine[None, None, T], *, about: str = "") -> T:
+    """The result of work on a cluster. Raises `BadInputError` if the cluster fails.
+
+    The text of the error begins with `about`.
+    """
+    import asyncio  # noqa: PLC0415 - see live_cluster
+
+    from bursar.adapters.http1.command_loop import CommandLoop  # noqa: PLC0415 - imports sockets
+
     try:
-        return asyncio.run(work)
-    except (ClusterError, ValueError) as error:
+        with asyncio.Runner(loop_factory=CommandLoop) as runner:
+            return runner.run(work)
+    except BadInputError as error:
+        raise BadInputError(f"{about}{error}") from None
+    except ValueError as error:
         from bursar.cli.output.formats import printable  # noqa: PLC0415 - agents print no tables
 
-        raise BadInputError(f"{about}{printable(str(error))}") from None
+        problem = about or "the cluster could not be read: "
+        raise BadInputError(f"{problem}{printable(str(error))}") from None

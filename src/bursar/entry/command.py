@@ -94,8 +94,14 @@ def run(arguments: list[str], program: str = PROGRAM) -> int:
         _say(str(error))
         return BAD_INPUT
     except click.ClickException as error:
-        with suppress(OSError):
-            error.show()
+        from bursar.cli.usage_errors import usage_text  # noqa: PLC0415 - only for errors
+
+        text = usage_text(error)
+        if text:
+            _say(text)
+        else:
+            with suppress(OSError):
+                error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         _say("interrupted")

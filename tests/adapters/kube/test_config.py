@@ -264,7 +264,9 @@ def test_a_folder_is_not_a_kubeconfig(tmp_path):
 def test_a_missing_context_names_the_files(tmp_path):
     path = write(tmp_path / "config", a_config())
 
-    assert complaint(path, context="x") == f'context "x" does not exist in {path}'
+    assert complaint(path, context="x") == (
+        f'context "x" does not exist in {path}; name one with --context: "c"'
+    )
 
 
 @pytest.mark.parametrize(

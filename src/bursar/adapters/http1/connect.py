@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from bursar.adapters.http1.connection import Connection
-from bursar.adapters.http1.errors import HttpError, connect_error
+from bursar.adapters.http1.errors import ConnectError, HttpError, connect_error
 from bursar.adapters.http1.request import head_bytes
 from bursar.adapters.http1.route import Origin, Route, parse_origin, proxy_headers
 
@@ -29,7 +29,7 @@ async def connect(route: Route) -> Connection:
         with _as_http_errors():
             connection = await _connect(proxy, Route(origin=proxy, context=route.context))
     except HttpError as error:
-        raise HttpError(f"the proxy cannot be reached: {error}") from None
+        raise ConnectError(f"the proxy cannot be reached: {error}") from None
     if not route.is_tunnelled:
         return connection
     try:
@@ -63,7 +63,7 @@ async def _open_tunnel(connection: Connection, route: Route) -> None:
     )
     await response.wait_for_head()
     if not 200 <= response.status < 300:
-        raise HttpError(f"the proxy answered {response.status}")
+        raise ConnectError(f"the proxy answered {response.status}")
 
 
 async def _start_tls(tunnel: Connection, route: Route) -> Connection:
@@ -112,9 +112,9 @@ def _as_http_errors() -> Iterator[None]:
     try:
         yield
     except (socket.gaierror, UnicodeError):
-        raise HttpError("the server's name cannot be resolved") from None
+        raise ConnectError("the server's name cannot be resolved") from None
     except OSError as error:
         raise connect_error(error) from None
     except (TypeError, ValueError, OverflowError):
         # For example a zero byte in the host, or a port out of range.
-        raise HttpError("not an address to connect to") from None
+        raise ConnectError("not an address to connect to") from None

@@ -12,11 +12,15 @@ class HttpError(Exception):
     """No response, or an unusable one. The text holds no secret."""
 
 
-class UntrustedError(HttpError):
+class ConnectError(HttpError):
+    """No connection could be made."""
+
+
+class UntrustedError(ConnectError):
     """The server's certificate could not be verified."""
 
 
-class ConnectTimeoutError(HttpError):
+class ConnectTimeoutError(ConnectError):
     """No connection within the time for it."""
 
 
@@ -24,11 +28,11 @@ class DisconnectedError(HttpError):
     """The connection was closed before any byte of the response arrived."""
 
 
-def connect_error(error: OSError) -> HttpError:
+def connect_error(error: OSError) -> ConnectError:
     if isinstance(error, ssl.SSLCertVerificationError):
-        reason = error.verify_message.lower()
+        reason = error.verify_message.lower().rstrip(".")
         return UntrustedError(f"the server's certificate is not trusted: {reason}")
-    return HttpError(f"no connection: {system_reason(error)}")
+    return ConnectError(f"no connection: {system_reason(error)}")
 
 
 def system_reason(error: OSError) -> str:

@@ -74,6 +74,11 @@ class KubeClient:
         """The number of requests in flight and its limit, for metrics."""
         return self._transport.limiter
 
+    @property
+    def is_first_answer_due(self) -> bool:
+        """Whether a request was begun, and the server has not answered any yet."""
+        return self._transport.has_asked and not self._transport.has_answer
+
     # -------------------------------------------------------------- reading
 
     async def version(self) -> bytes:

@@ -18,6 +18,9 @@ from bursar.wire.cluster.kubeconfig import (
 )
 from bursar.wire.structs.fields import quoted
 
+LISTED_MAX: Final = 10
+"""How many contexts an error lists."""
+
 Entry = TypeVar("Entry", Cluster, User, Context)
 
 
@@ -52,6 +55,10 @@ class Choice:
     exec_extension: Plain
 
 
+class MissingKubeconfigError(ConfigError):
+    """None of the kubeconfig files exists."""
+
+
 def choose(paths: Sequence[str], context: str) -> Choice:
     """Read the files and follow a context; empty means the current one. Raises `ConfigError`."""
     files = list(_read(paths))
@@ -60,10 +67,10 @@ def choose(paths: Sequence[str], context: str) -> Choice:
         (file.current_context for _, file in files if file.current_context), ""
     )
     if not wanted:
-        raise ConfigError(names, "current-context: required, but missing")
+        raise ConfigError(names, f"current-context: required, but missing{_listed(files)}")
     found = _find(files, "context", wanted, lambda file: file.contexts)
     if found is None:
-        raise ConfigError("", f"context {quoted(wanted)} does not exist in {names}")
+        raise ConfigError("", f"context {quoted(wanted)} does not exist in {names}{_listed(files)}")
     if not found.entry.cluster:
         raise ConfigError(found.place("cluster"), "required, but missing")
     cluster = _find(files, "cluster", found.entry.cluster, lambda file: file.clusters)
@@ -81,7 +88,19 @@ def choose(paths: Sequence[str], context: str) -> Choice:
 
 def context_names(paths: Sequence[str]) -> set[str]:
     """The contexts of all files. Raises `ConfigError`."""
-    return {name for _, file in _read(paths) for name in file.contexts if name}
+    return _contexts(_read(paths))
+
+
+def _contexts(files: Sequence[tuple[str, KubeConfig]]) -> set[str]:
+    return {name for _, file in files for name in file.contexts if name}
+
+
+def _listed(files: Sequence[tuple[str, KubeConfig]]) -> str:
+    """What `--context` can name, for errors."""
+    names = sorted(_contexts(files))
+    more = f" and {len(names) - LISTED_MAX} more" if len(names) > LISTED_MAX else ""
+    listed = ", ".join(map(quoted, names[:LISTED_MAX]))
+    return f"; name one with --context: {listed}{more}" if names else ""
 
 
 def _missing_entry(context: Located[Context], kind: str, name: str, files: str) -> ConfigError:
@@ -120,7 +139,7 @@ def _read(paths: Sequence[str]) -> Iterator[tuple[str, KubeConfig]]:
         is_any_there = True
         yield path, _decode(path, data)
     if not is_any_there:
-        raise ConfigError(", ".join(given), "no such file")
+        raise MissingKubeconfigError(", ".join(given), "no such file")
 
 
 def _decode(path: str, data: bytes) -> KubeConfig:

@@ -18,7 +18,12 @@ from typing import Final, Protocol, Self, TypeVar
 from bursar.adapters.client_auth.credentials import Credentials
 from bursar.adapters.http1.body import read_body
 from bursar.adapters.http1.client import HttpClient
-from bursar.adapters.http1.errors import ConnectTimeoutError, HttpError
+from bursar.adapters.http1.errors import (
+    ConnectError,
+    ConnectTimeoutError,
+    HttpError,
+    UntrustedError,
+)
 from bursar.adapters.http1.request import JSON, USER_AGENT, Headers, HttpRequest
 from bursar.adapters.http1.response import Response
 from bursar.adapters.http1.route import Route, parse_origin
@@ -30,6 +35,8 @@ from bursar.app.cluster.ports import (
     ClusterError,
     UnauthorizedError,
     UnavailableError,
+    UnreachableError,
+    UntrustedServerError,
 )
 
 T = TypeVar("T")
@@ -112,6 +119,8 @@ class Transport:
         self._origin, self._base_path = parse_origin(access.server)
         self._http = HttpClient(connect_seconds=limits.connect_seconds)
         self._is_entered = False
+        self.has_asked = self.has_answer = False
+        """Whether a request was begun, and whether the server has answered one."""
         self.limiter = Limiter(
             floor=limits.in_flight_min,
             ceiling=limits.in_flight_max,
@@ -226,7 +235,7 @@ class Transport:
         except HttpError as error:
             if isinstance(error, ConnectTimeoutError):
                 slot.throttled()
-            raise request.subject.unavailable(str(error)) from None
+            raise request.subject.fault(_kind_of(error), str(error)) from None
 
     async def _headers(self, request: Request) -> Headers:
         headers = [
@@ -259,7 +268,10 @@ class Transport:
             is_idempotent=request.is_idempotent,
             is_late=lambda: request.body is not None and self._clock.monotonic() > send_by,
         )
-        return await self._http.send(route, sent)
+        self.has_asked = True
+        response = await self._http.send(route, sent)
+        self.has_answer = True
+        return response
 
     async def _require_success(self, response: Response, request: Request, slot: Slot) -> None:
         if 200 <= response.status < 300:
@@ -284,6 +296,12 @@ class Transport:
         if len(body) > bytes_max:
             raise subject.unavailable(f"the answer is larger than {bytes_max} bytes")
         return body
+
+
+def _kind_of(error: HttpError) -> type[UnavailableError]:
+    if isinstance(error, UntrustedError):
+        return UntrustedServerError
+    return UnreachableError if isinstance(error, ConnectError) else UnavailableError
 
 
 def _require_json(response: Response, subject: Subject) -> None:

@@ -300,3 +300,11 @@ class BusyError(ClusterError):
 
 class UnavailableError(ClusterError):
     """There was no response, or an error of the server. A retry may succeed."""
+
+
+class UnreachableError(UnavailableError):
+    """No connection to the server could be made."""
+
+
+class UntrustedServerError(UnreachableError):
+    """The certificate of the server could not be verified."""

@@ -19,6 +19,8 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     Reader,
     Resource,
+    UnauthorizedError,
+    UnreachableError,
 )
 from bursar.app.controller.gating_check import CONFIGURATIONS
 from bursar.app.doctor.findings import Finding, Verdict
@@ -58,6 +60,7 @@ async def examine(
     """All findings about the installation in this namespace, in a fixed order.
 
     `definitions` are the CustomResourceDefinitions that Bursar has. An operator applies them.
+    Raises `ClusterError` if the server cannot be reached, or does not accept the caller.
     """
     return tuple([each async for each in _findings(cluster, namespace, now, definitions)])
 
@@ -68,6 +71,9 @@ async def _findings(
     server: ServerVersion | None = None
     try:
         server = decode_server_version(await cluster.version())
+    except (UnreachableError, UnauthorizedError):
+        # No check can be made. That is no finding about the installation.
+        raise
     except (ClusterError, ValueError) as error:
         yield _unreadable("server", error)
     else:
@@ -86,6 +92,8 @@ async def _findings(
     for name, check in checks:
         try:
             yield await check()
+        except (UnreachableError, UnauthorizedError):
+            raise
         except (ClusterError, ValueError) as error:
             yield _unreadable(name, error)
 

@@ -93,7 +93,7 @@ def set_(
     node, assignments = _split(names, selector)
     wish = OverrideRequest(amounts=_amounts(assignments), is_forced=is_forced)
     target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
-    return _say(answer_of(target.change(wish), about=""), output)
+    return _say(answer_of(target.change(wish)), output)
 
 
 @capacity.command(short_help="Remove capacity set by hand; the declared capacity applies again.")
@@ -134,7 +134,7 @@ def unset(  # noqa: PLR0913 - one for each option
     )
     wish = OverrideRequest(amounts=dict.fromkeys(resources), is_removal=True, is_forced=is_forced)
     target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
-    return _say(answer_of(target.change(wish, places), about=""), output)
+    return _say(answer_of(target.change(wish, places)), output)
 
 
 @capacity.command(short_help="List capacity of nodes, its use, and who keeps it.")
@@ -151,7 +151,7 @@ def get(
     if node is not None:
         _require_node(node)
     target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
-    seen, use = answer_of(target.read(), about="")
+    seen, use = answer_of(target.read())
     lines = [line for each in seen for line in _lines(each.item, use)]
     documents, rows = [line.document() for line in lines], [line.cells() for line in lines]
     nothing = "no node offers an extended resource"
