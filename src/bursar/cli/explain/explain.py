@@ -10,6 +10,7 @@ from bursar.app.reports.explain import PodExplanation
 from bursar.cli.exit_codes import NO, OK
 from bursar.cli.explain import document, layout
 from bursar.cli.explain.source import Question, explanations
+from bursar.cli.kinds import KindNames
 from bursar.cli.options import shown
 from bursar.cli.output.formats import Output, emit_document, emit_rows, wide_output_option
 from bursar.cli.processes.counting_options import counting_from, view_counting_options
@@ -21,11 +22,10 @@ from bursar.cli.quota.source import (
     source_options,
 )
 from bursar.cli.selectors import selector_from
-from bursar.cli.verbs import Verbs
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 
 
-@click.group(cls=Verbs, short_help="Say why a pod does not run, and what would let it run.")
+@click.group(cls=KindNames, short_help="Say why a pod does not run, and what would let it run.")
 def explain() -> None:
     """Say why a pod does not run, and what would let it run."""
 

@@ -9,6 +9,7 @@ from bursar.adapters.files.manifests import read_manifests
 from bursar.app.capacity.report import CapacityLine, CapacityReport, capacity_report
 from bursar.app.capacity.sources import read_nodes, read_rows
 from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.kinds import KindNames
 from bursar.cli.live_cluster import answer_of, live_cluster
 from bursar.cli.options import shown
 from bursar.cli.output.formats import (
@@ -20,7 +21,6 @@ from bursar.cli.output.formats import (
     printable,
 )
 from bursar.cli.quota.source import require_files_or_cluster, source_options
-from bursar.cli.verbs import Verbs
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.names import qualified_name_errors
 from bursar.core.model.pod_row import row_of
@@ -28,7 +28,7 @@ from bursar.core.peerpods.capacity import VM_RESOURCE
 
 
 @click.group(
-    cls=Verbs,
+    cls=KindNames,
     lazy={
         "disk": "bursar.cli.storage.top_disk:disk",
         "licences": "bursar.cli.pools.top_licences:licences",

@@ -12,10 +12,10 @@ from bursar.adapters.files.manifests import Manifests, WorkloadTemplate, read_ma
 from bursar.app.reports.node import NodeReport, neighbours_matter, node_report
 from bursar.app.reports.pod import PodReport, Written, pod_report
 from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.kinds import KindNames
 from bursar.cli.options import required_files
 from bursar.cli.output.formats import Output, emit_document, output_option, printable
 from bursar.cli.reports import node_document, node_layout, pod_document, pod_layout
-from bursar.cli.verbs import Verbs
 from bursar.core.model.admission.admit import Policies, policies_of
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.node import Node
@@ -29,7 +29,7 @@ Named = TypeVar("Named", Pod, Node)
 
 
 @click.group(
-    cls=Verbs,
+    cls=KindNames,
     lazy={"quota": "bursar.cli.quota.describe:quota"},
     short_help="Show what pods, nodes and quotas consume.",
 )
