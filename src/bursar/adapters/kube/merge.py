@@ -1,7 +1,7 @@
 """Merging kubeconfig files by kubectl's rules: the first entry of a name wins as a whole."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -91,7 +91,7 @@ def context_names(paths: Sequence[str]) -> set[str]:
     return _contexts(_read(paths))
 
 
-def _contexts(files: Sequence[tuple[str, KubeConfig]]) -> set[str]:
+def _contexts(files: Iterable[tuple[str, KubeConfig]]) -> set[str]:
     return {name for _, file in files for name in file.contexts if name}
 
 
