@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.pools.extender import extender
 from bursar.cli.pools.scheduler_config import scheduler_config
-from bursar.cli.quota.top import top
+from bursar.cli.top.top import top
 from support.builders.manifests import a_manifest, namespace_manifest
 from support.extender.processes import cluster_resource, licensed_pod
 

@@ -7,7 +7,7 @@ import sys
 from click.testing import CliRunner, Result
 
 from bursar.cli.exit_codes import BadInputError
-from bursar.cli.quota.top import top
+from bursar.cli.top.top import top
 from support.builders.manifests import a_manifest, pod_manifest
 from support.builders.pods import listed
 
@@ -94,7 +94,7 @@ def test_name_that_is_none_is_bad_input():
 
 
 def test_files_and_a_cluster_exclude_each_other():
-    assert "-f reads files" in str(asked("-f", "-", "--context", "x").exception)
+    assert "-f and -k read files" in str(asked("-f", "-", "--context", "x").exception)
 
 
 def test_cluster_that_cannot_be_found_is_bad_input(tmp_path):
@@ -104,7 +104,7 @@ def test_cluster_that_cannot_be_found_is_bad_input(tmp_path):
 
 
 LAUNCH = (
-    "import sys; from bursar.cli.quota.top import top; sys.exit(top.main(standalone_mode=False))"
+    "import sys; from bursar.cli.top.top import top; sys.exit(top.main(standalone_mode=False))"
 )
 
 

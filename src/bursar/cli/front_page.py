@@ -76,7 +76,7 @@ VERBS: Final = {
         "bursar.cli.pools.scheduler_config:scheduler_config",
         "Print the KubeSchedulerConfiguration that calls the extender.",
     ),
-    "top": ("bursar.cli.quota.top:top", "Show capacity, usage and waiting pods of a resource."),
+    "top": ("bursar.cli.top.top:top", "Show what is requested, used and free."),
     "up": ("bursar.cli.processes.up:up", "Run a cluster and watch it live."),
     "version": ("bursar.cli.version:version", "Show the version of Bursar, Python and a cluster."),
     "webhook": (

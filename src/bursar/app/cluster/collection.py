@@ -7,7 +7,7 @@ like a file. Processes use informers, which keep only what they need.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from bursar.app.cluster.listing import list_with_version
@@ -15,7 +15,6 @@ from bursar.app.cluster.ports import (
     ClusterError,
     EventKind,
     ExpiredError,
-    ForbiddenError,
     Key,
     NotFoundError,
     Query,
@@ -45,8 +44,15 @@ class Wanted:
     resource: Resource
     namespace: str = ""
     """Empty: all namespaces."""
+    all_if: Resource | None = None
+    """A kind that is read before. If it has objects, they may concern all namespaces, which then
+    are read instead of `namespace`; a kind without namespaces is read only then."""
     is_required: bool = True
-    """Whether the command fails if they may not be read or their kind does not exist."""
+    """Whether the command fails if they cannot be read."""
+    may_be_absent: bool = False
+    """Whether it is usual that a cluster does not have the kind, and nothing to mention."""
+    poll_seconds: float | None = None
+    """How often to list a kind that cannot be watched; None for a kind that can."""
 
 
 class Collection:
@@ -60,7 +66,7 @@ class Collection:
         progress: Progress = lambda _kind, _count: None,
     ) -> None:
         self._cluster = cluster
-        self._wanted = wanted
+        self._wanted = list(wanted)
         self._progress = progress
         self._objects: dict[Resource, dict[Key, bytes]] = {}
         self._versions: dict[Resource, str] = {}
@@ -78,13 +84,24 @@ class Collection:
 
     async def load(self) -> None:
         """List everything. Raises `ClusterError`."""
-        for each in self._wanted:
-            try:
-                await self._list(each)
-            except (ForbiddenError, NotFoundError) as error:
-                if each.is_required:
-                    raise
+        self._wanted = [await self._loaded(each) for each in self._wanted]
+
+    async def _loaded(self, wanted: Wanted) -> Wanted:
+        """List the objects, and say which ones to follow."""
+        each = replace(wanted, namespace="") if self._concerns_all(wanted) else wanted
+        if each.all_if is not None and each.namespace and not each.resource.is_namespaced:
+            return each
+        try:
+            await self._list(each)
+        except ClusterError as error:
+            if each.is_required:
+                raise
+            if not (each.may_be_absent and isinstance(error, NotFoundError)):
                 self.missing.append(f"{each.resource}: {error}")
+        return each
+
+    def _concerns_all(self, wanted: Wanted) -> bool:
+        return wanted.all_if is not None and bool(self._objects.get(wanted.all_if))
 
     async def _list(self, wanted: Wanted) -> None:
         resource = wanted.resource
@@ -102,13 +119,24 @@ class Collection:
         """Follow the cluster, and call `on_change` after each burst of changes, for ever."""
         async with asyncio.TaskGroup() as group:
             for each in self._wanted:
-                if each.resource in self._objects:
+                if each.resource not in self._objects:
+                    continue
+                if each.poll_seconds is None:
                     group.create_task(self._follow(each))
+                else:
+                    group.create_task(self._poll(each, each.poll_seconds))
             while True:
                 await self._has_changed.wait()
                 await asyncio.sleep(COALESCE_SECONDS)
                 self._has_changed.clear()
                 on_change()
+
+    async def _poll(self, wanted: Wanted, pause_seconds: float) -> None:
+        while True:
+            await asyncio.sleep(pause_seconds)
+            with suppress(ClusterError):
+                await self._list(wanted)
+                self._has_changed.set()
 
     async def _follow(self, wanted: Wanted) -> None:
         while True:

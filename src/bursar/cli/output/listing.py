@@ -41,6 +41,8 @@ class Row:
     """The object as kubectl's `-o name` writes it: `pod/web-0`."""
     order: Mapping[str, int] = field(default_factory=dict)
     """By what `--sort-by` sorts a column whose cells are neither amounts nor texts, as ages."""
+    exact: Mapping[str, Quantity] = field(default_factory=dict)
+    """The amounts of columns whose cells are rounded: `-o csv` and `--sort-by` use them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +51,14 @@ class Listing:
     rows: tuple[Row, ...]
     total: Row | None = None
     """The sum of all rows, shown below them in tables."""
+    totals: tuple[Row, ...] = ()
+    """Several sums, if not all rows can be added up, since they are about different resources."""
     nothing: str = "nothing found"
     """What to say on standard error if there are no rows."""
     document: object = None
     """What `-o json` and `-o yaml` print. Default: the list of the rows' documents."""
+    wrapped: Callable[[Sequence[object]], object] | None = None
+    """Makes what `-o json` and `-o yaml` print of the rows' documents, in the order of the rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +95,8 @@ def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--sort-by",
         default="",
         metavar="COLUMN",
-        help="Sort by this column of the table, the largest last; -COLUMN: the largest first.",
+        help="Sort by this column, the largest last; -COLUMN: the largest first. "
+        "A blank in its name may be a hyphen: cpu-free.",
     )
     @wraps(command)
     def with_format(
@@ -109,11 +116,10 @@ def emit_listing(listing: Listing, format: Format) -> None:
     """Print the list. Raises `BadInputError` for a column that it does not have."""
     listing = sorted_by(listing, format.sort_by)
     if format.is_document:
-        documents = [row.document for row in listing.rows]
-        emit_document(documents if listing.document is None else listing.document, format.output)
+        emit_document(_document(listing), format.output)
         return
     if format.output is Output.NAME:
-        _emit_lines(printable(row.name) for row in listing.rows)
+        _emit_lines(dict.fromkeys(printable(row.name) for row in listing.rows))
         return
     if format.output is Output.CSV:
         click.echo(_csv(listing, has_head=format.has_headers), nl=False)
@@ -121,8 +127,15 @@ def emit_listing(listing: Listing, format: Format) -> None:
     if not listing.rows:
         click.echo(f"bursar: {listing.nothing}", err=True)
         return
-    rows = [*listing.rows, *([listing.total] if listing.total else [])]
+    rows = [*listing.rows, *listing.totals, *([listing.total] if listing.total else [])]
     emit_rows(listing.columns, rows, format, has_head=format.has_headers)
+
+
+def _document(listing: Listing) -> object:
+    if listing.document is not None:
+        return listing.document
+    documents = [row.document for row in listing.rows]
+    return documents if listing.wrapped is None else listing.wrapped(documents)
 
 
 class ListingPrinter:
@@ -175,8 +188,15 @@ def _csv(listing: Listing, *, has_head: bool) -> str:
     writer = csv.writer(text, lineterminator="\n")
     if has_head:
         writer.writerow([column.name for column in listing.columns])
-    writer.writerows([_safe_cell(cell) for cell in row.cells] for row in listing.rows)
+    writer.writerows(_exact_cells(listing.columns, row) for row in listing.rows)
     return text.getvalue()
+
+
+def _exact_cells(columns: Sequence[Column], row: Row) -> list[str]:
+    return [
+        str(row.exact[column.name]) if column.name in row.exact else _safe_cell(cell)
+        for column, cell in zip(columns, row.cells, strict=True)
+    ]
 
 
 def _safe_cell(cell: str) -> str:
@@ -196,16 +216,28 @@ def sorted_by(listing: Listing, sort_by: str) -> Listing:
     if not sort_by:
         return listing
     is_reversed = sort_by.startswith("-")
-    wanted = sort_by.removeprefix("-").upper()
-    names = [column.name for column in listing.columns]
-    if wanted not in names:
-        listed = ", ".join(name.lower() for name in names)
-        raise BadInputError(f"--sort-by: no column {printable(sort_by)}; the columns are: {listed}")
-    position = names.index(wanted)
+    position = _position(listing.columns, sort_by.removeprefix("-"))
+    column = listing.columns[position].name
     ordered = sorted(
-        listing.rows, key=lambda row: _sort_key(row, wanted, position), reverse=is_reversed
+        listing.rows, key=lambda row: _sort_key(row, column, position), reverse=is_reversed
     )
     return replace(listing, rows=tuple(ordered))
+
+
+def _position(columns: Sequence[Column], wanted: str) -> int:
+    """The place of a column: `cpu-free` is CPU FREE, and `cpu` the first column about CPU."""
+    words = [_as_option(column.name) for column in columns]
+    word = _as_option(wanted)
+    begun = (position for position, each in enumerate(words) if each.startswith(f"{word}-"))
+    found = words.index(word) if word in words else next(begun, None)
+    if found is None:
+        listed = ", ".join(words)
+        raise BadInputError(f"--sort-by: no column {printable(wanted)}; the columns are: {listed}")
+    return found
+
+
+def _as_option(name: str) -> str:
+    return name.lower().replace(" ", "-")
 
 
 def _sort_key(row: Row, column: str, position: int) -> tuple[int, int, str]:
@@ -213,6 +245,8 @@ def _sort_key(row: Row, column: str, position: int) -> tuple[int, int, str]:
     cell = row.cells[position]
     if column in row.order:
         return (1, row.order[column], "")
+    if column in row.exact:
+        return (1, row.exact[column].nanos, "")
     if cell == NO_VALUE:
         return (0, 0, "")
     amount = _amount(cell)

@@ -225,6 +225,7 @@ class Pod:
     rules: SchedulingRules = NO_RULES
     controller_kind: str = ""
     """The kind of the object that made the pod, such as DaemonSet; empty if there is none."""
+    controller_name: str = ""
 
     phase: str = ""
     reason: str = ""

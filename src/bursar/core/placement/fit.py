@@ -15,6 +15,7 @@ from bursar.core.model.int64 import wrapped
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, is_scalar
 from bursar.core.model.pod import Container, Pod
 from bursar.core.model.quantity import MILLI, Quantity
+from bursar.core.model.resources import ResourceList
 from bursar.core.placement.node_books import NodeBooks
 from bursar.core.placement.vector import Vector, as_quantity, vector_of
 
@@ -115,12 +116,18 @@ def kubelet_refusal(pod: Pod, books: NodeBooks) -> Shortfall | None:
 
 def free(books: NodeBooks) -> dict[str, Quantity]:
     """What still fits on the node, never below zero, for each resource it advertises."""
+    return left_of(books.node.allocatable, books.taken, books.pod_count)
+
+
+def left_of(allocatable: ResourceList, taken: Vector, pod_count: int) -> dict[str, Quantity]:
+    """The same for so many pods that take so much together; `taken.pods` has no meaning."""
+    offered = vector_of(allocatable)
     left: dict[str, Quantity] = {}
-    for name, amount in books.node.allocatable.items():
+    for name, amount in allocatable.items():
         if name in {CPU, MEMORY, EPHEMERAL_STORAGE, PODS} or is_scalar(name):
-            used = books.pod_count if name == PODS else books.taken.amount(name)
+            used = pod_count if name == PODS else taken.amount(name)
             scale = MILLI if name == CPU else 0
-            rest = wrapped(books.allocatable.amount(name) - used)
+            rest = wrapped(offered.amount(name) - used)
             left[name] = Quantity.of(max(0, rest), amount.format, scale=scale)
     return left
 

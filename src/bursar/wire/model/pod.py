@@ -174,6 +174,7 @@ def to_core(pod: Pod) -> core.Pod:
     meta = pod.metadata or ObjectMeta()
     spec = pod.spec or PodSpec()
     status = pod.status or PodStatus()
+    controller = controller_of(meta)
     return core.Pod(
         namespace=meta.namespace or "",
         name=meta.name or meta.generate_name or "",
@@ -205,7 +206,8 @@ def to_core(pod: Pod) -> core.Pod:
         crosses_namespaces=spec.affinity is not None
         and crosses_namespaces(spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity),
         rules=_rules(spec, decode_texts(meta.labels)),
-        controller_kind=_controller_kind(meta),
+        controller_kind=(controller and controller.kind) or "",
+        controller_name=(controller and controller.name) or "",
         phase=status.phase or "",
         reason=status.reason or "",
         message=status.message or "",
@@ -218,11 +220,6 @@ def to_core(pod: Pod) -> core.Pod:
         status_resources=_requirements(status.resources, "status.resources"),
         status_allocated=decode_resources(status.allocated_resources, "status.allocatedResources"),
     )
-
-
-def _controller_kind(meta: ObjectMeta) -> str:
-    owner = controller_of(meta)
-    return "" if owner is None else owner.kind or ""
 
 
 def _rules(spec: PodSpec, labels: Mapping[str, str]) -> SchedulingRules:

@@ -1,0 +1,1 @@
+"""`bursar top`: how much there is, what pods request and use of it, and what is free."""

@@ -1,0 +1,59 @@
+"""The options that several subverbs of `bursar top` share: `--resource` and `--group-by`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from bursar.app.reports.top.grouping import (
+    LABEL_PREFIX,
+    GroupBy,
+    Grouping,
+    GroupingError,
+    parse_grouping,
+)
+from bursar.cli.exit_codes import BadInputError
+from bursar.cli.output.formats import printable
+from bursar.core.model.names import qualified_name_errors
+
+
+def resource_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--resource`; the command receives `resources: tuple[str, ...]`."""
+    return click.option(
+        *("--resource", "resources"),
+        multiple=True,
+        metavar="NAME",
+        callback=lambda _context, _parameter, given: _resources_from(given),
+        help="Resource to show, such as cpu or nvidia.com/gpu. Repeatable, or with commas.",
+    )(command)
+
+
+def group_option(
+    *choices: GroupBy,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--group-by`; the command receives `group_by: Grouping | None`."""
+    words = [f"{LABEL_PREFIX}KEY" if by is GroupBy.LABEL else by.value for by in choices]
+    return click.option(
+        "--group-by",
+        default="",
+        metavar="|".join(words),
+        callback=lambda _context, _parameter, given: _grouping_from(given, choices),
+        help="Add the rows up by this.",
+    )
+
+
+def _resources_from(given: Sequence[str]) -> tuple[str, ...]:
+    names = [name for text in given for name in text.split(",") if name]
+    for name in names:
+        if qualified_name_errors(name):
+            raise BadInputError(f"--resource: {printable(name)} is not the name of a resource")
+    return tuple(dict.fromkeys(names))
+
+
+def _grouping_from(text: str, choices: Sequence[GroupBy]) -> Grouping | None:
+    if not text:
+        return None
+    try:
+        return parse_grouping(text, choices)
+    except GroupingError as error:
+        raise BadInputError(f"--group-by: {printable(str(error))}") from None

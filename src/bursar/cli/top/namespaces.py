@@ -1,0 +1,129 @@
+"""`bursar top namespaces`: what the pods of each namespace request."""
+
+from collections.abc import Sequence
+
+import click
+
+from bursar.app.cluster.collection import Wanted
+from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
+from bursar.app.cluster.metrics_kinds import POD_METRICS, wanted_metrics
+from bursar.app.reports.top.consumption import (
+    Line,
+    grouped_lines,
+    grouped_pods,
+    offered_by,
+    total_of,
+)
+from bursar.app.reports.top.grouping import NONE, GroupBy, Grouping
+from bursar.cli.exit_codes import OK
+from bursar.cli.output.listing import (
+    Column,
+    Format,
+    Listing,
+    ListingPrinter,
+    Row,
+    format_options,
+)
+from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.cli.top.choices import group_option, resource_option
+from bursar.cli.top.columns import ALL, About, ResourceColumns, line_document, resources_of
+from bursar.cli.top.read import METRICS, Found, found_in
+
+
+@click.command(short_help="Show what the pods of each namespace request, and of how much.")
+@reading_options
+@resource_option
+@group_option(GroupBy.LABEL)
+@format_options
+def namespaces(
+    *, reading: Reading, resources: tuple[str, ...], group_by: Grouping | None, format: Format
+) -> int:
+    """Show what the pods of each namespace request and are limited to.
+
+    Pods without a node count as well. Percentages are of what all nodes together have
+    for pods. Shows all namespaces that have pods, unless -n names one. -l selects
+    namespaces by their labels.
+
+    \b
+    Examples:
+      bursar top namespaces --sort-by -mem
+      bursar top namespaces --group-by label:team
+      bursar top namespaces -o csv
+    """  # noqa: D301 - click's mark of lines as they are
+    printer = ListingPrinter(format)
+
+    def show(objects: Objects) -> int:
+        found = found_in(objects)
+        printer.show(_listing(objects, found, reading.namespace or "", resources, group_by))
+        return OK
+
+    return reading.show(_wanted(reading, group_by), show, kept=METRICS)
+
+
+def _wanted(reading: Reading, group_by: Grouping | None) -> Sequence[Wanted]:
+    place = reading.namespace or ""
+    needs_labels = (
+        group_by is not None or reading.selector is not None or reading.field_selector is not None
+    )
+    return [
+        Wanted(resource=PODS, namespace=place),
+        Wanted(resource=NODES, is_required=False),
+        *([Wanted(resource=NAMESPACES)] if needs_labels else []),
+        wanted_metrics(POD_METRICS, place),
+    ]
+
+
+def _listing(
+    objects: Objects,
+    found: Found,
+    place: str,
+    chosen: tuple[str, ...],
+    group_by: Grouping | None,
+) -> Listing:
+    offered = offered_by(found.nodes)
+    pods = [
+        each
+        for each in found.pods
+        if place in {"", each.pod.namespace}
+        and objects.is_selected("Namespace", "", each.pod.namespace)
+    ]
+    lines = grouped_pods(
+        pods,
+        lambda each: each.pod.namespace,
+        lambda name: Line(name=name, offered=offered),
+    )
+    total = total_of(lines, ALL, offered=offered)
+    if group_by is not None:
+        labels = {each.name: each.labels for each in objects.manifests.namespaces}
+        key = group_by.label
+        lines = grouped_lines(
+            lines, lambda line: labels.get(line.name, {}).get(key, NONE), offered=offered
+        )
+    shown = resources_of([*lines, total], chosen)
+    columns = ResourceColumns(
+        about=About.GROUPS,
+        resources=shown,
+        is_chosen=bool(chosen),
+        has_usage=any(line.usage is not None for line in lines),
+    )
+
+    def as_row(line: Line) -> Row:
+        if group_by is None:
+            identity, name = {"namespace": line.name}, f"namespace/{line.name}"
+        else:
+            identity = {"label": group_by.label, "value": line.name}
+            name = f"{group_by.label}={line.name}"
+        document = line_document(line, shown, **identity)
+        return columns.row(line, (line.name, str(line.unplaced)), name, document)
+
+    head = "NAMESPACE" if group_by is None else group_by.label.upper()
+    return Listing(
+        columns=(Column(head), Column("NO NODE", is_wide=True), *columns.columns),
+        rows=tuple(map(as_row, lines)),
+        total=as_row(total),
+        nothing=found.nothing("pods", place),
+        wrapped=lambda documents: {
+            "namespaces" if group_by is None else "groups": documents,
+            "total": line_document(total, shown),
+        },
+    )

@@ -1,0 +1,216 @@
+"""`bursar top quotas`: how full quotas are."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import click
+
+from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.app.admission.pods import DEFAULT_NAMESPACE
+from bursar.app.cluster.collection import Wanted
+from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.counting.feeds import Counting
+from bursar.app.quota.inventory import inventory_of, kept_kinds
+from bursar.app.quota.kinds import QUOTAS
+from bursar.app.quota.read_model import queue_report, quota_reports
+from bursar.app.reports.top.quotas import QuotaUse, quota_uses
+from bursar.cli.capacity.options import selector_from
+from bursar.cli.exit_codes import OK
+from bursar.cli.options import shown
+from bursar.cli.output.amounts import short_amount
+from bursar.cli.output.formats import printable
+from bursar.cli.output.listing import (
+    NO_VALUE,
+    Column,
+    Format,
+    Listing,
+    ListingPrinter,
+    Row,
+    format_options,
+)
+from bursar.cli.processes.counting_options import counting_from, view_counting_options
+from bursar.cli.processes.processes import Processes
+from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.cli.top.choices import resource_option
+from bursar.core.model.quantity import Quantity
+from bursar.core.quota.quota import QuotaKind
+from bursar.core.quota.targeting import GATING_LABEL, Targeting
+
+KIND_WORDS: Final = {
+    QuotaKind.NATIVE: "ResourceQuota",
+    QuotaKind.NAMESPACED: "ARQ",
+    QuotaKind.CLUSTER: "ACRQ",
+    QuotaKind.OPENSHIFT: "ClusterResourceQuota",
+}
+CLUSTER_WIDE: Final = "(cluster)"
+"""In place of the namespace of a quota that has none."""
+
+
+@click.command(short_help="Show how full quotas are, and how many pods wait for them.")
+@reading_options
+@resource_option
+@shown("--namespace-selector", GATING_LABEL, "Labels of the namespaces whose pods are gated.")
+@view_counting_options
+@format_options
+@click.pass_obj
+def quotas(
+    processes: Processes,
+    /,
+    *,
+    reading: Reading,
+    resources: tuple[str, ...],
+    namespace_selector: str,
+    format: Format,
+    **others: Any,  # noqa: ANN401 - the options that say how pods are counted
+) -> int:
+    """Show what is used and free of each resource of each quota.
+
+    ResourceQuotas of Kubernetes and both kinds of AAQ. Usage is recounted from the pods,
+    as bursar describe quota does; of resources that are not about pods, the
+    status is shown. With one namespace, the cluster-wide quotas that cover it are
+    listed as well. WAITING is the number of pods that wait because the resource
+    is short. -l selects quotas.
+
+    \b
+    Examples:
+      bursar top quotas -A --sort-by -percent
+      bursar top quotas -n shop --resource requests.cpu
+    """  # noqa: D301 - click's mark of lines as they are
+    targeting = Targeting(
+        own_namespace=DEFAULT_NAMESPACE,
+        selector=selector_from(namespace_selector, "--namespace-selector"),
+    )
+    place = reading.place
+    settings = counting_from(others)
+    printer = ListingPrinter(format)
+
+    def show(objects: Objects) -> int:
+        # Counters remember what they were told, so a new state is told to new ones.
+        uses = _uses(objects, processes.counting(settings), place, targeting)
+        found = [use for use in uses if not resources or use.resource in resources]
+        printer.show(_listing(found, place))
+        return OK
+
+    counting = processes.counting(settings)
+    return reading.show(_wanted(place, counting), show, kept=kept_kinds(counting))
+
+
+def _wanted(place: str, counting: Counting) -> Sequence[Wanted]:
+    cluster_wide = QUOTAS[QuotaKind.CLUSTER]
+    optional = partial(Wanted, is_required=False, may_be_absent=True)
+    return [
+        Wanted(resource=QUOTAS[QuotaKind.NATIVE], namespace=place),
+        optional(resource=QUOTAS[QuotaKind.NAMESPACED], namespace=place),
+        optional(resource=cluster_wide),
+        Wanted(resource=PODS, namespace=place, all_if=cluster_wide),
+        Wanted(resource=NAMESPACES, namespace=place, all_if=cluster_wide),
+        *(
+            optional(resource=kind.resource, namespace=place, all_if=cluster_wide)
+            for kind in counting.kinds
+        ),
+    ]
+
+
+def _uses(objects: Objects, counting: Counting, place: str, targeting: Targeting) -> list[QuotaUse]:
+    manifests = objects.manifests
+    inventory = inventory_of(
+        manifests.pods,
+        manifests.namespaces,
+        manifests.quotas,
+        counting=counting,
+        bodies=manifests.bodies,
+    )
+    for problem in inventory.problems:
+        click.echo(f"bursar: {printable(problem)}", err=True)
+    now_s = int(SYSTEM_CLOCK.now().timestamp())
+    reports = [
+        report
+        for report in quota_reports(inventory, now_s, namespace=place or None)
+        if objects.is_selected(
+            report.seen.quota.key.kind.value,
+            report.seen.quota.key.namespace,
+            report.seen.quota.key.name,
+        )
+    ]
+    return quota_uses(reports, queue_report(inventory, targeting, now_s))
+
+
+# ------------------------------------------------------------------ the list
+
+
+def _listing(uses: Sequence[QuotaUse], place: str) -> Listing:
+    is_awaited = any(use.waiting for use in uses)
+    # As kubectl, which names the namespace only if there are several.
+    namespaces = {use.key.namespace for use in uses}
+    has_namespace = not place or "" in namespaces
+    columns = (
+        Column("NAMESPACE", is_wide=not has_namespace),
+        Column("KIND", is_wide=True),
+        *(Column("QUOTA"), Column("RESOURCE"), Column("USED"), Column("HARD")),
+        Column("PERCENT", is_wide=True),
+        Column("FREE"),
+        Column("WAITING", is_wide=not is_awaited),
+        Column("QUEUED", is_wide=True),
+    )
+    return Listing(
+        columns=columns,
+        rows=tuple(map(_row, uses)),
+        nothing="no quota found" + (f" in namespace {printable(place)}" if place else ""),
+        wrapped=lambda documents: {"quotas": documents},
+    )
+
+
+def _row(use: QuotaUse) -> Row:
+    key, resource = use.key, use.resource
+    share = NO_VALUE if use.percent is None else f"{use.percent}%"
+    exact = {"USED": use.used, "HARD": use.hard, "FREE": use.free}
+    return Row(
+        cells=(
+            key.namespace or CLUSTER_WIDE,
+            KIND_WORDS[key.kind],
+            key.name,
+            resource,
+            _used(resource, use.used, share),
+            short_amount(resource, use.hard),
+            share,
+            _free(use),
+            str(use.waiting),
+            str(use.queued),
+        ),
+        document=_document(use),
+        name=f"{key.kind.value.lower()}/{key.name}",
+        exact={name: amount for name, amount in exact.items() if amount is not None},
+    )
+
+
+def _used(resource: str, used: Quantity | None, share: str) -> str:
+    if used is None:
+        return NO_VALUE
+    return short_amount(resource, used) + ("" if share == NO_VALUE else f" ({share})")
+
+
+def _free(use: QuotaUse) -> str:
+    """What is left; said in words if it is nothing, so that the eye finds it."""
+    if use.free is None:
+        return NO_VALUE
+    if use.excess is not None:
+        return f"over by {short_amount(use.resource, use.excess)}"
+    return "full" if use.is_full else short_amount(use.resource, use.free, rounds_down=True)
+
+
+def _document(use: QuotaUse) -> dict[str, object]:
+    return {
+        "kind": use.key.kind.value,
+        "namespace": use.key.namespace or None,
+        "quota": use.key.name,
+        "resource": use.resource,
+        "used": None if use.used is None else str(use.used),
+        "hard": str(use.hard),
+        "percent": use.percent,
+        "free": None if use.free is None else str(use.free),
+        "overBy": None if use.excess is None else str(use.excess),
+        "recounted": use.is_recounted,
+        "waitingPods": use.waiting,
+        "queuedPods": use.queued,
+    }

@@ -1,0 +1,23 @@
+"""`bursar top`: the group. A subverb is imported only when it is used, so each starts quickly."""
+
+from typing import Final
+
+import click
+
+from bursar.cli.kinds import KindNames
+
+SUBVERBS: Final = tuple("devices disk licences namespaces nodes peerpods pods quotas".split())
+"""Each subverb is in the module of its name."""
+
+
+@click.group(
+    cls=KindNames,
+    lazy={name: f"bursar.cli.top.{name}:{name}" for name in SUBVERBS},
+    short_help="Show what is requested, used and free.",
+)
+def top() -> None:
+    """Show how much there is of something, what pods request and use of it, and what is free.
+
+    Requests and limits count as the scheduler counts them. Real usage is beside them if
+    a metrics server answers.
+    """
