@@ -5,6 +5,7 @@ import pytest
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.output.formats import Output
 from bursar.cli.output.listing import Column, Format, Listing, ListingPrinter, Row, emit_listing
+from bursar.core.model.quantity import Quantity
 
 COLUMNS = (Column("NAME"), Column("CPU"), Column("AGE"), Column("REASON", is_wide=True))
 
@@ -64,6 +65,26 @@ def test_csv_has_all_columns_no_total_and_no_formulas(capsys: pytest.CaptureFixt
         "a,2 (50%),2h,full\\x1b[2J",
         "c,,3d,none",
     ]
+
+
+def test_rounded_cells_are_sorted_and_written_exactly(capsys: pytest.CaptureFixture[str]) -> None:
+    columns = (Column("NODE"), Column("MEM ALLOC", is_wide=True), Column("MEM FREE"))
+    small, large = Quantity.parse("1048575Ki"), Quantity.parse("1Gi")
+    rows = tuple(
+        Row(cells=(name, "2Gi", "1Gi"), document=name, name="node/a", exact={"MEM FREE": amount})
+        for name, amount in (("large", large), ("small", small))
+    )
+    listing = Listing(
+        columns=columns, rows=rows, totals=rows[:1], wrapped=lambda found: {"all": found}
+    )
+
+    for sort_by in ("mem-free", "MEM FREE", "mem"):
+        assert names(printed(capsys, listing, sort_by=sort_by)) == ["small", "large", "large"]
+    csv = printed(capsys, listing, output=Output.CSV, sort_by="-mem-free")
+    assert csv.splitlines()[1:] == ["large,2Gi,1Gi", "small,2Gi,1048575Ki"]
+    assert printed(capsys, listing, output=Output.NAME) == "node/a\n"
+    document = printed(capsys, listing, output=Output.YAML, sort_by="mem-free")
+    assert document == "all:\n- small\n- large\n"
 
 
 def test_name_is_for_kubectl(capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,9 +103,7 @@ def test_cluster_that_cannot_be_found_is_bad_input(tmp_path):
     assert isinstance(ran.exception, BadInputError)
 
 
-LAUNCH = (
-    "import sys; from bursar.cli.top.top import top; sys.exit(top.main(standalone_mode=False))"
-)
+LAUNCH = "import sys; from bursar.cli.top.top import top; sys.exit(top.main(standalone_mode=False))"
 
 
 def test_live_cluster_is_read(control_plane):

@@ -225,11 +225,15 @@ def sorted_by(listing: Listing, sort_by: str) -> Listing:
 
 
 def _position(columns: Sequence[Column], wanted: str) -> int:
-    """The place of a column: `cpu-free` is CPU FREE, and `cpu` the first column about CPU."""
+    """The place of a column: `cpu-free` is CPU FREE, and `cpu` the first column about CPU.
+
+    A column that tables always have comes before one that only `-o wide` has.
+    """
     words = [_as_option(column.name) for column in columns]
     word = _as_option(wanted)
-    begun = (position for position, each in enumerate(words) if each.startswith(f"{word}-"))
-    found = words.index(word) if word in words else next(begun, None)
+    begun = [position for position, each in enumerate(words) if each.startswith(f"{word}-")]
+    begun.sort(key=lambda position: columns[position].is_wide)
+    found = words.index(word) if word in words else next(iter(begun), None)
     if found is None:
         listed = ", ".join(words)
         raise BadInputError(f"--sort-by: no column {printable(wanted)}; the columns are: {listed}")

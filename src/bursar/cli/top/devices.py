@@ -26,7 +26,7 @@ from bursar.cli.top.read import found_in
 from bursar.core.model.quantity import Quantity
 
 COLUMNS = (
-    *(Column("NODE"), Column("RESOURCE"), Column("CAPACITY"), Column("ALLOCATABLE")),
+    *(Column("NODE"), Column("RESOURCE"), Column("CAPACITY", is_wide=True), Column("ALLOCATABLE")),
     *(Column("ALLOCATED"), Column("FREE"), Column("PODS"), Column("HELD BY", is_wide=True)),
 )
 

@@ -164,7 +164,7 @@ def _listing(uses: Sequence[QuotaUse], place: str) -> Listing:
 def _row(use: QuotaUse) -> Row:
     key, resource = use.key, use.resource
     share = NO_VALUE if use.percent is None else f"{use.percent}%"
-    exact = {"USED": use.used, "HARD": use.hard, "FREE": use.free}
+    exact = {"USED": use.used, "HARD": use.hard, "FREE": use.free if use.is_counted else None}
     return Row(
         cells=(
             key.namespace or CLUSTER_WIDE,
@@ -192,6 +192,8 @@ def _used(resource: str, used: Quantity | None, share: str) -> str:
 
 def _free(use: QuotaUse) -> str:
     """What is left; said in words if it is nothing, so that the eye finds it."""
+    if not use.is_counted:
+        return "not counted"
     if use.free is None:
         return NO_VALUE
     if use.excess is not None:
@@ -211,6 +213,7 @@ def _document(use: QuotaUse) -> dict[str, object]:
         "free": None if use.free is None else str(use.free),
         "overBy": None if use.excess is None else str(use.excess),
         "recounted": use.is_recounted,
+        "counted": use.is_counted,
         "waitingPods": use.waiting,
         "queuedPods": use.queued,
     }

@@ -20,6 +20,8 @@ class QuotaUse:
     used: Quantity | None
     """Recounted from the pods. Of a resource that pods do not use: what the status reports."""
     is_recounted: bool
+    is_counted: bool
+    """Whether any counter charges the name. If not, the limit holds no pod."""
     waiting: int
     """Pods that wait because this resource is short."""
     queued: int
@@ -61,25 +63,23 @@ def quota_uses(reports: Iterable[QuotaReport], waiting: Sequence[WaitingPod]) ->
         short.update(
             {(each.quota, each.resource) for refusal in pod.refusals for each in refusal.shortages}
         )
-    return [
-        _use(report.seen.quota.key, line, short, queued)
-        for report in reports
-        for line in report.lines
-    ]
+    return [_use(report, line, short, queued) for report in reports for line in report.lines]
 
 
 def _use(
-    key: QuotaKey,
+    report: QuotaReport,
     line: ResourceLine,
     short: Counter[tuple[QuotaKey, str]],
     queued: Counter[QuotaKey],
 ) -> QuotaUse:
+    key = report.seen.quota.key
     return QuotaUse(
         key=key,
         resource=line.resource,
         hard=line.hard,
         used=line.reported if line.used is None else line.used,
         is_recounted=line.used is not None,
+        is_counted=line.resource not in report.uncounted,
         waiting=short[key, line.resource],
         queued=queued[key],
     )
