@@ -133,7 +133,7 @@ class Reading:
             with shown_progress() as progress:
                 collection = Collection(cluster, wanted, progress=progress)
                 await collection.load()
-            return self._objects_of(collection, kept)
+            return self._objects_of(collection, kept, _tell)
 
     async def _follow_cluster(
         self,
@@ -144,17 +144,32 @@ class Reading:
         async with live_cluster(self.kubeconfig, self.context) as cluster:
             collection = Collection(cluster, wanted)
             await collection.load()
-            show(self._objects_of(collection, kept))
-            await collection.follow(lambda: _shown(show(self._objects_of(collection, kept))))
+            told: set[str] = set()
+
+            def tell_once(line: str) -> None:
+                if line not in told:
+                    told.add(line)
+                    _tell(line)
+
+            def show_again() -> None:
+                # While following, a verb's verdict has no consequence.
+                show(self._objects_of(collection, kept, tell_once))
+                # Output must not wait in a buffer.
+                sys.stdout.flush()
+
+            show_again()
+            await collection.follow(show_again)
         return OK
 
-    def _objects_of(self, collection: Collection, kept: "Sequence[Resource]") -> Objects:
+    def _objects_of(
+        self, collection: Collection, kept: "Sequence[Resource]", tell: Callable[[str], None]
+    ) -> Objects:
         from bursar.adapters.files.manifests import manifests_of  # noqa: PLC0415 - imports YAML
 
         bodies = collection.bodies
         manifests, problems = manifests_of(bodies, kept=kept)
         for problem in [*problems, *(f"not read: {each}" for each in collection.missing)]:
-            click.echo(f"bursar: {printable(problem)}", err=True)
+            tell(problem)
         return Objects(
             manifests=manifests,
             bodies=bodies,
@@ -179,9 +194,8 @@ class Reading:
         )
 
 
-def _shown(_code: int) -> None:
-    """While following, a verb's verdict has no consequence; output must not wait in a buffer."""
-    sys.stdout.flush()
+def _tell(line: str) -> None:
+    click.echo(f"bursar: {printable(line)}", err=True)
 
 
 def _identity(value: "dict[str, Value]") -> tuple[str, str, str]:
