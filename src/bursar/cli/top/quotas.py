@@ -7,7 +7,6 @@ from typing import Any, Final
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.admission.pods import DEFAULT_NAMESPACE
 from bursar.app.cluster.collection import Wanted
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.counting.feeds import Counting
@@ -15,7 +14,6 @@ from bursar.app.quota.inventory import inventory_of, kept_kinds
 from bursar.app.quota.kinds import QUOTAS
 from bursar.app.quota.read_model import queue_report, quota_reports
 from bursar.app.reports.top.quotas import QuotaUse, quota_uses
-from bursar.cli.capacity.options import selector_from
 from bursar.cli.exit_codes import OK
 from bursar.cli.options import shown
 from bursar.cli.output.amounts import short_amount
@@ -32,7 +30,9 @@ from bursar.cli.output.listing import (
 from bursar.cli.processes.counting_options import counting_from, view_counting_options
 from bursar.cli.processes.processes import Processes
 from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.cli.selectors import selector_from
 from bursar.cli.top.choices import resource_option
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL, Targeting

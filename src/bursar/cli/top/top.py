@@ -6,7 +6,16 @@ import click
 
 from bursar.cli.kinds import KindNames
 
-SUBVERBS: Final = tuple("devices disk licences namespaces nodes peerpods pods quotas".split())
+SUBVERBS: Final = (
+    "devices",
+    "disk",
+    "licences",
+    "namespaces",
+    "nodes",
+    "peerpods",
+    "pods",
+    "quotas",
+)
 """Each subverb is in the module of its name."""
 
 
