@@ -4,7 +4,7 @@ Shares are computed as by kubectl: rows use the amounts that an in-place resize 
 the spec, and both are divided by allocatable. Free amounts are computed as by the scheduler.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -108,7 +108,49 @@ def node_report(
     topology spread and pod affinity depend on them.
     """
     living = sorted((pod for pod in pods if not pod.is_terminated), key=_place_in_etcd)
-    here = [pod for pod in living if pod.node_name == node.name]
+    return _report(
+        node,
+        [pod for pod in living if pod.node_name == node.name],
+        [pod for pod in living if not pod.node_name],
+        others,
+        namespaces,
+    )
+
+
+def node_reports(
+    nodes: Sequence[Node],
+    pods: Iterable[Pod],
+    *,
+    chosen: Callable[[Node], bool] = lambda _node: True,
+    namespaces: Mapping[str, Mapping[str, str]] | None = None,
+) -> list[NodeReport]:
+    """Reports on the chosen ones of all `nodes` of a cluster; see `node_report`."""
+    by_node: dict[str, list[Pod]] = {}
+    for pod in sorted((pod for pod in pods if not pod.is_terminated), key=_place_in_etcd):
+        by_node.setdefault(pod.node_name, []).append(pod)
+    books: list[NodeBooks] = []
+    if any(map(neighbours_matter, by_node.values())):
+        books = [NodeBooks(node, by_node.get(node.name, [])) for node in nodes]
+    return [
+        _report(
+            node,
+            by_node.get(node.name, []),
+            by_node.get("", []),
+            [each for each in books if each.node.name != node.name],
+            namespaces,
+        )
+        for node in nodes
+        if chosen(node)
+    ]
+
+
+def _report(
+    node: Node,
+    here: Sequence[Pod],
+    waiting: Sequence[Pod],
+    others: Sequence[NodeBooks],
+    namespaces: Mapping[str, Mapping[str, str]] | None,
+) -> NodeReport:
     offered = node.allocatable or node.capacity
     resources = _resources_in_totals(offered)
     requests = _total(pod_requests(pod, DESCRIBE_TOTAL) for pod in here)
@@ -127,9 +169,7 @@ def node_report(
             for name in resources
         ),
         free={name: left[name] for name in (*resources, PODS) if name in left},
-        waiting=tuple(
-            _judged_in_turn([pod for pod in living if not pod.node_name], books, others, namespaces)
-        ),
+        waiting=tuple(_judged_in_turn(waiting, books, others, namespaces)),
         problems=validate_node(node),
     )
 

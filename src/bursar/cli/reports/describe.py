@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import click
 
 from bursar.adapters.files.manifests import Manifests, WorkloadTemplate, read_manifests
-from bursar.app.reports.node import NodeReport, neighbours_matter, node_report
+from bursar.app.reports.node import NodeReport, node_reports
 from bursar.app.reports.pod import PodReport, Written, pod_report
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.kinds import KindNames
@@ -20,7 +20,6 @@ from bursar.core.model.admission.admit import Policies, policies_of
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
-from bursar.core.placement.node_books import NodeBooks
 
 DEFAULT_NAMESPACE: Final = "default"
 """Where kubectl would create a pod whose manifest names no namespace."""
@@ -90,39 +89,20 @@ def node(name: str | None, files: tuple[str, ...], output: Output) -> int:
     allocatable of any of them.
     """
     manifests = read_manifests(files, sys.stdin.buffer)
-    nodes = [node for node in manifests.nodes if name in {None, node.name}]
-    if not nodes:
+    if not any(name in {None, node.name} for node in manifests.nodes):
         raise BadInputError(_nothing_found("node", name, None, files, manifests))
     _tell_skipped(manifests)
-    pods = [with_defaults(_placed(pod)) for pod in manifests.pods]
-    reports = _node_reports([node_with_defaults(node) for node in nodes], pods, manifests)
+    reports = node_reports(
+        [node_with_defaults(node) for node in manifests.nodes],
+        [with_defaults(_placed(pod)) for pod in manifests.pods],
+        chosen=lambda node: name in {None, node.name},
+        namespaces={each.name: each.labels for each in manifests.namespaces},
+    )
     if output is Output.TABLE:
         click.echo("\n\n".join(_node_text(report) for report in reports))
     else:
         emit_document([node_document.as_dict(report) for report in reports], output)
     return NO if any(report.problems for report in reports) else OK
-
-
-def _node_reports(
-    nodes: Sequence[Node], pods: Sequence[Pod], manifests: Manifests
-) -> list[NodeReport]:
-    books: list[NodeBooks] = []
-    if neighbours_matter(pods):
-        living = [pod for pod in pods if not pod.is_terminated]
-        books = [
-            NodeBooks(each, [pod for pod in living if pod.node_name == each.name])
-            for each in map(node_with_defaults, manifests.nodes)
-        ]
-    labels = {each.name: each.labels for each in manifests.namespaces}
-    return [
-        node_report(
-            node,
-            pods,
-            others=[each for each in books if each.node.name != node.name],
-            namespaces=labels,
-        )
-        for node in nodes
-    ]
 
 
 def _tell_skipped(manifests: Manifests) -> None:

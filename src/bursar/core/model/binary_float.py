@@ -13,6 +13,7 @@ raises `OverflowError`, and a division by zero stays the caller's own case.
 """
 
 from fractions import Fraction
+from functools import lru_cache
 from math import trunc
 from typing import Final
 
@@ -54,6 +55,7 @@ def truncated_int64(x: Fraction) -> int:
     return whole if INT64_MIN <= whole <= INT64_MAX else INT64_MIN
 
 
+@lru_cache(maxsize=4096)
 def percent(part: int, whole: int) -> int:
     """Go's `int64(float64(part) / float64(whole) * 100)`, as kubectl prints shares of a node.
 

@@ -180,6 +180,14 @@ def pod_level_readings(pod: Pod, side: Side, options: DemandOptions) -> Readings
     return _resize_readings(spec, actual, allocated, infeasible=is_resize_infeasible(pod))
 
 
+def has_applied_resources(pod: Pod) -> bool:
+    """Whether the status of any container says which resources the runtime has applied."""
+    return any(
+        status.resources is not None
+        for status in (*pod.container_statuses, *pod.init_container_statuses)
+    )
+
+
 def is_resize_infeasible(pod: Pod) -> bool:
     """The kubelet has refused the resize for good, so the spec is a wish and does not count.
 
@@ -287,7 +295,8 @@ def _beside(amounts: ResourceList, sidecars: ResourceList) -> ResourceList:
 
 
 def _counted_lists(pod: Pod, side: Side, options: DemandOptions) -> list[ResourceList]:
-    if not options.use_status and not options.non_missing:
+    is_spec_alone = not options.use_status or not has_applied_resources(pod)
+    if is_spec_alone and not options.non_missing:
         # The most frequent question by far, and the spec alone answers it.
         return [side.of(c.resources) for c in (*pod.containers, *pod.init_containers)]
     return [counted(readings) for readings in container_readings(pod, side, options)]

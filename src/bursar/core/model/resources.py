@@ -55,3 +55,8 @@ def maximum(left: ResourceList, right: ResourceList) -> dict[str, Quantity]:
 def rounded_to_milli(amounts: ResourceList) -> dict[str, Quantity]:
     """What the API server stores: each amount rounded away from zero to a thousandth."""
     return {name: amount.round_up(MILLI) for name, amount in amounts.items()}
+
+
+def is_whole_in_milli(amounts: ResourceList) -> bool:
+    """Whether `rounded_to_milli` changes nothing."""
+    return all(not amount.big and amount.scale >= MILLI for amount in amounts.values())

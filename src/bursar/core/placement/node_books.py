@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bursar.core.model.demand import ASSIGNED, pod_requests
+from bursar.core.model.demand import ASSIGNED, has_applied_resources, pod_requests
 from bursar.core.model.names import CPU, MEMORY, is_pod_level
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.model.quantity import MILLI, Quantity
-from bursar.core.model.resources import ResourceList
+from bursar.core.model.resources import NOTHING, ResourceList
 from bursar.core.placement.vector import Tally, Vector, scheduled_amount, vector_of
 
 SCORING_DEFAULTS: Final[ResourceList] = {
@@ -135,7 +135,18 @@ def entry_of(pod: Pod) -> Entry:
 
 def _assumed(pod: Pod, requests: ResourceList) -> ResourceList:
     """The assumptions that apply: with pod-level requests, only for resources without a request."""
+    if _states_all(pod):
+        return NOTHING
     stated = pod.resources.requests if pod.resources is not None else {}
     if not any(is_pod_level(name) for name in stated):
         return SCORING_DEFAULTS
     return {name: amount for name, amount in SCORING_DEFAULTS.items() if name not in requests}
+
+
+def _states_all(pod: Pod) -> bool:
+    """Whether the spec alone counts, and no container of it leaves anything to be assumed."""
+    return not has_applied_resources(pod) and all(
+        name in container.resources.requests
+        for container in (*pod.containers, *pod.init_containers)
+        for name in SCORING_DEFAULTS
+    )

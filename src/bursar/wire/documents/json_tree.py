@@ -11,15 +11,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from bursar.wire.documents.json_quick import INTEGER_LENGTH_MAX
 from bursar.wire.documents.text import SCALAR_LENGTH_MAX, DocumentError, Place, Text
 from bursar.wire.documents.tree import Builder, Number, Tree, Value
 from bursar.wire.structs.fields import Step
 
 _LOOKAHEAD: Final = SCALAR_LENGTH_MAX + 2**12
 _WINDOW: Final = _LOOKAHEAD + 2**22
-_INTEGER_LENGTH_MAX: Final = 20
-"""Digits and sign of a 64-bit integer; longer ones keep their spelling."""
-
 _GAP: Final = re.compile(r"[ \t\n\r]*")
 _KEY: Final = re.compile(r'"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
 _COLON: Final = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
@@ -226,7 +224,7 @@ class _Scanner:
         if text == "-0":
             return Number(text, 0)
         is_integer = match.group(1) is None and match.group(2) is None
-        return int(text) if is_integer and len(text) <= _INTEGER_LENGTH_MAX else Number(text)
+        return int(text) if is_integer and len(text) <= INTEGER_LENGTH_MAX else Number(text)
 
     def _word(self) -> Value:
         start = self._window.offset

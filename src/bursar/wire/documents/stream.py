@@ -7,8 +7,10 @@ is YAML too, and so are JSON documents between lines of three dashes.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
+from bursar.wire.documents.json_quick import NotPlainError, quick_trees
 from bursar.wire.documents.json_tree import JsonSyntaxError, json_trees
 from bursar.wire.documents.text import DocumentError, Place, Text
 from bursar.wire.documents.tree import Tree, Value
@@ -19,7 +21,7 @@ _JSON_DOCUMENTS_UNCERTAIN: Final = 2
 """After this many JSON documents a source is JSON, whatever follows."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Document:
     """One document of a source, with its number from 1; empty ones are counted, too."""
 
@@ -32,7 +34,12 @@ class Document:
         return self.tree.root
 
     def start_of(self, value: Value) -> Place:
-        """Where an object of the document begins: the whole of it, or one of a List's items."""
+        """Where an object of the document begins: the whole of it, or one of a List's items.
+
+        If the source was read quickly, the first call reads it again.
+        """
+        if self.tree.starts is None and value is not self.tree.root:
+            self.tree = self.tree.with_starts_of(self._exact([]))
         return self.tree.start_of(value)
 
     def place_of(self, steps: Sequence[Step]) -> Place:
@@ -42,21 +49,43 @@ class Document:
         """
         if not steps:
             return self.tree.place
-        again = enumerate(_trees(self.text, list(steps)), start=1)
-        return next(tree.target_place for number, tree in again if number == self.number)
+        return self._exact(list(steps)).target_place
+
+    def _exact(self, target: list[Step]) -> Tree:
+        """This document, read with places."""
+        again = enumerate(_exact_trees(self.text, target), start=1)
+        return next(tree for number, tree in again if number == self.number)
 
 
 def read_documents(chunks: Iterable[bytes]) -> Iterator[Document]:
     """Read the documents of a source that are not empty. Raises `DocumentError`."""
     text = Text(chunks)
-    for number, tree in enumerate(_trees(text, []), start=1):
+    for number, tree in enumerate(_trees(text), start=1):
         if tree.root is not None:
             yield Document(number, tree, text)
 
 
-def _trees(text: Text, target: list[Step]) -> Iterator[Tree]:
-    first = next(text.pieces(), "")
-    if not first.lstrip().startswith("{"):
+def _trees(text: Text) -> Iterator[Tree]:
+    """All documents; places only where the quick reader could not be used."""
+    count = 0
+    if _may_be_json(text):
+        try:
+            for tree in quick_trees(text):
+                yield tree
+                count += 1
+        except NotPlainError:
+            pass
+        else:
+            return
+    yield from islice(_exact_trees(text, []), count, None)
+
+
+def _may_be_json(text: Text) -> bool:
+    return next(text.pieces(), "").lstrip().startswith("{")
+
+
+def _exact_trees(text: Text, target: list[Step]) -> Iterator[Tree]:
+    if not _may_be_json(text):
         yield from yaml_trees(text, target)
         return
     count = 0

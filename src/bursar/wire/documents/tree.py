@@ -6,7 +6,7 @@ key twice, and for each complaint the field it is about.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from bursar.wire.documents.text import DEPTH_MAX, VALUES_MAX, DocumentError, Place
@@ -51,13 +51,29 @@ class Tree:
 
     root: Value
     place: Place
-    starts: dict[int, Place]
+    starts: dict[int, Place] | None
+    """Where the root and the items of Lists begin; None if that was not kept."""
     target_place: Place
     """Of the field looked for, or of the last step towards it that the text has."""
 
     def start_of(self, value: Value) -> Place:
         """Where an object of this document begins: the root, or one of a List's items."""
-        return self.starts.get(id(value), self.place)
+        return (self.starts or {}).get(id(value), self.place)
+
+    def with_starts_of(self, other: "Tree") -> "Tree":
+        """This tree with the places of an equal one, in which they were kept."""
+        starts: dict[int, Place] = {}
+        pairs = [(self.root, other.root)]
+        while pairs:
+            ours, theirs = pairs.pop()
+            starts[id(ours)] = other.start_of(theirs)
+            pairs += zip(_listed(ours), _listed(theirs), strict=True)
+        return replace(self, starts=starts)
+
+
+def _listed(value: Value) -> list[Value]:
+    items = value.get(LISTED) if isinstance(value, dict) else None
+    return items if isinstance(items, list) else []
 
 
 def steps_towards(value: Value, field: str) -> list[Step]:

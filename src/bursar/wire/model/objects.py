@@ -44,9 +44,16 @@ class Entry:
     """An object with its place in the source."""
 
     decoded: Decoded
-    place: Place
     value: dict[str, Value]
     """The object as written. apiVersion and kind are set, even if only its List has them."""
+    document: Document
+    written: Value
+    """The object in its document."""
+
+    @property
+    def place(self) -> Place:
+        """Where the object begins in its source. Finding it may take a second reading."""
+        return self.document.start_of(self.written)
 
 
 class ObjectError(ValueError):
@@ -132,8 +139,9 @@ def _read(
     else:
         yield Entry(
             decoded=decoded,
-            place=document.start_of(value),
             value=_told(value, implied),
+            document=document,
+            written=value,
         )
 
 
