@@ -190,12 +190,12 @@ def test_objects_that_are_neither_pod_nor_node_are_passed_over_with_a_word():
     assert ran.err == "bursar: passed over: 1 Service\n"
 
 
-def test_if_nothing_is_left_that_is_said_in_the_same_line():
+def test_if_nothing_is_left_that_is_said_after_what_was_passed_over():
     widget = b"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n"
     ran = run_bursar("describe", "pod", "-f", "-", stdin=widget)
 
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "bursar: -: no pod (passed over: 1 Widget.example.com)\n"
+    assert ran.err == "bursar: passed over: 1 Widget.example.com\nbursar: -: no pod\n"
 
 
 @pytest.mark.parametrize(
@@ -239,11 +239,40 @@ def test_what_is_not_there_is_said_in_one_line(arguments, message):
     assert len(ran.err.splitlines()) == 1
 
 
-def test_files_are_required():
-    ran = run_bursar("describe", "pod")
+def test_without_files_the_cluster_of_the_kubeconfig_is_read(tmp_path):
+    ran = run_bursar("describe", "pod", KUBECONFIG=str(tmp_path / "none"))
 
-    assert ran.code == 2
-    assert "Missing option '-f'" in ran.err
+    assert (ran.code, ran.out) == (2, "")
+    assert str(tmp_path / "none") in ran.err
+
+
+@pytest.mark.parametrize("kind", ["pods", "po", "Pod", "pod/scratch", "pods/scratch"])
+def test_kinds_are_written_as_for_kubectl(kind):
+    chosen = [] if "/" in kind else ["scratch"]
+    ran = run_bursar("describe", kind, *chosen, "-f", str(EXAMPLES), "-o", "name")
+
+    assert (ran.code, ran.out) == (0, "pod/scratch\n")
+    assert run_bursar("describe", "no", "-f", example("node-pool.yaml")).code == 0
+
+
+def test_a_list_has_a_row_for_each_object_in_the_order_of_a_column():
+    ran = run_bursar(
+        *("describe", "pod", "-f", str(EXAMPLES), "-n", "kube-system"),
+        *("-o", "csv", "--sort-by", "-memory", "--no-headers"),
+    )
+
+    assert [line.split(",")[6] for line in ran.out.splitlines()] == [
+        *("600Mi", "200Mi", "100Mi", "20Mi", ""),
+    ]
+
+
+def test_labels_and_fields_choose_workloads_and_pods():
+    labelled = POD.format(limits="cpu: 1").replace("name: web", "name: web, labels: {a: b}")
+    both = (labelled + "---" + POD.format(limits="cpu: 1")).replace("name: web}", "name: other}")
+
+    for choice in (["-l", "a=b"], ["--field-selector", "metadata.name=web"]):
+        ran = run_bursar("describe", "pod", "-f", "-", "-o", "name", *choice, stdin=both.encode())
+        assert ran.out == "pod/web\n"
 
 
 def test_output_is_plain_where_it_is_not_a_terminal():

@@ -19,6 +19,7 @@ from bursar.app.bad_input import BadInputError
 from bursar.app.cluster.ports import Json, Resource
 from bursar.core.model.admission.classes import PriorityClass, RuntimeClass
 from bursar.core.model.admission.limit_range import LimitRange
+from bursar.core.model.autoscaler import Autoscaler
 from bursar.core.model.namespace import DEFAULT_NAMESPACE, NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
@@ -78,6 +79,7 @@ class Manifests:
     limit_ranges: tuple[LimitRange, ...] = ()
     runtime_classes: tuple[RuntimeClass, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
+    autoscalers: tuple[Autoscaler, ...] = ()
     written: tuple[tuple[Pod | WorkloadTemplate, dict[str, Value]], ...] = ()
     """Pods and workloads in the order of reading, each with the object as it was written."""
     skipped: tuple[tuple[str, int], ...] = ()
@@ -240,6 +242,7 @@ class _Collected:
             limit_ranges=self._of(LimitRange),
             runtime_classes=self._of(RuntimeClass),
             priority_classes=self._of(PriorityClass),
+            autoscalers=self._of(Autoscaler),
             written=tuple(
                 (decoded, value)
                 for decoded, value in self.entries

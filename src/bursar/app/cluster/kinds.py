@@ -10,6 +10,13 @@ NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", is_namespaced=
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 SECRETS: Final = Resource("", "v1", "secrets", "Secret")
 RESOURCE_QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota")
+LIMIT_RANGES: Final = Resource("", "v1", "limitranges", "LimitRange")
+RUNTIME_CLASSES: Final = Resource(
+    "node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False
+)
+PRIORITY_CLASSES: Final = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
+)
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 MUTATING_WEBHOOKS: Final = Resource(
     "admissionregistration.k8s.io",

@@ -65,6 +65,8 @@ class PodReport:
     not_checked: tuple[str, ...]
     """What the API server checks and this report does not."""
     warnings: tuple[str, ...]
+    is_stored: bool = False
+    """Whether an API server has stored the pod, so that nothing is left to be judged."""
 
     @property
     def is_valid(self) -> bool:
@@ -77,14 +79,21 @@ def pod_report(
     *,
     written: Written | None = None,
     policies: Policies | None = None,
+    is_stored: bool = False,
 ) -> PodReport:
     """Report on a pod. `node` is its node, if known; some cgroup values depend on it.
 
-    Without `written`, only the resources of the pod are validated.
+    Without `written`, only the resources of the pod are validated. If the pod `is_stored` by an
+    API server, it is taken as it is: admission is over.
     """
-    admission = admit(with_defaults(pod), policies or Policies())
+    defaulted = with_defaults(pod)
+    if is_stored:
+        admission = Admission(pod=defaulted, changes=(), refusals=(), unknown=())
+        verdict = _Verdict(errors=(), not_checked=())
+    else:
+        admission = admit(defaulted, policies or Policies())
+        verdict = _verdict(pod, admission, written)
     stored = admission.pod
-    verdict = _verdict(pod, admission, written)
     memory = 0 if node is None else node.capacity.get(MEMORY, ZERO).value()
     cgroup = pod_cgroup(stored, memory or None)
     return PodReport(
@@ -98,6 +107,7 @@ def pod_report(
         errors=verdict.errors,
         not_checked=verdict.not_checked,
         warnings=pod_warnings(stored),
+        is_stored=is_stored,
     )
 
 

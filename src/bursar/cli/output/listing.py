@@ -43,6 +43,8 @@ class Row:
     """By what `--sort-by` sorts a column whose cells are neither amounts nor texts, as ages."""
     exact: Mapping[str, Quantity] = field(default_factory=dict)
     """The amounts of columns whose cells are rounded: `-o csv` and `--sort-by` use them."""
+    text: str = ""
+    """A description of the object. If rows have one, `-o table` prints it instead of the cells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,9 @@ def emit_listing(listing: Listing, format: Format) -> None:
     if not listing.rows:
         click.echo(f"bursar: {listing.nothing}", err=True)
         return
+    if _is_described(listing.rows, format):
+        click.echo("\n\n".join(row.text for row in listing.rows))
+        return
     rows = [*listing.rows, *listing.totals, *([listing.total] if listing.total else [])]
     emit_rows(listing.columns, rows, format, has_head=format.has_headers)
 
@@ -141,25 +146,37 @@ def _document(listing: Listing) -> object:
 class ListingPrinter:
     """Prints a list whole, and after a change only the rows that are new or have changed."""
 
-    def __init__(self, format: Format) -> None:
+    def __init__(self, format: Format, *, is_watching: bool = True) -> None:
         self._format = format
+        self._is_watching = is_watching
         self._shown: set[tuple[str, ...]] | None = None
 
     def show(self, listing: Listing) -> None:
+        if not self._is_watching:
+            emit_listing(listing, self._format)
+            return
         told = {_told(listing.columns, row): row for row in listing.rows}
         if self._shown is None or not self._format.is_table:
             emit_listing(listing, self._format)
         else:
             changed = [row for key, row in told.items() if key not in self._shown]
-            if changed:
+            if changed and _is_described(changed, self._format):
+                click.echo("\n" + "\n\n".join(row.text for row in changed))
+            elif changed:
                 emit_rows(listing.columns, changed, self._format, has_head=False)
         self._shown = set(told)
 
 
 def _told(columns: Sequence[Column], row: Row) -> tuple[str, ...]:
     """What a row says, but for its ages, which change by themselves."""
+    if row.text:
+        return (row.name, repr(row.document))
     pairs = zip(columns, row.cells, strict=True)
     return tuple(cell for column, cell in pairs if column.name not in row.order)
+
+
+def _is_described(rows: Sequence[Row], format: Format) -> bool:
+    return format.output is Output.TABLE and any(row.text for row in rows)
 
 
 def emit_rows(

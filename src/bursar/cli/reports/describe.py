@@ -1,30 +1,30 @@
-"""`bursar describe`: pods and nodes from files, as a cluster would see them; and quotas."""
+"""`bursar describe`: pods, nodes and quotas, from files or from a cluster."""
 
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from bursar.adapters.files.manifests import Manifests, WorkloadTemplate, read_manifests
-from bursar.app.reports.node import NodeReport, node_reports
-from bursar.app.reports.pod import PodReport, Written, pod_report
+from bursar.app.cluster.collection import Wanted
+from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.kinds import KindNames
-from bursar.cli.options import required_files
-from bursar.cli.output.formats import Output, emit_document, output_option, printable
-from bursar.cli.reports import node_document, node_layout, pod_document, pod_layout
-from bursar.core.model.admission.admit import Policies, policies_of
-from bursar.core.model.defaulting import node_with_defaults, with_defaults
-from bursar.core.model.node import Node
-from bursar.core.model.pod import Pod
+from bursar.cli.output.formats import Output, printable
+from bursar.cli.output.listing import Format, ListingPrinter, format_options
+from bursar.cli.reading.reading import DEFAULT_NAMESPACE, Objects, Reading, reading_options
 
-DEFAULT_NAMESPACE: Final = "default"
-"""Where kubectl would create a pod whose manifest names no namespace."""
-
-Named = TypeVar("Named", Pod, Node)
+if TYPE_CHECKING:
+    from bursar.adapters.files.manifests import Manifests, WorkloadTemplate
+    from bursar.app.reports.node import NodeReport
+    from bursar.app.reports.pod import PodReport, Written
+    from bursar.app.reports.replicas import ReplicasReport, Scene
+    from bursar.cli.output.listing import Listing
+    from bursar.core.model.admission.admit import Policies
+    from bursar.core.model.node import Node
+    from bursar.core.model.pod import Pod
+    from bursar.wire.documents.tree import Value
 
 
 @click.group(
@@ -36,97 +36,131 @@ def describe() -> None:
     """Show what pods and nodes consume, and why, and what quotas should show."""
 
 
+# ------------------------------------------------------------------ pods
+
+
 @describe.command(
     short_help="Show requests, limits, QoS class, cgroup values and validation errors."
 )
 @click.argument("name", required=False)
-@required_files
-@click.option("-n", "--namespace", help="Only pods of this namespace.")
-@output_option
-def pod(name: str | None, files: tuple[str, ...], namespace: str | None, output: Output) -> int:
-    """Show what each pod, or the one called NAME, asks for and what decided it.
+@reading_options
+@format_options
+def pod(name: str | None, reading: Reading, format: Format) -> int:
+    r"""Show what each pod, or the one called NAME, asks for and what decided it.
 
-    Workloads (Deployments, Jobs, ...) are shown as the pod they would create.
-    Exit code 1 if the API server would refuse any of them.
+    Of a cluster, pods as they are stored. Of files, pods as the API server would
+    store them, with the LimitRanges, RuntimeClasses and PriorityClasses of the
+    same files; workloads (Deployments, Jobs, ...) as the pod they would create,
+    and what all their pods ask for together. Exit code 1 if the API server
+    would refuse any of them.
+
+    \b
+    Examples:
+      bursar describe pod web-0 -n shop
+      helm template ./chart | bursar describe pod -f -
+      bursar describe pods -A --sort-by -cpu -o wide
     """
-    manifests = read_manifests(files, sys.stdin.buffer)
+    printer = ListingPrinter(format, is_watching=reading.is_watching)
+    wanted = [
+        Wanted(resource=PODS, namespace=reading.place if reading.is_live else ""),
+        Wanted(resource=NODES, is_required=False),
+    ]
+
+    def show(objects: Objects) -> int:
+        described = list(_described_pods(name, reading, objects))
+        if not described:
+            raise BadInputError(_nothing_found("pod", name, reading, place=reading.place))
+        printer.show(_listing_of_pods(described, format))
+        return OK if all(each.report.is_valid for each in described) else NO
+
+    return reading.show(wanted, show)
+
+
+@dataclass(frozen=True, slots=True)
+class _DescribedPod:
+    report: "PodReport"
+    kind: str
+    owner: str
+    """The workload whose template it is, in words; empty for a pod."""
+    replicas: "ReplicasReport | None"
+
+
+def _described_pods(
+    name: str | None, reading: Reading, objects: Objects
+) -> Iterator[_DescribedPod]:
+    from bursar.app.reports.pod import pod_report  # noqa: PLC0415 - imports the rules of pods
+    from bursar.app.reports.replicas import replicas_report  # noqa: PLC0415 - imports placement
+
+    manifests = objects.manifests
     nodes = {node.name: node for node in manifests.nodes}
-    owned = [
-        (pod, owner, written)
-        for pod, owner, written in _pods(manifests)
-        if name in {None, pod.name} and namespace in {None, pod.namespace}
-    ]
-    if not owned:
-        raise BadInputError(_nothing_found("pod", name, namespace, files, manifests))
-    _tell_skipped(manifests)
-    policies = _policies(manifests)
-    reports = [
-        (pod_report(pod, nodes.get(pod.node_name), written=written, policies=policies), owner)
-        for pod, owner, written in owned
-    ]
-    if output is Output.TABLE:
-        _emit_pods(reports)
-    else:
-        documents = [
-            {**pod_document.as_dict(report), **({"template": owner} if owner else {})}
-            for report, owner in reports
-        ]
-        emit_document(documents, output)
-    return OK if all(report.is_valid for report, _ in reports) else NO
+    policies, scene = _policies(manifests), _scene(manifests)
+    for pod, template, written in _pods(manifests):
+        if (
+            name not in {None, pod.name}
+            or reading.place not in {"", pod.namespace}
+            or not objects.is_selected(written.kind, pod.namespace, pod.name)
+        ):
+            continue
+        report = pod_report(
+            pod,
+            nodes.get(pod.node_name),
+            written=written,
+            policies=policies,
+            is_stored=template is None and _is_stored(written.value),
+        )
+        replicas = None
+        if template is not None:
+            replicas = replicas_report(template, report.pod, report.requests, report.limits, scene)
+        owner = "" if template is None else _owner(template)
+        yield _DescribedPod(report, written.kind, owner, replicas)
 
 
-@describe.command(short_help="Show what kubectl describe node shows, and what still fits.")
-@click.argument("name", required=False)
-@required_files
-@output_option
-def node(name: str | None, files: tuple[str, ...], output: Output) -> int:
-    """Show each node, or the one called NAME, with the pods that run on it.
-
-    The text is kubectl's, to the last space, but for what needs a live cluster
-    (lease, events); then comes what still fits, and whether the pods without a
-    node would fit here, placed one after the other and judged by the scheduler's
-    filters. Exit code 1 if the API server would refuse the capacity or
-    allocatable of any of them.
-    """
-    manifests = read_manifests(files, sys.stdin.buffer)
-    if not any(name in {None, node.name} for node in manifests.nodes):
-        raise BadInputError(_nothing_found("node", name, None, files, manifests))
-    _tell_skipped(manifests)
-    reports = node_reports(
-        [node_with_defaults(node) for node in manifests.nodes],
-        [with_defaults(_placed(pod)) for pod in manifests.pods],
-        chosen=lambda node: name in {None, node.name},
-        namespaces={each.name: each.labels for each in manifests.namespaces},
+def _is_stored(value: "dict[str, Value]") -> bool:
+    """Whether the object comes from an API server, live or as kubectl printed it."""
+    metadata = value.get("metadata")
+    return isinstance(metadata, dict) and bool(
+        metadata.get("uid") and metadata.get("resourceVersion")
     )
-    if output is Output.TABLE:
-        click.echo("\n\n".join(_node_text(report) for report in reports))
-    else:
-        emit_document([node_document.as_dict(report) for report in reports], output)
-    return NO if any(report.problems for report in reports) else OK
 
 
-def _tell_skipped(manifests: Manifests) -> None:
-    if manifests.skipped:
-        click.echo(f"bursar: passed over: {_skipped(manifests)}", err=True)
+def _listing_of_pods(described: "list[_DescribedPod]", format: Format) -> "Listing":
+    from bursar.cli.reports import pod_document, pod_layout, pod_listing  # noqa: PLC0415 - tables
+
+    return pod_listing.listing_of(
+        [
+            pod_listing.Described(
+                report=each.report,
+                replicas=each.replicas,
+                kind=each.kind,
+                document=pod_document.as_dict(
+                    each.report, owner=each.owner, replicas=each.replicas
+                ),
+                text=pod_layout.pod_text(each.report, owner=each.owner, replicas=each.replicas)
+                if format.output is Output.TABLE
+                else "",
+            )
+            for each in described
+        ]
+    )
 
 
-def _skipped(manifests: Manifests) -> str:
-    return printable(", ".join(f"{count} {kind}" for kind, count in manifests.skipped))
-
-
-def _pods(manifests: Manifests) -> Iterator[tuple[Pod, str, Written]]:
+def _pods(manifests: "Manifests") -> "Iterator[tuple[Pod, WorkloadTemplate | None, Written]]":
     """Pods, then the pods that workloads would create, each with the object that defines it."""
+    from bursar.app.reports.pod import Written  # noqa: PLC0415 - imports the rules of pods
+    from bursar.core.model.pod import Pod  # noqa: PLC0415
+
     for found, value in manifests.written:
         if isinstance(found, Pod):
-            yield _placed(found), "", Written(kind="Pod", value=value)
+            yield _placed(found), None, Written(kind="Pod", value=value)
     for found, value in manifests.written:
-        if isinstance(found, WorkloadTemplate):
-            written = Written(kind=found.owner_kind, value=value)
-            yield _placed(found.pod), _owner(found), written
+        if not isinstance(found, Pod):
+            yield _placed(found.pod), found, Written(kind=found.owner_kind, value=value)
 
 
-def _policies(manifests: Manifests) -> Policies:
+def _policies(manifests: "Manifests") -> "Policies":
     """The objects that admission reads. Like pods, they are in `default` by default."""
+    from bursar.core.model.admission.admit import policies_of  # noqa: PLC0415
+
     return policies_of(
         [
             each if each.namespace else replace(each, namespace=DEFAULT_NAMESPACE)
@@ -137,48 +171,114 @@ def _policies(manifests: Manifests) -> Policies:
     )
 
 
-def _owner(template: WorkloadTemplate) -> str:
+def _scene(manifests: "Manifests") -> "Scene":
+    from bursar.app.reports.replicas import scene_of  # noqa: PLC0415 - imports placement
+    from bursar.core.model.defaulting import node_with_defaults  # noqa: PLC0415
+
+    nodes = [node_with_defaults(node) for node in manifests.nodes]
+    return scene_of(manifests.autoscalers, nodes, DEFAULT_NAMESPACE)
+
+
+def _owner(template: "WorkloadTemplate") -> str:
     count = template.replicas
     many = "" if count is None else f", {count} replica{'' if count == 1 else 's'}"
     return f"{template.owner_kind} {template.owner_name}{many}"
 
 
-def _placed(pod: Pod) -> Pod:
+def _placed(pod: "Pod") -> "Pod":
     return pod if pod.namespace else replace(pod, namespace=DEFAULT_NAMESPACE)
 
 
-def _nothing_found(
-    what: str,
-    name: str | None,
-    namespace: str | None,
-    files: Sequence[str],
-    manifests: Manifests,
-) -> str:
-    wanted = f"no {what}"
-    if name is not None:
-        wanted += f" called {printable(name)}"
-    if namespace is not None:
-        wanted += f" in namespace {printable(namespace)}"
-    if manifests.skipped:
-        wanted += f" (passed over: {_skipped(manifests)})"
-    return f"{', '.join(map(printable, files))}: {wanted}"
+# ------------------------------------------------------------------ nodes
 
 
-def _emit_pods(reports: Sequence[tuple[PodReport, str]]) -> None:
-    for position, (report, owner) in enumerate(reports):
-        if position:
-            click.echo()
-        pod_layout.emit_pod(report, owner=owner)
+@describe.command(short_help="Show what kubectl describe node shows, and what still fits.")
+@click.argument("name", required=False)
+@reading_options
+@format_options
+def node(name: str | None, reading: Reading, format: Format) -> int:
+    r"""Show each node, or the one called NAME, with the pods that run on it.
+
+    The text is kubectl's, to the last space, but for the lease and the events;
+    then comes what still fits, and whether the pods without a node would fit
+    here, placed one after the other and judged by the scheduler's filters.
+    Exit code 1 if the API server would refuse the capacity or allocatable of any
+    of them.
+
+    \b
+    Examples:
+      bursar describe node worker-1
+      bursar describe nodes -l pool=gpu -o wide --sort-by memory
+      kubectl get nodes,pods -A -o json | bursar describe node -f -
+    """
+    printer = ListingPrinter(format, is_watching=reading.is_watching)
+    wanted = [
+        Wanted(resource=NODES),
+        Wanted(resource=PODS, is_required=False),
+        Wanted(resource=NAMESPACES, is_required=False),
+    ]
+
+    def show(objects: Objects) -> int:
+        reports = _node_reports(name, objects)
+        if not reports:
+            raise BadInputError(_nothing_found("node", name, reading))
+        printer.show(
+            _listing_of_nodes(
+                reports,
+                is_described=format.output is Output.TABLE,
+                # Reports of all nodes of a large cluster are long; make them only where needed.
+                has_documents=format.is_document or reading.is_watching,
+            )
+        )
+        return NO if any(report.problems for report in reports) else OK
+
+    return reading.show(wanted, show)
 
 
-def _node_text(report: NodeReport) -> str:
+def _node_reports(name: str | None, objects: Objects) -> "list[NodeReport]":
+    from bursar.app.reports.node import node_reports  # noqa: PLC0415 - imports placement
+    from bursar.core.model.defaulting import node_with_defaults, with_defaults  # noqa: PLC0415
+
+    def is_chosen(node: "Node") -> bool:
+        return name in {None, node.name} and objects.is_selected("Node", "", node.name)
+
+    manifests = objects.manifests
+    return node_reports(
+        [node_with_defaults(node) for node in manifests.nodes],
+        [with_defaults(_placed(pod)) for pod in manifests.pods],
+        chosen=is_chosen,
+        namespaces={each.name: each.labels for each in manifests.namespaces},
+    )
+
+
+def _listing_of_nodes(
+    reports: "list[NodeReport]", *, is_described: bool, has_documents: bool
+) -> "Listing":
+    from bursar.cli.reports import (  # noqa: PLC0415 - tables
+        node_document,
+        node_layout,
+        node_listing,
+    )
+
     # A command line is where the clock is read; everything below takes it as an argument.
     now = datetime.now(UTC)  # noqa: TID251 - see above
     zone = now.astimezone().tzinfo or UTC
-    parts = [
-        node_layout.describe_node(report, now=now, zone=zone),
-        node_layout.still_fits(report),
-        node_layout.waiting_pods(report) if report.waiting else "",
-        node_layout.validation_errors(report) if report.problems else "",
-    ]
-    return "\n\n".join(part.rstrip("\n") for part in parts if part)
+    return node_listing.listing_of(
+        reports,
+        text=lambda report: node_layout.node_text(report, now, zone) if is_described else "",
+        document=lambda report: node_document.as_dict(report) if has_documents else None,
+    )
+
+
+# ------------------------------------------------------------------ both
+
+
+def _nothing_found(what: str, name: str | None, reading: Reading, place: str = "") -> str:
+    wanted = f"no {what}"
+    if name is not None:
+        wanted += f" called {printable(name)}"
+    if place:
+        wanted += f" in namespace {printable(place)}"
+        if reading.is_live and reading.namespace is None:
+            wanted += " (-n names another one, -A means all)"
+    return f"{reading}: {wanted}"

@@ -31,6 +31,17 @@ NO_SHARE_IN_TOTAL: Final = 0
 """In the totals kubectl looks before it divides."""
 
 
+def node_text(report: NodeReport, now: datetime, zone: tzinfo) -> str:
+    """All sections, with a blank line between them."""
+    parts = [
+        describe_node(report, now=now, zone=zone),
+        still_fits(report),
+        waiting_pods(report) if report.waiting else "",
+        validation_errors(report) if report.problems else "",
+    ]
+    return "\n\n".join(part.rstrip("\n") for part in parts if part)
+
+
 def describe_node(report: NodeReport, *, now: datetime, zone: tzinfo) -> str:
     """What `kubectl describe node` prints, with ages as of `now` and times in `zone`."""
     node = report.node

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from bursar.app.reports.pod import ContainerReport, PodReport
+from bursar.app.reports.replicas import ReplicasReport
 from bursar.cli.output.formats import texts_of
 from bursar.core.model.pod import ContainerState
 from bursar.core.model.provenance import Decision
@@ -11,8 +12,34 @@ from bursar.core.model.provenance import Decision
 Document: TypeAlias = dict[str, object]
 
 
-def as_dict(report: PodReport) -> Document:
+def as_dict(
+    report: PodReport, *, owner: str = "", replicas: ReplicasReport | None = None
+) -> Document:
     """The report in camel case. A cgroup file that is not written is null."""
+    document = _pod(report)
+    if owner:
+        document["template"] = owner
+    if replicas is not None:
+        document["together"] = _together(replicas)
+    return document
+
+
+def _together(replicas: ReplicasReport) -> Document:
+    return {
+        "perPod": texts_of(replicas.per_pod),
+        "totals": [
+            {
+                "pods": total.count,
+                "meaning": total.meaning,
+                "amounts": texts_of(total.amounts),
+            }
+            for total in replicas.totals
+        ],
+        "notes": list(replicas.notes),
+    }
+
+
+def _pod(report: PodReport) -> Document:
     pod = report.pod
     return {
         "namespace": pod.namespace,
@@ -41,6 +68,7 @@ def as_dict(report: PodReport) -> Document:
             "v2": dict(report.cgroup.values.v2_files()),
         },
         "admission": list(report.admission),
+        "stored": report.is_stored,
         "valid": report.is_valid,
         "errors": list(report.errors),
         "notChecked": list(report.not_checked),

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-import click
-
 from bursar.app.reports.pod import ContainerReport, PodReport
-from bursar.cli.output.formats import amount_or_dash, emit_table, printable
+from bursar.app.reports.replicas import ReplicasReport
+from bursar.cli.output.formats import amount_or_dash, printable, table_lines
 from bursar.core.model.demand import Basis
 from bursar.core.model.provenance import Decision, Part
 
@@ -16,38 +15,65 @@ POD: Final = "(pod)"
 ALIKE_EVERYWHERE: Final = {"memory.memsw.limit_in_bytes", "memory.swap.max", "memory.oom.group"}
 
 
-def emit_pod(report: PodReport, *, owner: str = "") -> None:
-    """Print one pod. `owner` names the workload whose template it is."""
+def pod_text(report: PodReport, *, owner: str = "", replicas: ReplicasReport | None = None) -> str:
+    """The description of one pod. `owner` names the workload whose template it is."""
+    return "\n".join(_lines(report, owner, replicas))
+
+
+def _lines(report: PodReport, owner: str, replicas: ReplicasReport | None) -> Iterator[str]:
     pod = report.pod
-    click.echo(f"Pod:        {printable(f'{pod.namespace}/{pod.name}'.lstrip('/'))}")
+    yield f"Pod:        {printable(f'{pod.namespace}/{pod.name}'.lstrip('/'))}"
     if owner:
-        click.echo(f"Template:   {printable(owner)}")
+        yield f"Template:   {printable(owner)}"
     if pod.node_name:
-        click.echo(f"Node:       {printable(pod.node_name)}")
+        yield f"Node:       {printable(pod.node_name)}"
     if pod.reason:
-        click.echo(f"Status:     {printable(pod.phase)}")
-        click.echo(f"Reason:     {printable(pod.reason)}")
-        click.echo(f"Message:    {printable(pod.message)}")
-    click.echo(f"QoS Class:  {report.qos.qos.value} ({printable(report.qos.reason)})")
-    _emit_section(
-        "Containers:", ("NAME", "KIND", "RESOURCE", "REQUEST", "LIMIT"), _contents(report)
+        yield f"Status:     {printable(pod.phase)}"
+        yield f"Reason:     {printable(pod.reason)}"
+        yield f"Message:    {printable(pod.message)}"
+    yield f"QoS Class:  {report.qos.qos.value} ({printable(report.qos.reason)})"
+    yield from _section(
+        "Containers:", ("NAME", "KIND", "RESOURCE", "REQUEST", "LIMIT"), list(_contents(report))
     )
-    _emit_section("Effective:", ("RESOURCE", "", "AMOUNT", "DECIDED BY"), _effective(report))
-    _emit_cgroups("On the node, cgroup v2:", _v2_cgroups(report))
-    _emit_cgroups("On the node, cgroup v1:", _v1_cgroups(report))
-    _emit_endings(report.containers)
-    _emit_lines("Set by admission:", report.admission)
-    _emit_lines("Warnings:", report.warnings)
-    click.echo(f"Valid:      {'yes' if report.is_valid else 'no'}")
-    _emit_lines("Validation errors:", report.errors)
-    _emit_lines("Not checked:", report.not_checked)
+    yield from _section(
+        "Effective:", ("RESOURCE", "", "AMOUNT", "DECIDED BY"), list(_effective(report))
+    )
+    if replicas is not None:
+        yield from _together(replicas)
+    yield from _cgroups("On the node, cgroup v2:", _v2_cgroups(report))
+    yield from _cgroups("On the node, cgroup v1:", _v1_cgroups(report))
+    yield from _endings(report.containers)
+    yield from _listed("Set by admission:", report.admission)
+    yield from _listed("Warnings:", report.warnings)
+    yield f"Valid:      {_verdict(report)}"
+    yield from _listed("Validation errors:", report.errors)
+    yield from _listed("Not checked:", report.not_checked)
 
 
-def _emit_section(title: str, columns: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
-    listed = list(rows)
-    click.echo(title if listed else f"{title}  <none>")
-    if listed:
-        emit_table(columns, listed, indent=INDENT)
+def _verdict(report: PodReport) -> str:
+    if report.is_stored:
+        return "yes (the API server has stored it, so it was admitted)"
+    return "yes" if report.is_valid else "no"
+
+
+def _section(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield title if rows else f"{title}  <none>"
+    if rows:
+        yield from table_lines(columns, rows, indent=INDENT)
+
+
+def _together(replicas: ReplicasReport) -> Iterator[str]:
+    """All pods of the workload: a column for each number of pods that it may have."""
+    heads = ["RESOURCE", "PER POD", *(f"x {total.count}" for total in replicas.totals)]
+    rows = [
+        (name, str(amount), *(str(total.amounts[name]) for total in replicas.totals))
+        for name, amount in replicas.per_pod.items()
+    ]
+    yield from _section("Together:", heads, rows)
+    for total in replicas.totals:
+        yield f"{' ' * INDENT}x {total.count}: {total.meaning}"
+    for note in replicas.notes:
+        yield f"{' ' * INDENT}{printable(note)}"
 
 
 def _contents(report: PodReport) -> Iterator[Sequence[str]]:
@@ -105,14 +131,14 @@ def _judged(container: ContainerReport) -> Files:
     }
 
 
-def _emit_cgroups(title: str, cgroups: Cgroups) -> None:
+def _cgroups(title: str, cgroups: Cgroups) -> Iterator[str]:
     names = dict.fromkeys(name for _, files in cgroups for name in files)
     columns = [name for name in names if _worth_telling(name, cgroups)]
     rows = [
         (cgroup, *(files.get(column) or ABSENT for column in columns)) for cgroup, files in cgroups
     ]
-    click.echo(title)
-    emit_table(["CGROUP", *columns], rows, indent=INDENT)
+    yield title
+    yield from table_lines(["CGROUP", *columns], rows, indent=INDENT)
 
 
 def _worth_telling(name: str, cgroups: Cgroups) -> bool:
@@ -122,18 +148,18 @@ def _worth_telling(name: str, cgroups: Cgroups) -> bool:
     return name not in ALIKE_EVERYWHERE
 
 
-def _emit_endings(containers: Sequence[ContainerReport]) -> None:
+def _endings(containers: Sequence[ContainerReport]) -> Iterator[str]:
     endings = [
         (c.name, c.last_state.reason or ABSENT, str(c.last_state.exit_code))
         for c in containers
         if c.last_state is not None
     ]
     if endings:
-        _emit_section("Ended last:", ("NAME", "REASON", "EXIT CODE"), iter(endings))
+        yield from _section("Ended last:", ("NAME", "REASON", "EXIT CODE"), endings)
 
 
-def _emit_lines(title: str, lines: Sequence[str]) -> None:
+def _listed(title: str, lines: Sequence[str]) -> Iterator[str]:
     if lines:
-        click.echo(title)
+        yield title
     for line in lines:
-        click.echo(f"{' ' * INDENT}{printable(line)}")
+        yield f"{' ' * INDENT}{printable(line)}"

@@ -22,7 +22,9 @@ def require_amounts_of_pod(pod: Pod) -> None:
         _require_list(field, amounts)
     for volume in pod.empty_dirs:
         if volume.size_limit is not None:
-            _require(f"spec.volumes[{volume.index}].emptyDir.sizeLimit", volume.size_limit)
+            require_not_negative(
+                f"spec.volumes[{volume.index}].emptyDir.sizeLimit", volume.size_limit
+            )
 
 
 def require_amounts_of_node(node: Node) -> None:
@@ -34,10 +36,11 @@ def require_amounts_of_node(node: Node) -> None:
 def _require_list(field: str, amounts: ResourceList) -> None:
     for name, amount in amounts.items():
         if amount.is_negative:
-            _require(f"{field}[{name}]", amount)
+            require_not_negative(f"{field}[{name}]", amount)
 
 
-def _require(field: str, amount: Quantity) -> None:
+def require_not_negative(field: str, amount: Quantity) -> None:
+    """Raise `FieldError` if the amount is negative."""
     if amount.is_negative:
         raise FieldError(
             field, f"Invalid value: {quoted(str(amount))}: must be greater than or equal to 0"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from bursar.core.model.autoscaler import Autoscaler
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
@@ -21,6 +22,7 @@ from bursar.wire.model import node as wire_node
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.admission_policies import POLICY_KINDS, Policy, decode_policy
 from bursar.wire.model.amounts import require_amounts_of_node, require_amounts_of_pod
+from bursar.wire.model.autoscaler import AUTOSCALER_KINDS, decode_autoscaler
 from bursar.wire.model.workload import WORKLOAD_KINDS, WorkloadTemplate, decode_workload
 from bursar.wire.quota import quota_in_manifest
 from bursar.wire.structs.fields import FieldError, Step, printable
@@ -35,7 +37,7 @@ class Skipped:
 
 
 Decoded: TypeAlias = (
-    Pod | Node | WorkloadTemplate | QuotaObject | NamespaceObject | Policy | Skipped
+    Pod | Node | WorkloadTemplate | QuotaObject | NamespaceObject | Policy | Autoscaler | Skipped
 )
 
 
@@ -160,6 +162,8 @@ def _decode(value: Value, implied: _Type) -> Decoded | _Items:
     group = type_.version.rpartition("/")[0]
     if (type_.version, type_.kind) in POLICY_KINDS:
         return decode_policy(type_.kind, value)
+    if (type_.version, type_.kind) in AUTOSCALER_KINDS:
+        return decode_autoscaler(value)
     if group not in _SERVED:
         return Skipped(kind=f"{type_.kind}.{group}")
     item = type_.kind.removesuffix("List")

@@ -1,18 +1,31 @@
 """Decoding of workloads: their pod template and number of replicas."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from bursar.core.model.pod import Pod
+from bursar.core.model.quantity import Quantity
 from bursar.wire.documents.tree import Value
 from bursar.wire.model import pod as wire_pod
-from bursar.wire.model.amounts import require_amounts_of_pod
+from bursar.wire.model.amounts import require_amounts_of_pod, require_not_negative
 from bursar.wire.model.pod import PodSpec
-from bursar.wire.structs.fields import FieldError
+from bursar.wire.structs.fields import FieldError, decode_resources
 from bursar.wire.structs.metadata import ObjectMeta
 from bursar.wire.structs.shape import shaped
 from bursar.wire.structs.struct import Struct
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimTemplate:
+    """One of a StatefulSet's `volumeClaimTemplates`: a PersistentVolumeClaim for each pod."""
+
+    name: str
+    storage_class: str
+    """Empty: the default class of the cluster, or none."""
+    storage: Quantity | None
+    """The storage requested; None if the claim does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +38,19 @@ class WorkloadTemplate:
     replicas: int | None
     """Number of concurrent pods; None for a DaemonSet and for a PodTemplate."""
     pod: Pod
+    claims: tuple[ClaimTemplate, ...] = ()
+    concurrency_policy: str = ""
+    """Of a CronJob, as written; empty if it is not."""
+
+
+class ClaimSpec(Struct):
+    storage_class_name: str | None = None
+    resources: wire_pod.ResourceRequirements | None = None
+
+
+class RawClaim(Struct):
+    metadata: ObjectMeta | None = None
+    spec: ClaimSpec | None = None
 
 
 class PodTemplateSpec(Struct):
@@ -35,6 +61,7 @@ class PodTemplateSpec(Struct):
 class ReplicatedSpec(Struct):
     replicas: int | None = None
     template: PodTemplateSpec | None = None
+    volume_claim_templates: list[RawClaim] | None = None
 
 
 class Replicated(Struct):
@@ -61,6 +88,7 @@ class JobTemplate(Struct):
 
 class CronJobSpec(Struct):
     job_template: JobTemplate | None = None
+    concurrency_policy: str | None = None
 
 
 class CronJob(Struct):
@@ -83,7 +111,23 @@ def _replicated(kind: str, value: Value) -> WorkloadTemplate:
     spec = raw.spec or ReplicatedSpec()
     is_per_node = kind == "DaemonSet"
     count = None if is_per_node else _count(spec.replicas, "spec.replicas", missing=1)
-    return _template(kind, raw.metadata, spec.template, "spec.template", replicas=count)
+    template = _template(kind, raw.metadata, spec.template, "spec.template", replicas=count)
+    claims = spec.volume_claim_templates if kind == "StatefulSet" else None
+    return replace(template, claims=tuple(map(_claim, claims or (), itertools.count())))
+
+
+def _claim(raw: RawClaim, index: int) -> ClaimTemplate:
+    spec = raw.spec or ClaimSpec()
+    field = f"spec.volumeClaimTemplates[{index}].spec.resources.requests"
+    stated = None if spec.resources is None else spec.resources.requests
+    requests = decode_resources(stated, field)
+    for name, amount in requests.items():
+        require_not_negative(f"{field}[{name}]", amount)
+    return ClaimTemplate(
+        name=(raw.metadata and raw.metadata.name) or "",
+        storage_class=spec.storage_class_name or "",
+        storage=requests.get("storage"),
+    )
 
 
 def _job(kind: str, value: Value) -> WorkloadTemplate:
@@ -95,11 +139,13 @@ def _job(kind: str, value: Value) -> WorkloadTemplate:
 
 def _cron_job(kind: str, value: Value) -> WorkloadTemplate:
     raw = shaped(value, CronJob)
-    outer = (raw.spec or CronJobSpec()).job_template or JobTemplate()
+    cron = raw.spec or CronJobSpec()
+    outer = cron.job_template or JobTemplate()
     spec = outer.spec or JobSpec()
     field = "spec.jobTemplate.spec"
     count = _pods_of_job(spec, field)
-    return _template(kind, raw.metadata, spec.template, f"{field}.template", replicas=count)
+    template = _template(kind, raw.metadata, spec.template, f"{field}.template", replicas=count)
+    return replace(template, concurrency_policy=cron.concurrency_policy or "")
 
 
 def _pod_template(kind: str, value: Value) -> WorkloadTemplate:
