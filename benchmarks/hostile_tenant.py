@@ -29,6 +29,7 @@ from bursar.adapters.kube.config import load_kubeconfig
 from bursar.adapters.kube.transport import Limits
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import EventKind, Key, NotFoundError, Query
+from bursar.app.install.documents import MEMORY_VARIABLES
 from bursar.core.quota.targeting import GATING_LABEL
 from controlplane import LOOPBACK, ControlPlane
 from hostile_means import PRIORITY_CLASS, Target, attack
@@ -237,8 +238,10 @@ def _webhook(plane: ControlPlane) -> tuple[Program, int]:
 
 
 def _program(plane: ControlPlane, name: str, options: list[str]) -> Program:
+    """A process of Bursar, with the environment that it has as installed."""
     log = plane.folder / f"{name}.log"
-    return Program(name, [COMMAND, *options], log=log, is_ready=lambda: True)
+    command = ["env", *(f"{each}={value}" for each, value in MEMORY_VARIABLES.items())]
+    return Program(name, [*command, COMMAND, *options], log=log, is_ready=lambda: True)
 
 
 def _kubeconfig(plane: ControlPlane, account: str) -> Path:

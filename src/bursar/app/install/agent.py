@@ -18,6 +18,7 @@ from bursar.app.install.documents import (
     Document,
     document,
     granted,
+    memory_environment,
     metrics_review_rules,
     permission,
     require_image,
@@ -170,8 +171,7 @@ def _container(installation: AgentInstallation) -> Document:
             _field("NODE_NAME", "spec.nodeName"),
             _field("NODE_IP", "status.hostIP"),
             _field("POD_IP", "status.podIP"),
-            # Threads of gRPC would each keep freed memory to themselves.
-            {"name": "MALLOC_ARENA_MAX", "value": "1"},
+            *memory_environment(),
         ],
         "ports": [{"name": "http", "containerPort": HTTP_PORT}],
         "livenessProbe": {**_probe("/healthz"), "initialDelaySeconds": 10},

@@ -18,6 +18,7 @@ from bursar.app.install.documents import (
     Document,
     document,
     granted,
+    memory_environment,
     require_image,
     require_namespace,
 )
@@ -311,8 +312,7 @@ def _container(settings: WorkloadSettings, workload: Workload) -> Document:
         "args": arguments,
         "env": [
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-            # More arenas would keep freed memory of short-lived threads.
-            {"name": "MALLOC_ARENA_MAX", "value": "1"},
+            *memory_environment(),
             *_tls_variables(settings.tls),
         ],
         "ports": [{"name": "https", "containerPort": PORT}],

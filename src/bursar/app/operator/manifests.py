@@ -21,6 +21,7 @@ from bursar.app.install.documents import (
     Document,
     document,
     granted,
+    memory_environment,
     permission,
     require_image,
     require_namespace,
@@ -282,7 +283,7 @@ def _container(settings: OperatorInstallation) -> Document:
         "name": "operator",
         "image": settings.image,
         "args": options,
-        "env": [{"name": "MALLOC_ARENA_MAX", "value": "1"}],
+        "env": memory_environment(),
         "ports": [
             {"name": "https", "containerPort": METRICS_PORT},
             {"name": "probes", "containerPort": PROBE_PORT},
