@@ -292,7 +292,30 @@ async def test_memory_is_bounded(recording):
     book = recording.recorder._book
 
     assert len(book._series) == len(book._alike) == 4096
-    assert len(recording.recorder._objects._buckets) == 4096
+    assert len(recording.recorder._objects._full_at) == 4096
+
+
+@in_virtual_time(on=Recording)
+async def test_of_a_written_event_only_what_a_repetition_needs_is_kept(recording):
+    recording.record()
+    await asyncio.sleep(1)
+    [series] = recording.recorder._book._series.values()
+
+    assert recording.writes == 1
+    assert series.occurrence is None
+
+
+@in_virtual_time(on=Recording)
+async def test_events_that_cannot_be_continued_are_forgotten(recording):
+    for number in range(10):
+        recording.record(pod=a_pod(f"pod-{number}"))
+    await asyncio.sleep(601)
+    for number in range(10):
+        recording.record(pod=a_pod(f"other-{number}"))
+    book = recording.recorder._book
+
+    assert len(book._series) == len(book._alike) == 10
+    assert len(recording.recorder._objects._full_at) == 10
 
 
 # ------------------------------------------------------------------ trouble

@@ -55,18 +55,24 @@ class TokenBucket:
 
 
 class ObjectBuckets:
-    """A bucket for each object and event type. The least recently used ones are evicted."""
+    """A bucket for each object and event type. The least recently used ones are evicted.
+
+    Of each bucket only the time is kept at which it is full again: thousands are remembered.
+    """
 
     def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._buckets: OrderedDict[Hashable, TokenBucket] = OrderedDict()
+        self._refill_seconds = budget.object_refill_seconds
+        self._seconds_max = (budget.object_burst - 1) * budget.object_refill_seconds
+        """A bucket that is full again after more than this time has no token left."""
+        self._full_at: OrderedDict[int, float] = OrderedDict()
+        """By the hash of what the bucket is for."""
 
     def take(self, key: Hashable, now: float) -> bool:
-        bucket = self._buckets.pop(key, None)
-        if bucket is None:
-            budget = self._budget
-            bucket = TokenBucket(budget.object_burst, budget.object_refill_seconds, now)
-        self._buckets[key] = bucket
-        if len(self._buckets) > OBJECTS_MAX:
-            self._buckets.popitem(last=False)
-        return bucket.take(now)
+        """Take a token of a bucket; false if there is none."""
+        bucket = hash(key)
+        full_at = max(self._full_at.pop(bucket, now), now)
+        has_token = full_at - now <= self._seconds_max
+        self._full_at[bucket] = full_at + self._refill_seconds if has_token else full_at
+        if len(self._full_at) > OBJECTS_MAX or self._full_at[next(iter(self._full_at))] <= now:
+            self._full_at.popitem(last=False)
+        return has_token

@@ -10,7 +10,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from enum import Enum
 from heapq import heappop, heappush
 from typing import Final, Generic, NoReturn, TypeVar
@@ -29,14 +28,13 @@ from bursar.app.cluster.events.document import (
     event_name,
     series_document,
 )
-from bursar.app.cluster.events.series import Series, SeriesBook, note_of
+from bursar.app.cluster.events.series import Series, SeriesBook, noted
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
     BusyError,
     Clock,
     ClusterError,
     ConflictError,
-    Key,
     NotFoundError,
     Patch,
     PatchKind,
@@ -125,16 +123,16 @@ class EventRecorder(Generic[R]):
             related=related,
         )
         now = self._clock.monotonic()
-        identity = self._book.combine(occurrence, now)
-        series = self._book.find(identity, now)
+        counted = self._book.combine(occurrence, now)
+        series = self._book.find(hash(counted), now)
         if series is not None:
-            series.count_again(now, self._clock.now())
+            series.count_again(noted(counted, occurrence.note), now, self._clock.now())
         elif len(self._queue) >= self._budget.queue_max:
             self._dropped[Drop.QUEUE_FULL] += 1
         elif not self._objects.take((regarding, type), now):
             self._dropped[Drop.OBJECT_BUDGET] += 1
         else:
-            series = self._begin(identity, occurrence.note, now)
+            series = self._begin(hash(counted), noted(counted, occurrence.note), now)
         if series is not None:
             self._enqueue(series)
 
@@ -152,14 +150,15 @@ class EventRecorder(Generic[R]):
 
     # -------------------------------------------------------------- noting
 
-    def _begin(self, identity: Occurrence, note: str, now: float) -> Series:
+    def _begin(self, identity: int, occurrence: Occurrence, now: float) -> Series:
         time = self._clock.now()
         self._sequence += 1
         suffix = f"{int(time.timestamp() * 1_000_000):x}{self._mark}{self._sequence:x}"
         series = Series(
-            key=Key(identity.namespace, event_name(identity, suffix)),
             identity=identity,
-            note=note_of(identity, note),
+            namespace=occurrence.namespace,
+            name=event_name(occurrence, suffix),
+            occurrence=occurrence,
             first_time=time,
             last_time=time,
             observed_at=now,
@@ -222,8 +221,8 @@ class EventRecorder(Generic[R]):
                 pass  # The API server deletes events after about an hour. Create it again.
             else:
                 return
-        occurrence = replace(series.identity, note=series.note)
-        body = event_document(series.key, occurrence, self._source, series.first_time)
+        assert series.occurrence is not None, "there is something to write"
+        body = event_document(series.key, series.occurrence, self._source, series.first_time)
         try:
             await self._writer.create(EVENTS, body | growth, namespace=series.key.namespace)
         except AlreadyExistsError:

@@ -29,12 +29,16 @@ WRITE_SECONDS_MAX: Final = 300.0
 
 @dataclass(slots=True, kw_only=True)
 class Series:
-    """One event and its number of occurrences."""
+    """One event and its number of occurrences. Thousands of them are remembered."""
 
-    key: Key
-    identity: Occurrence
-    """The key of the series. For a combined event, the part that its members share."""
-    note: str
+    identity: int
+    """The hash of the occurrence that is counted, which takes a tenth of its memory. For a
+    combined event, of the part that its members share."""
+    namespace: str
+    name: str
+    """Of the event."""
+    occurrence: Occurrence | None
+    """What is to be written; None if all of it is written."""
     first_time: datetime
     last_time: datetime
     observed_at: float
@@ -51,18 +55,26 @@ class Series:
     tries: int = 0
 
     @property
+    def key(self) -> Key:
+        return Key(self.namespace, self.name)
+
+    @property
     def is_dirty(self) -> bool:
         return self.count > self.written_count
 
-    def count_again(self, now: float, time: datetime) -> None:
+    def count_again(self, occurrence: Occurrence, now: float, time: datetime) -> None:
         self.count += 1
         self.observed_at, self.last_time = now, time
+        if self.occurrence is None:
+            self.occurrence = occurrence
 
     def note_written(self, count: int, now: float) -> None:
         if self.written_count:
             self.write_seconds = min(2 * self.write_seconds, WRITE_SECONDS_MAX)
         self.written_count, self.tries = count, 0
         self.write_after = now + self.write_seconds
+        if not self.is_dirty:
+            self.occurrence = None
 
 
 @dataclass(slots=True)
@@ -76,12 +88,12 @@ class SeriesBook:
     """The active series and groups of similar ones. The least recently used are evicted."""
 
     def __init__(self) -> None:
-        self._series: OrderedDict[Occurrence, Series] = OrderedDict()
+        self._series: OrderedDict[int, Series] = OrderedDict()
         self._alike: OrderedDict[int, _Alike] = OrderedDict()
-        """By the hash of what similar occurrences share, which takes a tenth of the memory."""
+        """By the hash of what similar occurrences share."""
 
     def combine(self, occurrence: Occurrence, now: float) -> Occurrence:
-        """The key under which to count: the occurrence, or the group of similar ones."""
+        """What is counted: the occurrence, or what it shares with similar ones."""
         kind = replace(occurrence, note=COMBINED)
         shared = hash(kind)
         alike = self._alike.pop(shared, None)
@@ -89,6 +101,8 @@ class SeriesBook:
             alike = _Alike((), now)
         _keep_newest(self._alike, shared, alike)
         alike.seen_at = now
+        while now - _oldest(self._alike).seen_at > SIMILAR_SECONDS:
+            self._alike.popitem(last=False)
         note = hash(occurrence.note)
         if note in alike.notes:
             return occurrence
@@ -97,8 +111,8 @@ class SeriesBook:
         alike.notes += (note,)
         return occurrence
 
-    def find(self, identity: Occurrence, now: float) -> Series | None:
-        """The active series with this key; None if there is none."""
+    def find(self, identity: int, now: float) -> Series | None:
+        """The active series of what has this hash; None if there is none."""
         series = self._series.get(identity)
         if series is None or now - series.observed_at > SERIES_SECONDS:
             return None
@@ -108,6 +122,8 @@ class SeriesBook:
     def add(self, series: Series) -> None:
         self._series.pop(series.identity, None)
         _keep_newest(self._series, series.identity, series)
+        while series.observed_at - _oldest(self._series).observed_at > SERIES_SECONDS:
+            self._series.popitem(last=False)
 
     def forget(self, series: Series) -> None:
         """Remove a series, so that the next equal occurrence is a new event."""
@@ -115,15 +131,21 @@ class SeriesBook:
             del self._series[series.identity]
 
 
-def note_of(identity: Occurrence, note: str) -> str:
-    """The note of a new event. A combined event keeps the note of its first occurrence.
+def noted(counted: Occurrence, note: str) -> Occurrence:
+    """What is written of an occurrence. A combined event keeps the note of its first one.
 
     The API does not allow the note of an event to change.
     """
-    return cut(COMBINED + note, NOTE_BYTES_MAX) if identity.note == COMBINED else note
+    if counted.note != COMBINED:
+        return counted
+    return replace(counted, note=cut(COMBINED + note, NOTE_BYTES_MAX))
 
 
 def _keep_newest(memory: OrderedDict[K, V], key: K, value: V) -> None:
     memory[key] = value
     if len(memory) > REMEMBERED_MAX:
         memory.popitem(last=False)
+
+
+def _oldest(memory: OrderedDict[K, V]) -> V:
+    return memory[next(iter(memory))]
