@@ -25,11 +25,10 @@ run: $(STAMPS)/runtime ## Show a living cluster in this terminal: the embedded o
 	$(BIN)/bursar up
 
 test: $(STAMPS)/dev ## Everything CI runs: checks, coverage of core and wire, and the comparison with upstream Go
-	$(MAKE) --no-print-directory lint types imports
+	$(MAKE) --no-print-directory lint
 	@if command -v go >/dev/null; then $(BIN)/python tools/assets.py oracle >/dev/null; fi
 	$(BIN)/coverage erase
 	$(BIN)/python tools/test_all.py
-	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
 test-skew: $(STAMPS)/dev ## Quotas, peer pods and resizes on older API servers (SKEW="1.32 1.34" builds them; default: emulated ones)

@@ -13,6 +13,7 @@ from real_node.node import RealNode
 from real_node.vm import VirtualNode
 from support.cluster.control_plane import started_control_plane
 from support.cluster.real_node import require, started_node
+from support.nodes.traces import NodeTraces
 
 IN_CI = os.environ.get("CI") == "true"
 NODES = 3
@@ -87,9 +88,15 @@ def vm_support() -> None:
 
 @pytest.fixture(scope="module")
 def vm_node(vm_support) -> Iterator[VirtualNode]:  # noqa: ARG001 - it only fails
-    """A node in a virtual machine, on a control plane of its own.
+    """A node in a virtual machine, on a control plane of its own. At its end, all of it is gone.
 
     It takes a core as long as it runs, so it ends with the module, and few modules should use it.
     """
     with started_node(VirtualNode) as started:
+        traces = NodeTraces(started.plane.kubeconfig)
         yield started
+        running = traces.seen()
+    assert all(running[what] for what in ("links", "routes", "processes", "files"))
+    assert [line for line in running["processes"] if "qemu-system-x86_64" in line]
+    assert (running["cgroups"], running["mounts"]) == ([], [])
+    assert traces.seen() == {what: [] for what in running}

@@ -2,6 +2,8 @@
 
 import json
 import os
+from itertools import count
+from random import SystemRandom
 
 import pytest
 
@@ -41,8 +43,11 @@ def policies() -> Installation:
     return bursars_installation(*WAYS["policies"])
 
 
-STRIDE = int(os.environ.get("BURSAR_CRASH_STRIDE") or 3)
+STRIDE = int(os.environ.get("BURSAR_CRASH_STRIDE") or 6)
 """Every which write of a move is its last. 1 takes some minutes."""
+FIRST = int(os.environ.get("BURSAR_CRASH_FIRST") or SystemRandom().randint(1, STRIDE))
+"""The first such write: another one in each run, so that some runs together try all of them."""
+REPEATED = f"BURSAR_CRASH_STRIDE={STRIDE} BURSAR_CRASH_FIRST={FIRST} repeats it"
 KINDS = {"ServiceAccount", "Deployment", "Service", "ClusterRoleBinding"}
 
 
@@ -146,10 +151,9 @@ async def test_the_way_back_loses_and_frees_nothing(installation):
 @pytest.mark.slow
 @pytest.mark.parametrize("is_back", [False, True], ids=["there", "back"])
 async def test_a_move_that_is_killed_after_any_write_is_resumed(few_objects, is_back):
+    print(REPEATED)  # pytest shows it if the test fails
     installation = few_objects
-    number = 0
-    while True:
-        number += STRIDE
+    for number in count(FIRST, STRIDE):
         world = await a_world()
         if is_back:
             await a_move(world, installation)[0].run()
@@ -168,7 +172,8 @@ async def test_a_move_that_is_killed_after_any_write_is_resumed(few_objects, is_
 @pytest.mark.slow
 async def test_a_take_over_that_was_begun_can_be_turned_back(policies):
     """AAQ has stopped, and Bursar has never led: AAQ goes on with the locks that it had."""
-    for number in range(1, 12, STRIDE):
+    print(REPEATED)
+    for number in range(FIRST, 12, STRIDE):
         world = await a_world()
         with pytest.raises(CrashError):
             await a_move(world, policies, crash_after=number)[0].run()
