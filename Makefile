@@ -40,7 +40,7 @@ test-aaq: $(STAMPS)/dev ## AAQ's own end-to-end tests on an installation by the 
 	$(BIN)/python tools/aaq_e2e.py $(if $(GATE),--gate $(GATE)) $(if $(FOCUS),--focus "$(FOCUS)") $(if $(SKIP),--skip "$(SKIP)")
 
 check: $(STAMPS)/dev ## The quick subset: lint, types, imports, pure tests (no Go, no network)
-	$(MAKE) --no-print-directory lint types imports pure
+	$(MAKE) --no-print-directory -j2 lint types imports pure
 
 fmt: $(STAMPS)/dev ## Format and fix what can be fixed
 	$(BIN)/ruff format .
