@@ -135,12 +135,19 @@ def test_with_one_resource_there_is_room_for_all_of_it():
 
 
 def test_usage_is_beside_requests_if_a_metrics_server_answers():
-    head, first, second, total = table("nodes", scene=[*SCENE, *USAGE])
+    scene = [*SCENE, *USAGE]
+    assert table("nodes", scene=scene) == [
+        "NODE       CPU REQ   CPU USED   CPU FREE   MEM REQ   MEM USED   MEM FREE",
+        "worker-1   50%       30%        2          25%       25%        12Gi",
+        "worker-2   25%       -          -          0%        -          -",
+        "(all)      33%       10%        2          8%        8%         12Gi",
+    ]
+    head, first, second, total = table("nodes", "--resource", "cpu", scene=scene)
 
-    assert heads(head)[1:3] == ["CPU REQ", "CPU USED"]
-    assert first.split()[1:5] == ["2", "(50%)", "1235m", "(30%)"]
-    assert second.split()[1:4] == ["2", "(25%)", "-"]
-    assert total.split()[1:5] == ["4", "(33%)", "1235m", "(10%)"]
+    assert heads(head) == ["NODE", "CPU ALLOC", "CPU REQ", "CPU LIM", "CPU USED", "CPU FREE"]
+    assert first.split()[6:8] == ["1235m", "(30%)"]
+    assert second.split()[-2:] == ["-", "-"]
+    assert total.split()[-3:] == ["1235m", "(10%)", "2"]
 
 
 def test_metrics_that_cannot_be_read_are_left_out():
@@ -422,10 +429,11 @@ def test_bad_input_is_told_with_what_would_be_good(words, problem):
     assert str(ran.exception).startswith(problem)
 
 
+@pytest.mark.parametrize("usage", [[], USAGE], ids=["", "usage"])
 @pytest.mark.parametrize("subverb", ["nodes", "namespaces", "pods", "devices"])
-def test_default_tables_fit_into_80_columns(subverb):
-    names = {"worker-1": "prod-pool-1-x7k2p", "web-5d4f": "checkout-6c9d8f7b5d"}
-    text = json.dumps(SCENE)
+def test_default_tables_fit_into_80_columns(subverb, usage):
+    names = {"worker-1": "prod-pool-1-x7k", "web-5d4f": "checkout-6c9d8f7b5d"}
+    text = json.dumps([*SCENE, *usage])
     for short, usual in names.items():
         text = text.replace(short, usual)
     lines = table(subverb, scene=json.loads(text))

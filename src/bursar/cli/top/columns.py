@@ -47,6 +47,9 @@ class ResourceColumns:
     is_chosen: bool
     """Whether the command line names the resources."""
     has_usage: bool
+    is_narrow: bool = False
+    """Whether the table has to fit into 80 columns. If usage is known, nodes then have percentages
+    without amounts."""
     _shown: Sequence[tuple[Column, str, str]] = field(init=False)
     """Each column with its resource and the part of it."""
 
@@ -88,7 +91,9 @@ class ResourceColumns:
         if is_of_nodes:
             yield f"{head} ALLOC", "allocatable", not is_roomy
         is_of_pods = self.about is About.PODS
-        yield f"{head} REQ", "bare requests" if is_of_pods else "requests", False
+        is_percent = is_of_nodes and has_usage and self.is_narrow and not is_roomy
+        requests = "requests percent" if is_percent else "requests"
+        yield f"{head} REQ", "bare requests" if is_of_pods else requests, False
         if is_of_pods:
             yield f"{head} REQ%", "requests percent", True
         if may_overcommit(resource):
@@ -97,7 +102,8 @@ class ResourceColumns:
             if not is_of_nodes:
                 yield f"{head} LIM%", "limits percent", True
         if has_usage and resource in {CPU, MEMORY}:
-            yield f"{head} USED", "usage" if is_of_nodes else "bare usage", False
+            usage = "usage percent" if is_percent else "usage"
+            yield f"{head} USED", usage if is_of_nodes else "bare usage", False
         if is_of_nodes:
             yield f"{head} FREE", "free", False
 
@@ -107,10 +113,12 @@ def _cell(line: Line, part: str, resource: str) -> _Cell:
     match part:
         case "count":
             return _count(line)
-        case "requests percent" | "limits percent":
-            amounts = line.requests if part.startswith("requests") else line.limits
-            share = line.percent(resource, amounts)
-            return _Cell(text=NO_VALUE if share is None else f"{share}%")
+        case "requests percent":
+            return _percent(line, resource, line.requests)
+        case "limits percent":
+            return _percent(line, resource, line.limits)
+        case "usage percent":
+            return _percent(line, resource, line.usage)
         case "allocatable":
             return _amount(line.offered, resource)
         case "free":
@@ -122,6 +130,11 @@ def _cell(line: Line, part: str, resource: str) -> _Cell:
         case _:
             amounts = line.usage
     return _amount(amounts, resource, None if part.startswith("bare") else line)
+
+
+def _percent(line: Line, resource: str, amounts: ResourceList | None) -> _Cell:
+    share = None if amounts is None else line.percent(resource, amounts)
+    return _Cell(text=NO_VALUE if share is None else f"{share}%")
 
 
 def _count(line: Line) -> _Cell:

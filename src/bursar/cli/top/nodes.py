@@ -10,6 +10,7 @@ from bursar.app.cluster.metrics_kinds import NODE_METRICS, wanted_metrics
 from bursar.app.reports.top.consumption import READY, Line, grouped_lines, node_lines, total_of
 from bursar.app.reports.top.grouping import NONE, GroupBy, Grouping
 from bursar.cli.exit_codes import OK
+from bursar.cli.output.formats import Output
 from bursar.cli.output.listing import (
     Column,
     Format,
@@ -48,7 +49,14 @@ def nodes(
     printer = ListingPrinter(format)
 
     def show(objects: Objects) -> int:
-        printer.show(_listing(objects, reading.namespace or "", resources, group_by))
+        listing = _listing(
+            objects,
+            reading.namespace or "",
+            resources,
+            group_by,
+            is_narrow=format.output is Output.TABLE,
+        )
+        printer.show(listing)
         return OK
 
     wanted = [Wanted(resource=NODES), Wanted(resource=PODS), wanted_metrics(NODE_METRICS)]
@@ -56,7 +64,12 @@ def nodes(
 
 
 def _listing(
-    objects: Objects, namespace: str, chosen: tuple[str, ...], group_by: Grouping | None
+    objects: Objects,
+    namespace: str,
+    chosen: tuple[str, ...],
+    group_by: Grouping | None,
+    *,
+    is_narrow: bool,
 ) -> Listing:
     found = found_in(objects)
     lines = [
@@ -79,6 +92,7 @@ def _listing(
         resources=shown,
         is_chosen=bool(chosen),
         has_usage=bool(found.node_usage),
+        is_narrow=is_narrow,
     )
     as_row = _row_maker(columns, group_by, {each.name: _status(each) for each in found.nodes})
     return Listing(
