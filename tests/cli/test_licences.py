@@ -61,6 +61,23 @@ def test_namespaces_are_shown_by_what_they_hold():
     ]
 
 
+def test_pools_are_selected_sorted_and_named():
+    shown = asked(top, "licences", "-f", "-", "--sort-by", "-capacity", "-o", "name")
+    assert shown.stdout == "clusterresource/second\nclusterresource/pool\n"
+
+    chosen = "metadata.name=second"
+    shown = asked(top, "licences", "-f", "-", "--field-selector", chosen, "-o", "name")
+    assert shown.stdout == "clusterresource/second\n"
+
+
+def test_one_namespace_may_be_shown():
+    shown = asked(top, "licences", "-f", "-", "--by-namespace", "-n", "wing", "--no-headers")
+
+    assert [line.split() for line in shown.stdout.splitlines()] == [
+        ["pool", "wing", "2", "1", "0", "0"]
+    ]
+
+
 def test_the_document_has_shares_and_namespaces():
     share = {"name": "each", "namespaceSelector": {}, "maximum": 2, "perNamespace": True}
     scene = [cluster_resource("pool", LICENCE, 3, shares=[share]), *SCENE[2:]]

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import EVERYTHING, Reader
 from bursar.app.extender.kinds import CLUSTER_RESOURCES
@@ -14,8 +13,6 @@ from bursar.core.pools.accounts import PoolState
 from bursar.core.pools.books import PoolBooks
 from bursar.core.pools.pool import Pool
 from bursar.core.quota.account import to_quantity
-from bursar.wire.model.namespace import decode_namespace
-from bursar.wire.model.pod_row import PodRowDecoder
 from bursar.wire.pools import decode_pool
 
 
@@ -77,15 +74,6 @@ class PoolObjects:
 async def read_pools(cluster: Reader) -> list[Pool]:
     """The ClusterResources of a cluster. Raises `ClusterError`."""
     return await list_all(cluster, CLUSTER_RESOURCES, EVERYTHING, decode_pool)
-
-
-async def read_objects(cluster: Reader) -> PoolObjects:
-    """Raises `ClusterError`."""
-    return PoolObjects(
-        pools=await read_pools(cluster),
-        namespaces=await list_all(cluster, NAMESPACES, EVERYTHING, decode_namespace),
-        rows=await list_all(cluster, PODS, EVERYTHING, PodRowDecoder().decode),
-    )
 
 
 def pool_lines(objects: PoolObjects) -> list[PoolLine]:

@@ -4,84 +4,112 @@ from collections.abc import Sequence
 
 import click
 
-from bursar.app.extender.report import Holding, PoolLine, pool_lines, read_objects
+from bursar.app.cluster.collection import Wanted
+from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.extender.kinds import CLUSTER_RESOURCES
+from bursar.app.extender.report import Holding, PoolLine, pool_lines
 from bursar.cli.exit_codes import OK
-from bursar.cli.live_cluster import answer_of, live_cluster
 from bursar.cli.options import flag
-from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
-from bursar.cli.pools.source import objects_of_files
-from bursar.cli.quota.source import require_files_or_cluster, source_options
+from bursar.cli.output.formats import printable
+from bursar.cli.output.listing import (
+    Column,
+    Format,
+    Listing,
+    ListingPrinter,
+    Row,
+    format_options,
+)
+from bursar.cli.pools.source import pool_objects_of
+from bursar.cli.reading.reading import Objects, Reading, reading_options
+
+HOLDING_COLUMNS = tuple(map(Column, ("USED", "PODS", "WAITING", "WAITING PODS")))
 
 
 @click.command(short_help="Show cluster-level resources such as licences.")
-@source_options
+@reading_options
 @flag("--by-namespace", "Show what the pods of each namespace hold and wait for.")
-@output_option
-def licences(
-    *,
-    files: Sequence[str],
-    kubeconfig: str | None,
-    context: str,
-    by_namespace: bool,
-    output: Output,
-) -> int:
+@format_options
+def licences(*, reading: Reading, by_namespace: bool, format: Format) -> int:
     """Show the capacity of ClusterResources, what pods hold of it, and what waits.
 
     Used is what pods with a node request that have not ended. A pod without a node
-    waits, unless it is behind a scheduling gate. From files, or from the cluster
-    kubectl would talk to.
-    """
-    require_files_or_cluster(files, kubeconfig, context)
-    if files:
-        lines = pool_lines(objects_of_files(files))
-    else:
-        lines = answer_of(_lines_of_cluster(kubeconfig, context))
-    if output is not Output.TABLE:
-        emit_document({"clusterResources": [_document(line) for line in lines]}, output)
-    elif not lines:
-        click.echo("bursar: no ClusterResource", err=True)
-    elif by_namespace:
-        columns = ("NAME", "NAMESPACE", "USED", "PODS", "WAITING", "WAITING PODS")
-        emit_table(
-            columns,
-            [
-                (line.state.pool.name, name, *_cells(each))
-                for line in lines
-                for name, each in line.namespaces.items()
-            ],
-        )
-    else:
-        _show(lines)
-    return OK
+    waits, unless it is behind a scheduling gate. -l selects ClusterResources. With
+    -n, only rows of --by-namespace about that namespace are shown.
+
+    \b
+    Examples:
+      bursar top licences
+      bursar top licences --by-namespace --sort-by -used
+    """  # noqa: D301 - click's mark of lines as they are
+    printer = ListingPrinter(format)
+
+    def show(objects: Objects) -> int:
+        lines = [
+            line
+            for line in pool_lines(pool_objects_of(objects.manifests, is_live=reading.is_live))
+            if objects.is_selected(CLUSTER_RESOURCES.kind, "", line.state.pool.name)
+        ]
+        if by_namespace:
+            printer.show(_by_namespace(lines, reading.namespace or ""))
+        else:
+            printer.show(_by_pool(lines))
+            _tell_problems(lines)
+        return OK
+
+    wanted = [Wanted(resource=each) for each in (CLUSTER_RESOURCES, NAMESPACES, PODS)]
+    return reading.show(wanted, show, kept=(CLUSTER_RESOURCES,))
 
 
-async def _lines_of_cluster(kubeconfig: str | None, context: str) -> list[PoolLine]:
-    async with live_cluster(kubeconfig, context) as cluster:
-        return pool_lines(await read_objects(cluster))
-
-
-def _show(lines: Sequence[PoolLine]) -> None:
-    columns = (
-        *("NAME", "RESOURCE", "CAPACITY", "FREE"),
-        *("USED", "PODS", "WAITING", "WAITING PODS"),
-    )
-    emit_table(
-        columns,
-        [
-            (
-                line.state.pool.name,
-                line.state.pool.resource,
-                str(line.state.pool.capacity),
-                str(line.free),
-                *_cells(line.total),
+def _by_pool(lines: Sequence[PoolLine]) -> Listing:
+    return Listing(
+        columns=(*map(Column, ("NAME", "RESOURCE", "CAPACITY", "FREE")), *HOLDING_COLUMNS),
+        rows=tuple(
+            Row(
+                cells=(
+                    line.state.pool.name,
+                    line.state.pool.resource,
+                    str(line.state.pool.capacity),
+                    str(line.free),
+                    *_cells(line.total),
+                ),
+                document=_document(line),
+                name=_name(line),
             )
             for line in lines
-        ],
+        ),
+        nothing="no ClusterResource",
+        wrapped=lambda documents: {"clusterResources": documents},
     )
+
+
+def _by_namespace(lines: Sequence[PoolLine], place: str) -> Listing:
+    return Listing(
+        columns=(*map(Column, ("NAME", "NAMESPACE")), *HOLDING_COLUMNS),
+        rows=tuple(
+            Row(
+                cells=(line.state.pool.name, namespace, *_cells(each)),
+                document=None,
+                name=_name(line),
+            )
+            for line in lines
+            for namespace, each in line.namespaces.items()
+            if place in {"", namespace}
+        ),
+        nothing="no pod requests a ClusterResource" if lines else "no ClusterResource",
+        # A pool's document has its namespaces.
+        document={"clusterResources": [_document(line) for line in lines]},
+    )
+
+
+def _tell_problems(lines: Sequence[PoolLine]) -> None:
     for line in lines:
         if line.problem:
             name = printable(line.state.pool.name)
             click.echo(f"bursar: {name} is not in use: {printable(line.problem)}", err=True)
+
+
+def _name(line: PoolLine) -> str:
+    return f"clusterresource/{line.state.pool.name}"
 
 
 def _cells(holding: Holding) -> tuple[str, str, str, str]:
