@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.reports.describe import describe
-from bursar.cli.top.top import SUBVERBS, top
+from bursar.cli.top.top import top
 from bursar.entry.processes import ComposedProcesses
 from support.builders.manifests import (
     a_manifest,
@@ -403,15 +403,6 @@ def test_a_cordoned_node_has_no_free_device():
 
 
 # ------------------------------------------------------------------ all of them
-
-
-@pytest.mark.parametrize("subverb", sorted(SUBVERBS))
-def test_each_subverb_has_the_help_that_the_group_shows(subverb):
-    command = top.get_command(None, subverb)
-
-    assert command is not None
-    assert command.get_short_help_str(200) == SUBVERBS[subverb]
-    assert top.get_command(None, "nothing") is None
 
 
 @pytest.mark.parametrize(

@@ -119,17 +119,43 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "bursar scheduler-config --resource example.com/licence",
     ),
     "top": (
-        "bursar top peerpods -f examples/node-pool.yaml",
-        "bursar top licences -f examples/licences",
+        "bursar top nodes -f examples/capacity",
+        "bursar top pods -A --group-by owner --sort-by -cpu",
+        "bursar top quotas -A --sort-by -percent",
+    ),
+    "top devices": (
+        "bursar top devices -f examples/capacity -o wide",
+        "bursar top devices --resource nvidia.com/gpu --sort-by -free",
+        "bursar top devices --group-by resource",
     ),
     "top disk": ("bursar top disk", "bursar top disk --node node-a --sample 30s"),
     "top licences": (
         "bursar top licences -f examples/licences",
-        "bursar top licences",
+        "bursar top licences --by-namespace --sort-by -used",
+    ),
+    "top namespaces": (
+        "bursar top namespaces -f examples/capacity --sort-by -mem",
+        "bursar top namespaces --group-by label:team",
+        "bursar top namespaces -o csv",
+    ),
+    "top nodes": (
+        "bursar top nodes -f examples/capacity --group-by label:zone",
+        "bursar top nodes --sort-by -cpu-free",
+        "bursar top nodes --resource nvidia.com/gpu",
     ),
     "top peerpods": (
         "bursar top peerpods -f examples/node-pool.yaml",
-        "bursar top peerpods",
+        "bursar top peerpods --sort-by -free",
+    ),
+    "top pods": (
+        "bursar top pods -f examples/capacity --group-by owner",
+        "bursar top pods -A --sort-by -mem",
+        "bursar top pods -A --group-by label:app.kubernetes.io/name -o wide",
+    ),
+    "top quotas": (
+        "bursar top quotas -f examples/capacity",
+        "bursar top quotas -A --sort-by -percent",
+        "bursar top quotas -n shop --resource requests.cpu",
     ),
     "up": (
         "bursar up",

@@ -45,14 +45,8 @@ def devices(
     pods that hold them. Nothing is free (-) on a node that is cordoned or not
     ready. With -n, only pods of that namespace are listed as holders.
     Which device of a node a pod has: bursar devices.
-
-    \b
-    Examples:
-      bursar top devices -o wide
-      bursar top devices --resource nvidia.com/gpu --sort-by -free
-      bursar top devices --group-by resource
-    """  # noqa: D301 - click's mark of lines as they are
-    printer = ListingPrinter(format)
+    """
+    printer = ListingPrinter(format, is_watching=reading.is_watching)
     place = reading.namespace or ""
 
     def show(objects: Objects) -> int:

@@ -35,13 +35,8 @@ def licences(*, reading: Reading, by_namespace: bool, format: Format) -> int:
     Used is what pods with a node request that have not ended. A pod without a node
     waits, unless it is behind a scheduling gate. -l selects ClusterResources. With
     -n, only rows of --by-namespace about that namespace are shown.
-
-    \b
-    Examples:
-      bursar top licences
-      bursar top licences --by-namespace --sort-by -used
-    """  # noqa: D301 - click's mark of lines as they are
-    printer = ListingPrinter(format)
+    """
+    printer = ListingPrinter(format, is_watching=reading.is_watching)
 
     def show(objects: Objects) -> int:
         lines = [

@@ -43,14 +43,8 @@ def namespaces(
     Pods without a node count as well. Percentages are of what all nodes together have
     for pods. Shows all namespaces that have pods, unless -n names one. -l selects
     namespaces by their labels.
-
-    \b
-    Examples:
-      bursar top namespaces --sort-by -mem
-      bursar top namespaces --group-by label:team
-      bursar top namespaces -o csv
-    """  # noqa: D301 - click's mark of lines as they are
-    printer = ListingPrinter(format)
+    """
+    printer = ListingPrinter(format, is_watching=reading.is_watching)
 
     def show(objects: Objects) -> int:
         found = found_in(objects)

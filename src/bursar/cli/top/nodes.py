@@ -39,14 +39,8 @@ def nodes(
     Percentages are of what the node has for pods. Nothing is free (-) on a node that
     is cordoned or not ready. With -n, requests and limits are those of one
     namespace; what is free depends on all pods. -l selects nodes.
-
-    \b
-    Examples:
-      bursar top nodes --sort-by -cpu-free
-      bursar top nodes --group-by label:topology.kubernetes.io/zone
-      bursar top nodes --resource nvidia.com/gpu -o wide
-    """  # noqa: D301 - click's mark of lines as they are
-    printer = ListingPrinter(format)
+    """
+    printer = ListingPrinter(format, is_watching=reading.is_watching)
 
     def show(objects: Objects) -> int:
         listing = _listing(

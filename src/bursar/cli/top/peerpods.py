@@ -36,15 +36,10 @@ def peerpods(*, reading: Reading, resource: str, format: Format) -> int:
     Used is what pods on the node request that have not ended; a pod without a node
     yet waits. -l selects nodes. With -n, only pods of that namespace wait; used is
     what the pods of all namespaces use.
-
-    \b
-    Examples:
-      bursar top peerpods
-      bursar top peerpods --sort-by -free -o wide
-    """  # noqa: D301 - click's mark of lines as they are
+    """
     if qualified_name_errors(resource):
         raise BadInputError(f"{printable(resource)}: not the name of a resource")
-    printer = ListingPrinter(format)
+    printer = ListingPrinter(format, is_watching=reading.is_watching)
 
     def show(objects: Objects) -> int:
         report = _report(objects, resource, reading.namespace or "")

@@ -55,14 +55,8 @@ def pods(
     Pods that have ended are left out; pods without a node are not. A pod's owner is the
     Deployment, not its ReplicaSet, and the CronJob, not its Job. Percentages
     (-o wide) are of what the pod's node has; of groups, of what all nodes have.
-
-    \b
-    Examples:
-      bursar top pods -A --sort-by -mem
-      bursar top pods --group-by owner
-      bursar top pods -A --group-by label:app.kubernetes.io/name -o wide
-    """  # noqa: D301 - click's mark of lines as they are
-    printer = ListingPrinter(format)
+    """
+    printer = ListingPrinter(format, is_watching=reading.is_watching)
 
     def show(objects: Objects) -> int:
         printer.show(_listing(objects, reading.place, resources, group_by))

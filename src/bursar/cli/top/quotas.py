@@ -71,19 +71,14 @@ def quotas(
     status is shown. With one namespace, the cluster-wide quotas that cover it are
     listed as well. WAITING is the number of pods that wait because the resource
     is short. -l selects quotas.
-
-    \b
-    Examples:
-      bursar top quotas -A --sort-by -percent
-      bursar top quotas -n shop --resource requests.cpu
-    """  # noqa: D301 - click's mark of lines as they are
+    """
     targeting = Targeting(
         own_namespace=DEFAULT_NAMESPACE,
         selector=selector_from(namespace_selector, "--namespace-selector"),
     )
     place = reading.place
     settings = counting_from(others)
-    printer = ListingPrinter(format)
+    printer = ListingPrinter(format, is_watching=reading.is_watching)
 
     def show(objects: Objects) -> int:
         # Counters remember what they were told, so a new state is told to new ones.
