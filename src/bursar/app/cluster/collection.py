@@ -7,7 +7,7 @@ like a file. Processes use informers, which keep only what they need.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 from bursar.app.cluster.listing import list_with_version
@@ -23,6 +23,7 @@ from bursar.app.cluster.ports import (
     Watcher,
 )
 from bursar.app.cluster.sighting import locate
+from bursar.app.cluster.wanted import Wanted as Wanted  # noqa: PLC0414 - a part of the interface
 
 COALESCE_SECONDS: Final = 0.5
 """After a change, others are awaited for this long before they are shown together."""
@@ -35,24 +36,6 @@ Progress = Callable[[str, int], None]
 
 class Followed(Reader, Watcher, Protocol):
     """A cluster that can be listed and watched."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Objects that a command reads."""
-
-    resource: Resource
-    namespace: str = ""
-    """Empty: all namespaces."""
-    all_if: Resource | None = None
-    """A kind that is read before. If it has objects, they may concern all namespaces, which then
-    are read instead of `namespace`; a kind without namespaces is read only then."""
-    is_required: bool = True
-    """Whether the command fails if they cannot be read."""
-    may_be_absent: bool = False
-    """Whether it is usual that a cluster does not have the kind, and nothing to mention."""
-    poll_seconds: float | None = None
-    """How often to list a kind that cannot be watched; None for a kind that can."""
 
 
 class Collection:

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from bursar.app.cluster.collection import Wanted
 from bursar.app.cluster.ports import Resource
+from bursar.app.cluster.wanted import Wanted
 
 GROUP: Final = "metrics.k8s.io"
 VERSION: Final = "v1beta1"

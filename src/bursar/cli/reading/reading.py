@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from bursar.app.cluster.collection import Collection, Wanted
 from bursar.cli import options
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.live_cluster import answer_of, cluster_options, kubectls_namespace, live_cluster
@@ -22,7 +21,9 @@ from bursar.cli.output.formats import printable
 
 if TYPE_CHECKING:
     from bursar.adapters.files.manifests import Manifests
+    from bursar.app.cluster.collection import Collection
     from bursar.app.cluster.ports import Resource
+    from bursar.app.cluster.wanted import Wanted
     from bursar.core.model.selector import Selector
     from bursar.wire.documents.tree import Value
     from bursar.wire.field_selector import FieldSelector
@@ -128,7 +129,11 @@ class Reading:
 
     # -------------------------------------------------------------- a cluster
 
-    async def _read_cluster(self, wanted: Sequence[Wanted], kept: "Sequence[Resource]") -> Objects:
+    async def _read_cluster(
+        self, wanted: "Sequence[Wanted]", kept: "Sequence[Resource]"
+    ) -> Objects:
+        from bursar.app.cluster.collection import Collection  # noqa: PLC0415 - imports asyncio
+
         async with live_cluster(self.kubeconfig, self.context) as cluster:
             with shown_progress() as progress:
                 collection = Collection(cluster, wanted, progress=progress)
@@ -137,10 +142,12 @@ class Reading:
 
     async def _follow_cluster(
         self,
-        wanted: Sequence[Wanted],
+        wanted: "Sequence[Wanted]",
         show: Callable[[Objects], int],
         kept: "Sequence[Resource]",
     ) -> int:
+        from bursar.app.cluster.collection import Collection  # noqa: PLC0415 - imports asyncio
+
         async with live_cluster(self.kubeconfig, self.context) as cluster:
             collection = Collection(cluster, wanted)
             await collection.load()
@@ -162,7 +169,7 @@ class Reading:
         return OK
 
     def _objects_of(
-        self, collection: Collection, kept: "Sequence[Resource]", tell: Callable[[str], None]
+        self, collection: "Collection", kept: "Sequence[Resource]", tell: Callable[[str], None]
     ) -> Objects:
         from bursar.adapters.files.manifests import manifests_of  # noqa: PLC0415 - imports YAML
 

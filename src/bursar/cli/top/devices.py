@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import click
 
-from bursar.app.cluster.collection import Wanted
 from bursar.app.cluster.kinds import NODES, PODS
+from bursar.app.cluster.wanted import Wanted
 from bursar.app.reports.top.devices import DeviceLine, Holding, device_lines, device_totals
 from bursar.app.reports.top.grouping import GroupBy, Grouping
 from bursar.cli.exit_codes import OK

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import click
 
-from bursar.app.cluster.collection import Wanted
 from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.wanted import Wanted
 from bursar.app.extender.kinds import CLUSTER_RESOURCES
 from bursar.app.extender.report import Holding, PoolLine, pool_lines
 from bursar.cli.exit_codes import OK

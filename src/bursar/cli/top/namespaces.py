@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import click
 
-from bursar.app.cluster.collection import Wanted
 from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
 from bursar.app.cluster.metrics_kinds import POD_METRICS, wanted_metrics
+from bursar.app.cluster.wanted import Wanted
 from bursar.app.reports.top.consumption import (
     Line,
     grouped_lines,

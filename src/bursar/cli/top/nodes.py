@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 import click
 
-from bursar.app.cluster.collection import Wanted
 from bursar.app.cluster.kinds import NODES, PODS
 from bursar.app.cluster.metrics_kinds import NODE_METRICS, wanted_metrics
+from bursar.app.cluster.wanted import Wanted
 from bursar.app.reports.top.consumption import READY, Line, grouped_lines, node_lines, total_of
 from bursar.app.reports.top.grouping import NONE, GroupBy, Grouping
 from bursar.cli.exit_codes import OK

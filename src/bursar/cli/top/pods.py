@@ -6,10 +6,10 @@ from typing import Final
 
 import click
 
-from bursar.app.cluster.collection import Wanted
 from bursar.app.cluster.kinds import NODES, PODS
 from bursar.app.cluster.metrics_kinds import POD_METRICS, wanted_metrics
 from bursar.app.cluster.ports import Resource
+from bursar.app.cluster.wanted import Wanted
 from bursar.app.reports.top.consumption import (
     CountedPod,
     Line,

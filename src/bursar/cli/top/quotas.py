@@ -2,18 +2,14 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.cluster.collection import Wanted
 from bursar.app.cluster.kinds import NAMESPACES, PODS
-from bursar.app.counting.feeds import Counting
-from bursar.app.quota.inventory import inventory_of, kept_kinds
+from bursar.app.cluster.wanted import Wanted
 from bursar.app.quota.kinds import QUOTAS
-from bursar.app.quota.read_model import queue_report, quota_reports
-from bursar.app.reports.top.quotas import QuotaUse, quota_uses
 from bursar.cli.exit_codes import OK
 from bursar.cli.options import shown
 from bursar.cli.output.amounts import short_amount
@@ -36,6 +32,10 @@ from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
+
+if TYPE_CHECKING:
+    from bursar.app.counting.feeds import Counting
+    from bursar.app.reports.top.quotas import QuotaUse
 
 KIND_WORDS: Final = {
     QuotaKind.NATIVE: "ResourceQuota",
@@ -72,6 +72,8 @@ def quotas(
     listed as well. WAITING is the number of pods that wait because the resource
     is short. -l selects quotas.
     """
+    from bursar.app.quota.inventory import kept_kinds  # noqa: PLC0415 - slow to import
+
     targeting = Targeting(
         own_namespace=DEFAULT_NAMESPACE,
         selector=selector_from(namespace_selector, "--namespace-selector"),
@@ -91,7 +93,7 @@ def quotas(
     return reading.show(_wanted(place, counting), show, kept=kept_kinds(counting))
 
 
-def _wanted(place: str, counting: Counting) -> Sequence[Wanted]:
+def _wanted(place: str, counting: "Counting") -> Sequence[Wanted]:
     cluster_wide = QUOTAS[QuotaKind.CLUSTER]
     optional = partial(Wanted, is_required=False, may_be_absent=True)
     return [
@@ -107,7 +109,14 @@ def _wanted(place: str, counting: Counting) -> Sequence[Wanted]:
     ]
 
 
-def _uses(objects: Objects, counting: Counting, place: str, targeting: Targeting) -> list[QuotaUse]:
+def _uses(
+    objects: Objects, counting: "Counting", place: str, targeting: Targeting
+) -> "list[QuotaUse]":
+    # Slow to import, and not needed to print the help.
+    from bursar.app.quota.inventory import inventory_of  # noqa: PLC0415
+    from bursar.app.quota.read_model import queue_report, quota_reports  # noqa: PLC0415
+    from bursar.app.reports.top.quotas import quota_uses  # noqa: PLC0415
+
     manifests = objects.manifests
     inventory = inventory_of(
         manifests.pods,
@@ -134,7 +143,7 @@ def _uses(objects: Objects, counting: Counting, place: str, targeting: Targeting
 # ------------------------------------------------------------------ the list
 
 
-def _listing(uses: Sequence[QuotaUse], place: str) -> Listing:
+def _listing(uses: "Sequence[QuotaUse]", place: str) -> Listing:
     is_awaited = any(use.waiting for use in uses)
     # As kubectl, which names the namespace only if there are several.
     namespaces = {use.key.namespace for use in uses}
@@ -156,7 +165,7 @@ def _listing(uses: Sequence[QuotaUse], place: str) -> Listing:
     )
 
 
-def _row(use: QuotaUse) -> Row:
+def _row(use: "QuotaUse") -> Row:
     key, resource = use.key, use.resource
     share = NO_VALUE if use.percent is None else f"{use.percent}%"
     exact = {"USED": use.used, "HARD": use.hard, "FREE": use.free if use.is_counted else None}
@@ -185,7 +194,7 @@ def _used(resource: str, used: Quantity | None, share: str) -> str:
     return short_amount(resource, used) + ("" if share == NO_VALUE else f" ({share})")
 
 
-def _free(use: QuotaUse) -> str:
+def _free(use: "QuotaUse") -> str:
     """What is left; said in words if it is nothing, so that the eye finds it."""
     if not use.is_counted:
         return "not counted"
@@ -196,7 +205,7 @@ def _free(use: QuotaUse) -> str:
     return "full" if use.is_full else short_amount(use.resource, use.free, rounds_down=True)
 
 
-def _document(use: QuotaUse) -> dict[str, object]:
+def _document(use: "QuotaUse") -> dict[str, object]:
     return {
         "kind": use.key.kind.value,
         "namespace": use.key.namespace or None,
