@@ -17,6 +17,8 @@ WANTS_FRONT_PAGE: Final[tuple[list[str], ...]] = ([], ["-h"], ["--help"])
 WANTS_VERSION: Final[tuple[list[str], ...]] = (["-V"], ["--version"])
 PLUGIN: Final = "kubectl-bursar"
 """The name under which kubectl runs this command, as `kubectl bursar`."""
+PROCESSES: Final = ("agent", "controller", "extender", "operator", "up", "webhook")
+"""Verbs that run for long, for which it does not matter how soon they start."""
 NOT_WRITTEN: Final = 3
 """What there is to say could not be written."""
 CLOSED: Final = -1
@@ -36,6 +38,10 @@ def main() -> None:
         return
     # gRPC would write on standard error what clients send; it looks here when it is loaded.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    if arguments[0] not in PROCESSES:
+        from bursar.entry.quick_start import start_quickly  # noqa: PLC0415 - see above
+
+        start_quickly()
     sys.exit(run(arguments, program))
 
 
