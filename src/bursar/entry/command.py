@@ -39,7 +39,7 @@ def main() -> None:
     # gRPC would write on standard error what clients send; it looks here when it is loaded.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     if arguments[0] not in PROCESSES:
-        from bursar.entry.quick_start import start_quickly  # noqa: PLC0415 - see above
+        from bursar.cli.quick_start import start_quickly  # noqa: PLC0415 - see above
 
         start_quickly()
     sys.exit(run(arguments, program))

@@ -8,7 +8,7 @@ import pytest
 PROGRAM = '''
 import sys
 if sys.argv[1] == "quick":
-    from bursar.entry.quick_start import start_quickly
+    from bursar.cli.quick_start import start_quickly
     start_quickly()
     start_quickly()
 import copy, pickle
@@ -89,7 +89,7 @@ def test_after_its_first_call_a_method_is_the_one_of_dataclasses():
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="dataclasses are made in another way")
 def test_methods_that_are_not_called_are_not_compiled():
     program = (
-        "from bursar.entry.quick_start import start_quickly; start_quickly()\n"
+        "from bursar.cli.quick_start import start_quickly; start_quickly()\n"
         "from bursar.core.model.pod import Container\n"
         "print(Container.__eq__.__code__.co_name)"
     )
