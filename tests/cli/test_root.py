@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,8 @@ from bursar import __version__
 from bursar.cli.front_page import VERBS, front_page
 from bursar.cli.root import bursar as root
 from support.processes.command_line import COMMAND, run_bursar
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_help_lists_every_verb_and_the_exit_codes():
@@ -31,7 +34,11 @@ def imported(program: str, *modules: str) -> str:
     """Which of these modules a program has imported at its end, as Python prints a list."""
     ending = f"import sys; print(sorted({set(modules)} & set(sys.modules)))"
     done = subprocess.run(
-        [sys.executable, "-c", f"{program}\n{ending}"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"{program}\n{ending}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
     )
     return done.stdout.splitlines()[-1]
 
@@ -48,6 +55,37 @@ def test_a_verb_is_not_paid_for_by_the_others():
     program = "from bursar.entry.command import run\nrun(['quantity', '1Gi', '-o', 'json'])"
 
     assert imported(program, "rich", "yaml", "msgspec", "bursar.cli.reports.describe") == "[]"
+
+
+OFFLINE = [
+    "quantity 1Gi",
+    "describe pod -f examples/frontend.yaml",
+    "describe node -f examples/node-pool.yaml",
+    "describe quota -f examples/queue",
+    "explain pod -f examples/cluster",
+    "queue -f examples/queue",
+    "top nodes -f examples/cluster",
+    "top pods -f examples/cluster",
+    "top quotas -f examples/queue",
+    "top peerpods -f examples/node-pool.yaml",
+    "top licences -f examples/licences",
+    "devices -f examples/devices",
+    "peerpod rewrite -f examples/peerpods/pod.yaml",
+    "policy check -f examples/policies",
+    "scheduler-config -f examples/licences",
+    "migrate resourcequotas -f examples/quota",
+    "manifests",
+    "version",
+]
+
+
+@pytest.mark.parametrize("line", OFFLINE)
+def test_a_command_without_a_cluster_does_not_pay_for_one(line):
+    """Each of these modules takes as long to import as Python takes to start, or longer."""
+    program = f"from bursar.entry.command import run\nrun({line.split()})"
+    slow = ("asyncio", "cryptography", "grpc", "http.client", "rich", "ssl", "textual")
+
+    assert imported(program, *slow) == "[]"
 
 
 @pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])

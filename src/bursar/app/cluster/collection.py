@@ -4,7 +4,6 @@ For commands: they keep whole objects as the API server sent them, so that a clu
 like a file. Processes use informers, which keep only what they need.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -48,6 +47,8 @@ class Collection:
         *,
         progress: Progress = lambda _kind, _count: None,
     ) -> None:
+        import asyncio  # noqa: PLC0415 - commands that read files take `Wanted` from here
+
         self._cluster = cluster
         self._wanted = list(wanted)
         self._progress = progress
@@ -100,6 +101,8 @@ class Collection:
 
     async def follow(self, on_change: Callable[[], None]) -> None:
         """Follow the cluster, and call `on_change` after each burst of changes, for ever."""
+        import asyncio  # noqa: PLC0415 - as above
+
         async with asyncio.TaskGroup() as group:
             for each in self._wanted:
                 if each.resource not in self._objects:
@@ -115,6 +118,8 @@ class Collection:
                 on_change()
 
     async def _poll(self, wanted: Wanted, pause_seconds: float) -> None:
+        import asyncio  # noqa: PLC0415 - as above
+
         while True:
             await asyncio.sleep(pause_seconds)
             with suppress(ClusterError):
@@ -122,6 +127,8 @@ class Collection:
                 self._has_changed.set()
 
     async def _follow(self, wanted: Wanted) -> None:
+        import asyncio  # noqa: PLC0415 - as above
+
         while True:
             try:
                 await self._watch_once(wanted)
