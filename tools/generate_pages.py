@@ -20,6 +20,7 @@ from bursar.cli.front_page import EXIT_CODES, OPTIONS, TITLE
 from bursar.cli.help.completing import FROM_CLUSTER, Command, Parameter
 from bursar.cli.help.pages import COLUMNS, COMMANDS, MANUAL, SHELLS, help_name, script_name
 from bursar.cli.help.shells import VARIABLE
+from bursar.cli.kinds import KINDS, KindNames
 from bursar.cli.root import bursar
 
 FOLDER = Path(__file__).parents[1] / "src" / "bursar" / "cli" / "help" / "stored"
@@ -103,14 +104,21 @@ def pages() -> dict[str, str]:
 
 def _described(context: click.Context, command: click.Command) -> Command:
     commands: dict[str, str] = {}
+    other_names: dict[str, str] = {}
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             each = command.get_command(context, name)
             assert each is not None
             commands[name] = each.get_short_help_str(limit=200)
+    if isinstance(command, KindNames):
+        for names in KINDS:
+            found = next((name for name in names if name in commands), None)
+            if found is not None:
+                other_names |= {name: found for name in names if name not in commands}
     parameters = command.get_params(context)
     return Command(
         commands=commands,
+        other_names=other_names,
         options=[_option(each) for each in parameters if isinstance(each, click.Option)],
         arguments=[
             _parameter(each, ARGUMENTS.get(" ".join(path_of(context)), ""))

@@ -65,7 +65,7 @@ def test_a_value_behind_an_equals_sign_is_suggested_with_its_option():
     ("words", "paths"),
     [
         (("describe", "pod", "-f", ""), "files"),
-        (("describe", "pod", "--kubeconfig", "/"), ""),
+        (("quantity", "--kubeconfig", "/"), ""),
         (("queue", "--kubeconfig", "/"), "files"),
         (("examples", "copy", "queue", ""), "folders"),
     ],
@@ -87,6 +87,8 @@ def test_paths_are_left_to_the_shell(words, paths):
         (("explain", "pod", "--namespace=shop", "--", ""), Asked("pods", None, "", "shop")),
         (("describe", "node", ""), Asked("nodes", None, "", None)),
         (("describe", "quota", ""), Asked("quotas", None, "", None)),
+        (("describe", "no", ""), Asked("nodes", None, "", None)),
+        (("explain", "pods", "-n", "shop", ""), Asked("pods", None, "", "shop")),
         (("release", "web-0", "-A", ""), Asked("pods", None, "", None)),
     ],
 )

@@ -122,6 +122,7 @@ def test_the_examples_are_about_the_command_and_fit_the_page(name):
     page = stored(f"{name.replace(' ', '.')}.txt")
 
     assert EXAMPLES[name]
+    assert page.count("Examples:") == 1
     for line in EXAMPLES[name]:
         assert f"bursar {name}" in line
         assert f"\n    {line}\n" in page

@@ -104,7 +104,7 @@ def test_kubectl_finds_the_plugin_and_its_usage_is_what_the_user_types(installed
     assert "\nkubectl bursar COMMAND --help has" in front
     assert page.startswith("Usage: kubectl bursar describe pod [OPTIONS]")
     assert "\n    kubectl bursar describe pod -f examples/frontend.yaml\n" in page
-    assert "-o yaml | kubectl bursar describe pod -f -" in page
+    assert "helm template ./chart | kubectl bursar describe pod -f -" in page
     assert narrow.startswith("Usage: kubectl bursar queue")
     assert "Try 'kubectl bursar --help' for help." in error
     assert "Did you mean 'describe'?" in error

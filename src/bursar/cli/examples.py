@@ -36,12 +36,15 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "describe node": (
         "bursar describe node -f examples/node-pool.yaml",
-        "kubectl get nodes,pods -A -o yaml | bursar describe node node-a -f -",
+        "bursar describe node worker-1",
+        "bursar describe nodes -l pool=gpu -o wide --sort-by memory",
+        "kubectl get nodes,pods -A -o json | bursar describe node -f -",
     ),
     "describe pod": (
         "bursar describe pod -f examples/frontend.yaml",
-        "bursar describe pod -f examples/frontend.yaml -o json",
-        "kubectl get pod web-0 -o yaml | bursar describe pod -f -",
+        "bursar describe pod web-0 -n shop",
+        "bursar describe pods -A --sort-by -cpu -o wide",
+        "helm template ./chart | bursar describe pod -f -",
     ),
     "describe quota": (
         "bursar describe quota -f examples/queue",

@@ -26,6 +26,8 @@ class Parameter(TypedDict):
 class Command(TypedDict):
     commands: dict[str, str]
     """The commands of a group, each with its line of help."""
+    other_names: dict[str, str]
+    """Names that a group takes for a command as well, such as `po` for `pod`."""
     options: list[Parameter]
     arguments: list[Parameter]
 
@@ -85,8 +87,9 @@ class _Line:
             self._read_option(word)
 
     def _read_argument(self, word: str, commands: dict[str, Command]) -> None:
-        if word in self.command["commands"] and not self.positions:
-            self.path = f"{self.path} {word}".strip()
+        name = self.command["other_names"].get(word, word)
+        if name in self.command["commands"] and not self.positions:
+            self.path = f"{self.path} {name}".strip()
             self.command = commands[self.path]
         else:
             self.positions += 1

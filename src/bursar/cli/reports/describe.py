@@ -46,19 +46,13 @@ def describe() -> None:
 @reading_options
 @format_options
 def pod(name: str | None, reading: Reading, format: Format) -> int:
-    r"""Show what each pod, or the one called NAME, asks for and what decided it.
+    """Show what each pod, or the one called NAME, asks for and what decided it.
 
     Of a cluster, pods as they are stored. Of files, pods as the API server would
     store them, with the LimitRanges, RuntimeClasses and PriorityClasses of the
     same files; workloads (Deployments, Jobs, ...) as the pod they would create,
     and what all their pods ask for together. Exit code 1 if the API server
     would refuse any of them.
-
-    \b
-    Examples:
-      bursar describe pod web-0 -n shop
-      helm template ./chart | bursar describe pod -f -
-      bursar describe pods -A --sort-by -cpu -o wide
     """
     printer = ListingPrinter(format, is_watching=reading.is_watching)
     wanted = [
@@ -197,19 +191,13 @@ def _placed(pod: "Pod") -> "Pod":
 @reading_options
 @format_options
 def node(name: str | None, reading: Reading, format: Format) -> int:
-    r"""Show each node, or the one called NAME, with the pods that run on it.
+    """Show each node, or the one called NAME, with the pods that run on it.
 
     The text is kubectl's, to the last space, but for the lease and the events;
     then comes what still fits, and whether the pods without a node would fit
     here, placed one after the other and judged by the scheduler's filters.
     Exit code 1 if the API server would refuse the capacity or allocatable of any
     of them.
-
-    \b
-    Examples:
-      bursar describe node worker-1
-      bursar describe nodes -l pool=gpu -o wide --sort-by memory
-      kubectl get nodes,pods -A -o json | bursar describe node -f -
     """
     printer = ListingPrinter(format, is_watching=reading.is_watching)
     wanted = [
