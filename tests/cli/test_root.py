@@ -115,3 +115,27 @@ def test_bash_completes_verbs_with_the_printed_script():
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
 
     assert done.stdout.split() == ["quantity", "queue"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("descibe", "no such command 'descibe'; did you mean 'describe'? See bursar --help"),
+        (
+            "describe pid",
+            "describe: no such command 'pid'; did you mean 'pod'? See bursar describe --help",
+        ),
+        (
+            "describe pod --filname x",
+            (
+                "describe pod: no such option '--filname'; did you mean one of "
+                "'--filename', '--namespace'? See bursar describe pod --help"
+            ),
+        ),
+        ("zzz", "no such command 'zzz'; see bursar --help"),
+    ],
+)
+def test_a_misspelt_word_gets_a_suggestion(line, error):
+    ran = run_bursar(*line.split())
+
+    assert (ran.code, ran.err) == (2, f"bursar: {error}\n")

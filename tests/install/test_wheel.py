@@ -106,8 +106,9 @@ def test_kubectl_finds_the_plugin_and_its_usage_is_what_the_user_types(installed
     assert "\n    kubectl bursar describe pod -f examples/frontend.yaml\n" in page
     assert "helm template ./chart | kubectl bursar describe pod -f -" in page
     assert narrow.startswith("Usage: kubectl bursar queue")
-    assert "Try 'kubectl bursar --help' for help." in error
-    assert "Did you mean 'describe'?" in error
+    assert error == (
+        "bursar: no such command 'descibe'; did you mean 'describe'? See kubectl bursar --help\n"
+    )
     assert '"canonical": "1Gi"' in value
 
 

@@ -13,11 +13,15 @@ def usage_text(error: click.ClickException) -> str:
     """
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return ""
-    path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "bursar"
-    program, _, verb = path.partition(" ")
+    program, verb = "bursar", ""
+    if isinstance(error, click.UsageError) and error.ctx:
+        # As a plugin the program is `kubectl bursar`.
+        program = error.ctx.find_root().command_path
+        verb = error.ctx.command_path.removeprefix(program).strip()
     text = " ".join(error.format_message().split()).rstrip(".")
     text = printable(text[:1].lower() + text[1:])
     text = text.replace(". Did you mean", "; did you mean")
+    text = text.replace(". (Did you mean one of: ", "; did you mean one of ").replace("?)", "?")
     subject = f"{verb}: " if verb else ""
     see = " See" if text.endswith("?") else "; see"
     return f"{subject}{text}{see} {f'{program} {verb}'.rstrip()} --help"
