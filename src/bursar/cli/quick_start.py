@@ -5,7 +5,7 @@ the time that a command takes to import Bursar's own modules, and a command that
 calls few of these methods. Here each method is compiled at its first call, and from then on it is
 the method that `dataclasses` makes. Processes do not use this: they start once and run for long.
 
-Python 3.13 and later make dataclasses in another way, and faster; there this does nothing.
+Where `dataclasses` has no such function, as in later versions of Python, this does nothing.
 """
 
 import dataclasses
