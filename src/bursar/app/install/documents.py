@@ -18,9 +18,13 @@ DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 Document = dict[str, Json]
 
-MEMORY_VARIABLES: Final[Mapping[str, str]] = {"MALLOC_ARENA_MAX": "1"}
+MEMORY_VARIABLES: Final[Mapping[str, str]] = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_TRIM_THRESHOLD_": "131072",
+}
 """The environment of every process. More arenas would keep freed memory of threads that ended, or
-of each thread of gRPC. `benchmarks` start processes with it as well."""
+of each thread of gRPC. The threshold is glibc's default; if it is not set, glibc raises it after
+the first large object, and keeps as much freed memory. `benchmarks` start processes with it too."""
 
 
 def memory_environment() -> list[Json]:
