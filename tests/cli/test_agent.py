@@ -246,8 +246,9 @@ def test_a_group_with_too_high_a_number_is_told_in_one_line(tmp_path):
     ran = run_bursar("agent", f"--socket={tmp_path}/k.sock", "--socket-group=99999999999")
 
     assert ran.code == 2
-    assert ran.err.splitlines()[-1].endswith(
-        "'--socket-group': 99999999999: groups have numbers up to 4294967294"
+    assert ran.err == (
+        "bursar: agent: invalid value for '--socket-group': 99999999999: groups have numbers up to "
+        "4294967294; see bursar agent --help\n"
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -100,7 +100,7 @@ def test_amounts_that_the_quota_does_not_limit_are_left_out(shown):
 
 
 def test_the_queue_says_how_a_pod_is_counted(shown):
-    heading, row = shown("queue").splitlines()
+    heading, row = shown("queue", "-o", "wide").splitlines()
     [pod] = json.loads(shown("queue", "-o", "json"))
 
     assert heading.endswith("COUNTED AS")
@@ -110,7 +110,7 @@ def test_the_queue_says_how_a_pod_is_counted(shown):
     ]
 
 
-def test_the_table_is_as_before_if_all_pods_are_counted_natively(shown):
+def test_the_table_says_nothing_of_counters_unless_it_is_wide(shown):
     plain = [MANIFESTS[0], pod_manifest("a/waits", GATE)]
 
     assert "COUNTED AS" not in shown("queue", manifests=plain)

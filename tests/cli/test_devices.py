@@ -41,7 +41,10 @@ def a_device(name, *ids):
     }
 
 
-def run_on(*objects, words=()):
+WIDE = ("-o", "wide")
+
+
+def run_on(*objects, words=WIDE):
     body = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
     return run_bursar("devices", "-f", "-", *words, stdin=body.encode())
 
@@ -55,11 +58,16 @@ def stripped(ran):
     return [[cell.strip() for cell in line] for line in cells(ran)]
 
 
+def without_facts(ran):
+    """The lines of a wide table, without what the inventory says of a device."""
+    return [[*line[:9], *line[12:]] for line in stripped(ran)]
+
+
 # ------------------------------------------------------------------ tables
 
 
 def test_example_shows_who_has_what_and_what_is_wrong():
-    ran = run_bursar("devices", "-f", str(EXAMPLES))
+    ran = run_bursar("devices", "-f", str(EXAMPLES), *WIDE)
 
     gpu, rdma, said = "nvidia.com/gpu", "koordinator.sh/rdma", "koordinator"
     shared = "also held by {} (100 %)"
@@ -69,7 +77,7 @@ def test_example_shows_who_has_what_and_what_is_wrong():
     a, b, mine, theirs = "node-a", "node-b", "research", "web"
     port, first, second = "0000:1f:00.2", "GPU-8c25ea37", "GPU-b04f9d11"
     assert (ran.code, ran.err) == (0, "")
-    assert stripped(ran) == [
+    assert without_facts(ran) == [
         list(HEADS),
         [a, mine, "notebook", "jupyter", gpu, second, "1", "50%", said, "not healthy"],
         [a, mine, "trainer-0", "train", rdma, port, "0", "100%", said, "-"],
@@ -107,8 +115,9 @@ def test_example_shows_who_has_what_and_what_is_wrong():
 
 
 def test_kubelets_answer_is_compared_on_the_node_whose_pods_are_in_it():
-    ran = run_bursar("devices", "-f", str(EXAMPLES), "--pod-resources", str(KUBELET), "--node", "")
-    lines = [line for line in stripped(ran) if line[2] == "trainer-0" and "gpu" in line[4]]
+    words = ("--pod-resources", str(KUBELET), "--node", "")
+    ran = run_bursar("devices", "-f", str(EXAMPLES), *words, *WIDE)
+    lines = [line for line in without_facts(ran) if line[2] == "trainer-0" and "gpu" in line[4]]
 
     assert ran.code == 0
     assert [(line[5], line[8], line[9]) for line in lines] == [
@@ -122,7 +131,7 @@ def test_kubelets_answer_is_compared_on_the_node_whose_pods_are_in_it():
 
 
 def test_kubelets_answer_alone_is_shown_without_asking_any_cluster():
-    ran = run_bursar("devices", "--pod-resources", str(KUBELET), KUBECONFIG="/nowhere")
+    ran = run_bursar("devices", "--pod-resources", str(KUBELET), *WIDE, KUBECONFIG="/nowhere")
 
     assert (ran.code, ran.err) == (0, "")
     assert stripped(ran)[1][:6] == [
@@ -253,7 +262,7 @@ def test_check_finds_what_two_have_whoever_says_so():
 
 def test_vendor_in_an_annotation_does_not_make_it_another_device():
     spoof = json.dumps({"gpu": [{"id": "GPU-1", "vendor": "huawei"}]})
-    ran = run_on(a_pod("a", a_gpu("GPU-1")), a_pod("b", spoof), words=("--check",))
+    ran = run_on(a_pod("a", a_gpu("GPU-1")), a_pod("b", spoof), words=("--check", *WIDE))
 
     assert ran.code == 1
     assert {line[4] for line in stripped(ran)[1:]} == {"nvidia.com/gpu"}
@@ -263,14 +272,14 @@ def test_device_that_only_an_init_container_asks_for_is_shown():
     pod = a_pod("a", a_gpu("GPU-1"), asks="example.com/other")
     prep = {"name": "prep", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     pod["spec"]["initContainers"] = [prep]
-    ran = run_on(pod, words=("--check",))
+    ran = run_on(pod, words=("--check", *WIDE))
 
     assert (ran.code, stripped(ran)[1][3:6]) == (0, ["main", "nvidia.com/gpu", "GPU-1"])
 
 
 def test_more_devices_than_asked_for_are_not_shown():
     eight = json.dumps({"gpu": [{"id": f"GPU-{number}"} for number in range(8)]})
-    ran = run_on(a_pod("a", eight), words=("--check",))
+    ran = run_on(a_pod("a", eight), words=("--check", *WIDE))
 
     assert ran.code == 1
     assert [line[5] for line in stripped(ran)[1:]] == ["GPU-0", "-"]
@@ -351,7 +360,7 @@ sources:
 """
     )
     pod = a_pod("a", "GPU-1,NVIDIA,3000,30:;", key="hami.io/vgpu-devices-allocated")
-    ran = run_on(pod, words=("--sources", str(table)))
+    ran = run_on(pod, words=("--sources", str(table), *WIDE))
 
     assert stripped(ran)[1][3:9] == ["main", "nvidia.com/gpu", "GPU-1", "-", "30%", "hami"]
 
@@ -370,10 +379,10 @@ sources:
     half = {"gpu": [{"id": "GPU-1", "resources": {"koordinator.sh/gpu-core": "50"}}]}
     pod = a_pod("a", json.dumps(half))
     pod["metadata"]["annotations"]["hami.io/vgpu-devices-allocated"] = "GPU-1,30:;"
-    ran = run_on(pod, words=("--sources", str(table), "--check"))
+    ran = run_on(pod, words=("--sources", str(table), "--check", *WIDE))
 
     assert ran.code == 1
-    assert stripped(ran)[1][7:] == [
+    assert without_facts(ran)[1][7:] == [
         "50%",
         "koordinator, hami",
         "koordinator says 50 %, hami 30 %",
@@ -403,7 +412,7 @@ def test_control_characters_of_tenants_do_not_reach_the_terminal():
         (("-n", "a", "-A"), "-n is for one namespace, -A for all"),
         (("--free", "-n", "a"), "--free is about nodes"),
         (("--free", "--check"), "--free is about nodes"),
-        (("--context", "c", "-f", "x"), "-f reads files"),
+        (("--context", "c", "-f", "x"), "-f and -k read files"),
         (("--socket", "a", "--pod-resources", "b"), "give one"),
         (("-o", "pod-resources"), "-o pod-resources is for an answer of --socket"),
     ],
@@ -453,9 +462,9 @@ def test_node_of_an_answer_must_be_certain():
 
 
 def test_answer_beside_a_single_inventory_is_of_its_node():
-    ran = run_on(a_device("n1", "GPU-5d3e90ab"), words=("--pod-resources", str(KUBELET)))
+    ran = run_on(a_device("n1", "GPU-5d3e90ab"), words=("--pod-resources", str(KUBELET), *WIDE))
 
-    assert stripped(ran)[1] == [
+    assert without_facts(ran)[1] == [
         *("n1", "research", "trainer-0", "train", "nvidia.com/gpu", "GPU-5d3e90ab", "1", "100%"),
         *("kubelet", "-"),
     ]

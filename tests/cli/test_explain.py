@@ -110,10 +110,10 @@ def test_without_a_name_all_pods_that_do_not_run_are_listed():
     ran = explained()
 
     assert ran.code == 1
-    assert [line.split()[:2] for line in ran.out.splitlines()] == [
-        ["POD", "ANSWER"],
-        ["shop/waits", "NoNodeFits"],
-        ["shop/huge", "NoNodeFits"],
+    assert [line.split()[:3] for line in ran.out.splitlines()] == [
+        ["NAMESPACE", "POD", "ANSWER"],
+        ["shop", "waits", "NoNodeFits"],
+        ["shop", "huge", "NoNodeFits"],
     ]
     assert max(map(len, ran.out.splitlines())) <= 80
     calm = explained(scene=[*SCENE[:3], SCENE[4]])

@@ -341,7 +341,7 @@ def test_a_table_names_the_choice_and_what_else_fits():
     assert ran.code == 0
     assert ran.out.splitlines() == [
         "POD            VCPUS   MEMORY   GPUS   INSTANCE   PRICE   ALSO FITS",
-        "default/shop   2       3072Mi   -      cx2-2x4    0.081   bx2-2x8, mx2-2x16, bx2-4x16",
+        "default/shop   2       3072Mi   -      cx2-2x4    0.081   bx2-2x8, mx2-2x16 and 1 more",
     ]
 
 

@@ -43,7 +43,7 @@ def test_policies_without_pods_are_only_checked():
 
 def test_pod_without_a_namespace_is_in_the_default_one():
     ran = check("-f", "-", stdin=POLICY % "int(object.metadata.labels.size)")
-    assert "p        default/one   x 3" in ran.out
+    assert "p        default     one   x 3" in ran.out
 
 
 def test_pod_that_would_wait_is_shown_with_the_reason():

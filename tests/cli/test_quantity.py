@@ -111,7 +111,7 @@ def test_usage_errors_exit_with_two_and_leave_stdout_alone(arguments):
     ran = run_bursar(*arguments)
 
     assert (ran.code, ran.out) == (2, "")
-    assert "Error: " in ran.err
+    assert (ran.err.startswith("bursar: "), ran.err.count("\n")) == (True, 1)
 
 
 def test_a_reader_that_goes_away_is_no_error():

@@ -47,26 +47,44 @@ def listed(*arguments, scene=SCENE):
     return json.loads(ran.out)
 
 
-def test_the_table_says_what_each_lacks_and_who_is_ahead():
-    ran = queued()
+def test_the_wide_table_says_what_each_lacks_and_who_is_ahead():
+    ran = queued("-o", "wide")
 
     assert (ran.code, ran.err) == (0, "")
     heading, *rows = [line.split("   ") for line in ran.out.splitlines()]
     assert [cell.strip() for cell in heading if cell] == [
-        *("POSITION", "NAMESPACE", "POD", "PRIORITY", "AGE", "REASON", "LACKS", "AHEAD")
+        *("POSITION", "NAMESPACE", "POD", "PRIORITY", "AGE", "REASON", "LACKS", "QUOTA", "AHEAD"),
+        "COUNTED AS",
     ]
     assert [tuple(cell.strip() for cell in row if cell.strip()) for row in rows] == [
-        ("1", "shop", "fits", "1", "<invalid>", "about to be released", "-", "-"),
-        ("2", "lab", "free", "0", "<invalid>", "about to be released", "-", "-"),
-        ("3", "shop", "first", "0", "<invalid>", "QuotaExceeded", LACKS.format("100Mi"), "-"),
-        ("4", "shop", "second", "0", "<invalid>", "QuotaExceeded", LACKS.format("110Mi"), FIRST[0]),
-        ("5", "shop", "third", "0", "<invalid>", "QuotaTooSmall", LACKS.format("1658Mi"), FIRST[1]),
-        ("6", "shop", "two-gates", "0", "<invalid>", "OtherGates", "-", "-"),
+        ("1", "shop", "fits", "1", AGE, "released soon", *("-" * 4)),
+        ("2", "lab", "free", "0", AGE, "released soon", *("-" * 4)),
+        ("3", "shop", "first", "0", AGE, "QuotaExceeded", "memory 100Mi", TEAM, "-", "-"),
+        ("4", "shop", "second", "0", AGE, "QuotaExceeded", "memory 110Mi", TEAM, FIRST[0], "-"),
+        ("5", "shop", "third", "0", AGE, "QuotaTooSmall", "memory 1658Mi", TEAM, FIRST[1], "-"),
+        ("6", "shop", "two-gates", "0", AGE, "OtherGates", *("-" * 4)),
     ]
+
+
+def test_labels_and_fields_select_pods_and_leave_positions():
+    front = {"metadata": {"labels": {"tier": "front"}}}
+    scene = [*SCENE, pod_manifest("shop/web", GATE, requests="memory=1Gi", **front)]
+
+    [web] = listed("-l", "tier=front", scene=scene)
+    [second] = listed("--field-selector", "metadata.name=second", scene=scene)
+    assert (web["name"], second["name"], second["position"]) == ("web", "second", 4)
+
+
+def test_a_lack_in_two_quotas_is_the_larger_one():
+    scene = [*SCENE, a_quota("shop/team-b", "700Mi")]
+    ran = queued("-o", "csv", "-n", "shop", "--sort-by", "position", scene=scene)
+
+    assert '"team-a, team-b"' in ran.out
+    assert "memory 434Mi" in ran.out
 
 
 NATIVE = {"count/pods": "1", "pods": "1", "memory": "500Mi", "requests.memory": "500Mi"}
-LACKS = "memory {} (quota team-a)"
+TEAM, AGE = "team-a", "<invalid>"
 FIRST = ("1, first shop/first", "2, first shop/first")
 
 
@@ -166,7 +184,7 @@ def test_where_nobody_waits_that_is_said_and_the_document_is_empty():
     ("arguments", "message"),
     [
         (["-n", "a", "-A"], "-n is for one namespace, -A for all"),
-        (["--kubeconfig", "x"], "-f reads files; --kubeconfig and --context, a cluster"),
+        (["--kubeconfig", "x"], "-f and -k read files; --kubeconfig and --context, a cluster"),
         (["--namespace-selector", "a b"], "bursar: --namespace-selector: "),
     ],
     ids=str,

@@ -331,7 +331,7 @@ async def test_the_queue_of_a_real_cluster_is_worked_out_without_a_controller(
             # Pods are ordered by the second of their creation, those of one second by name.
             await client.create(PODS, pod, namespace=place)
         arguments = ("queue", "--kubeconfig", str(control_plane.kubeconfig), "-o", "json")
-        everything = json.loads((await asyncio.to_thread(run_bursar, *arguments)).out)
+        everything = json.loads((await asyncio.to_thread(run_bursar, *arguments, "-A")).out)
         one = json.loads((await asyncio.to_thread(run_bursar, *arguments, "-n", there)).out)
     finally:
         await client.delete(CLUSTER_QUOTAS, Key("", here))

@@ -35,7 +35,7 @@ def test_pods_wait_for_their_quota_and_run_as_real_containers(installed):
         shop.deploy("web", replicas=3, cpu="50m")
         shop.until(running=2, gated=1)
 
-        queue = json.loads(installed.bursar("queue", "-o", "json").out)
+        queue = json.loads(installed.bursar("queue", "-A", "-o", "json").out)
         assert [each["name"] for each in queue] == shop.gated()
 
         installed.kubectl("delete", "pod", "-n", shop.name, shop.running()[0], "--now")

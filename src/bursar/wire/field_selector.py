@@ -23,6 +23,9 @@ class FieldCondition:
     value: str
     is_equal: bool
 
+    def __str__(self) -> str:
+        return f"{'.'.join(self.path)}{'=' if self.is_equal else '!='}{self.value}"
+
     def matches(self, value: Mapping[str, Value]) -> bool:
         return (_text_at(value, self.path) == self.value) is self.is_equal
 
@@ -32,6 +35,14 @@ class FieldSelector:
     """Conditions that must all hold."""
 
     conditions: Sequence[FieldCondition] = ()
+
+    def __str__(self) -> str:
+        """The text form, which the API server reads.
+
+        >>> str(parse_field_selector("spec.nodeName!=, status.phase==Running"))
+        'spec.nodeName!=,status.phase=Running'
+        """
+        return ",".join(map(str, self.conditions))
 
     def matches(self, value: Mapping[str, Value]) -> bool:
         return all(condition.matches(value) for condition in self.conditions)

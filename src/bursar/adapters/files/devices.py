@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
@@ -26,15 +26,25 @@ PROBLEM_LENGTH_MAX: Final = 512
 DECODED_KINDS: Final = {(each.api_version, each.kind) for each in (PODS, DEVICES, *RESOURCE_CLAIMS)}
 
 
-def evidence_in_files(paths: Sequence[str], stdin: BinaryIO, sources: Iterable[Source]) -> Evidence:
+def evidence_in_files(
+    paths: Sequence[str],
+    stdin: BinaryIO,
+    sources: Iterable[Source],
+    *,
+    is_recursive: bool = False,
+    see_pod: Callable[[Mapping[str, Json]], None] = lambda _body: None,
+) -> Evidence:
     """Read files, folders, and standard input for `-`. Raises `ManifestError`.
 
-    Objects in Lists are read, too. Objects of other kinds are skipped and reported.
+    Objects in Lists are read, too. Objects of other kinds are skipped and reported. `see_pod` is
+    called with each pod as it was written.
     """
     found = _Found(DevicePodDecoder(sources))
-    for body, origin in read_objects_as_written(paths, stdin):
+    for body, origin in read_objects_as_written(paths, stdin, is_recursive=is_recursive):
         for each in _items(body):
             found.add(each, origin)
+            if each.get("kind") == PODS.kind:
+                see_pod(_with_namespace(each))
     return found.evidence()
 
 

@@ -91,7 +91,7 @@ class Manifests:
 
 
 def read_objects_as_written(
-    paths: Sequence[str], stdin: BinaryIO
+    paths: Sequence[str], stdin: BinaryIO, *, is_recursive: bool = False
 ) -> tuple[tuple[dict[str, Json], Origin], ...]:
     """All objects of the sources, of any kind, as plain data. Raises `ManifestError`.
 
@@ -99,15 +99,15 @@ def read_objects_as_written(
     """
     return tuple(
         ({name: _plain(value) for name, value in body.items()}, origin)
-        for body, origin in read_exact_objects(paths, stdin)
+        for body, origin in read_exact_objects(paths, stdin, is_recursive=is_recursive)
     )
 
 
 def read_exact_objects(
-    paths: Sequence[str], stdin: BinaryIO
+    paths: Sequence[str], stdin: BinaryIO, *, is_recursive: bool = False
 ) -> tuple[tuple[dict[str, Value], Origin], ...]:
     """The same objects, with every number as it was written. Raises `ManifestError`."""
-    written = _read_all(paths, stdin).written
+    written = _read_all(paths, stdin, is_recursive=is_recursive).written
     return tuple((entry.value, _origin(name, entry)) for name, entry in written)
 
 

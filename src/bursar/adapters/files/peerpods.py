@@ -22,7 +22,12 @@ CATALOGUE_BYTES_MAX: Final = 1 << 20
 
 
 def rewrite_files(
-    paths: Sequence[str], stdin: BinaryIO, settings: PeerPodSettings, *, templates: bool = False
+    paths: Sequence[str],
+    stdin: BinaryIO,
+    settings: PeerPodSettings,
+    *,
+    templates: bool = False,
+    is_recursive: bool = False,
 ) -> tuple[RewrittenManifest, ...]:
     """Every object in the sources, in their order, with its pods rewritten.
 
@@ -30,7 +35,7 @@ def rewrite_files(
     """
     return tuple(
         rewrite_manifest(body, settings, templates=templates)
-        for body, _ in read_exact_objects(paths, stdin)
+        for body, _ in read_exact_objects(paths, stdin, is_recursive=is_recursive)
     )
 
 

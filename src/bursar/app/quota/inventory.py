@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.listing import list_all
-from bursar.app.cluster.ports import ForbiddenError, NotFoundError, Query, Reader, Resource
+from bursar.app.cluster.ports import ForbiddenError, Key, NotFoundError, Query, Reader, Resource
 from bursar.app.counting.feeds import Counting
 from bursar.app.quota.kinds import QUOTAS
 from bursar.core.model.defaulting import with_defaults
@@ -176,10 +176,18 @@ async def read_inventory(
         except ForbiddenError as error:
             problems.append(f"left out: {kind.resource}: {error}")
     # Namespaces are listed after the pods, so that each pod's namespace is in the list.
-    namespaces = [] if where else await objects(NAMESPACES, decode_namespace)
+    undescribed: frozenset[str] = frozenset()
+    if not where:
+        namespaces = await objects(NAMESPACES, decode_namespace)
+    else:
+        try:
+            namespaces = [decode_namespace(await reader.get(NAMESPACES, Key("", where)))]
+        except (ForbiddenError, NotFoundError):
+            namespaces, undescribed = [NamespaceObject(name=where)], frozenset({where})
     return Inventory(
         rows=rows,
         namespaces=namespaces,
+        undescribed=undescribed,
         quotas=(*quotas, *cluster_wide),
         problems=tuple(problems),
         counting=counting,

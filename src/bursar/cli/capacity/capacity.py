@@ -19,6 +19,8 @@ from bursar.app.capacity.sources import (
 )
 from bursar.app.capacity.usage import ExtendedUsage, usage_of
 from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.kinds import NODES, PODS
+from bursar.app.cluster.wanted import Wanted
 from bursar.app.names import DEFAULT_NAMESPACE
 from bursar.cli.capacity.options import places_from, preset_options
 from bursar.cli.exit_codes import NO, OK, BadInputError
@@ -27,13 +29,23 @@ from bursar.cli.output.formats import (
     Output,
     amount_or_dash,
     emit_document,
-    emit_rows,
     output_option,
     printable,
 )
+from bursar.cli.output.listing import (
+    Column,
+    Format,
+    Listing,
+    ListingPrinter,
+    Row,
+    format_options,
+)
+from bursar.cli.reading.reading import Reading, reading_options
 from bursar.cli.selectors import selector_from
 from bursar.cli.verbs import Verbs
+from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.names import is_extended
+from bursar.core.model.pod_row import row_of
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.peerpods.capacity import (
     VM_RESOURCE,
@@ -44,9 +56,12 @@ from bursar.core.peerpods.capacity import (
     amount_problem,
     resource_problem,
 )
+from bursar.wire.capacity import decode_capacity_node
 
 COLUMNS: Final = (
-    *("NODE", "RESOURCE", "CAPACITY", "ALLOCATABLE", "USED", "FREE", "OWNER", "OVERRIDE"),
+    *(Column("NODE"), Column("RESOURCE"), Column("CAPACITY", is_wide=True)),
+    *(Column("ALLOCATABLE"), Column("USED"), Column("FREE"), Column("OWNER")),
+    Column("OVERRIDE", is_wide=True),
 )
 NOTHING_OFFERED: Final = "none"
 
@@ -139,23 +154,54 @@ def unset(  # noqa: PLR0913 - one for each option
 
 @capacity.command(short_help="List capacity of nodes, its use, and who keeps it.")
 @click.argument("node", required=False)
-@selector_option
-@cluster_options
-@output_option
-def get(
-    *, node: str | None, selector: str, kubeconfig: str | None, context: str, output: Output
-) -> int:
-    """List the extended resources of all nodes, or of one."""
-    if node is not None and selector:
-        raise click.UsageError("name a node, or give --selector")
+@reading_options
+@format_options
+def get(*, node: str | None, reading: Reading, format: Format) -> int:
+    """List the extended resources of all nodes, or of one.
+
+    Pods of all namespaces count as using them. -l and --field-selector select
+    nodes. -n and -A change nothing, since nodes have no namespace.
+    """
+    if node is not None and (reading.selector or reading.field_selector):
+        raise click.UsageError("name a node, or select nodes with -l or --field-selector")
     if node is not None:
         _require_node(node)
-    target = _Target(node=node, selector=selector, kubeconfig=kubeconfig, context=context)
-    seen, use = answer_of(target.read())
-    lines = [line for each in seen for line in _lines(each.item, use)]
-    documents, rows = [line.document() for line in lines], [line.cells() for line in lines]
+    printer = ListingPrinter(format)
+    if not reading.is_live:
+        return _show_lines(*_read_files(reading, node), printer)
+
+    async def work(cluster: LiveCluster) -> int:
+        selects = await reading.selected_in(cluster, NODES)
+        nodes = [await read_node(cluster, node)] if node else await read_nodes(cluster)
+        use = usage_of(await read_rows(cluster, node=node or ""))
+        return _show_lines(
+            [each.item for each in nodes if selects("", each.item.name)], use, printer
+        )
+
+    return reading.repeat([Wanted(resource=NODES), Wanted(resource=PODS)], work)
+
+
+def _read_files(reading: Reading, name: str | None) -> tuple[list[CapacityNode], ExtendedUsage]:
+    objects = reading.read([], kept=(NODES,))
+    found = [decode_capacity_node(body) for body in objects.manifests.bodies[NODES]]
+    nodes = [
+        each
+        for each in found
+        if name in {None, each.name} and objects.is_selected(NODES.kind, "", each.name)
+    ]
+    if name is not None and not nodes:
+        raise BadInputError(f"{reading}: no node called {printable(name)}")
+    return nodes, usage_of([row_of(with_defaults(pod)) for pod in objects.manifests.pods])
+
+
+def _show_lines(nodes: Sequence[CapacityNode], use: ExtendedUsage, printer: ListingPrinter) -> int:
+    rows = [
+        Row(cells=line.cells(), document=line.document(), name=f"node/{line.node}")
+        for node in nodes
+        for line in _lines(node, use)
+    ]
     nothing = "no node offers an extended resource"
-    emit_rows(output, documents, COLUMNS, rows, nothing=nothing)
+    printer.show(Listing(columns=COLUMNS, rows=tuple(rows), nothing=nothing))
     return OK
 
 
@@ -221,10 +267,6 @@ class _Target:
     selector: str
     kubeconfig: str | None
     context: str
-
-    async def read(self) -> tuple[list[Sighting[CapacityNode]], ExtendedUsage]:
-        async with live_cluster(self.kubeconfig, self.context) as cluster:
-            return await self._nodes(cluster), await self._use(cluster)
 
     async def change(
         self, wish: OverrideRequest, places: CapacityPlaces | None = None

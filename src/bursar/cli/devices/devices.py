@@ -1,53 +1,42 @@
 """`bursar devices`: which pod holds which device, and where sources disagree."""
 
-import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
-from typing import TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import click
 
 from bursar.adapters.files.device_sources import read_sources
+from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.ports import Json
+from bursar.app.cluster.wanted import Wanted
+from bursar.app.devices.kinds import DEVICES
 from bursar.app.devices.ports import CallError
 from bursar.app.devices.report import Evidence, device_lines, idle_devices, node_of_report
 from bursar.cli import options
-from bursar.cli.devices.view import (
-    COLUMNS,
-    IDLE_COLUMNS,
-    IDLE_WIDE_COLUMNS,
-    WIDE_COLUMNS,
-    idle_as_dict,
-    idle_cells,
-    line_as_dict,
-    line_cells,
-)
+from bursar.cli.devices.view import COLUMNS, IDLE_COLUMNS, idle_row, line_row
 from bursar.cli.exit_codes import NO, OK, BadInputError
-from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster, named_cluster
-from bursar.cli.output.formats import Output, emit_rows, printable
+from bursar.cli.live_cluster import LiveCluster
+from bursar.cli.output.formats import printable
+from bursar.cli.output.listing import Format, ListingPrinter, format_options_with
+from bursar.cli.output.listing import Listing as ListedDevices
+from bursar.cli.reading.reading import Reading, Selects, reading_options
 from bursar.core.devices.allocation import ReportedPod
 from bursar.core.devices.rows import Listing
 from bursar.core.devices.source import Source
 
+if TYPE_CHECKING:
+    from bursar.wire.documents.tree import Value
+
 T = TypeVar("T")
 
 
-class Form(Enum):
-    """Values of `-o`."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    POD_RESOURCES = "pod-resources"
-
-    @property
-    def format(self) -> Output:
-        return {Form.JSON: Output.JSON, Form.YAML: Output.YAML}.get(self, Output.TABLE)
+POD_RESOURCES: Final = "pod-resources"
+"""The value of `-o` for kubelet's response as it is."""
 
 
 @click.command(short_help="List which pod holds which device.")
-@options.files("Read files, folders or standard input (-) instead of a cluster. Repeatable.")
+@reading_options
 @options.path(
     "--pod-resources dump",
     "Saved List response of kubelet, as -o pod-resources or grpcurl writes it.",
@@ -58,35 +47,22 @@ class Form(Enum):
     "Settings of programs that record devices on pods. Default: Koordinator.",
     "",
 )
-@cluster_options
-@click.option("-n", "--namespace", help="Namespace of the pods. Default: the context's.")
-@click.option("-A", "--all-namespaces", is_flag=True, help="List pods of all namespaces.")
 @click.option(
     "--node", default="", help="Node of the pods; includes all namespaces unless -n is given."
 )
 @click.option("--free", "is_free", is_flag=True, help="List devices that no pod holds.")
 @click.option("--check", "is_check", is_flag=True, help="Exit with code 1 if sources disagree.")
-@options.shown(
-    "-o --output",
-    Form.TABLE.value,
-    "Output format; pod-resources prints the response of --socket.",
-    type=click.Choice([form.value for form in Form]),
-    callback=lambda _context, _parameter, value: Form(value),
-)
+@format_options_with((POD_RESOURCES, "prints the response of --socket"))
 def devices(  # noqa: PLR0913 - one for each option
     *,
-    files: Sequence[str],
+    reading: Reading,
     dump: str | None,
     socket: str | None,
     sources_file: str,
-    kubeconfig: str | None,
-    context: str,
-    namespace: str | None,
-    all_namespaces: bool,
     node: str,
     is_free: bool,
     is_check: bool,
-    output: Form,
+    format: Format,
 ) -> int:
     """List the devices each pod holds, which component reported them, and where reports conflict.
 
@@ -98,26 +74,22 @@ def devices(  # noqa: PLR0913 - one for each option
     changed, and no agent has to run. With --socket or --pod-resources alone
     no cluster is read: add --node or --context to compare both.
     """
-    if namespace is not None and all_namespaces:
-        raise click.UsageError("-n is for one namespace, -A for all")
-    if is_free and (namespace is not None or is_check):
+    if is_free and (reading.namespace is not None or is_check):
         raise click.UsageError("--free is about nodes; it goes with neither -n nor --check")
-    origin = _Origin(
-        files=files, dump=dump, socket=socket, kubeconfig=kubeconfig, context=context, node=node
-    )
+    origin = _Origin(reading=reading, dump=dump, socket=socket, node=node)
     origin.require_clear()
-    if output is Form.POD_RESOURCES:
+    if format.other == POD_RESOURCES:
         return origin.print_response()
-    if namespace is None and not all_namespaces and origin.is_whole_cluster and not is_free:
-        namespace = named_cluster(kubeconfig, context).namespace
     sources = {source.name: source for source in read_sources(sources_file)}
-    evidence = origin.read(tuple(sources.values()), namespace or "")
-    for problem in evidence.problems:
-        click.echo(f"bursar: {printable(problem)}", err=True)
-    if is_free:
-        return _show_idle(evidence, sources, node, output)
-    selection = _Selection(namespace or "", node, is_check=is_check)
-    return _show_lines(evidence, sources, selection, output)
+    view = _View(
+        sources=sources,
+        namespace=origin.place(is_free=is_free),
+        node=node,
+        is_free=is_free,
+        is_check=is_check,
+        printer=ListingPrinter(format),
+    )
+    return origin.show(tuple(sources.values()), view)
 
 
 # ------------------------------------------------------------------ reading
@@ -127,35 +99,73 @@ def devices(  # noqa: PLR0913 - one for each option
 class _Origin:
     """The options that say where to read."""
 
-    files: Sequence[str]
+    reading: Reading
     dump: str | None
     socket: str | None
-    kubeconfig: str | None
-    context: str
     node: str
 
     def require_clear(self) -> None:
-        if self.files and (self.kubeconfig is not None or self.context):
-            raise click.UsageError("-f reads files; --kubeconfig and --context, a cluster")
         if self.dump is not None and self.socket is not None:
             raise click.UsageError("--socket asks for what --pod-resources has kept; give one")
+        if self.reading.is_watching and not self.is_cluster_read:
+            raise click.UsageError("-w follows a cluster; add --context or --node")
 
     @property
-    def is_whole_cluster(self) -> bool:
-        """Whether neither files, nor a socket, nor a node are given."""
-        return not self.files and self.dump is None and self.socket is None and not self.node
+    def is_cluster_read(self) -> bool:
+        """A response of kubelet is enough, unless an option names the cluster."""
+        reading = self.reading
+        names_cluster = reading.kubeconfig is not None or bool(reading.context or self.node)
+        return reading.is_live and (names_cluster or (self.dump is None and self.socket is None))
 
-    def read(self, sources: Sequence[Source], namespace: str) -> Evidence:
+    def place(self, *, is_free: bool) -> str:
+        """The namespace to show; empty for all. Nodes and kubelet's response have pods of all."""
+        reading = self.reading
+        is_whole_cluster = reading.is_live and self.dump is None and self.socket is None
+        if reading.namespace is not None or (is_whole_cluster and not self.node and not is_free):
+            return reading.place
+        return ""
+
+    def show(self, sources: Sequence[Source], view: "_View") -> int:
         listing = self._listing()
-        names_cluster = self.kubeconfig is not None or bool(self.context or self.node)
-        if self.files:
-            from bursar.adapters.files.devices import evidence_in_files  # noqa: PLC0415 - slow
+        if not self.reading.is_live:
+            return self._show_files(sources, view, listing)
+        if not self.is_cluster_read:
+            return view.show(self._with_listing(Evidence(), listing), lambda _space, _name: True)
 
-            evidence = evidence_in_files(self.files, sys.stdin.buffer, sources)
-        elif listing is None or names_cluster:
-            evidence = answer_of(self._read_cluster(sources, namespace))
-        else:
-            evidence = Evidence()
+        async def work(cluster: LiveCluster) -> int:
+            from bursar.app.devices.evidence import read_evidence  # noqa: PLC0415 - slow
+
+            selects = await self.reading.selected_in(cluster, PODS)
+            evidence = await read_evidence(
+                cluster, sources, namespace=view.namespace, node=self.node
+            )
+            return view.show(self._with_listing(evidence, listing), selects)
+
+        return self.reading.repeat([Wanted(resource=PODS), Wanted(resource=DEVICES)], work)
+
+    def _show_files(self, sources: Sequence[Source], view: "_View", listing: Listing | None) -> int:
+        from bursar.adapters.files.devices import evidence_in_files  # noqa: PLC0415 - slow
+
+        selected: set[tuple[str, str]] = set()
+
+        def see_pod(body: Mapping[str, Json]) -> None:
+            metadata = body.get("metadata")
+            if isinstance(metadata, dict) and self.reading.selects(
+                cast("Mapping[str, Value]", body)
+            ):
+                selected.add((str(metadata.get("namespace")), str(metadata.get("name"))))
+
+        paths, stdin = self.reading.sources()
+        evidence = evidence_in_files(
+            paths, stdin, sources, is_recursive=self.reading.is_recursive, see_pod=see_pod
+        )
+        is_selecting = self.reading.selector or self.reading.field_selector
+        return view.show(
+            self._with_listing(evidence, listing),
+            lambda space, name: not is_selecting or (space, name) in selected,
+        )
+
+    def _with_listing(self, evidence: Evidence, listing: Listing | None) -> Evidence:
         if listing is None:
             return evidence
         node = self._node_of(listing.pods, evidence)
@@ -169,12 +179,6 @@ class _Origin:
         if node is None and any(pod.containers for pod in reported):
             raise BadInputError("the node of kubelet's answer is not certain; give --node")
         return node or ""
-
-    async def _read_cluster(self, sources: Sequence[Source], namespace: str) -> Evidence:
-        from bursar.app.devices.evidence import read_evidence  # noqa: PLC0415 - slow
-
-        async with live_cluster(self.kubeconfig, self.context) as cluster:
-            return await read_evidence(cluster, sources, namespace=namespace, node=self.node)
 
     # -------------------------------------------------------------- kubelet's response
 
@@ -215,40 +219,36 @@ def _from_socket(path: str, read: Callable[[str], Coroutine[None, None, T]]) -> 
 # ------------------------------------------------------------------ printing
 
 
-@dataclass(frozen=True, slots=True)
-class _Selection:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _View:
+    """What to show of the evidence."""
+
+    sources: Mapping[str, Source]
     namespace: str
     node: str
+    is_free: bool
     is_check: bool
+    printer: ListingPrinter
 
+    def show(self, evidence: Evidence, selects: Selects) -> int:
+        for problem in evidence.problems:
+            click.echo(f"bursar: {printable(problem)}", err=True)
+        return self._show_idle(evidence) if self.is_free else self._show_lines(evidence, selects)
 
-def _show_lines(
-    evidence: Evidence, sources: dict[str, Source], selection: _Selection, output: Form
-) -> int:
-    lines = device_lines(evidence, sources, namespace=selection.namespace, node=selection.node)
-    is_wide = output is Form.WIDE
-    emit_rows(
-        output.format,
-        [line_as_dict(line) for line in lines],
-        WIDE_COLUMNS if is_wide else COLUMNS,
-        [line_cells(line, is_wide=is_wide) for line in lines],
-        nothing=f"no pod has a device{_where(selection.namespace, selection.node)}",
-    )
-    disagrees = any(line.row.disagreements for line in lines)
-    return NO if selection.is_check and disagrees else OK
+    def _show_lines(self, evidence: Evidence, selects: Selects) -> int:
+        found = device_lines(evidence, self.sources, namespace=self.namespace, node=self.node)
+        lines = [line for line in found if selects(line.row.namespace, line.row.pod)]
+        nothing = f"no pod has a device{_where(self.namespace, self.node)}"
+        rows = tuple(map(line_row, lines))
+        self.printer.show(ListedDevices(columns=COLUMNS, rows=rows, nothing=nothing))
+        disagrees = any(line.row.disagreements for line in lines)
+        return NO if self.is_check and disagrees else OK
 
-
-def _show_idle(evidence: Evidence, sources: dict[str, Source], node: str, output: Form) -> int:
-    idle = idle_devices(evidence, sources, node=node)
-    is_wide = output is Form.WIDE
-    emit_rows(
-        output.format,
-        [idle_as_dict(each) for each in idle],
-        IDLE_WIDE_COLUMNS if is_wide else IDLE_COLUMNS,
-        [idle_cells(each, is_wide=is_wide) for each in idle],
-        nothing=f"no inventory lists an idle device{_where('', node)}",
-    )
-    return OK
+    def _show_idle(self, evidence: Evidence) -> int:
+        rows = tuple(map(idle_row, idle_devices(evidence, self.sources, node=self.node)))
+        nothing = f"no inventory lists an idle device{_where('', self.node)}"
+        self.printer.show(ListedDevices(columns=IDLE_COLUMNS, rows=rows, nothing=nothing))
+        return OK
 
 
 def _where(namespace: str, node: str) -> str:

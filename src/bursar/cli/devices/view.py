@@ -3,36 +3,54 @@
 from typing import Final
 
 from bursar.app.devices.report import IdleDevice, ReportLine
+from bursar.cli.output.listing import Column, Row
 from bursar.core.devices.inventory import Device
 
-COMMON_COLUMNS: Final = ("NODE", "NAMESPACE", "POD", "CONTAINER", "RESOURCE", "DEVICE", "NUMA")
-COLUMNS: Final = (*COMMON_COLUMNS, "SHARE", "SOURCE", "NOTE")
-WIDE_COLUMNS: Final = (*COMMON_COLUMNS, "SHARE", "SOURCE", "HEALTH", "VENDOR", "MODEL", "NOTE")
-IDLE_COLUMNS: Final = ("NODE", "RESOURCE", "DEVICE", "NUMA")
-IDLE_WIDE_COLUMNS: Final = (*IDLE_COLUMNS, "PART OF", "VENDOR", "MODEL")
+COLUMNS: Final = (
+    *(Column("NODE"), Column("NAMESPACE"), Column("POD"), Column("CONTAINER", is_wide=True)),
+    *(Column("RESOURCE"), Column("DEVICE"), Column("NUMA", is_wide=True)),
+    *(Column("SHARE", is_wide=True), Column("SOURCE", is_wide=True)),
+    Column("HEALTH", is_wide=True),
+    *(Column("VENDOR", is_wide=True), Column("MODEL", is_wide=True), Column("NOTE")),
+)
+IDLE_COLUMNS: Final = (
+    *(Column("NODE"), Column("RESOURCE"), Column("DEVICE"), Column("NUMA")),
+    *(Column("PART OF", is_wide=True), Column("VENDOR", is_wide=True)),
+    Column("MODEL", is_wide=True),
+)
 NOTHING: Final = "-"
 A_PART: Final = "part"
 """A share of unknown size."""
 
 
-def line_cells(line: ReportLine, *, is_wide: bool) -> tuple[str, ...]:
+def line_row(line: ReportLine) -> Row:
+    """A device of a pod, under `COLUMNS`."""
     row = line.row
     cells = (
         *(row.node, row.namespace, row.pod, row.container, row.resource, row.device),
         *(_number(row.numa), _share(line), ", ".join(row.sources)),
-        *(_facts(line.known) if is_wide else ()),
+        *_facts(line.known),
         "; ".join(row.disagreements),
     )
-    return tuple(cell or NOTHING for cell in cells)
+    return Row(
+        cells=tuple(cell or NOTHING for cell in cells),
+        document=line_as_dict(line),
+        name=f"pod/{row.pod}",
+    )
 
 
-def idle_cells(idle: IdleDevice, *, is_wide: bool) -> tuple[str, ...]:
+def idle_row(idle: IdleDevice) -> Row:
+    """A device that no pod holds, under `IDLE_COLUMNS`."""
     known = idle.known
     cells = (
         *(idle.node, idle.resource, idle.device, _number(known.numa)),
-        *((_whole(idle), known.vendor, known.model) if is_wide else ()),
+        *(_whole(idle), known.vendor, known.model),
     )
-    return tuple(cell or NOTHING for cell in cells)
+    return Row(
+        cells=tuple(cell or NOTHING for cell in cells),
+        document=idle_as_dict(idle),
+        name=f"node/{idle.node}",
+    )
 
 
 def _number(number: int | None) -> str:

@@ -8,19 +8,15 @@ import click
 from bursar.app.names import DEFAULT_NAMESPACE as OWN_NAMESPACE
 from bursar.app.reports.explain import PodExplanation
 from bursar.cli.exit_codes import NO, OK
-from bursar.cli.explain import document, layout
-from bursar.cli.explain.source import Question, explanations
+from bursar.cli.explain import layout
+from bursar.cli.explain.source import Question, show_explanations
 from bursar.cli.kinds import KindNames
 from bursar.cli.options import shown
-from bursar.cli.output.formats import Output, emit_document, emit_rows, wide_output_option
+from bursar.cli.output.formats import Output
+from bursar.cli.output.listing import Format, ListingPrinter, emit_listing, format_options
 from bursar.cli.processes.counting_options import counting_from, view_counting_options
 from bursar.cli.processes.processes import Processes
-from bursar.cli.quota.source import (
-    namespace_options,
-    require_files_or_cluster,
-    require_one_choice,
-    source_options,
-)
+from bursar.cli.reading.reading import Reading, reading_options
 from bursar.cli.selectors import selector_from
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 
@@ -34,24 +30,19 @@ def explain() -> None:
     short_help="Say what a pod waits for, node by node, or how its containers ended.",
 )
 @click.argument("name", required=False)
-@source_options
-@namespace_options
+@reading_options
 @shown("--namespace-selector", GATING_LABEL, "Labels of the namespaces whose pods are gated.")
 @view_counting_options
-@wide_output_option
+@format_options
 @click.pass_obj
-def pod(  # noqa: PLR0913 - one for each option
+def pod(
     processes: Processes,
     /,
     *,
     name: str | None,
-    files: Sequence[str],
-    kubeconfig: str | None,
-    context: str,
-    namespace: str | None,
-    all_namespaces: bool,
+    reading: Reading,
     namespace_selector: str,
-    output: Output,
+    format: Format,
     **others: Any,  # noqa: ANN401 - the options that say how pods are counted
 ) -> int:
     """Say why the pod NAME does not run; without NAME, list all pods that do not run.
@@ -64,42 +55,50 @@ def pod(  # noqa: PLR0913 - one for each option
 
     Exit code 0 if the pod runs, has succeeded or would fit; 1 if not.
     """
-    require_one_choice(namespace, all_namespaces=all_namespaces)
-    require_files_or_cluster(files, kubeconfig, context)
     selector = selector_from(namespace_selector, "--namespace-selector")
+    settings = counting_from(others)
     question = Question(
         name=name,
-        files=files,
-        kubeconfig=kubeconfig,
-        context=context,
-        namespace=namespace,
-        all_namespaces=all_namespaces,
-        counting=processes.counting(counting_from(others)),
+        reading=reading,
+        place=reading.place,
+        counting=lambda: processes.counting(settings),
         targeting=Targeting(own_namespace=OWN_NAMESPACE, selector=selector),
     )
-    found = explanations(question)
-    _emit(found, output, is_list=name is None and not _is_single(found, files))
-    return OK if all(each.answer.is_good for each in found) else NO
+    return show_explanations(question, _View(question, format).show)
 
 
-def _is_single(found: Sequence[PodExplanation], files: Sequence[str]) -> bool:
-    """One pod of files is shown in full, although it was not named."""
-    return bool(files) and len(found) == 1
+class _View:
+    """Prints explanations; while a cluster is followed, only what has changed."""
 
+    def __init__(self, question: Question, format: Format) -> None:
+        self._question = question
+        self._format = format
+        self._printer = ListingPrinter(format)
+        self._shown: list[PodExplanation] | None = None
 
-def _emit(found: Sequence[PodExplanation], output: Output, *, is_list: bool) -> None:
-    wide = output is Output.WIDE
-    if not is_list and output in {Output.TABLE, Output.WIDE}:
+    def show(self, found: list[PodExplanation]) -> int:
+        if self._is_list(found):
+            # While a cluster is followed, a longer name must not change the other rows.
+            is_watching = self._question.reading.is_watching
+            is_cut = self._format.output is Output.TABLE and not is_watching
+            self._printer.show(layout.listing(found, is_cut=is_cut))
+        elif found != self._shown:
+            if self._shown is not None:
+                click.echo()
+            self._show_in_full(found)
+            self._shown = found
+        return OK if all(each.answer.is_good for each in found) else NO
+
+    def _is_list(self, found: Sequence[PodExplanation]) -> bool:
+        """One pod of files is shown in full, although it was not named."""
+        is_single = not self._question.reading.is_live and len(found) == 1
+        return self._question.name is None and not is_single
+
+    def _show_in_full(self, found: Sequence[PodExplanation]) -> None:
+        if not self._format.is_table:
+            emit_listing(layout.listing(found, is_whole=True), self._format)
+            return
         for position, each in enumerate(found):
             if position:
                 click.echo()
-            layout.emit_explanation(each, wide=wide)
-        return
-    waiting = [each for each in found if not each.answer.is_good] if is_list else found
-    documents = [document.as_dict(each) for each in waiting]
-    if output in {Output.JSON, Output.YAML}:
-        emit_document(documents, output)
-        return
-    rows = layout.list_rows(waiting, wide=wide)
-    nothing = f"all {len(found)} pods run, have succeeded or would fit"
-    emit_rows(Output.TABLE, documents, layout.LIST_COLUMNS, rows, nothing=nothing)
+            layout.emit_explanation(each, wide=self._format.output is Output.WIDE)

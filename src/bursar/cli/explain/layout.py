@@ -8,13 +8,15 @@ from typing import Final
 import click
 
 from bursar.app.reports.explain import Placement, PodExplanation
+from bursar.cli.explain import document
 from bursar.cli.explain.wording import (
     obstacle_details,
     pod_name,
     remedy_text,
     too_large_text,
 )
-from bursar.cli.output.formats import GAP, emit_table, printable
+from bursar.cli.output.formats import GAP, cells_of, emit_table, printable
+from bursar.cli.output.listing import Column, Listing, Row
 from bursar.core.placement.fit import Shortfall
 from bursar.core.placement.message import event_text
 from bursar.core.placement.obstacles import NodeVerdict
@@ -24,7 +26,10 @@ WIDTH: Final = 80
 LABEL_WIDTH: Final = 10
 MISSING_COLUMNS: Final = ("RESOURCE", "REQUESTED", "ALLOCATABLE", "USED", "MISSING")
 WIDE_COLUMNS: Final = ("NODE", "FITS", "REFUSED BY", "REASONS", *MISSING_COLUMNS)
-LIST_COLUMNS: Final = ("POD", "ANSWER", "WHY")
+LIST_COLUMNS: Final = (
+    *(Column("NAMESPACE"), Column("POD"), Column("ANSWER"), Column("NODE", is_wide=True)),
+    Column("WHY"),
+)
 WHY_WIDTH_MIN: Final = 20
 ABSENT: Final = "-"
 
@@ -132,18 +137,49 @@ def _wide_rows(verdict: NodeVerdict) -> Iterator[tuple[str, ...]]:
         yield (*head, *_missing_row(lack))
 
 
-def list_rows(found: Sequence[PodExplanation], *, wide: bool) -> Sequence[tuple[str, ...]]:
-    """The pods of the list, under `LIST_COLUMNS`. Unless wide, reasons are cut to the width."""
-    rows = [(pod_name(each.pod), each.answer.value, each.summary) for each in found]
-    if wide or not rows:
-        return [*rows]
-    taken = sum(max(len(row[index]) for row in rows) + GAP for index in (0, 1))
-    room = max(WIDTH - taken, WHY_WIDTH_MIN)
-    return [(name, answer, _cut(why, room)) for name, answer, why in rows]
+def listing(
+    found: Sequence[PodExplanation], *, is_cut: bool = False, is_whole: bool = False
+) -> Listing:
+    """The pods that do not run, or with `is_whole` all of them, each with the reason.
+
+    With `is_cut`, reasons are cut to the width.
+    """
+    chosen = [each for each in found if is_whole or not each.answer.is_good]
+    taken = sum(
+        max((cells_of(printable(text(each))) for each in chosen), default=0) + GAP
+        for text in (_namespace, _name, _answer)
+    )
+    room = max(WIDTH - taken, WHY_WIDTH_MIN) if is_cut else None
+    rows = [_list_row(each, room) for each in chosen]
+    nothing = f"all {len(found)} pods run, have succeeded or would fit"
+    return Listing(columns=LIST_COLUMNS, rows=tuple(rows), nothing=nothing)
 
 
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 3]}..."
+def _namespace(each: PodExplanation) -> str:
+    return each.pod.namespace
+
+
+def _name(each: PodExplanation) -> str:
+    return each.pod.name
+
+
+def _answer(each: PodExplanation) -> str:
+    return each.answer.value
+
+
+def _cut(text: str, room: int | None) -> str:
+    return text if room is None or len(text) <= room else f"{text[: room - 3]}..."
+
+
+def _list_row(each: PodExplanation, room: int | None) -> Row:
+    pod = each.pod
+    # The answer in the column before says as much.
+    why = _cut(each.summary.removeprefix("the pod waits for a quota: "), room)
+    return Row(
+        cells=(_namespace(each), _name(each), _answer(each), pod.node_name or ABSENT, why),
+        document=document.as_dict(each),
+        name=f"pod/{pod.name}",
+    )
 
 
 def _emit_field(label: str, text: str) -> None:

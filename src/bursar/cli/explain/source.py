@@ -1,14 +1,16 @@
 """Where `bursar explain` reads from, and the explanations of what it finds there."""
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.files.manifests import Manifests, WorkloadTemplate, read_manifests
-from bursar.app.cluster.ports import NotFoundError, Reader
+from bursar.adapters.files.manifests import Manifests, WorkloadTemplate
+from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
+from bursar.app.cluster.ports import NotFoundError
+from bursar.app.cluster.wanted import Wanted
 from bursar.app.counting.feeds import Counting
 from bursar.app.quota.inventory import (
     Inventory,
@@ -16,6 +18,7 @@ from bursar.app.quota.inventory import (
     kept_kinds,
     read_inventory,
 )
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.read_model import queue_report
 from bursar.app.quota.wait_text import wait_text
 from bursar.app.reports.explain import (
@@ -33,8 +36,9 @@ from bursar.app.reports.surroundings import (
     surroundings_of,
 )
 from bursar.cli.exit_codes import BadInputError
-from bursar.cli.live_cluster import answer_of, kubectls_namespace, live_cluster
+from bursar.cli.live_cluster import LiveCluster
 from bursar.cli.output.formats import printable
+from bursar.cli.reading.reading import Reading, shown_progress
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.model.pod import Pod
@@ -47,51 +51,69 @@ class Question:
     """What the command line asks for."""
 
     name: str | None
-    files: Sequence[str]
-    kubeconfig: str | None
-    context: str
-    namespace: str | None
-    all_namespaces: bool
-    counting: Counting
+    reading: Reading
+    place: str
+    """The namespace of the pods; empty for all."""
+    counting: Callable[[], Counting]
+    """Makes counters that know nothing yet. Reading tells them what they need."""
     targeting: Targeting
 
 
-def explanations(question: Question) -> list[PodExplanation]:
-    """Explain the pods that the question is about. Raises `BadInputError`."""
-    if question.files:
-        return _from_files(question)
-    return answer_of(_from_cluster(question))
+Show = Callable[[list[PodExplanation]], int]
+"""Shows the pods that the question is about, and returns the exit code."""
+WATCHED: Final = (PODS, NODES, NAMESPACES, APPLICATION_QUOTAS, CLUSTER_QUOTAS)
+
+
+def show_explanations(question: Question, show: Show) -> int:
+    """Explain the pods that the question is about; with `-w` again. Raises `BadInputError`."""
+    if not question.reading.is_live:
+        return show(_from_files(question))
+
+    async def work(cluster: LiveCluster) -> int:
+        return show(await _from_cluster(cluster, question))
+
+    return question.reading.repeat([Wanted(resource=each) for each in WATCHED], work)
 
 
 # ------------------------------------------------------------------ from files
 
 
 def _from_files(question: Question) -> list[PodExplanation]:
-    kept = kept_kinds(question.counting)
-    manifests = read_manifests(question.files, sys.stdin.buffer, kept=kept)
-    pods = [_placed(pod) for pod in manifests.pods if _is_asked(pod, question)]
-    templates = [each for each in manifests.templates if _is_asked(each.pod, question)]
+    counting = question.counting()
+    objects = question.reading.read([], kept=kept_kinds(counting))
+    manifests = objects.manifests
+    pods = [
+        _placed(pod)
+        for pod in manifests.pods
+        if _is_asked(pod, question) and objects.is_selected("Pod", pod.namespace, pod.name)
+    ]
+    templates = [
+        each
+        for each in manifests.templates
+        if _is_asked(each.pod, question)
+        and objects.is_selected(each.owner_kind, each.pod.namespace, each.owner_name)
+    ]
     if not pods and not templates:
-        raise BadInputError(f"{_files(question)}: no pod{_asked(question)}")
+        raise BadInputError(f"{question.reading}: no pod{_asked(question)}")
     everything = surroundings_of(
         manifests.nodes, [_placed(pod) for pod in manifests.pods], manifests.namespaces
     )
     if not everything.nodes and (templates or any(map(needs_surroundings, pods))):
         raise BadInputError(
-            f"{_files(question)}: no node in it. Add the nodes and the pods on them, as in: "
+            f"{question.reading}: no node in it. Add the nodes and the pods on them, as in: "
             "kubectl get nodes,pods,namespaces -A -o yaml | bursar explain pod -f -"
         )
-    reasons = _reasons(_inventory_of(manifests, question), question, pods)
+    reasons = _reasons(_inventory_of(manifests, counting), question, pods)
     explained = _explained(pods, everything, reasons, question)
     return explained + [_explained_template(each, everything) for each in templates]
 
 
-def _inventory_of(manifests: Manifests, question: Question) -> Inventory:
+def _inventory_of(manifests: Manifests, counting: Counting) -> Inventory:
     return inventory_of(
         manifests.pods,
         manifests.namespaces,
         manifests.quotas,
-        counting=question.counting,
+        counting=counting,
         bodies=manifests.bodies,
     )
 
@@ -113,50 +135,59 @@ def _placed(pod: Pod) -> Pod:
 
 def _is_asked(pod: Pod, question: Question) -> bool:
     namespace = pod.namespace or DEFAULT_NAMESPACE
-    return question.name in {None, pod.name} and question.namespace in {None, namespace}
-
-
-def _files(question: Question) -> str:
-    return ", ".join(map(printable, question.files))
+    return question.name in {None, pod.name} and question.place in {"", namespace}
 
 
 def _asked(question: Question) -> str:
     called = "" if question.name is None else f" called {printable(question.name)}"
-    space = question.namespace
-    return called if space is None else f"{called} in namespace {printable(space)}"
+    return f"{called} in namespace {printable(question.place)}" if question.place else called
 
 
 # ------------------------------------------------------------------ from a cluster
 
 
-async def _from_cluster(question: Question) -> list[PodExplanation]:
-    async with live_cluster(question.kubeconfig, question.context) as cluster:
+async def _from_cluster(cluster: LiveCluster, question: Question) -> list[PodExplanation]:
+    with shown_progress() as progress:
         pods = await _read_pods(cluster, question)
         everything = Surroundings()
         if any(map(needs_surroundings, pods)):
-            everything = await read_surroundings(cluster)
+            everything = await read_surroundings(cluster, progress=progress)
         inventory = Inventory()
         gated = [pod for pod in pods if waits_for_quota(pod)]
         if gated:
-            place = "" if question.all_namespaces else gated[0].namespace
-            inventory = await read_inventory(cluster, namespace=place, counting=question.counting)
+            inventory = await read_inventory(
+                cluster,
+                namespace=question.place,
+                counting=question.counting(),
+                progress=progress,
+            )
     return _explained(pods, everything, _reasons(inventory, question, gated), question)
 
 
-async def _read_pods(cluster: Reader, question: Question) -> list[Pod]:
-    place = question.namespace or kubectls_namespace(question.kubeconfig, question.context)
-    if question.name is not None:
+async def _read_pods(cluster: LiveCluster, question: Question) -> list[Pod]:
+    place = question.place
+    if question.name is not None and place:
         try:
             return [await read_pod(cluster, place, question.name)]
         except NotFoundError:
-            raise BadInputError(
-                f"no pod called {printable(question.name)} in namespace {printable(place)}"
-            ) from None
+            raise BadInputError(_not_found(question.name, place)) from None
     problems: list[str] = []
-    pods = await read_pods(cluster, "" if question.all_namespaces else place, problems)
+    selects = await question.reading.selected_in(cluster, PODS)
+    pods = [
+        pod
+        for pod in await read_pods(cluster, place, problems)
+        if question.name in {None, pod.name} and selects(pod.namespace, pod.name)
+    ]
     for problem in problems:
         click.echo(f"bursar: {printable(problem)}", err=True)
+    if question.name is not None and not pods:
+        raise BadInputError(_not_found(question.name, place))
     return pods
+
+
+def _not_found(name: str, place: str) -> str:
+    where = f"namespace {printable(place)}" if place else "any namespace"
+    return f"no pod called {printable(name)} in {where}"
 
 
 # ------------------------------------------------------------------ both

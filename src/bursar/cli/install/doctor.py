@@ -12,16 +12,20 @@ from bursar.cli.exit_codes import NO, OK
 from bursar.cli.install.operator_part import packaged_definitions
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.options import shown
-from bursar.cli.output.formats import Output, emit_rows, output_option, printable
+from bursar.cli.output.formats import Output, printable
+from bursar.cli.output.listing import Column, Format, Listing, Row, emit_listing, format_options
 
-COLUMNS = ("CHECK", "VERDICT", "FINDING", "WHAT TO DO")
+COLUMNS = (
+    *(Column("CHECK"), Column("VERDICT"), Column("FINDING")),
+    Column("WHAT TO DO", is_wide=True),
+)
 
 
 @click.command(short_help="Check an installation, and what the version of the cluster lacks.")
 @shown("-n --namespace", DEFAULT_NAMESPACE, "Namespace where Bursar is installed.")
 @cluster_options
-@output_option
-def doctor(namespace: str, kubeconfig: str | None, context: str, output: Output) -> int:
+@format_options
+def doctor(namespace: str, kubeconfig: str | None, context: str, format: Format) -> int:
     """Check the installation of Bursar in the cluster kubectl would talk to.
 
     Writes nothing. Exit code 1 if there is a problem: quotas that hold no pod
@@ -34,17 +38,28 @@ def doctor(namespace: str, kubeconfig: str | None, context: str, output: Output)
             return await examine(cluster, namespace, SYSTEM_CLOCK.now(), packaged_definitions())
 
     findings = answer_of(work())
-    emit_rows(
-        output,
-        [_as_dict(each) for each in findings],
-        COLUMNS,
-        [
-            (each.check, each.verdict.value, printable(each.text), printable(each.advice) or "-")
-            for each in findings
-        ],
-        nothing="nothing was checked",
-    )
+    rows = tuple(map(_row, findings))
+    emit_listing(Listing(columns=COLUMNS, rows=rows, nothing="nothing was checked"), format)
+    if format.output is Output.TABLE:
+        _emit_advice(findings)
     return NO if any(each.verdict is Verdict.PROBLEM for each in findings) else OK
+
+
+def _row(finding: Finding) -> Row:
+    return Row(
+        cells=(finding.check, finding.verdict.value, finding.text, finding.advice or "-"),
+        document=_as_dict(finding),
+        name=f"check/{finding.check}",
+    )
+
+
+def _emit_advice(findings: Sequence[Finding]) -> None:
+    """Below the table, since beside the findings it would be out of sight."""
+    advised = [each for each in findings if each.advice]
+    if advised:
+        click.echo("\nWhat to do:")
+    for each in advised:
+        click.echo(f"  {each.check}: {printable(each.advice)}")
 
 
 def _as_dict(finding: Finding) -> dict[str, str]:

@@ -71,6 +71,8 @@ class Format:
     has_headers: bool = True
     sort_by: str = ""
     """The name of a column, in any case; behind a minus sign for the reverse. Empty: as it is."""
+    other: str = ""
+    """A value of `-o` that only this command has; empty if the output is one of `Output`."""
 
     @property
     def is_document(self) -> bool:
@@ -83,14 +85,24 @@ class Format:
 
 def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `-o`, `--no-headers` and `--sort-by`; the command receives `format: Format`."""
+    return _with_format(command, {})
+
+
+def format_options_with(*others: tuple[str, str]) -> Callable[..., Any]:
+    """The same for a command with further values of `-o`, each with what it does."""
+    return lambda command: _with_format(command, dict(others))
+
+
+def _with_format(command: Callable[..., Any], others: Mapping[str, str]) -> Callable[..., Any]:
+    more = "".join(f" {value} {does}." for value, does in others.items())
 
     @click.option(
         "-o",
         "--output",
-        type=click.Choice([choice.value for choice in Output]),
+        type=click.Choice([*(choice.value for choice in Output), *others]),
         default=Output.TABLE.value,
         show_default=True,
-        help="Output format. wide and csv have more columns; name is for kubectl.",
+        help=f"Output format. wide and csv have more columns; name is for kubectl.{more}",
     )
     @click.option("--no-headers", is_flag=True, help="Print tables and CSV without the head.")
     @click.option(
@@ -106,10 +118,15 @@ def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
         output: str,
         no_headers: bool,
         sort_by: str,
-        **others: Any,  # noqa: ANN401 - click's
+        **rest: Any,  # noqa: ANN401 - click's
     ) -> Any:  # noqa: ANN401 - click's
-        given = Format(output=Output(output), has_headers=not no_headers, sort_by=sort_by)
-        return command(*args, format=given, **others)
+        given = Format(
+            output=Output.TABLE if output in others else Output(output),
+            has_headers=not no_headers,
+            sort_by=sort_by,
+            other=output if output in others else "",
+        )
+        return command(*args, format=given, **rest)
 
     return with_format
 

@@ -1,6 +1,5 @@
 """`bursar peerpod instance`: which instance type a size, or the pods in files, would get."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,7 +9,8 @@ import click
 from bursar.adapters.files.peerpods import KINDS_READ, RewrittenManifest, rewrite_files
 from bursar.cli import options
 from bursar.cli.exit_codes import NO, OK, BadInputError
-from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
+from bursar.cli.output.formats import printable
+from bursar.cli.output.listing import Column, Format, Listing, Row, emit_listing, format_options
 from bursar.cli.peerpods.options import (
     COUNT,
     EFFECTIVE_ONLY,
@@ -22,6 +22,7 @@ from bursar.cli.peerpods.options import (
     sizing_options,
     types_from,
 )
+from bursar.cli.reading.reading import Reading, files_options
 from bursar.core.peerpods.annotations import Rewrite, machine_size
 from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.instances import (
@@ -38,8 +39,11 @@ from bursar.core.peerpods.instances import (
 from bursar.core.peerpods.settings import MACHINE_TYPE_ANNOTATION, Mode
 from bursar.core.peerpods.sizing import MIB
 
-COLUMNS: Final = ("POD", "VCPUS", "MEMORY", "GPUS", "INSTANCE", "PRICE", "ALSO FITS")
-ALSO_SHOWN_MAX: Final = 3
+COLUMNS: Final = (
+    *(Column("POD"), Column("VCPUS"), Column("MEMORY"), Column("GPUS")),
+    *(Column("INSTANCE"), Column("PRICE"), Column("ALSO FITS")),
+)
+ALSO_SHOWN_MAX: Final = 2
 UPSTREAM: Final = "upstream"
 BEST: Final = "best"
 
@@ -83,7 +87,7 @@ class InstanceReport:
 )
 @click.option("--gpus", type=COUNT, default=0, help="GPUs that the VM must have.")
 @click.option("--type", "named", default="", help="Instance type that the pod names.")
-@options.files("File or folder with peer pods to choose for, instead of a size. Repeatable.")
+@files_options
 @options.shown(
     "--mode",
     BEST,
@@ -93,12 +97,12 @@ class InstanceReport:
 @click.option("--default", default="", help="Instance type for pods that ask for nothing.")
 @sizing_options
 @catalogue_options
-@output_option
+@format_options
 def instance(
-    files: Sequence[str],
+    reading: Reading,
     mode: str,
     default: str,
-    output: Output,
+    format: Format,
     **chosen: Any,  # noqa: ANN401 - what click makes of the other options
 ) -> int:
     """Print the chosen instance type, and the others that are large enough.
@@ -108,22 +112,19 @@ def instance(
     fits, a named type is too small, or a pod is denied.
     """
     types = types_from(chosen)
-    requests = _requests(files, mode, chosen)
+    requests = _requests(reading, mode, chosen)
     reports = [_report(request, types, mode, default) for request in requests]
-    if output is Output.TABLE:
-        _emit_table(reports)
-    else:
-        emit_document([_entry(report) for report in reports], output)
+    _emit(reports, format)
     return NO if any(report.problem for report in reports) else OK
 
 
-def _requests(files: Sequence[str], mode: str, chosen: Chosen) -> list[VmRequest]:
+def _requests(reading: Reading, mode: str, chosen: Chosen) -> list[VmRequest]:
     size = MachineSize(
         vcpus=chosen["vcpus"],
         memory_mib=-(-chosen["memory"].whole_units // MIB),
         gpus=chosen["gpus"],
     )
-    if not files:
+    if reading.is_live:
         if size.is_nothing and not chosen["named"]:
             raise click.UsageError("give a size (--vcpus, --memory, --gpus), a --type, or files")
         refuse_ignored(chosen, ("runtime_class", *EFFECTIVE_ONLY), "without files")
@@ -131,7 +132,10 @@ def _requests(files: Sequence[str], mode: str, chosen: Chosen) -> list[VmRequest
     if not size.is_nothing or chosen["named"]:
         raise click.UsageError("give either a size or files")
     settings = settings_from(chosen, Mode.UPSTREAM if mode == UPSTREAM else Mode.EFFECTIVE)
-    objects = rewrite_files(files, sys.stdin.buffer, settings, templates=True)
+    paths, stdin = reading.sources()
+    objects = rewrite_files(
+        paths, stdin, settings, templates=True, is_recursive=reading.is_recursive
+    )
     requests = [request for each in objects for request in _requests_of(each)]
     if not requests:
         kinds = f"{', '.join(KINDS_READ[:-1])} and {KINDS_READ[-1]}"
@@ -199,17 +203,26 @@ def _choice(request: VmRequest, types: Sequence[InstanceType], mode: str, defaul
 # ------------------------------------------------------------------ for people
 
 
-def _emit_table(reports: Sequence[InstanceReport]) -> None:
-    shown = [_row(report) for report in reports]
+def _emit(reports: Sequence[InstanceReport], format: Format) -> None:
     start = 0 if any(report.request.pod for report in reports) else 1
-    emit_table(COLUMNS[start:], [row[start:] for row in shown])
+    rows = tuple(
+        Row(
+            cells=_cells(report)[start:],
+            document=_entry(report),
+            name=f"pod/{report.request.pod.rpartition('/')[2]}",
+        )
+        for report in reports
+    )
+    emit_listing(Listing(columns=COLUMNS[start:], rows=rows), format)
+    if not format.is_table:
+        return
     for report in reports:
         if message := report.problem or report.warning:
             subject = report.request.subject or "this size"
             click.echo(printable(f"bursar: {subject}: {message}"), err=True)
 
 
-def _row(report: InstanceReport) -> tuple[str, ...]:
+def _cells(report: InstanceReport) -> tuple[str, ...]:
     size, choice = report.request.size, report.choice
     names = [each.name for each in report.others]
     also = ", ".join(names[:ALSO_SHOWN_MAX])

@@ -1,6 +1,5 @@
 """`bursar peerpod`: rewrite peer pods in files, and choose instance types for them."""
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +7,7 @@ import click
 
 from bursar.adapters.files.peerpods import RewrittenManifest, rewrite_files
 from bursar.cli.exit_codes import NO, OK, BadInputError
-from bursar.cli.options import flag, one_of, required_files, shown
+from bursar.cli.options import flag, one_of, shown
 from bursar.cli.output.formats import printable
 from bursar.cli.peerpods.options import (
     catalogue_options,
@@ -16,6 +15,7 @@ from bursar.cli.peerpods.options import (
     sizing_options,
     types_from,
 )
+from bursar.cli.reading.reading import Reading, files_options
 from bursar.cli.verbs import Verbs
 from bursar.core.peerpods.annotations import Rewrite
 from bursar.core.peerpods.capacity import VM_RESOURCE
@@ -39,7 +39,7 @@ def peerpod() -> None:
 
 
 @peerpod.command(short_help="Print pods as the webhook leaves them.")
-@required_files
+@files_options
 @one_of(
     "--mode",
     Mode.EFFECTIVE,
@@ -56,7 +56,7 @@ def peerpod() -> None:
     "-o --output", "yaml", "How to print the result.", type=click.Choice(["yaml", "json", "patch"])
 )
 def rewrite(
-    files: Sequence[str],
+    reading: Reading,
     mode: str,
     output: str,
     **chosen: Any,  # noqa: ANN401 - what click makes of the other options
@@ -69,7 +69,11 @@ def rewrite(
     """
     types = types_from(chosen) if chosen["catalogue"] else ()
     settings = settings_from(chosen, Mode(mode), catalogue=types)
-    objects = _rewritten(files, settings)
+    if reading.is_live:
+        raise click.UsageError(
+            "give manifests with -f or -k; the pods of a cluster have passed the webhook already"
+        )
+    objects = _rewritten(reading, settings)
     for each in objects:
         _print_messages(each)
     # Whether one object or a List is printed depends on the input, not on how many were denied.
@@ -80,8 +84,9 @@ def rewrite(
     return NO if any(map(_is_denied, objects)) else OK
 
 
-def _rewritten(files: Sequence[str], settings: PeerPodSettings) -> tuple[RewrittenManifest, ...]:
-    objects = rewrite_files(files, sys.stdin.buffer, settings)
+def _rewritten(reading: Reading, settings: PeerPodSettings) -> tuple[RewrittenManifest, ...]:
+    paths, stdin = reading.sources()
+    objects = rewrite_files(paths, stdin, settings, is_recursive=reading.is_recursive)
     for each in objects:
         try:
             require_finite(each.written)

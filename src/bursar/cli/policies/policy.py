@@ -1,21 +1,33 @@
 """`bursar policy check`: whether policies are valid, and what they charge for pods in files."""
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
 from bursar.adapters.cel.language import open_language
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.files.manifests import ManifestError, Origin, read_objects_as_written
-from bursar.app.cluster.ports import Json
+from bursar.adapters.files.manifests import Origin, read_objects_as_written
+from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.listing import list_all
+from bursar.app.cluster.ports import Json, Query
+from bursar.app.cluster.wanted import Wanted
 from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.cli.exit_codes import NO, OK, BadInputError
-from bursar.cli.options import required_files
-from bursar.cli.output.formats import Output, emit_rows, output_option, printable
+from bursar.cli.live_cluster import LiveCluster
+from bursar.cli.output.formats import printable
+from bursar.cli.output.listing import (
+    Column,
+    Format,
+    Listing,
+    ListingPrinter,
+    Row,
+    format_options,
+)
+from bursar.cli.reading.reading import Reading, Selects, reading_options
 from bursar.cli.verbs import Verbs
 from bursar.core.counting.counter import Counted, Pending
 from bursar.core.counting.kind_state import KindState
@@ -27,54 +39,84 @@ from bursar.wire.counting.policy import decode_policy, read_body, unknown_fields
 from bursar.wire.model.namespace import decode_namespace
 from bursar.wire.model.pod_row import PodRowDecoder
 
-COLUMNS: Final = ("POLICY", "POD", "CHARGES")
+if TYPE_CHECKING:
+    from bursar.wire.documents.tree import Value
+
+COLUMNS: Final = (Column("POLICY"), Column("NAMESPACE"), Column("POD"), Column("CHARGES"))
+WATCHED: Final = (COUNTING_POLICIES, PODS, NAMESPACES)
 NATIVE: Final = "-"
 DEFAULT: Final = "default"
 
 
 @click.group(cls=Verbs, short_help="Check CountingPolicies and what they charge, offline.")
 def policy() -> None:
-    """Check CountingPolicies: the expressions that say what pods are charged.
-
-    Reads files only; no cluster is contacted.
-    """
+    """Check CountingPolicies: the expressions that say what pods are charged."""
 
 
-@policy.command(short_help="Check policies in files, and show what they charge for pods there.")
-@required_files
+@policy.command(short_help="Check policies, and show what they charge for pods.")
+@reading_options
 @click.option(
     "--at",
     "at",
     default=None,
     help="Time for expressions that use now, as 2026-11-14T12:00:00Z. Default: the present.",
 )
-@output_option
-def check(files: tuple[str, ...], at: str | None, output: Output) -> int:
-    """Check the CountingPolicies in files, and show what they charge for the pods there.
+@format_options
+def check(reading: Reading, at: str | None, format: Format) -> int:
+    """Check CountingPolicies, and show what they charge for the pods beside them.
 
-    Namespaces in the files are what namespaceObject stands for. Policies in shadow mode are
-    shown as if they were enforced.
+    From files, or from the cluster kubectl would talk to. Namespaces among
+    them are what namespaceObject stands for. Policies in shadow mode are
+    shown as if they were enforced. -n, -l and --field-selector select pods.
     """
-    found = _read(files)
+    printer, place, seconds = ListingPrinter(format), reading.place, _seconds(at)
+    if not reading.is_live:
+        found, selected = _read(reading)
+        return _show(found, _Chosen(place, selected, seconds), printer)
+
+    async def work(cluster: LiveCluster) -> int:
+        selects = await reading.selected_in(cluster, PODS)
+        bodies = {
+            each.kind: await list_all(cluster, each, Query(), bytes)
+            for each in (COUNTING_POLICIES, NAMESPACES)
+        }
+        bodies[PODS.kind] = await list_all(cluster, PODS, Query(namespace=place), bytes)
+        return _show(bodies, _Chosen(place, selects, seconds), printer)
+
+    return reading.repeat([Wanted(resource=each) for each in WATCHED], work)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Of which pods to speak, and the time for expressions."""
+
+    place: str
+    selects: Selects
+    seconds: int
+
+    def has(self, row: PodRow) -> bool:
+        return self.place in {"", row.namespace} and self.selects(row.namespace, row.name)
+
+
+def _show(found: Mapping[str, Sequence[bytes]], chosen: _Chosen, printer: ListingPrinter) -> int:
     counter = PolicyCounter(open_language(), keep_body, read_body)
-    counter.set_time(_seconds(at))
+    counter.set_time(chosen.seconds)
     for body in found["Namespace"]:
         counter.see_namespace(decode_namespace(body))
     for body in found[COUNTING_POLICIES.kind]:
         counter.see_policy(decode_policy(body))
     counter.set_state(KindState.SYNCED)
     if not list(counter.policies):
-        raise BadInputError(f"no {COUNTING_POLICIES.kind} in the files")
+        raise BadInputError(f"no {COUNTING_POLICIES.kind} found; name their files with -f")
     invalid = [each for each in counter.policies if each.problems]
     for each in invalid:
         _report(each)
     if invalid:
         return NO
-    rows = [PodRowDecoder(lambda body: (keep_body(body),)).decode(body) for body in found["Pod"]]
-    lines = list(_lines(counter, rows)) if rows else []
-    if rows:
-        documents = [dict(zip(("policy", "pod", "charges"), each, strict=True)) for each in lines]
-        emit_rows(output, documents, COLUMNS, lines, nothing="no pods in the files")
+    decode = PodRowDecoder(lambda body: (keep_body(body),)).decode
+    pods = [row for row in map(decode, found["Pod"]) if chosen.has(row)]
+    if pods:
+        printer.show(Listing(columns=COLUMNS, rows=tuple(_lines(counter, pods))))
     else:
         names = ", ".join(printable(each.text.name) for each in counter.policies)
         click.echo(f"valid: {names}")
@@ -91,17 +133,20 @@ def _seconds(at: str | None) -> int:
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
 
 
-def _read(files: Sequence[str]) -> dict[str, list[bytes]]:
-    """The objects of the files as JSON, by kind."""
+def _read(reading: Reading) -> tuple[dict[str, list[bytes]], Selects]:
+    """The objects of the files as JSON, by kind, and which pods are selected."""
     found: dict[str, list[bytes]] = {"Pod": [], "Namespace": [], COUNTING_POLICIES.kind: []}
-    try:
-        for body, origin in read_objects_as_written(files, sys.stdin.buffer):
-            kind = str(body.get("kind"))
-            if kind in found:
-                found[kind].append(_encoded(kind, body, origin))
-    except ManifestError as error:
-        raise BadInputError(str(error)) from None
-    return found
+    selected: set[tuple[str, str]] = set()
+    paths, stdin = reading.sources()
+    written = read_objects_as_written(paths, stdin, is_recursive=reading.is_recursive)
+    for body, origin in written:
+        kind = str(body.get("kind"))
+        if kind in found:
+            found[kind].append(_encoded(kind, body, origin))
+        metadata = body.get("metadata")
+        if isinstance(metadata, dict) and reading.selects(cast("Mapping[str, Value]", body)):
+            selected.add((str(metadata.get("namespace") or DEFAULT), str(metadata.get("name"))))
+    return found, lambda namespace, name: (namespace, name) in selected
 
 
 def _encoded(kind: str, body: dict[str, Json], origin: Origin) -> bytes:
@@ -127,13 +172,18 @@ def _report(found: Policy) -> None:
             click.echo(printable(line), err=True)
 
 
-def _lines(counter: PolicyCounter, rows: Sequence[PodRow]) -> Iterator[tuple[str, str, str]]:
+def _lines(counter: PolicyCounter, rows: Sequence[PodRow]) -> Iterator[Row]:
     texts = [each.text for each in counter.policies]
     for row in rows:
         matched = [(text.name, _charge(counter, text, row)) for text in texts]
         shown = [(name, each) for name, each in matched if each]
         for name, each in shown or [(NATIVE, "counted natively")]:
-            yield name, f"{row.namespace}/{row.name}", each
+            pod = f"{row.namespace}/{row.name}"
+            yield Row(
+                cells=(name, row.namespace, row.name, each),
+                document={"policy": name, "pod": pod, "charges": each},
+                name=f"pod/{row.name}",
+            )
 
 
 def _charge(counter: PolicyCounter, text: PolicyText, row: PodRow) -> str:

@@ -9,7 +9,10 @@ from bursar.app.counting.uncounted import what_would_count
 from bursar.app.quota.read_model import PodCharge, QuotaReport, ResourceLine
 from bursar.cli.output.ages import UNKNOWN, age
 from bursar.cli.output.formats import amount_or_dash, printable
+from bursar.cli.output.listing import Column, Row
 from bursar.cli.output.tabwriter import aligned
+from bursar.cli.quota.document import waiting_as_dict
+from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.queue import WaitingPod
 from bursar.core.quota.scopes import ScopeRule
@@ -20,13 +23,13 @@ CHARGES_MAX: Final = 20
 """How many pods are listed with what counters charge for them; the others are only counted."""
 NONE: Final = "-"
 PROVISIONAL: Final = "charged for the pod until then"
-RELEASED: Final = "about to be released"
+RELEASED: Final = "released soon"
 QUEUE_COLUMNS: Final = (
-    *("POSITION", "NAMESPACE", "POD", "PRIORITY", "AGE"),
-    *("REASON", "LACKS", "AHEAD"),
+    *(Column("POSITION"), Column("NAMESPACE"), Column("POD")),
+    *(Column("PRIORITY", is_wide=True), Column("AGE"), Column("REASON"), Column("LACKS")),
+    *(Column("QUOTA", is_wide=True), Column("AHEAD", is_wide=True)),
+    Column("COUNTED AS", is_wide=True),
 )
-COST_COLUMN: Final = "COUNTED AS"
-"""Shown if a listed pod is counted otherwise than natively."""
 
 
 # ------------------------------------------------------------------ quotas
@@ -108,33 +111,32 @@ def _scope(rule: ScopeRule) -> str:
 # ------------------------------------------------------------------ the queue
 
 
-def queue_row(waiting: WaitingPod, now: datetime) -> tuple[str, ...]:
-    """The cells of a waiting pod, under `QUEUE_COLUMNS`."""
+def queue_row(waiting: WaitingPod, cost: Sequence[ChargePart], now: datetime) -> Row:
+    """A waiting pod, under `QUEUE_COLUMNS`."""
     row = waiting.row
     created_s = row.stamp.created_s
     created = datetime.fromtimestamp(created_s, UTC) if created_s else None
-    return (
-        str(waiting.position),
-        row.namespace,
-        row.name,
-        str(row.profile.priority or 0),
-        UNKNOWN if created is None else age(created, now),
-        RELEASED if waiting.reason is None else waiting.reason.value,
-        _lacks(waiting) or NONE,
-        _ahead(waiting),
-    )
-
-
-def cost_cell(parts: Sequence[ChargePart]) -> str:
-    """The cell under `COST_COLUMN`."""
-    return cost_text(parts) or NONE
-
-
-def _lacks(waiting: WaitingPod) -> str:
-    return ", ".join(
-        f"{shortage.resource} {shortage.missing} (quota {shortage.quota.name})"
-        for refusal in waiting.refusals
-        for shortage in refusal.shortages
+    shortages = [each for refusal in waiting.refusals for each in refusal.shortages]
+    # Several quotas may lack the same; the largest amount is what has to become free.
+    missing: dict[str, Quantity] = {}
+    for each in shortages:
+        missing[each.resource] = max(missing.get(each.resource, ZERO), each.missing)
+    return Row(
+        cells=(
+            str(waiting.position),
+            row.namespace,
+            row.name,
+            str(row.profile.priority or 0),
+            UNKNOWN if created is None else age(created, now),
+            RELEASED if waiting.reason is None else waiting.reason.value,
+            ", ".join(f"{name} {amount}" for name, amount in missing.items()) or NONE,
+            ", ".join(dict.fromkeys(each.quota.name for each in shortages)) or NONE,
+            _ahead(waiting),
+            cost_text(cost) or NONE,
+        ),
+        document=waiting_as_dict(waiting, cost),
+        name=f"pod/{row.name}",
+        order={"AGE": -created_s},
     )
 
 

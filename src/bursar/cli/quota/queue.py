@@ -1,81 +1,127 @@
 """`bursar queue`: who waits for room in a quota, what each lacks, and who is ahead."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.counting.provenance import charge_parts, is_native
+from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.ports import ForbiddenError
+from bursar.app.cluster.wanted import Wanted
+from bursar.app.counting.feeds import Counting
+from bursar.app.counting.provenance import charge_parts
 from bursar.app.names import DEFAULT_NAMESPACE
+from bursar.app.quota.inventory import Inventory, inventory_of, kept_kinds, read_inventory
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.read_model import queue_report
 from bursar.cli.exit_codes import OK
+from bursar.cli.live_cluster import LiveCluster
 from bursar.cli.options import shown
-from bursar.cli.output.formats import Output, emit_rows, output_option, printable
+from bursar.cli.output.formats import printable
+from bursar.cli.output.listing import Format, Listing, ListingPrinter, format_options
 from bursar.cli.processes.counting_options import counting_from, view_counting_options
 from bursar.cli.processes.processes import Processes
-from bursar.cli.quota.document import waiting_as_dict
-from bursar.cli.quota.layout import COST_COLUMN, QUEUE_COLUMNS, cost_cell, queue_row
-from bursar.cli.quota.source import (
-    Source,
-    namespace_options,
-    require_one_choice,
-    source_options,
-)
+from bursar.cli.quota.layout import QUEUE_COLUMNS, queue_row
+from bursar.cli.reading.reading import Reading, Selects, reading_options, shown_progress
 from bursar.cli.selectors import selector_from
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 
+WATCHED = (PODS, NAMESPACES, APPLICATION_QUOTAS, CLUSTER_QUOTAS)
+
 
 @click.command(short_help="List the pods that wait for a quota, and why.")
-@source_options
-@namespace_options
+@reading_options
 @shown("--namespace-selector", GATING_LABEL, "Labels of the namespaces whose pods are gated.")
 @view_counting_options
-@output_option
+@format_options
 @click.pass_obj
-def queue(  # noqa: PLR0913 - one for each option
+def queue(
     processes: Processes,
     /,
     *,
-    files: Sequence[str],
-    kubeconfig: str | None,
-    context: str,
-    namespace: str | None,
-    all_namespaces: bool,
+    reading: Reading,
     namespace_selector: str,
-    output: Output,
+    format: Format,
     **others: Any,  # noqa: ANN401 - the options that say how pods are counted
 ) -> int:
     """List waiting pods in the order of release, with what each lacks.
 
     Worked out from files, or from the cluster kubectl would talk to, which is
     only looked at; no controller has to run. The position is among all pods of
-    the cluster that wait, also with -n.
+    the cluster that wait, also if only some are shown.
     """
-    require_one_choice(namespace, all_namespaces=all_namespaces)
     selector = selector_from(namespace_selector, "--namespace-selector")
-    targeting = Targeting(own_namespace=DEFAULT_NAMESPACE, selector=selector)
-    counting = processes.counting(counting_from(others))
-    source = Source(files=files, kubeconfig=kubeconfig, context=context, counting=counting)
-    inventory = source.read()
-    now = SYSTEM_CLOCK.now()
-    listed = [
-        waiting
-        for waiting in queue_report(inventory, targeting, int(now.timestamp()))
-        if namespace in {None, waiting.row.namespace}
-    ]
-    place = "" if namespace is None else f" in namespace {printable(namespace)}"
-    costs = [charge_parts(counting.explain, waiting.row) for waiting in listed]
-    columns: Sequence[str] = QUEUE_COLUMNS
-    rows = [queue_row(waiting, now) for waiting in listed]
-    if not all(map(is_native, costs)):
-        columns = (*columns, COST_COLUMN)
-        rows = [(*row, cost_cell(cost)) for row, cost in zip(rows, costs, strict=True)]
-    emit_rows(
-        output,
-        list(map(waiting_as_dict, listed, costs)),
-        columns,
-        rows,
-        nothing=f"no pod waits for a quota{place}",
+    settings = counting_from(others)
+    view = _View(
+        reading=reading,
+        targeting=Targeting(own_namespace=DEFAULT_NAMESPACE, selector=selector),
+        counting=lambda: processes.counting(settings),
+        printer=ListingPrinter(format),
+        place=reading.place,
     )
-    return OK
+    if not reading.is_live:
+        return view.show_files()
+    return reading.repeat([Wanted(resource=each) for each in WATCHED], view.show_cluster)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _View:
+    reading: Reading
+    targeting: Targeting
+    counting: Callable[[], Counting]
+    """Makes counters that know nothing yet. Reading tells them what they need."""
+    printer: ListingPrinter
+    place: str
+    """The namespace to show; empty for all."""
+
+    def show_files(self) -> int:
+        counting = self.counting()
+        objects = self.reading.read([], kept=kept_kinds(counting), ignores_templates=True)
+        manifests = objects.manifests
+        inventory = inventory_of(
+            manifests.pods,
+            manifests.namespaces,
+            manifests.quotas,
+            counting=counting,
+            bodies=manifests.bodies,
+        )
+        return self._show(inventory, partial(objects.is_selected, "Pod"))
+
+    async def show_cluster(self, cluster: LiveCluster) -> int:
+        selects = await self.reading.selected_in(cluster, PODS)
+        try:
+            inventory = await self._read(cluster, "")
+        except ForbiddenError:
+            if not self.place:
+                raise
+            where = printable(self.place)
+            click.echo(
+                f"bursar: you may not list all namespaces; positions are within {where}", err=True
+            )
+            inventory = await self._read(cluster, self.place)
+        return self._show(inventory, selects)
+
+    async def _read(self, cluster: LiveCluster, namespace: str) -> Inventory:
+        with shown_progress() as progress:
+            return await read_inventory(
+                cluster, namespace=namespace, counting=self.counting(), progress=progress
+            )
+
+    def _show(self, inventory: Inventory, selects: Selects) -> int:
+        for problem in inventory.problems:
+            click.echo(f"bursar: {printable(problem)}", err=True)
+        now = SYSTEM_CLOCK.now()
+        explain = inventory.counting.explain
+        rows = tuple(
+            queue_row(waiting, charge_parts(explain, waiting.row), now)
+            for waiting in queue_report(inventory, self.targeting, int(now.timestamp()))
+            if self.place in {"", waiting.row.namespace}
+            and selects(waiting.row.namespace, waiting.row.name)
+        )
+        place = f" in namespace {printable(self.place)}" if self.place else ""
+        nothing = f"no pod waits for a quota{place}"
+        self.printer.show(Listing(columns=QUEUE_COLUMNS, rows=rows, nothing=nothing))
+        return OK

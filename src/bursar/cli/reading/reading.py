@@ -6,17 +6,24 @@ and gets `-f`, `-k`, a live cluster and `-w` with that.
 
 import io
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
 import click
 
 from bursar.cli import options
 from bursar.cli.exit_codes import OK, BadInputError
-from bursar.cli.live_cluster import answer_of, cluster_options, kubectls_namespace, live_cluster
+from bursar.cli.live_cluster import (
+    LiveCluster,
+    answer_of,
+    cluster_options,
+    kubectls_namespace,
+    live_cluster,
+)
 from bursar.cli.output.formats import printable
 
 if TYPE_CHECKING:
@@ -27,6 +34,9 @@ if TYPE_CHECKING:
     from bursar.core.model.selector import Selector
     from bursar.wire.documents.tree import Value
     from bursar.wire.field_selector import FieldSelector
+
+Selects: TypeAlias = Callable[[str, str], bool]
+"""Whether the object of a namespace and name is among those that the command line selects."""
 
 DEFAULT_NAMESPACE: Final = "default"
 """Where kubectl would create an object whose manifest names no namespace."""
@@ -88,11 +98,30 @@ class Reading:
             return ""
         return kubectls_namespace(self.kubeconfig, self.context)
 
-    def read(self, wanted: "Sequence[Wanted]", *, kept: "Sequence[Resource]" = ()) -> Objects:
-        """Read once, and tell what was left out. Raises `BadInputError`."""
+    def read(
+        self,
+        wanted: "Sequence[Wanted]",
+        *,
+        kept: "Sequence[Resource]" = (),
+        ignores_templates: bool = False,
+    ) -> Objects:
+        """Read once, and tell what was left out. Raises `BadInputError`.
+
+        With `ignores_templates`, workloads in files are among what was left out.
+        """
         if not self.is_live:
-            return self._read_files(kept)
+            return self._read_files(kept, ignores_templates=ignores_templates)
         return answer_of(self._read_cluster(wanted, kept))
+
+    def repeat(
+        self, watched: "Sequence[Wanted]", work: Callable[[LiveCluster], Awaitable[int]]
+    ) -> int:
+        """Do work on the cluster; with `-w` again after each change of what is watched.
+
+        For verbs that read a cluster in a form of their own. Returns the exit code. Raises
+        `BadInputError`.
+        """
+        return answer_of(self._repeat(watched, work))
 
     def show(
         self,
@@ -111,19 +140,24 @@ class Reading:
 
     # -------------------------------------------------------------- files
 
-    def _read_files(self, kept: "Sequence[Resource]") -> Objects:
+    def sources(self) -> tuple[Sequence[str], BinaryIO]:
+        """The files, and what `-` stands for among them. Raises `BadInputError`."""
+        if self.kustomization is None:
+            return self.files, sys.stdin.buffer
+        from bursar.adapters.files.kustomize import built  # noqa: PLC0415 - rarely used
+
+        return ["-"], io.BytesIO(built(self.kustomization))
+
+    def _read_files(self, kept: "Sequence[Resource]", *, ignores_templates: bool) -> Objects:
         from bursar.adapters.files.manifests import read_manifests  # noqa: PLC0415 - imports YAML
 
-        if self.kustomization is not None:
-            from bursar.adapters.files.kustomize import built  # noqa: PLC0415 - rarely used
-
-            manifests = read_manifests(["-"], io.BytesIO(built(self.kustomization)), kept=kept)
-        else:
-            manifests = read_manifests(
-                self.files, sys.stdin.buffer, kept=kept, is_recursive=self.is_recursive
-            )
-        if manifests.skipped:
-            listed = ", ".join(f"{count} {kind}" for kind, count in manifests.skipped)
+        paths, stdin = self.sources()
+        manifests = read_manifests(paths, stdin, kept=kept, is_recursive=self.is_recursive)
+        skipped = Counter(dict(manifests.skipped))
+        if ignores_templates:
+            skipped.update(template.owner_kind for template in manifests.templates)
+        if skipped:
+            listed = ", ".join(f"{count} {kind}" for kind, count in sorted(skipped.items()))
             click.echo(f"bursar: passed over: {printable(listed)}", err=True)
         return Objects(manifests=manifests, selected=self._selected(manifests.values))
 
@@ -139,6 +173,45 @@ class Reading:
                 collection = Collection(cluster, wanted, progress=progress)
                 await collection.load()
             return self._objects_of(collection, kept, _tell)
+
+    async def _repeat(
+        self, watched: "Sequence[Wanted]", work: Callable[[LiveCluster], Awaitable[int]]
+    ) -> int:
+        from bursar.adapters.clock import SYSTEM_CLOCK  # noqa: PLC0415 - only for clusters
+        from bursar.app.cluster.changes import repeat_on_changes  # noqa: PLC0415
+
+        async with live_cluster(self.kubeconfig, self.context) as cluster:
+            if not self.is_watching:
+                return await work(cluster)
+
+            async def again() -> None:
+                # While following, a verb's verdict has no consequence.
+                await work(cluster)
+                # Output must not wait in a buffer.
+                sys.stdout.flush()
+
+            await repeat_on_changes(cluster, watched, again, SYSTEM_CLOCK)
+        return OK
+
+    async def selected_in(self, cluster: LiveCluster, resource: "Resource") -> Selects:
+        """The objects of a kind that `-l` and `--field-selector` select, as the server says.
+
+        Raises `ClusterError`.
+        """
+        if self.selector is None and self.field_selector is None:
+            return lambda _namespace, _name: True
+        from bursar.app.cluster.listing import list_all  # noqa: PLC0415 - only for clusters
+        from bursar.app.cluster.ports import Query  # noqa: PLC0415
+        from bursar.app.cluster.sighting import locate  # noqa: PLC0415
+
+        query = Query(
+            namespace=self.place if resource.is_namespaced else "",
+            label_selector=str(self.selector or ""),
+            field_selector=str(self.field_selector or ""),
+        )
+        found = await list_all(cluster, resource, query, locate)
+        keys = {(each.key.namespace, each.key.name) for each in found if each is not None}
+        return lambda namespace, name: (namespace, name) in keys
 
     async def _follow_cluster(
         self,
@@ -191,9 +264,10 @@ class Reading:
     ) -> frozenset[tuple[str, str, str]] | None:
         if self.selector is None and self.field_selector is None:
             return None
-        return frozenset(_identity(value) for value in values if self._selects(value))
+        return frozenset(_identity(value) for value in values if self.selects(value))
 
-    def _selects(self, value: "dict[str, Value]") -> bool:
+    def selects(self, value: "Mapping[str, Value]") -> bool:
+        """Whether the labels and fields of an object are those that the command line selects."""
         labels = _part(_part(value, "metadata"), "labels")
         texts = {name: text for name, text in labels.items() if isinstance(text, str)}
         return (self.selector is None or self.selector.matches(texts)) and (
@@ -211,7 +285,7 @@ def _identity(value: "dict[str, Value]") -> tuple[str, str, str]:
     return (str(kind), str(namespace or DEFAULT_NAMESPACE), str(name))
 
 
-def _part(value: "dict[str, Value]", name: str) -> "dict[str, Value]":
+def _part(value: "Mapping[str, Value]", name: str) -> "dict[str, Value]":
     part = value.get(name)
     return part if isinstance(part, dict) else {}
 
@@ -219,19 +293,23 @@ def _part(value: "dict[str, Value]", name: str) -> "dict[str, Value]":
 # ------------------------------------------------------------------ options
 
 
+_recursive: Final = click.option(
+    *("-R", "--recursive", "is_recursive"),
+    is_flag=True,
+    help="With -f: read the subfolders of a folder as well.",
+)
+
+
+def _kustomize(help: str) -> options.Option:
+    return click.option(
+        *("-k", "--kustomize", "kustomization"), type=click.Path(), metavar="DIR", help=help
+    )
+
+
 _options: Final = options.together(
     options.files("Read manifests instead of a cluster: files, folders, or -. Repeatable."),
-    click.option(
-        *("-R", "--recursive", "is_recursive"),
-        is_flag=True,
-        help="With -f: read the subfolders of a folder as well.",
-    ),
-    click.option(
-        *("-k", "--kustomize", "kustomization"),
-        type=click.Path(),
-        metavar="DIR",
-        help="Read what kubectl kustomize makes of this folder, instead of a cluster.",
-    ),
+    _recursive,
+    _kustomize("Read what kubectl kustomize makes of this folder, instead of a cluster."),
     cluster_options,
     click.option(
         *("-n", "--namespace"),
@@ -293,6 +371,35 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, reading=reading, **others)
 
     return with_reading
+
+
+_file_options: Final = options.together(
+    options.files("Manifests to read: files, folders, or - for standard input. Repeatable."),
+    _recursive,
+    _kustomize("Read what kubectl kustomize makes of this folder."),
+)
+
+
+def files_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `-f`, `-R` and `-k`, for a command that reads no cluster; it receives `reading`.
+
+    If neither `-f` nor `-k` is given, `reading.is_live` is true, and the command must refuse it.
+    """
+
+    @_file_options
+    @wraps(command)
+    def with_files(
+        *args: Any,  # noqa: ANN401 - click's
+        files: Sequence[str],
+        is_recursive: bool,
+        kustomization: str | None,
+        **others: Any,  # noqa: ANN401 - click's
+    ) -> Any:  # noqa: ANN401 - click's
+        reading = Reading(files=files, is_recursive=is_recursive, kustomization=kustomization)
+        _require_consistent(reading)
+        return command(*args, reading=reading, **others)
+
+    return with_files
 
 
 def _require_consistent(reading: Reading) -> None:

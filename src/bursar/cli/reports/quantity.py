@@ -7,7 +7,9 @@ from typing import BinaryIO, Final
 import click
 
 from bursar.cli.exit_codes import NO, OK, BadInputError
-from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
+from bursar.cli.output.formats import Output, emit_document, emit_table, printable
+from bursar.cli.output.listing import Column, Listing, Row, emit_listing, format_options
+from bursar.cli.output.listing import Format as ListFormat
 from bursar.core.model.quantity import (
     TEXT_LENGTH_MAX,
     ZERO,
@@ -16,7 +18,7 @@ from bursar.core.model.quantity import (
     QuantityError,
 )
 
-COLUMNS: Final = ("INPUT", "CANONICAL", "VALUE", "FORMAT", "NOTE")
+COLUMNS: Final = tuple(map(Column, ("INPUT", "CANONICAL", "VALUE", "FORMAT", "NOTE")))
 INPUT_SHOWN_MAX: Final = 40
 LINE_BYTES_MAX: Final = TEXT_LENGTH_MAX * 4
 
@@ -29,8 +31,8 @@ LINE_BYTES_MAX: Final = TEXT_LENGTH_MAX * 4
 @click.argument("quantities", nargs=-1, metavar="[Q]...")
 @click.option("--compare", is_flag=True, help="Compare two quantities.")
 @click.option("--sum", "total", is_flag=True, help="Add the quantities, as Kubernetes does.")
-@output_option
-def quantity(quantities: tuple[str, ...], *, compare: bool, total: bool, output: Output) -> int:
+@format_options
+def quantity(quantities: tuple[str, ...], *, compare: bool, total: bool, format: ListFormat) -> int:
     """Show the canonical form, exact value and format of each quantity Q.
 
     The canonical form is the text the API server stores and prints. It keeps
@@ -43,12 +45,11 @@ def quantity(quantities: tuple[str, ...], *, compare: bool, total: bool, output:
         raise click.UsageError(f"--compare takes two quantities, not {len(texts)}")
     readings = [_read(text) for text in texts]
     if compare or total:
-        return _combine(texts, readings, compare=compare, output=output)
-    if output is Output.TABLE:
-        emit_table(COLUMNS, [_row(text, r) for text, r in zip(texts, readings, strict=True)])
-    else:
-        document = [_entry(text, r) for text, r in zip(texts, readings, strict=True)]
-        emit_document(document, output)
+        if not (format.is_document or format.output is Output.TABLE):
+            raise click.UsageError("--compare and --sum print no list: -o table, json or yaml")
+        return _combine(texts, readings, compare=compare, output=format.output)
+    rows = [_row(text, reading) for text, reading in zip(texts, readings, strict=True)]
+    emit_listing(Listing(columns=COLUMNS, rows=tuple(rows), nothing="no quantity"), format)
     return NO if any(isinstance(reading, QuantityError) for reading in readings) else OK
 
 
@@ -89,10 +90,12 @@ def _facts(reading: Quantity) -> dict[str, str]:
     return {"canonical": str(reading), "value": reading.exact, "format": reading.format.value}
 
 
-def _row(text: str, reading: Quantity | QuantityError) -> tuple[str, ...]:
+def _row(text: str, reading: Quantity | QuantityError) -> Row:
     if isinstance(reading, QuantityError):
-        return (_shown(text), "-", "-", "-", f"error: {reading}")
-    return (_shown(text), *_facts(reading).values(), _note(reading))
+        cells: tuple[str, ...] = (_shown(text), "-", "-", "-", f"error: {reading}")
+    else:
+        cells = (_shown(text), *_facts(reading).values(), _note(reading))
+    return Row(cells=cells, document=_entry(text, reading), name=f"quantity/{text}")
 
 
 def _shown(text: str) -> str:
@@ -150,6 +153,6 @@ def _emit_sum(texts: tuple[str, ...], addends: list[Quantity], output: Output) -
     total = sum(addends, start=ZERO)
     if output is Output.TABLE:
         facts = _facts(total)
-        emit_table(COLUMNS[1:4], [tuple(facts.values())])
+        emit_table([column.name for column in COLUMNS[1:4]], [tuple(facts.values())])
         return
     emit_document({"inputs": list(texts), **_facts(total)}, output)

@@ -1,0 +1,91 @@
+"""The `bursar` command in a pseudo-terminal of a chosen width, as a person sees it."""
+
+import fcntl
+import os
+import re
+import struct
+import subprocess
+import termios
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.processes.command_line import COMMAND
+
+ROWS = 24
+STYLES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Screen:
+    text: str
+    """What standard output received, with escape sequences."""
+    code: int
+
+    @property
+    def plain(self) -> str:
+        """The text without styles."""
+        return STYLES.sub("", self.text)
+
+
+def run_in_terminal(
+    *arguments: str, columns: int, folder: Path, stdin: bytes = b"", **environment: str
+) -> Screen:
+    """Run the command with standard output on a terminal of so many columns."""
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
+    program = subprocess.Popen(
+        [str(COMMAND), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=slave,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+        env={**_without_widths(), "TERM": "xterm-256color", **environment},
+    )
+    os.close(slave)
+    try:
+        assert program.stdin is not None
+        program.stdin.write(stdin)
+        program.stdin.close()
+        text = _read_all(master).decode()
+        return Screen(text.replace("\r\n", "\n"), program.wait(timeout=180))
+    finally:
+        os.close(master)
+        if program.poll() is None:
+            program.kill()
+            program.wait()
+
+
+def run_in_pipe(*arguments: str, folder: Path, stdin: bytes = b"", **environment: str) -> Screen:
+    """Run the command with standard output on a pipe."""
+    done = subprocess.run(
+        [str(COMMAND), *arguments],
+        input=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+        env={**_without_widths(), **environment},
+        timeout=180,
+        check=False,
+    )
+    return Screen(done.stdout.decode(), done.returncode)
+
+
+def _without_widths() -> dict[str, str]:
+    """Variables that would win over the size of the terminal, or refuse styles, are left out."""
+    hidden = {"COLUMNS", "LINES", "NO_COLOR"}
+    return {name: value for name, value in os.environ.items() if name not in hidden}
+
+
+def _read_all(master: int) -> bytes:
+    """All that arrives until the program has closed its end."""
+    pieces = []
+    while True:
+        try:
+            piece = os.read(master, 65536)
+        except OSError:
+            # Linux answers EIO once the last process has closed the terminal.
+            break
+        if not piece:
+            break
+        pieces.append(piece)
+    return b"".join(pieces)
