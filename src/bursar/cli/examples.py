@@ -16,7 +16,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "agent quota-check": ("bursar agent quota-check /var/lib/kubelet",),
     "capacity": ("bursar capacity get",),
     "capacity get": (
-        "bursar capacity get",
+        "bursar capacity get -l pool=gpu -w",
         "bursar capacity get node-a -o json",
     ),
     "capacity set": (
@@ -55,7 +55,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "bursar devices --node node-a",
         "bursar devices -A --check",
     ),
-    "doctor": ("bursar doctor", "bursar doctor -n aaq -o json"),
+    "doctor": ("bursar doctor", "bursar doctor -n aaq -o wide"),
     "examples": ("bursar examples", "bursar examples copy examples"),
     "examples copy": (
         "bursar examples copy examples",
@@ -101,6 +101,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "policy": ("bursar policy check -f examples/policies",),
     "policy check": (
         "bursar policy check -f examples/policies",
+        "bursar policy check -A -l app=notebook",
         "bursar policy check -f examples/policies --at 2026-11-14T12:00:00Z",
     ),
     "quantity": (
@@ -110,8 +111,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "queue": (
         "bursar queue -f examples/queue",
-        "bursar queue -n shop",
-        "bursar queue -o json",
+        "bursar queue -n shop -o wide",
+        "bursar queue -A --sort-by=-age -w",
     ),
     "release": (
         "bursar release web-0 -n shop",

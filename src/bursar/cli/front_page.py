@@ -61,7 +61,7 @@ VERBS: Final = {
     ),
     "policy": (
         "bursar.cli.policies.policy:policy",
-        "Check CountingPolicies and what they charge, offline.",
+        "Check CountingPolicies and what they charge.",
     ),
     "quantity": (
         "bursar.cli.reports.quantity:quantity",

@@ -48,7 +48,7 @@ NATIVE: Final = "-"
 DEFAULT: Final = "default"
 
 
-@click.group(cls=Verbs, short_help="Check CountingPolicies and what they charge, offline.")
+@click.group(cls=Verbs, short_help="Check CountingPolicies and what they charge.")
 def policy() -> None:
     """Check CountingPolicies: the expressions that say what pods are charged."""
 
