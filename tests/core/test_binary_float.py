@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.core.model.binary_float import binary64, percent, truncated_int64
+from bursar.core.model.numbers.binary_float import binary64, percent, truncated_int64
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 RATIOS = st.builds(Fraction, INT64, st.integers(1, 2**63 - 1))

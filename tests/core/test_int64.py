@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.core.model.int64 import quotient, wrapped
+from bursar.core.model.numbers.int64 import quotient, wrapped
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.core.model.int64 import INT64_MAX, INT64_MIN
+from bursar.core.model.numbers.int64 import INT64_MAX, INT64_MIN
 from bursar.core.model.quantity import (
     EXPONENT_MAX,
     TEXT_LENGTH_MAX,

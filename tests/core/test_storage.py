@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from bursar.core.model.binary_float import binary32
+from bursar.core.model.numbers.binary_float import binary32
 from bursar.core.model.pod import EmptyDir
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.storage.limits import LimitKind, exceeded_limit, limit_states

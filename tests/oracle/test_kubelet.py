@@ -7,7 +7,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bursar.core.model.binary_float import percent, truncated_int64
 from bursar.core.model.cgroup.pod import cgroupfs_path, pod_cgroup, systemd_path
 from bursar.core.model.cgroup.values import (
     PERIOD_US,
@@ -20,6 +19,7 @@ from bursar.core.model.cgroup.values import (
 )
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.demand import KUBELET, pod_requests
+from bursar.core.model.numbers.binary_float import percent, truncated_int64
 from support.builders.random_objects import as_pod, pods
 
 INT64 = st.integers(-(2**63), 2**63 - 1)

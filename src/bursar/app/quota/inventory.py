@@ -176,22 +176,27 @@ async def read_inventory(
         except ForbiddenError as error:
             problems.append(f"left out: {kind.resource}: {error}")
     # Namespaces are listed after the pods, so that each pod's namespace is in the list.
-    undescribed: frozenset[str] = frozenset()
-    if not where:
-        namespaces = await objects(NAMESPACES, decode_namespace)
-    else:
-        try:
-            namespaces = [decode_namespace(await reader.get(NAMESPACES, Key("", where)))]
-        except (ForbiddenError, NotFoundError):
-            namespaces, undescribed = [NamespaceObject(name=where)], frozenset({where})
+    described = (
+        [await _read_namespace(reader, where)]
+        if where
+        else await objects(NAMESPACES, decode_namespace)
+    )
     return Inventory(
         rows=rows,
-        namespaces=namespaces,
-        undescribed=undescribed,
+        namespaces=[each or NamespaceObject(name=where) for each in described],
+        undescribed=frozenset() if all(described) else frozenset({where}),
         quotas=(*quotas, *cluster_wide),
         problems=tuple(problems),
         counting=counting,
     )
+
+
+async def _read_namespace(reader: Reader, name: str) -> NamespaceObject | None:
+    """The namespace; None if the caller may not read it."""
+    try:
+        return decode_namespace(await reader.get(NAMESPACES, Key("", name)))
+    except (ForbiddenError, NotFoundError):
+        return None
 
 
 def _unreadable(quotas: Iterable[QuotaObject]) -> Iterator[str]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from bursar.core.model.binary_float import percent
 from bursar.core.model.demand import (
     DESCRIBE_ROW,
     DESCRIBE_TOTAL,
@@ -18,6 +17,7 @@ from bursar.core.model.demand import (
 )
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_hugepages
 from bursar.core.model.node import Node
+from bursar.core.model.numbers.binary_float import percent
 from bursar.core.model.pod import Pod
 from bursar.core.model.problem import Problem
 from bursar.core.model.quantity import ZERO, Quantity

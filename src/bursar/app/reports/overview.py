@@ -7,9 +7,9 @@ from enum import Enum
 from typing import Final
 
 from bursar.app.quota.read_model import NO_BOOKS, BooksView, QuotaLine
-from bursar.core.model.binary_float import percent
 from bursar.core.model.names import CPU, MEMORY, PODS
 from bursar.core.model.node import Node
+from bursar.core.model.numbers.binary_float import percent
 from bursar.core.model.pod import Pod
 from bursar.core.model.quantity import Quantity
 from bursar.core.placement.message import gates_text

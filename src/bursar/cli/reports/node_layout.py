@@ -13,9 +13,9 @@ from bursar.app.reports.node import Allocation, NodeReport, PodLine, Share, Wait
 from bursar.cli.output.ages import age, format_time
 from bursar.cli.output.formats import printable
 from bursar.cli.output.tabwriter import aligned
-from bursar.core.model.int64 import INT64_MIN
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
 from bursar.core.model.node import Node, NodeCondition, SystemInfo, Taint
+from bursar.core.model.numbers.int64 import INT64_MIN
 from bursar.core.model.resources import ResourceList
 
 NONE: Final = "<none>"

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from bursar.core.cel.errors import CompileError
-from bursar.core.model.int64 import INT64_MAX
+from bursar.core.model.numbers.int64 import INT64_MAX
 
 
 class Sort(Enum):

@@ -6,7 +6,7 @@ from bursar.core.cel import syntax
 from bursar.core.cel.errors import CompileError
 from bursar.core.cel.lexer import Sort, Token, tokens_of
 from bursar.core.cel.syntax import Entry, Macro, Node
-from bursar.core.model.int64 import INT64_MAX
+from bursar.core.model.numbers.int64 import INT64_MAX
 
 TEXT_MAX: Final = 4096
 """Longest expression, in characters. Kubernetes accepts 10,240; longer ones cost it more too."""

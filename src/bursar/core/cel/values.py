@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from bursar.core.cel import types
 from bursar.core.cel.errors import EvalError, Meter
 from bursar.core.cel.types import CelType
-from bursar.core.model.int64 import INT64_MAX, INT64_MIN
+from bursar.core.model.numbers.int64 import INT64_MAX, INT64_MIN
 from bursar.core.model.quantity import Quantity
 
 

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Final, NamedTuple, TypeAlias
 
 from bursar.core.counting.counter import ChargeObserver, Counted, Pending, PodCounter
-from bursar.core.model.int64 import INT64_MAX
+from bursar.core.model.numbers.int64 import INT64_MAX
 from bursar.core.model.pod_row import DeriveFacts, PodRow
 from bursar.core.model.resources import NOTHING, ResourceList, add, maximum
 from bursar.core.quota.account import Charge

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from bursar.core.cel.code import Frame
 from bursar.core.cel.expression import CompileError, CostError, EvalError, Expression, Language
 from bursar.core.cel.types import BOOL, DYN, INT, QUANTITY, STRING, TIMESTAMP, CelType, map_of
-from bursar.core.model.int64 import INT64_MAX
+from bursar.core.model.numbers.int64 import INT64_MAX
 from bursar.core.model.quantity import Quantity, QuantityError
 from bursar.core.model.resources import ResourceList
 

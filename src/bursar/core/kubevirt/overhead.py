@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Final
 
 from bursar.core.kubevirt.vmi import Guest, KubeVirtSettings
-from bursar.core.model.binary_float import binary64, truncated_int64
 from bursar.core.model.names import CPU, MEMORY
+from bursar.core.model.numbers.binary_float import binary64, truncated_int64
 from bursar.core.model.quantity import ZERO
 
 _MI: Final = 2**20

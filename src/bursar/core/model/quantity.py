@@ -16,7 +16,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
-from bursar.core.model.int64 import INT64_MAX, INT64_MIN, quotient, wrapped
+from bursar.core.model.numbers.int64 import INT64_MAX, INT64_MIN, quotient, wrapped
 
 TEXT_LENGTH_MAX: Final = 1024
 """Longest text accepted. Upstream has no bound, and a tenant could send megabytes of digits."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from bursar.core.model.int64 import INT64_MAX, INT64_MIN
 from bursar.core.model.names import qualified_name_errors
+from bursar.core.model.numbers.int64 import INT64_MAX, INT64_MIN
 from bursar.core.model.problem import Problem, invalid, quoted
 from bursar.core.sharing import no_labels
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bursar.core.model.int64 import INT64_MAX, INT64_MIN
+from bursar.core.model.numbers.int64 import INT64_MAX, INT64_MIN
 from bursar.core.peerpods.instances import Chosen, MachineSize, best_choice, named_problem
 from bursar.core.peerpods.record import RECORD_ANNOTATION, Record
 from bursar.core.peerpods.settings import (

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from bursar.core.model.int64 import INT64_MAX, INT64_MIN
 from bursar.core.model.names import is_extended
+from bursar.core.model.numbers.int64 import INT64_MAX, INT64_MIN
 from bursar.core.model.resources import ResourceList, nothing
 from bursar.core.model.selector import Selector
 from bursar.core.sharing import no_labels

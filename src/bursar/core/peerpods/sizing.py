@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from bursar.core.model.int64 import INT64_MAX, quotient
 from bursar.core.model.names import CPU, MEMORY, is_pod_level
+from bursar.core.model.numbers.int64 import INT64_MAX, quotient
 from bursar.core.model.pod import Pod, ResourceRequirements
 from bursar.core.model.quantity import NANOS_PER_UNIT, ZERO, ZERO_BINARY, Quantity
 from bursar.core.peerpods.instances import MachineSize

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from bursar.core.model.demand import INCOMING, pod_requests
-from bursar.core.model.int64 import wrapped
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, is_scalar
+from bursar.core.model.numbers.int64 import wrapped
 from bursar.core.model.pod import Container, Pod
 from bursar.core.model.quantity import MILLI, Quantity
 from bursar.core.model.resources import ResourceList

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from bursar.core.model.int64 import wrapped
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY
 from bursar.core.model.node import Node
+from bursar.core.model.numbers.int64 import wrapped
 from bursar.core.model.pod import Pod, PodTerm
 from bursar.core.placement.attempt import Attempt
 from bursar.core.placement.filters import NOT_AMONG_NAMED, named_nodes, refusal

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from bursar.core.model.binary_float import binary64, truncated_int64
 from bursar.core.model.demand import ASSIGNED, DemandOptions, pod_requests
-from bursar.core.model.int64 import quotient, wrapped
 from bursar.core.model.names import CPU, MEMORY
+from bursar.core.model.numbers.binary_float import binary64, truncated_int64
+from bursar.core.model.numbers.int64 import quotient, wrapped
 from bursar.core.model.pod import Pod
 from bursar.core.model.resources import ResourceList
 from bursar.core.placement.node_books import SCORING_DEFAULTS, NodeBooks

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from bursar.core.model.int64 import wrapped
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, is_scalar
+from bursar.core.model.numbers.int64 import wrapped
 from bursar.core.model.quantity import MILLI, Format, Quantity
 from bursar.core.model.resources import ResourceList
 

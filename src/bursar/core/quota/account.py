@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
-from bursar.core.model.int64 import INT64_MAX
+from bursar.core.model.numbers.int64 import INT64_MAX
 from bursar.core.model.pod_row import PodProfile
 from bursar.core.model.quantity import NANO, NANOS_PER_UNIT, Format, Quantity
 from bursar.core.model.resources import ResourceList

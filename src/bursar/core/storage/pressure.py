@@ -7,7 +7,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Final
 
-from bursar.core.model.binary_float import binary32, binary64, truncated_int64
+from bursar.core.model.numbers.binary_float import binary32, binary64, truncated_int64
 from bursar.core.model.quantity import ZERO, Format, Quantity, QuantityError
 from bursar.core.storage.pod import StoragePod
 from bursar.core.storage.usage import PodUse

@@ -13,7 +13,7 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from bursar.core.counting.pod_body import PodBody
-from bursar.core.model.int64 import INT64_MAX
+from bursar.core.model.numbers.int64 import INT64_MAX
 from bursar.core.model.resources import ResourceList
 from bursar.wire.counting.pod_body import without_gates
 from bursar.wire.counting.protocol import evaluate_pb2 as pb

@@ -15,7 +15,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from bursar.core.devices.claim import NO_AMOUNTS, Claim, Claims
 from bursar.core.devices.source import Fields, Layout, Shape, Source
-from bursar.core.model.int64 import INT64_MAX, INT64_MIN
+from bursar.core.model.numbers.int64 import INT64_MAX, INT64_MIN
 from bursar.wire.devices.values import decode_amount, require_word
 from bursar.wire.documents.tree import Number
 from bursar.wire.structs.fields import quoted

@@ -15,7 +15,7 @@ import msgspec
 from bursar.core.devices.claim import NO_AMOUNTS, Claims
 from bursar.core.devices.pod import DeviceContainer, DevicePod, StatusDevice
 from bursar.core.devices.source import Source
-from bursar.core.model.int64 import INT64_MAX
+from bursar.core.model.numbers.int64 import INT64_MAX
 from bursar.core.storage.pod import StoragePod
 from bursar.wire.devices.annotation import decode_claims
 from bursar.wire.structs.body import decode_body

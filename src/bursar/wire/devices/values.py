@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from bursar.core.model.int64 import INT64_MAX
+from bursar.core.model.numbers.int64 import INT64_MAX
 from bursar.wire.structs.fields import FieldError, Scalar, decode_quantity, quoted
 
 WORD_LENGTH_MAX: Final = 256

@@ -9,10 +9,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from bursar.core.model.binary_float import percent
 from bursar.core.model.demand import ASSIGNED, INCOMING, pod_limits, pod_requests
 from bursar.core.model.names import PODS
 from bursar.core.model.node import Node
+from bursar.core.model.numbers.binary_float import percent
 from bursar.core.model.pod import Pod
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import NOTHING, ResourceList, nothing

@@ -22,7 +22,7 @@ from bursar.core.cel.types import (
     map_of,
 )
 from bursar.core.cel.values import Timestamp, equal, int64, type_of
-from bursar.core.model.int64 import INT64_MIN
+from bursar.core.model.numbers.int64 import INT64_MIN
 from bursar.core.model.quantity import Quantity
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
-from bursar.core.model.binary_float import binary64
 from bursar.core.model.demand import CONTAINERS_ALONE, pod_limits, pod_requests
-from bursar.core.model.int64 import INT64_MAX
 from bursar.core.model.names import CPU, MEMORY
+from bursar.core.model.numbers.binary_float import binary64
+from bursar.core.model.numbers.int64 import INT64_MAX
 from bursar.core.model.pod import Container, Pod
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.resources import ResourceList, nothing, rounded_to_milli

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.core.model.demand import CONTAINERS_ALONE, pod_requests
-from bursar.core.model.int64 import quotient, wrapped
 from bursar.core.model.names import MEMORY
+from bursar.core.model.numbers.int64 import quotient, wrapped
 from bursar.core.model.pod import MIRROR_ANNOTATION, Container, Pod
 from bursar.core.model.qos import QosClass, qos_class, stored_qos
 from bursar.core.model.quantity import ZERO

@@ -9,8 +9,8 @@ from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
 from typing import Final
 
-from bursar.core.model.int64 import quotient, wrapped
 from bursar.core.model.names import HUGEPAGES_PREFIX, is_hugepages
+from bursar.core.model.numbers.int64 import quotient, wrapped
 from bursar.core.model.quantity import Quantity, QuantityError
 
 SHARES_MIN: Final = 2

@@ -17,7 +17,7 @@ from functools import lru_cache
 from math import trunc
 from typing import Final
 
-from bursar.core.model.int64 import INT64_MAX, INT64_MIN
+from bursar.core.model.numbers.int64 import INT64_MAX, INT64_MIN
 
 _BITS: Final = 53
 _SMALLEST: Final = -1074

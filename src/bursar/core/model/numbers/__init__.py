@@ -1,0 +1,1 @@
+"""Numbers as Go computes with them."""
