@@ -142,7 +142,7 @@ def test_set_get_and_unset(town):
     assert (town.offered(), town.offered(VM)) == ("5", "2")
     assert town.annotation("bursar.io/capacity") == {FOO: 5, VM: 2}
     assert town.annotation("bursar.io/capacity-owner") == {FOO: 5, VM: 2}
-    listed = town.run("get", town.node)
+    listed = town.run("get", town.node, "-o", "wide")
     assert [line.split() for line in listed.out.splitlines()] == [
         ["NODE", "RESOURCE", "CAPACITY", "ALLOCATABLE", "USED", "FREE", "OWNER", "OVERRIDE"],
         [town.node, FOO, "5", "5", "0", "5", "bursar", "5"],
@@ -183,7 +183,10 @@ def test_node_may_be_told_to_offer_none(town):
 
     assert done.code == 0
     assert town.annotation("bursar.io/capacity") == {FOO: None}
-    assert town.run("get", town.node).out.splitlines()[1].split()[-2:] == ["-", "none"]
+    assert town.run("get", town.node, "-o", "wide").out.splitlines()[1].split()[-2:] == [
+        "-",
+        "none",
+    ]
 
 
 def test_what_somebody_else_has_set_needs_force(town):

@@ -1,7 +1,6 @@
 """What commands say of a cluster that they cannot reach: which one, why, and what to do next."""
 
 import contextlib
-import os
 import socket
 import ssl
 import threading
@@ -12,18 +11,17 @@ import pytest
 import yaml
 
 from bursar.adapters.http1.command_loop import CommandLoop
-from bursar.entry.command import run
 from certificates import Authority
+from support.processes.command_line import run_bursar
 
 ANOTHER = "name another cluster with --context or --kubeconfig"
 FILES = ", or read files with -f"
 
 
 @pytest.fixture
-def kubeconfig(tmp_path, monkeypatch):
+def kubeconfig(tmp_path):
     def write(server: str, **cluster: str) -> str:
-        path = tmp_path / "config"
-        path.write_text(
+        (tmp_path / "config").write_text(
             yaml.safe_dump(
                 {
                     "current-context": "prod",
@@ -33,19 +31,17 @@ def kubeconfig(tmp_path, monkeypatch):
                 }
             )
         )
-        monkeypatch.setenv("KUBECONFIG", str(path))
         return server
 
     return write
 
 
 @pytest.fixture
-def said(capsys):
-    def run_and_read(*arguments: str) -> str:
-        assert run(list(arguments)) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        return err
+def said(tmp_path):
+    def run_and_read(*arguments: str, **environment: str) -> str:
+        ran = run_bursar(*arguments, **{"KUBECONFIG": f"{tmp_path}/config", **environment})
+        assert (ran.code, ran.out) == (2, "")
+        return ran.err
 
     return run_and_read
 
@@ -179,7 +175,7 @@ def test_a_name_that_does_not_exist_is_said(kubeconfig, said):
     )
 
 
-def test_a_name_server_that_does_not_answer_delays_no_end(monkeypatch):
+def test_a_name_server_that_does_not_answer_delays_no_end():
     """The loop is closed while the question is still open, and does not wait for its thread."""
     asked, answer = threading.Event(), threading.Event()
 
@@ -188,8 +184,7 @@ def test_a_name_server_that_does_not_answer_delays_no_end(monkeypatch):
         answer.wait()
         return []
 
-    monkeypatch.setattr(socket, "getaddrinfo", unanswered)
-    loop = CommandLoop()
+    loop = CommandLoop(unanswered)
     question = loop.create_task(loop.getaddrinfo("cluster.example.com", 443))
     loop.call_soon(loop.stop)
     loop.run_forever()
@@ -204,21 +199,19 @@ def test_a_name_server_that_does_not_answer_delays_no_end(monkeypatch):
     answer.set()
 
 
-def test_a_context_that_does_not_exist_is_named_with_those_that_do(kubeconfig, said):
+def test_a_context_that_does_not_exist_is_named_with_those_that_do(kubeconfig, said, tmp_path):
     kubeconfig("https://127.0.0.1:1")
 
     assert said("queue", "--context", "nope") == (
-        f'bursar: context "nope" does not exist in {os.environ["KUBECONFIG"]}; '
+        f'bursar: context "nope" does not exist in {tmp_path}/config; '
         'name one with --context: "prod"\n'
     )
 
 
-def test_without_a_kubeconfig_the_paths_are_named(said, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("KUBECONFIG", raising=False)
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+def test_without_a_kubeconfig_the_paths_are_named(said, tmp_path):
+    nothing = {"KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": "", "HOME": str(tmp_path)}
 
-    assert said("doctor") == (
+    assert said("doctor", **nothing) == (
         f"bursar: no kubeconfig: $KUBECONFIG is not set, and there is no {tmp_path}/.kube/config; "
         "name one with --kubeconfig\n"
     )

@@ -8,10 +8,12 @@ write the files anew:
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.processes.empty_server import empty_server
 from support.processes.terminal import run_in_pipe, run_in_terminal
 
 ROOT = Path(__file__).parents[2]
@@ -36,10 +38,33 @@ CASES = {
     "peerpod-instance-size": "peerpod instance --vcpus 4 --memory 6Gi",
     "quantity": "quantity 1500m 0.1Gi +1 1E3 12x",
     "quantity-sum": "quantity --sum 1500m 1.5",
+    "describe-pod": "describe pod -f examples/frontend.yaml",
+    "describe-pod-wide": "describe pod -f examples -o wide",
+    "describe-node": "describe node -f examples/node-pool.yaml",
+    "describe-quota": "describe quota -f examples/queue",
+    "top-nodes": "top nodes -f examples/cluster",
+    "top-nodes-wide": "top nodes -f examples/cluster -o wide",
+    "top-namespaces": "top namespaces -f examples/cluster",
+    "top-pods": "top pods -f examples/cluster",
+    "top-quotas": "top quotas -f examples/cluster",
+    "top-devices": "top devices -f examples/devices",
+    "top-licences": "top licences -f examples/licences",
+    "doctor": "doctor",
+    "doctor-wide": "doctor -o wide",
+    "migrate-aaq": "migrate aaq --check",
 }
-"""A name, and the command line after `bursar`, run in the root of the repository."""
+"""A name, and the command line after `bursar`, run in the root of the repository.
+
+The cluster of the kubeconfig has no objects, and none of Bursar's kinds.
+"""
 FITTING = sorted(set(CASES) - {name for name in CASES if name.endswith("-wide")} - {"quantity"})
 """Tables without `-o wide`, which fit into 80 columns but for their last one."""
+
+
+@pytest.fixture(scope="module")
+def variables(tmp_path_factory) -> Iterator[dict[str, str]]:
+    with empty_server(tmp_path_factory.mktemp("cluster")) as kubeconfig:
+        yield {"KUBECONFIG": str(kubeconfig)}
 
 
 def golden(name: str, width: int | None = None) -> Path:
@@ -48,20 +73,20 @@ def golden(name: str, width: int | None = None) -> Path:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_pipe_gets_the_table_of_the_file(name):
-    shown = run_in_pipe(*CASES[name].split(), folder=ROOT)
+def test_a_pipe_gets_the_table_of_the_file(name, variables):
+    shown = run_in_pipe(*CASES[name].split(), folder=ROOT, **variables)
     if IS_WRITING:
         golden(name).write_text(shown.text)
 
-    assert shown.code in (0, 1)
+    assert shown.text
     assert shown.text == golden(name).read_text()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", CASES)
-def test_a_terminal_of_any_width_gets_the_same_table(name, width):
-    shown = run_in_terminal(*CASES[name].split(), columns=width, folder=ROOT)
+def test_a_terminal_of_any_width_gets_the_same_table(name, width, variables):
+    shown = run_in_terminal(*CASES[name].split(), columns=width, folder=ROOT, **variables)
 
     assert shown.plain == golden(name, width).read_text()
 
@@ -80,7 +105,7 @@ def test_a_table_begins_its_last_column_within_eighty_columns(name):
     """The last column may be long: a terminal shows what comes before it in line."""
     heading = golden(name).read_text().splitlines()[0]
 
-    assert len(heading) <= 80
+    assert len(heading[: heading.rfind("   ") + 3]) <= 80
 
 
 def test_every_file_belongs_to_a_case():

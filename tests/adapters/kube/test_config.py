@@ -265,7 +265,7 @@ def test_a_missing_context_names_the_files(tmp_path):
     path = write(tmp_path / "config", a_config())
 
     assert complaint(path, context="x") == (
-        f'context "x" does not exist in {path}; name one with --context: "c"'
+        f'context "x" does not exist in {path}; name one with --context: "here"'
     )
 
 

@@ -24,6 +24,10 @@ class CommandLoop(asyncio.SelectorEventLoop):
     ten seconds or more.
     """
 
+    def __init__(self, resolve: Callable[..., Addresses] = socket.getaddrinfo) -> None:
+        super().__init__()
+        self._resolve = resolve
+
     async def getaddrinfo(
         self,
         host: bytes | str | None,
@@ -42,7 +46,7 @@ class CommandLoop(asyncio.SelectorEventLoop):
 
         def resolve() -> None:
             try:
-                found = socket.getaddrinfo(host, port, family, type, proto, flags)
+                found = self._resolve(host, port, family, type, proto, flags)
             except (OSError, UnicodeError, OverflowError) as error:
                 failure = error
                 outcome = lambda: answer.set_exception(failure)  # noqa: E731 - one of two

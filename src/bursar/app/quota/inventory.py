@@ -5,7 +5,7 @@ been told of all pods, and of the objects that they depend on, so that reports c
 controller does.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from typing import TypeVar
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import ForbiddenError, Key, NotFoundError, Query, Reader, Resource
-from bursar.app.counting.feeds import Counting
+from bursar.app.counting.feeds import CountedKind, Counting
 from bursar.app.quota.kinds import QUOTAS
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.namespace import DEFAULT_NAMESPACE, NamespaceObject
@@ -169,34 +169,40 @@ async def read_inventory(
     where = "" if cluster_wide else namespace
     rows = await objects(PODS, PodRowDecoder(counting.counter.derive_facts).decode, where)
     for kind in counting.kinds:
-        try:
-            kind.load(await objects(kind.resource, bytes, where), problems)
-        except NotFoundError:
-            kind.mark_absent()
-        except ForbiddenError as error:
-            problems.append(f"left out: {kind.resource}: {error}")
+        await _load(kind, partial(objects, kind.resource, bytes, where), problems)
     # Namespaces are listed after the pods, so that each pod's namespace is in the list.
-    described = (
-        [await _read_namespace(reader, where)]
-        if where
-        else await objects(NAMESPACES, decode_namespace)
-    )
+    if where:
+        namespaces, undescribed = await _one_namespace(reader, where)
+    else:
+        namespaces, undescribed = await objects(NAMESPACES, decode_namespace), frozenset()
     return Inventory(
         rows=rows,
-        namespaces=[each or NamespaceObject(name=where) for each in described],
-        undescribed=frozenset() if all(described) else frozenset({where}),
+        namespaces=namespaces,
+        undescribed=undescribed,
         quotas=(*quotas, *cluster_wide),
         problems=tuple(problems),
         counting=counting,
     )
 
 
-async def _read_namespace(reader: Reader, name: str) -> NamespaceObject | None:
-    """The namespace; None if the caller may not read it."""
+async def _load(
+    kind: CountedKind, read: Callable[[], Awaitable[list[bytes]]], problems: list[str]
+) -> None:
+    """Tell a counter of the objects that it depends on."""
     try:
-        return decode_namespace(await reader.get(NAMESPACES, Key("", name)))
+        kind.load(await read(), problems)
+    except NotFoundError:
+        kind.mark_absent()
+    except ForbiddenError as error:
+        problems.append(f"left out: {kind.resource}: {error}")
+
+
+async def _one_namespace(reader: Reader, name: str) -> tuple[list[NamespaceObject], frozenset[str]]:
+    """The namespace, and its name if nothing else can be read of it."""
+    try:
+        return [decode_namespace(await reader.get(NAMESPACES, Key("", name)))], frozenset()
     except (ForbiddenError, NotFoundError):
-        return None
+        return [NamespaceObject(name=name)], frozenset({name})
 
 
 def _unreadable(quotas: Iterable[QuotaObject]) -> Iterator[str]:

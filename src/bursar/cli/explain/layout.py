@@ -145,13 +145,14 @@ def listing(
     With `is_cut`, reasons are cut to the width.
     """
     chosen = [each for each in found if is_whole or not each.answer.is_good]
+    heads = {"NAMESPACE": _namespace, "POD": _name, "ANSWER": _answer}
     taken = sum(
-        max((cells_of(printable(text(each))) for each in chosen), default=0) + GAP
-        for text in (_namespace, _name, _answer)
+        max([len(head), *(cells_of(printable(text(each))) for each in chosen)]) + GAP
+        for head, text in heads.items()
     )
     room = max(WIDTH - taken, WHY_WIDTH_MIN) if is_cut else None
     rows = [_list_row(each, room) for each in chosen]
-    nothing = f"all {len(found)} pods run, have succeeded or would fit"
+    nothing = f"all {len(found)} pods run, have succeeded or would fit" if found else "no pod found"
     return Listing(columns=LIST_COLUMNS, rows=tuple(rows), nothing=nothing)
 
 
