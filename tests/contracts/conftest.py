@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from bursar.adapters.memory.plugins.limits import cluster_with_limits
 from bursar.adapters.memory.simulation.clock import VirtualClock
-from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import EVERYTHING, Key, NotFoundError, Query, Resource, WatchEvent
 from support import virtual_time
 from support.cluster.access import NAMESPACES, SERVICE_ACCOUNTS, a_client, access_of
@@ -121,7 +121,7 @@ def stage(request) -> Stage:
 
 @contextlib.asynccontextmanager
 async def _memory() -> AsyncIterator[Cluster]:
-    memory = MemoryCluster(VirtualClock(), source=random.Random(1))  # noqa: S311
+    memory = cluster_with_limits(VirtualClock(), source=random.Random(1))  # noqa: S311
 
     async def cut_watches() -> None:
         memory.cut_watches()

@@ -8,11 +8,11 @@ from random import Random
 from typing import Any
 
 from bursar.adapters.memory.kinds import DEPLOYMENTS, JOBS, NAMESPACES, PODS
+from bursar.adapters.memory.plugins.limits import cluster_with_limits
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.simulation.cluster import Cluster
 from bursar.adapters.memory.simulation.pod_lifecycle import Pace
 from bursar.adapters.memory.simulation.simulation import Simulation
-from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import Key, Patch, PatchKind, Query, Resource
 from support.builders.manifests import node_manifest, pod_manifest
 
@@ -138,7 +138,7 @@ async def embedded_world(*, seed: int = 1, pace: Pace | None = None) -> AsyncIte
     """A live embedded cluster in virtual time, in which no part may fail."""
     faults: list[str] = []
     clock = VirtualClock()
-    cluster = MemoryCluster(clock, source=Random(seed))  # noqa: S311 - names, not secrets
+    cluster = cluster_with_limits(clock, source=Random(seed))  # noqa: S311 - names, not secrets
     world = World(cluster, clock.advance)
     await cluster.create(NAMESPACES, {"metadata": {"name": world.namespace}})
     simulation = Simulation(

@@ -77,6 +77,7 @@ REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet")
 STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet")
 DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")
 JOBS: Final = Resource("batch", "v1", "jobs", "Job")
+CRON_JOBS: Final = Resource("batch", "v1", "cronjobs", "CronJob")
 CRDS: Final = Resource(
     "apiextensions.k8s.io",
     "v1",
@@ -130,6 +131,7 @@ BUILT_IN: Final = (
     Kind(resource=STATEFUL_SETS, has_status=True, counts_generation=True),
     Kind(resource=DAEMON_SETS, has_status=True, counts_generation=True),
     Kind(resource=JOBS, has_status=True, counts_generation=True),
+    Kind(resource=CRON_JOBS, has_status=True, counts_generation=True),
     Kind(resource=CRDS, has_status=True, counts_generation=True, needs_revision=True),
 )
 

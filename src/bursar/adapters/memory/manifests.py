@@ -5,18 +5,26 @@ and creation time of the manifest. A namespace that no manifest defines is creat
 names it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from bursar.adapters.memory.kinds import CRDS, NAMESPACES, Kind, Kinds, custom_kind
 from bursar.adapters.memory.objects.patches import JsonObject, copied
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.ports import Json
+from bursar.app.cluster.ports import ForbiddenError, Json
 from bursar.wire.peerpods.catalogue import API_VERSION, KIND
 from bursar.wire.structs.fields import quoted
 
 DEFAULT_NAMESPACE: Final = "default"
-_FIRST: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass", "Node")
+_FIRST: Final = (
+    "CustomResourceDefinition",
+    "Namespace",
+    "PriorityClass",
+    "RuntimeClass",
+    "Node",
+    "LimitRange",
+    "ResourceQuota",
+)
 """Kinds that other kinds depend on. They are created before all others."""
 
 
@@ -31,11 +39,32 @@ class UnknownKindError(Exception):
     """A document of a kind that the cluster does not serve."""
 
 
-async def load_manifests(cluster: MemoryCluster, documents: Iterable[Json]) -> int:
+def known_documents(
+    cluster: MemoryCluster, documents: Iterable[Json]
+) -> tuple[list[Mapping[str, Json]], list[Mapping[str, Json]]]:
+    """The objects of kinds that the cluster serves or the documents define, and the others."""
+    objects = [each for document in documents for each in _opened(document)]
+    kinds = _kinds_in(cluster.objects.kinds, objects)
+    known: list[Mapping[str, Json]] = []
+    others: list[Mapping[str, Json]] = []
+    for each in objects:
+        (known if kinds(each) is not None else others).append(each)
+    return known, others
+
+
+def _raise(_body: Mapping[str, Json], error: ForbiddenError) -> None:
+    raise error
+
+
+async def load_manifests(
+    cluster: MemoryCluster,
+    documents: Iterable[Json],
+    on_refused: Callable[[Mapping[str, Json], ForbiddenError], None] = _raise,
+) -> int:
     """Create all objects of the documents and return their number. Raises `UnknownKindError`.
 
     An unknown kind raises before any object is created. An invalid object raises as a creation
-    does; the objects before it stay.
+    does; the objects before it stay. `on_refused` gets objects that admission refuses.
     """
     entries = [*_recognised(cluster.objects.kinds, documents)]
     entries.sort(key=lambda entry: _rank(entry[0]))
@@ -45,7 +74,10 @@ async def load_manifests(cluster: MemoryCluster, documents: Iterable[Json]) -> i
             namespace = (body.get("metadata") or {}).get("namespace") or DEFAULT_NAMESPACE
             if cluster.objects.find(NAMESPACES, namespace) is None:
                 await cluster.create(NAMESPACES, {"metadata": {"name": namespace}})
-        await cluster.put_as_written(kind.resource, body, namespace=namespace)
+        try:
+            await cluster.put_as_written(kind.resource, body, namespace=namespace)
+        except ForbiddenError as error:
+            on_refused(body, error)
     return len(entries)
 
 
@@ -56,19 +88,32 @@ def _rank(kind: Kind) -> int:
 
 def _recognised(kinds: Kinds, documents: Iterable[Json]) -> Iterator[tuple[Kind, JsonObject]]:
     objects = [copied(each) for document in documents for each in _opened(document)]
-    coming = [custom_kind(each) for each in objects if each.get("kind") == CRDS.kind]
-    by_name = {
-        (kind.resource.api_version, kind.resource.kind): kind for kind in coming if kind is not None
-    }
+    kind_of = _kinds_in(kinds, objects)
     for number, each in enumerate(objects, start=1):
-        stated = str(each.get("apiVersion", "")), str(each.get("kind", ""))
-        kind = kinds.named(*stated) or by_name.get(stated)
+        kind = kind_of(each)
         if kind is None:
+            stated = str(each.get("apiVersion", "")), str(each.get("kind", ""))
             raise UnknownKindError(
                 f"object {number}: the embedded cluster knows no kind {quoted(stated[1])} in "
                 f"{quoted(stated[0])}"
             )
         yield kind, each
+
+
+def _kinds_in(
+    kinds: Kinds, objects: Iterable[Mapping[str, Json]]
+) -> Callable[[Mapping[str, Json]], Kind | None]:
+    """How to find the kind of an object, among those of the cluster and those of the objects."""
+    coming = [custom_kind(copied(each)) for each in objects if each.get("kind") == CRDS.kind]
+    by_name = {
+        (kind.resource.api_version, kind.resource.kind): kind for kind in coming if kind is not None
+    }
+
+    def kind_of(body: Mapping[str, Json]) -> Kind | None:
+        stated = str(body.get("apiVersion", "")), str(body.get("kind", ""))
+        return kinds.named(*stated) or by_name.get(stated)
+
+    return kind_of
 
 
 def _opened(document: Json) -> Iterator[Mapping[str, Json]]:

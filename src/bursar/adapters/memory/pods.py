@@ -77,10 +77,10 @@ def read_pod(body: JsonObject, key: Key) -> PodDocument:
         pod = with_defaults(wire_pod.to_core(shaped(body, wire_pod.Pod)))
     except FieldError as error:
         raise errors.undecodable(PODS, key, error.problem) from None
-    return PodDocument(_with_resources(body, pod), pod)
+    return PodDocument(with_resources(body, pod), pod)
 
 
-def _with_resources(body: JsonObject, pod: Pod) -> JsonObject:
+def with_resources(body: JsonObject, pod: Pod) -> JsonObject:
     """The JSON with the core's amounts, spelt as the API server stores them."""
     spec = dict(body["spec"])
     for name, containers in (

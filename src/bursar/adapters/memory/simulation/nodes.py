@@ -5,6 +5,7 @@ node are removed as well, which the pod garbage collector does in a real cluster
 """
 
 import heapq
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -20,9 +21,11 @@ from bursar.adapters.memory.simulation.cluster import (
     is_newer,
 )
 from bursar.adapters.memory.simulation.conditions import with_conditions
+from bursar.adapters.memory.simulation.events import event
 from bursar.adapters.memory.simulation.inbox import Change as Seen
 from bursar.adapters.memory.simulation.inbox import Inbox
 from bursar.adapters.memory.simulation.pod_lifecycle import (
+    RESIZE,
     Memory,
     Pace,
     Step,
@@ -31,6 +34,7 @@ from bursar.adapters.memory.simulation.pod_lifecycle import (
     next_step,
     start_time,
 )
+from bursar.adapters.memory.simulation.turns import Turns
 from bursar.adapters.memory.simulation.workloads.effects import (
     OVERTAKEN,
     Change,
@@ -40,7 +44,14 @@ from bursar.adapters.memory.simulation.workloads.effects import (
     key_of,
 )
 from bursar.adapters.memory.simulation.workloads.templates import field, phase_of
-from bursar.app.cluster.ports import Clock, Key, Resource
+from bursar.app.cluster.ports import (
+    Clock,
+    ClusterError,
+    ForbiddenError,
+    InvalidError,
+    Key,
+    Resource,
+)
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.placement.node_books import NodeBooks
@@ -74,10 +85,13 @@ class Nodes:
 
     async def run(self) -> None:
         async with Inbox(self._cluster, self._clock, (NODES, PODS)) as inbox:
+            turns = Turns(self._clock)
             while True:
                 for seen in await inbox.take(self._patience()):
+                    await turns.pause()
                     self._observe(seen)
                 while (place := self._next_due()) is not None:
+                    await turns.pause()
                     await self._act(place)
                     for seen in inbox.drain():
                         self._observe(seen)
@@ -230,12 +244,33 @@ class Nodes:
                 await self._apply(step.effect)
 
     async def _apply(self, effect: Effect) -> None:
+        asking = effect if isinstance(effect, Change) and effect.subresource == RESIZE else None
+        if asking is not None:
+            self._memory[key_of(asking.target)].has_asked = True
         try:
             body = await apply(effect, self._cluster)
+        except (ForbiddenError, InvalidError) as error:
+            if asking is not None:
+                await self._tell(asking.target, error)
+            return
         except OVERTAKEN:
             return  # the watch will bring a newer state, for which a new step is planned
         if body is not None and isinstance(effect, Change):
             self._observe(Seen(resource=effect.resource, key=key_of(effect.target), body=body))
+
+    async def _tell(self, pod: Raw, error: ClusterError) -> None:
+        """Write an event about a resize that the cluster refused."""
+        told = event(
+            pod,
+            PODS.kind,
+            self._clock.now(),
+            reason="ResizeRefused",
+            note=error.message,
+            reporter="bursar-up",
+            action="Resize",
+        )
+        with suppress(ClusterError):
+            await apply(told, self._cluster)
 
     def _heartbeat(self, raw: Raw) -> list[Effect]:
         now = self._clock.now()

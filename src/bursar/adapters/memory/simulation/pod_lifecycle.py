@@ -29,6 +29,10 @@ from bursar.core.placement.node_books import NodeBooks, pod_key
 from bursar.wire.structs.fields import FieldError, decode_time
 
 FINISHES_AFTER: Final = "bursar.io/finishes-after"
+RESIZES_AFTER: Final = "bursar.io/resizes-after"
+RESIZES_TO: Final = "bursar.io/resizes-to"
+"""Amounts that the first container asks for then, such as `cpu=2,memory=4Gi`."""
+RESIZE: Final = "resize"
 REASON_DEFERRED: Final = "Deferred"
 _NANOS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _DURATION: Final = re.compile(r"(?:(\d{1,9})(\.\d{1,9})?(ns|us|ms|s|m|h))", re.ASCII)
@@ -58,6 +62,8 @@ class Memory:
     started_at: datetime | None = None
     ending_at: datetime | None = None
     resized_at: datetime | None = None
+    has_asked: bool = False
+    """Whether the resize of the annotation was asked for. It is asked for once."""
     orphaned_at: datetime | None = None
 
 
@@ -80,9 +86,12 @@ def next_step(
             due = memory.seen_at + timedelta(seconds=pace.start)
             return Step(due=due, effect=_start(raw, pod, books, now))
         case "Running":
-            return _earlier(
-                _finish(raw, memory, pace, now), _resize(raw, pod, books, memory, pace, now)
+            steps = (
+                _finish(raw, memory, pace, now),
+                _asked_resize(raw, memory),
+                _resize(raw, pod, books, memory, pace, now),
             )
+            return min(filter(None, steps), key=lambda step: step.due, default=None)
         case _:
             return None
 
@@ -123,11 +132,6 @@ def differs_in_size(raw: Raw) -> bool:
         container["name"] in given and given[container["name"]] != _amounts(container)
         for container in raw["spec"]["containers"]
     )
-
-
-def _earlier(one: Step | None, other: Step | None) -> Step | None:
-    steps = [step for step in (one, other) if step is not None]
-    return min(steps, key=lambda step: step.due, default=None)
 
 
 # ------------------------------------------------------------------ start
@@ -240,6 +244,29 @@ def _ended(status: Raw, now: datetime) -> Raw:
 
 
 # ------------------------------------------------------------------ resize
+
+
+def _asked_resize(raw: Raw, memory: Memory) -> Step | None:
+    """The resize that the pod's annotations ask for. Quotas and LimitRanges may refuse it."""
+    annotations = raw["metadata"].get("annotations") or {}
+    delay = parsed_duration(annotations.get(RESIZES_AFTER, ""))
+    if delay is None or memory.started_at is None or memory.has_asked:
+        return None
+    pairs = [part.partition("=") for part in annotations.get(RESIZES_TO, "").split(",")]
+    wanted = {name.strip(): amount.strip() for name, sign, amount in pairs if sign}
+    first, *others = raw["spec"]["containers"]
+    resources = {
+        side: {
+            **amounts,
+            **{name: wanted[name] for name in wanted if side == "requests" or name in amounts},
+        }
+        for side, amounts in {"requests": {}, **_amounts(first)}.items()
+    }
+    containers = [{**first, "resources": {**(first.get("resources") or {}), **resources}}, *others]
+    change = Change(
+        resource=PODS, target=raw, patch={"spec": {"containers": containers}}, subresource=RESIZE
+    )
+    return Step(due=memory.started_at + delay, effect=change)
 
 
 def _resize(

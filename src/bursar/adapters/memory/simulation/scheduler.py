@@ -10,21 +10,21 @@ from typing import Final
 
 import msgspec
 
-from bursar.adapters.memory.kinds import BINDINGS, EVENTS, NODES, PODS
+from bursar.adapters.memory.kinds import BINDINGS, NODES, PODS
 from bursar.adapters.memory.simulation.cluster import Cluster, Raw, find_node, find_pod
 from bursar.adapters.memory.simulation.conditions import (
     find_condition,
     with_conditions,
 )
+from bursar.adapters.memory.simulation.events import event
 from bursar.adapters.memory.simulation.inbox import Change, Inbox
 from bursar.adapters.memory.simulation.queue import Queue, Waiting
+from bursar.adapters.memory.simulation.turns import Turns
 from bursar.adapters.memory.simulation.workloads.effects import (
     OVERTAKEN,
-    Create,
     apply,
     status_change,
 )
-from bursar.app.cluster.micro_time import format_micro_time
 from bursar.app.cluster.ports import Clock, ConflictError, Key, NotFoundError
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
@@ -53,13 +53,14 @@ class Scheduler:
 
     async def run(self) -> None:
         async with Inbox(self._cluster, self._clock, (PODS, NODES)) as inbox:
-            last_retry = self._clock.monotonic()
+            last_retry, turns = self._clock.monotonic(), Turns(self._clock)
             while True:
                 self._observe(await inbox.take(self._patience(last_retry)))
                 if self._patience(last_retry) == 0:
                     last_retry = self._clock.monotonic()
                     self._queue.wake_all()
                 while (waiting := self._queue.pop()) is not None:
+                    await turns.pause()
                     await self._place(waiting)
                     self._observe(inbox.drain())
 
@@ -179,36 +180,20 @@ class Scheduler:
         try:
             for effect in status_change(PODS, raw, status):
                 await apply(effect, self._cluster)
-            await apply(self._event(waiting.pod, message), self._cluster)
+            failure = event(
+                raw,
+                PODS.kind,
+                now,
+                reason="FailedScheduling",
+                note=event_text(message),
+                reporter=self._name,
+                action="Scheduling",
+            )
+            await apply(failure, self._cluster)
         except (ConflictError, NotFoundError):
             self._queue.drop(waiting.key)  # the watch will bring a newer state, which is tried
         except OVERTAKEN:
             return  # the pod stays parked without a condition
-
-    def _event(self, pod: Pod, message: str) -> Create:
-        now = self._clock.now()
-        name = f"{pod.name}.{round(now.timestamp() * 1_000_000):x}"
-        regarding = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": pod.namespace,
-            "name": pod.name,
-            "uid": pod.uid,
-        }
-        body = {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
-            "metadata": {"name": name, "namespace": pod.namespace},
-            "eventTime": format_micro_time(now),
-            "reportingController": self._name,
-            "reportingInstance": self._name,
-            "action": "Scheduling",
-            "reason": "FailedScheduling",
-            "type": "Warning",
-            "regarding": regarding,
-            "note": event_text(message),
-        }
-        return Create(resource=EVENTS, namespace=pod.namespace, body=body)
 
 
 def _binding(pod: Pod, node: str) -> Raw:

@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Self
 
 from bursar.adapters.memory.simulation.cluster import Cluster
+from bursar.adapters.memory.simulation.events import EventExpiry
 from bursar.adapters.memory.simulation.nodes import Nodes
 from bursar.adapters.memory.simulation.pod_lifecycle import Pace
+from bursar.adapters.memory.simulation.quota_status import QuotaStatus
 from bursar.adapters.memory.simulation.scheduler import Scheduler
 from bursar.adapters.memory.simulation.workloads.workloads import Workloads
 from bursar.app.cluster.ports import Clock
@@ -43,6 +45,8 @@ class Simulation:
             "workloads": lambda: Workloads(cluster, clock).run(),
             "scheduler": lambda: Scheduler(cluster, clock).run(),
             "nodes": lambda: Nodes(cluster, clock, given).run(),
+            "quotas": lambda: QuotaStatus(cluster, clock).run(),
+            "events": lambda: EventExpiry(cluster, clock).run(),
         }
         self._clock = clock
         self._report = report

@@ -6,11 +6,13 @@ read from the cluster confirms that the owner does not exist.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 import msgspec
 
 from bursar.adapters.memory.kinds import (
+    CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,
@@ -20,10 +22,18 @@ from bursar.adapters.memory.kinds import (
     STATEFUL_SETS,
 )
 from bursar.adapters.memory.simulation.cluster import Cluster, Raw, find_node, is_newer
+from bursar.adapters.memory.simulation.events import event
 from bursar.adapters.memory.simulation.inbox import Change, Inbox
+from bursar.adapters.memory.simulation.turns import Turns
+from bursar.adapters.memory.simulation.workloads.cron_jobs import (
+    decide_cron_job,
+    due_time,
+    wake_time,
+)
 from bursar.adapters.memory.simulation.workloads.daemons import decide_daemon_set
 from bursar.adapters.memory.simulation.workloads.effects import (
     OVERTAKEN,
+    Create,
     Delete,
     Effect,
     apply,
@@ -39,12 +49,20 @@ from bursar.adapters.memory.simulation.workloads.templates import (
     controller_of,
     is_being_deleted,
 )
-from bursar.app.cluster.ports import Clock, Key, NotFoundError, Resource
+from bursar.app.cluster.ports import (
+    Clock,
+    ClusterError,
+    ForbiddenError,
+    InvalidError,
+    Key,
+    NotFoundError,
+    Resource,
+)
 from bursar.core.model.node import Node
 from bursar.wire.model.workload import decode_workload
 from bursar.wire.structs.fields import FieldError
 
-OWNERS: Final = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)
+OWNERS: Final = (CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)
 _BY_KIND: Final = {resource.kind: resource for resource in OWNERS}
 RETRY_SECONDS: Final = 1.0
 """Back-off for refused effects. A retry is needed because no watch event may follow."""
@@ -63,19 +81,41 @@ class Workloads:
         self._due: set[_Place] = set()
         """Owners to reconcile, and objects whose owner is unknown."""
         self._refused: set[_Place] = set()
+        self._told: dict[_Place, str] = {}
+        """Why the last pod of an owner was refused, as an event says it."""
 
     async def run(self) -> None:
         async with Inbox(self._cluster, self._clock, (*OWNERS, PODS, NODES)) as inbox:
+            turns = Turns(self._clock)
             while True:
-                changes = await inbox.take(RETRY_SECONDS if self._refused else None)
+                changes = await inbox.take(self._patience())
                 self._due |= self._refused
                 self._refused.clear()
                 for change in changes:
                     self._observe(change)
+                self._due |= self._scheduled()
                 while self._due:
+                    await turns.pause()
                     place = min(self._due, key=_order)
                     self._due.discard(place)
                     await self._reconcile(place)
+
+    def _patience(self) -> float | None:
+        """Seconds until something is due although nothing changed; None if nothing is."""
+        times = [wake_time(self._objects[place], self._clock.now()) for place in self._cron_jobs()]
+        waits = [(due - self._clock.now()).total_seconds() for due in times if due is not None]
+        if self._refused:
+            waits.append(RETRY_SECONDS)
+        return max(0.0, min(waits)) if waits else None
+
+    def _cron_jobs(self) -> list[_Place]:
+        return [place for place in self._objects if place[0] == CRON_JOBS]
+
+    def _scheduled(self) -> set[_Place]:
+        """The CronJobs whose time has come."""
+        now = self._clock.now()
+        dues = {place: due_time(self._objects[place], now) for place in self._cron_jobs()}
+        return {place for place, due in dues.items() if due is not None and due <= now}
 
     # -------------------------------------------------------------- what is known
 
@@ -138,13 +178,38 @@ class Workloads:
         for effect in [*await self._orphan_deletion(place, raw), *self._decide(place[0], raw)]:
             try:
                 body = await apply(effect, self._cluster)
-            except OVERTAKEN:
+            except OVERTAKEN as error:
                 self._refused.add(place)
+                await self._tell(place, raw, effect, error)
                 continue
             if body is not None:
                 self._remember(effect.resource, msgspec.json.decode(body))
             elif isinstance(effect, Delete):
                 self._mark_deleted(effect)
+
+    async def _tell(self, place: _Place, owner: Raw, effect: Effect, error: ClusterError) -> None:
+        """Write an event if the cluster refuses an object, once for each reason."""
+        is_refused = isinstance(error, (ForbiddenError, InvalidError))
+        if not isinstance(effect, Create) or not is_refused:
+            return
+        # Each attempt has another generated name, which is in the message.
+        text = error.message.partition(" is forbidden: ")[2] or error.message
+        if self._told.get(place) == text:
+            return
+        self._told[place] = text
+        note = f"Error creating: {error.message}"
+        kind = place[0].kind
+        told = event(
+            owner,
+            kind,
+            self._clock.now(),
+            reason="FailedCreate",
+            note=note,
+            reporter=f"{kind.lower()}-controller",
+            action="Create",
+        )
+        with suppress(ClusterError):
+            await apply(told, self._cluster)
 
     def _decide(self, resource: Resource, raw: Raw) -> list[Effect]:
         if resource == PODS or is_being_deleted(raw) or not _is_sound(resource, raw):
@@ -159,6 +224,8 @@ class Workloads:
         if resource == DAEMON_SETS:
             nodes = [self._nodes[name] for name in sorted(self._nodes)]
             return decide_daemon_set(raw, owned, nodes)
+        if resource == CRON_JOBS:
+            return decide_cron_job(raw, owned, self._clock.now())
         return decide_job(raw, owned, self._clock.now())
 
     def _children(self, uid: str) -> Iterator[Raw]:
