@@ -21,7 +21,7 @@ help: ## List the targets
 
 setup: $(STAMPS)/runtime ## Make .venv with the `bursar` command in .venv/bin
 
-run: $(STAMPS)/runtime ## Show a living cluster in this terminal: the embedded one (Ctrl-C stops it)
+run: $(STAMPS)/runtime ## Show a living cluster in this terminal: the embedded one (q quits)
 	$(BIN)/bursar up
 
 test: $(STAMPS)/dev ## Everything CI runs: checks, coverage of core and wire, and the comparison with upstream Go

@@ -4,7 +4,11 @@ from typing import Any
 
 import pytest
 
-from bursar.app.reports.overview import PodState, overview, state_of
+from bursar.app.quota.read_model import BooksView, QueuePlace, QuotaLine
+from bursar.app.reports.overview import Full, OverviewReader, PodState, overview, state_of
+from bursar.core.model.quantity import Quantity
+from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.quota import QuotaKey, QuotaKind
 from support.builders.manifests import node_manifest, pod_manifest
 from support.builders.random_objects import as_node, as_pod
 
@@ -49,7 +53,7 @@ def test_nodes_are_told_with_what_is_requested_on_them_and_what_is_full():
         ("example.com/foo", "0", 100),
         ("pods", "1", 10),
     ]
-    assert seen.full == (("n1", "cpu"), ("n1", "example.com/foo"))
+    assert seen.full == (Full("cpu", node="n1"), Full("example.com/foo", node="n1"))
     assert seen.counts == {PodState.RUNNING: 1, PodState.STARTING: 1}
 
 
@@ -77,3 +81,58 @@ def test_a_node_that_does_not_say_it_is_ready_is_not():
 
     assert not node.is_ready
     assert not node.is_cordoned
+
+
+def quota(**amounts: tuple[str, str]) -> QuotaLine:
+    return QuotaLine(
+        key=QuotaKey(QuotaKind.NAMESPACED, "d", "q"),
+        used={name: Quantity.parse(used) for name, (used, _) in amounts.items()},
+        hard={name: Quantity.parse(hard) for name, (_, hard) in amounts.items()},
+        summary="",
+    )
+
+
+def test_an_exhausted_quota_is_full_and_one_with_room_is_not():
+    line = quota(pods=("2", "2"), cpu=("3", "2"), memory=("19", "20"), services=("0", "0"))
+
+    seen = overview([], [], BooksView(quotas=(line,)))
+
+    assert [(each.resource, each.quota) for each in seen.full] == [
+        ("cpu", line.key),
+        ("pods", line.key),
+        ("services", line.key),
+    ]
+
+
+def test_the_queue_comes_first_in_its_order():
+    places = {
+        PodKey("d", "b"): QueuePlace(1, 0, ()),
+        PodKey("d", "a"): QueuePlace(2, 1, (PodKey("d", "b"),)),
+    }
+
+    seen = overview(
+        [],
+        [a_pod("new", priority=9), a_pod("a", "x/hold"), a_pod("b", "x/hold")],
+        BooksView(places=places),
+    )
+
+    assert [(line.name, line.position, line.ahead_count) for line in seen.waiting] == [
+        ("b", 1, 0),
+        ("a", 2, 1),
+        ("new", None, 0),
+    ]
+
+
+def test_a_node_is_computed_again_only_if_it_or_its_pods_changed():
+    node, pod = a_node("n"), a_pod("a", node="n", phase="Running")
+    reader = OverviewReader()
+
+    first = reader.read([node], [pod]).nodes[0]
+    again = reader.read([node], [pod]).nodes[0]
+    more = reader.read([node], [pod, a_pod("b", node="n")]).nodes[0]
+    other = reader.read([a_node("n")], [pod]).nodes[0]
+
+    assert again is first
+    assert more.pod_count == 2
+    assert other is not first
+    assert other == first

@@ -1,43 +1,17 @@
 """`bursar up` as a user meets it: the embedded cluster, and a real one only when named."""
 
-import io
 import json
-import os
-import pty
-import select
 import signal
-import stat
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from rich.console import Console
 
-from bursar.app.quota.read_model import QuotaLine
-from bursar.app.reports.overview import Overview
-from bursar.cli.processes.overview_view import drawn
-from bursar.core.quota.quota import QuotaKey, QuotaKind
 from support.processes.command_line import COMMAND, run_bursar
+from support.processes.embedded_up import ended_state, grown_state
 from support.until import PATIENCE_SECONDS, until_sync
 
 pytestmark = pytest.mark.slow
-
-
-def ended_state(*arguments: str, stdin: bytes = b"", **environment: str) -> dict:
-    ran = run_bursar("up", *arguments, "-o", "json", stdin=stdin, **environment)
-    assert (ran.code, ran.err) == (0, "")
-    return json.loads(ran.out)
-
-
-def grown_state(is_grown: Callable[[dict], bool], *arguments: str, **others: Any) -> dict:
-    """The state in which the cluster ends, after as long as this machine needs to grow it."""
-    for seconds in (2, 6, 20, 60):
-        state = ended_state(*arguments, "--for", f"{seconds}s", **others)
-        if is_grown(state):
-            break
-    return state
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +19,12 @@ def example() -> dict:
     """The example cluster, when all has happened that can."""
 
     def is_grown(state: dict) -> bool:
-        names = {pod["name"] for pod in state["waiting"]}
-        return state["pods"]["running"] >= 10 and {"held-back", "yearly-report"} <= names
+        reasons = {event["reason"] for event in state["events"]}
+        return {"ResizeRefused", "Released", "Finished", "FailedCreate"} <= reasons and (
+            any(event["name"].startswith("payroll-") for event in state["events"])
+        )
 
-    return grown_state(is_grown)
+    return grown_state(is_grown, seconds=(30, 60, 120))
 
 
 def test_the_example_cluster_comes_to_life_and_stops_by_itself(example):
@@ -57,7 +33,6 @@ def test_the_example_cluster_comes_to_life_and_stops_by_itself(example):
     assert state["cluster"] == "embedded cluster"
     assert [node["name"] for node in state["nodes"]] == ["gpu", "north", "south"]
     assert all(node["ready"] for node in state["nodes"])
-    assert state["pods"]["running"] >= 10
     reasons = {pod["name"]: pod["reason"] for pod in state["waiting"]}
     assert reasons["held-back"] == "other scheduling gates come first: example.com/approval"
     assert "2 Insufficient cpu" in reasons["yearly-report"]
@@ -66,21 +41,47 @@ def test_the_example_cluster_comes_to_life_and_stops_by_itself(example):
 def test_a_quota_holds_pods_back_and_says_why(example):
     state = example
 
-    (quota,) = state["quotas"]
-    assert (quota["kind"], quota["namespace"], quota["name"]) == (
-        "ApplicationAwareResourceQuota",
-        "research",
-        "gpus",
-    )
-    assert quota["hard"] == {"requests.nvidia.com/gpu": "2", "pods": "10"}
-    assert quota["used"] == {"requests.nvidia.com/gpu": "2", "pods": "2"}
+    quotas = {quota["name"]: quota for quota in state["quotas"]}
+    assert quotas["gpus"]["kind"] == "ApplicationAwareResourceQuota"
+    assert quotas["gpus"]["hard"] == {"requests.nvidia.com/gpu": "2", "pods": "10"}
+    assert quotas["gpus"]["used"]["requests.nvidia.com/gpu"] == "2"
     waiting = [pod for pod in state["waiting"] if pod["name"].startswith("training-")]
-    (reason,) = [pod["reason"] for pod in waiting]
-    assert reason == (
+    assert [pod["position"] for pod in waiting] == [2, 3]
+    reason = (
         "exceeded quota: gpus, requested: requests.nvidia.com/gpu=1, used: "
         "requests.nvidia.com/gpu=2, limited: requests.nvidia.com/gpu=2; missing: "
         "requests.nvidia.com/gpu=1"
     )
+    assert {pod["reason"] for pod in waiting} == {reason}
+    assert {
+        "quota": "gpus",
+        "kind": "ApplicationAwareResourceQuota",
+        "namespace": "research",
+        "resource": "requests.nvidia.com/gpu",
+    } in state["full"]
+
+
+def told(state: dict, reason: str, prefix: str) -> list[str]:
+    """The notes of events with a reason about objects with a prefix, the oldest first."""
+    return [
+        event["note"]
+        for event in reversed(state["events"])
+        if event["reason"] == reason and event["name"].startswith(prefix)
+    ]
+
+
+def test_the_example_tells_a_story(example):
+    """Quotas fill, pods wait and are released in order, a VM is taken, a resize is refused."""
+    waits = [e["name"] for e in reversed(example["events"]) if e["reason"] == "QuotaExceeded"]
+    released = [e["name"] for e in reversed(example["events"]) if e["reason"] == "Released"]
+    waited_first = [name for name in dict.fromkeys(waits) if name in released]
+
+    assert [name for name in released if name in waited_first]
+    assert "takes kata.peerpods.io/vm 1" in told(example, "Placed", "payroll-")[0]
+    [refused] = told(example, "ResizeRefused", "notebook")
+    assert "exceeded quota: compute, requested: requests.cpu=5" in refused
+    assert "exceeded quota: budget" in told(example, "FailedCreate", "thumbnails")[0]
+    assert "memory 256Mi" in told(example, "Placed", "thumbnails")[0]
 
 
 NODE = """
@@ -156,21 +157,6 @@ def test_a_quota_says_which_of_its_names_no_counter_charges():
     assert [each["resource"] for each in quota["notCounted"]] == ["instances/notebook"]
 
 
-def test_the_view_for_terminals_tells_it_as_well():
-    line = QuotaLine(
-        key=QuotaKey(QuotaKind.NAMESPACED, "lab", "seats"),
-        hard={},
-        used={},
-        summary="instances/notebook: 0/1",
-        uncounted=("instances/notebook",),
-    )
-    console = Console(file=io.StringIO(), width=120)
-    console.print(drawn(Overview(nodes=(), counts={}, waiting=(), quotas=(line,)), "lab"))
-
-    shown = console.file.getvalue()
-    assert "lab/seats   instances/notebook: 0/1; not counted: instances/notebook" in shown
-
-
 def test_it_starts_with_what_the_files_hold():
     state = grown_state(lambda state: state["pods"]["running"], "-f", "-", stdin=NODE.encode())
 
@@ -200,33 +186,56 @@ def test_without_a_terminal_each_change_is_one_line():
     assert all(line.startswith("bursar up: embedded cluster: ") for line in lines)
 
 
-def test_on_a_terminal_it_is_drawn_and_ctrl_c_stops_it_cleanly():
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execv(COMMAND, ["bursar", "up"])  # noqa: S606 - a terminal of its own needs a fork
-    try:
-        drawn = _read_until(terminal, b"north")
-        os.write(terminal, b"\x03")
-        rest = _read_until(terminal, b"bursar up: embedded cluster: ")
-    except BaseException:
-        os.kill(pid, signal.SIGKILL)
-        raise
-    finally:
-        _, status = os.waitpid(pid, 0)
-        os.close(terminal)
+CHART = """
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: admin}
+"""
 
-    assert b"CPU" in drawn
-    assert b"embedded cluster" in rest
-    assert os.waitstatus_to_exitcode(status) == 0
+
+def test_kinds_that_the_embedded_cluster_does_not_have_are_passed_over_with_a_note():
+    ran = run_bursar(
+        *("up", "-f", "-", "--for", "1s", "-o", "json"), stdin=f"{CHART}---{NODE}".encode()
+    )
+
+    assert ran.code == 0
+    assert [node["name"] for node in json.loads(ran.out)["nodes"]] == ["only"]
+    without = "the embedded cluster does not have this kind"
+    assert ran.err.splitlines() == [
+        f"bursar up: passed over 1 HorizontalPodAutoscaler (autoscaling/v2): {without}",
+        f"bursar up: passed over 1 PersistentVolumeClaim (v1): {without}",
+        f"bursar up: passed over 2 Service (v1): {without}",
+    ]
 
 
-def _read_until(terminal: int, wanted: bytes) -> bytes:
-    read = b""
-    while wanted not in read:
-        ready, _, _ = select.select([terminal], [], [], PATIENCE_SECONDS)
-        assert ready, f"{wanted!r} was never drawn: {read!r}"
-        read += os.read(terminal, 65536)
-    return read
+def test_a_pod_that_a_quota_of_the_files_refuses_is_left_out_with_a_note():
+    quota = """
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: none, namespace: somewhere}
+spec: {hard: {pods: "0"}}
+"""
+    ran = run_bursar(
+        *("up", "-f", "-", "--for", "1s", "-o", "json"), stdin=f"{NODE}---{quota}".encode()
+    )
+
+    assert ran.code == 0
+    assert ran.err == (
+        'bursar up: refused Pod: pods "fills-it" is forbidden: exceeded quota: none, requested: '
+        "pods=1, used: pods=0, limited: pods=0\n"
+    )
 
 
 def _wait_until_listening(pid: int, number: int) -> None:
@@ -268,160 +277,6 @@ def test_what_cannot_be_done_is_said_on_stderr_with_exit_code_two(arguments, mes
 
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
-
-
-# ------------------------------------------------------------------ a state that is kept
-
-WORK = """
-apiVersion: v1
-kind: Node
-metadata: {name: only}
-status: {capacity: {cpu: "8", memory: 8Gi, pods: "20"}}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: c, image: i}]}
----
-apiVersion: batch/v1
-kind: Job
-metadata: {name: work}
-spec:
-  parallelism: 2
-  completions: 50
-  template:
-    metadata: {annotations: {bursar.io/finishes-after: 1s}}
-    spec: {restartPolicy: Never, containers: [{name: c, image: i}]}
-"""
-
-
-def saved_objects(path):
-    lines = path.read_text().splitlines()[1:]
-    return [json.loads(line)["object"] for line in lines]
-
-
-def phases(path):
-    """The phase of each saved pod, by name."""
-    pods = [each for each in saved_objects(path) if each["kind"] == "Pod"]
-    return {pod["metadata"]["name"]: pod.get("status", {}).get("phase") for pod in pods}
-
-
-def begun_work(path: Path) -> dict:
-    """The state in which the Deployment and the Job have pods; the Job is far from complete."""
-    for milliseconds in (300, 900, 2700, 8100, 24300):
-        path.unlink(missing_ok=True)
-        arguments = ("-f", "-", "--state", str(path), "--for", f"{milliseconds}ms")
-        state = ended_state(*arguments, stdin=WORK.encode())
-        if len(phases(path)) >= 5:
-            break
-    return state
-
-
-def test_a_cluster_goes_on_where_it_was_left(tmp_path):
-    state = tmp_path / "state"
-    first = begun_work(state)
-    before = phases(state)
-    jobs = {name for name in before if name.startswith("work-")}
-
-    def is_grown(_: object) -> bool:
-        return all(phases(state)[name] == "Succeeded" for name in jobs)
-
-    second = grown_state(is_grown, "--state", str(state))
-    after = phases(state)
-
-    assert stat.S_IMODE(state.stat().st_mode) == 0o600
-    assert [path.name for path in tmp_path.iterdir()] == ["state"]
-    assert [node["name"] for node in first["nodes"]] == ["only"]
-    assert [node["name"] for node in second["nodes"]] == ["only"]
-    assert len(jobs) >= 2
-    assert len(before) == len(jobs) + 3
-    assert {name: after[name] for name in before} == {
-        name: "Succeeded" if name in jobs else "Running" for name in before
-    }
-    assert second["pods"]["succeeded"] >= 2
-
-
-def test_what_comes_later_is_not_taken_for_what_was_there(tmp_path):
-    """The same seed must not give the same uids and names again."""
-    state = tmp_path / "state"
-    begun_work(state)
-    before = {each["metadata"]["uid"] for each in saved_objects(state)}
-    grown_state(lambda _: len(saved_objects(state)) > len(before), "--state", str(state))
-    uids = [each["metadata"]["uid"] for each in saved_objects(state)]
-
-    assert len(uids) > len(before)
-    assert len(uids) == len(set(uids))
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_cluster_that_is_interrupted_is_kept(tmp_path, number):
-    state = tmp_path / "state"
-    with subprocess.Popen(
-        [str(COMMAND), "up", "--state", str(state)], stdout=subprocess.PIPE, text=True
-    ) as process:
-        process.stdout.readline()
-        process.send_signal(number)
-        process.communicate(timeout=PATIENCE_SECONDS)
-
-    assert process.returncode == 0
-    assert len(phases(state)) >= 2
-
-
-def test_a_cluster_is_kept_even_if_nobody_reads_on(tmp_path):
-    state = tmp_path / "state"
-    command = f"{COMMAND} up --state {state} --for 1s | head -1"
-    subprocess.run(
-        ["bash", "-c", command], check=True, timeout=PATIENCE_SECONDS, capture_output=True
-    )
-
-    assert saved_objects(state)
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory) -> bytes:
-    """The file of a cluster that was kept."""
-    state = tmp_path_factory.mktemp("kept") / "state"
-    ended_state("-f", "-", "--state", str(state), "--for", "100ms", stdin=NODE.encode())
-    return state.read_bytes()
-
-
-def test_manifests_are_not_mixed_into_a_kept_cluster(tmp_path, kept):
-    state = tmp_path / "state"
-    state.write_bytes(kept)
-    ran = run_bursar("up", "-f", "-", "--state", str(state), stdin=NODE.encode())
-
-    assert (ran.code, ran.out) == (2, "")
-    assert f"-f is for a new cluster, and {state} already holds one" in ran.err
-    assert state.read_bytes() == kept
-
-
-@pytest.mark.parametrize(
-    ("damage", "problem"),
-    [
-        (lambda _: b"", "not a saved cluster"),
-        (lambda _: b"\xff\xfe\n", "not a saved cluster"),
-        (lambda whole: whole[: len(whole) // 2], "not a saved object"),
-        (lambda whole: whole[: whole[:-1].rindex(b"\n") + 1], "damaged"),
-        (lambda whole: whole.replace(b'"only"', b'"onyl"'), "damaged"),
-        (lambda whole: whole.replace(b'"version":1', b'"version":9'), "only format 1 is known"),
-    ],
-)
-def test_a_damaged_or_foreign_file_is_refused_and_left_alone(tmp_path, kept, damage, problem):
-    state = tmp_path / "state"
-    damaged = damage(kept)
-    state.write_bytes(damaged)
-    ran = run_bursar("up", "--state", str(state), "--for", "100ms")
-
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"bursar: {state}")
-    assert ran.err.count("\n") == 1
-    assert problem in ran.err
-    assert state.read_bytes() == damaged
 
 
 def test_a_real_cluster_is_shown_when_it_is_named(control_plane):

@@ -12,7 +12,7 @@ ASK_TRACES = (
 )
 
 
-@pytest.mark.parametrize("process", ["agent", "command", "controller", "up", "webhook"])
+@pytest.mark.parametrize("process", ["agent", "command", "controller", "up.run", "webhook"])
 def test_no_process_loads_cryptography_at_its_start(process):
     """Only a leader that keeps certificates does."""
     ran = subprocess.run(
@@ -32,3 +32,11 @@ def test_no_process_loads_what_traces_need_unless_it_traces(process):
     )
 
     assert ran.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("process", ["command", "processes", "up.run"])
+def test_nothing_loads_the_terminal_application_until_it_draws(process):
+    ask = f"import sys, bursar.entry.{process}; print('textual' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+
+    assert ran.stdout == "False\n"

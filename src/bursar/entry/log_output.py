@@ -40,11 +40,11 @@ def start_log(settings: LogSettings, stream: TextIO | None = None) -> None:
 
 
 @contextmanager
-def warnings_as_text() -> Iterator[None]:
-    """Log warnings as text to standard error, for a command that a person watches."""
+def warnings_as_text(stream: TextIO | None = None) -> Iterator[None]:
+    """Log warnings as text for a command that a person watches, by default to standard error."""
     logger = logging.getLogger(ROOT)
     before = logger.handlers[:], logger.level, logger.propagate
-    start_log(LogSettings(LogLevel.WARNING, LogFormat.TEXT))
+    start_log(LogSettings(LogLevel.WARNING, LogFormat.TEXT), stream)
     try:
         yield
     finally:

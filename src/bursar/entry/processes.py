@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bursar.cli.processes.operator import OperatorProcess
     from bursar.cli.processes.up import UpSettings
     from bursar.cli.processes.webhook import WebhookProcess
+    from bursar.cli.up.stop import Stop
 
 
 class ComposedProcesses:
@@ -51,7 +52,9 @@ class ComposedProcesses:
 
         run_agent(settings)
 
-    def up(self, settings: UpSettings, show: Callable[[Overview], None]) -> Overview:
-        from bursar.entry.up import run_up  # noqa: PLC0415
+    def up(
+        self, settings: UpSettings, show: Callable[[Overview], None], stop: Stop | None = None
+    ) -> Overview:
+        from bursar.entry.up.run import run_up  # noqa: PLC0415
 
-        return run_up(settings, show)
+        return run_up(settings, show, stop)

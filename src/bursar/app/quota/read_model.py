@@ -52,6 +52,20 @@ class BooksView:
     quotas: tuple[QuotaLine, ...] = ()
     reasons: Mapping[PodKey, str] = field(default_factory=dict)
     """Why gated pods wait, in order of release."""
+    places: Mapping[PodKey, "QueuePlace"] = field(default_factory=dict)
+    """Where gated pods are in the queue, in order of release."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """The place of a waiting pod in the queue."""
+
+    position: int
+    """From 1, among all pods of the queue."""
+    ahead_count: int
+    """Pods that rank before it and need a quota that it waits for."""
+    ahead: tuple[PodKey, ...]
+    """The first of these pods."""
 
 
 NO_BOOKS: Final = BooksView()
@@ -64,6 +78,7 @@ def view_of(
     may_charge = (counter or NativeCounter()).may_charge
     covered = sorted(books.coverage.quotas(), key=lambda each: each.quota.key)
     statements = ((each.quota.key, statement_of(each)) for each in covered)
+    waiting_pods = waiting_list(books)
     return BooksView(
         quotas=tuple(
             QuotaLine(
@@ -79,10 +94,21 @@ def view_of(
             PodKey(waiting.row.namespace, waiting.row.name): wait_text(
                 waiting.refusals, wait_cost(explain, waiting) if explain else ""
             )
-            for waiting in waiting_list(books)
+            for waiting in waiting_pods
             if waiting.refusals
         },
+        places=places_of(waiting_pods),
     )
+
+
+def places_of(waiting_pods: Iterable[WaitingPod]) -> dict[PodKey, QueuePlace]:
+    """The places of all waiting pods, by pod."""
+    return {
+        PodKey(each.row.namespace, each.row.name): QueuePlace(
+            each.position, each.ahead_count, each.ahead
+        )
+        for each in waiting_pods
+    }
 
 
 def holders(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bursar.cli.processes.operator import OperatorProcess
     from bursar.cli.processes.up import UpSettings
     from bursar.cli.processes.webhook import WebhookProcess
+    from bursar.cli.up.stop import Stop
 
 
 class Processes(Protocol):
@@ -40,6 +41,11 @@ class Processes(Protocol):
 
     def agent(self, settings: AgentSettings) -> None: ...
 
-    def up(self, settings: UpSettings, show: Callable[[Overview], None]) -> Overview:
-        """Call `show` with the state of the cluster again and again; return the last state."""
+    def up(
+        self, settings: UpSettings, show: Callable[[Overview], None], stop: Stop | None = None
+    ) -> Overview:
+        """Call `show` with the state of the cluster again and again; return the last state.
+
+        Without `stop`, SIGTERM and SIGINT end it; they need the main thread.
+        """
         ...

@@ -1,8 +1,7 @@
 """`bursar up`: run the embedded cluster, or watch a real one, live in this terminal."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,7 @@ from bursar.cli.processes import overview_view
 from bursar.cli.processes.counting_options import counting_from, view_counting_options
 from bursar.cli.processes.process_options import ClusterChoice
 from bursar.cli.processes.processes import Processes
-
-Show = Callable[[Overview], None]
+from bursar.cli.up.stop import Stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +70,13 @@ def up(  # noqa: PLR0913 - one for each option
     output: Output,
     **others: Any,  # noqa: ANN401 - the options that say how pods are counted
 ) -> int:
-    """Show nodes, running and waiting pods and what is full, until Ctrl-C.
+    """Show nodes, quotas, waiting pods and events live, until q or Ctrl-C.
 
     Without --kubeconfig or --context this is the embedded cluster: objects,
     controllers, a scheduler and nodes in this process; no other cluster is
     touched, whatever the environment says. With one of them a real cluster is
-    watched, and nothing is written to it.
+    watched, and nothing is written to it. Elsewhere than on a terminal, each
+    change of the numbers of pods is a line.
     """
     choice = ClusterChoice(kubeconfig, context)
     if choice.is_named and files:
@@ -96,36 +95,40 @@ def up(  # noqa: PLR0913 - one for each option
         counting=counting_from(others),
     )
     try:
-        with _shown(title, output) as show:
-            last = processes.up(settings, show)
+        if output is Output.TABLE:
+            _show_live(processes, settings, title)
+        else:
+            last = processes.up(settings, lambda _: None)
+            emit_document({"cluster": title, **overview_view.as_dict(last)}, output)
     except ClusterError as error:
         raise BadInputError(f"the cluster could not be read: {error}") from None
-    if output is Output.TABLE:
-        click.echo(f"bursar up: {title}: {overview_view.summary(last)}")
-    else:
-        emit_document({"cluster": title, **overview_view.as_dict(last)}, output)
     return OK
 
 
-@contextmanager
-def _shown(title: str, output: Output) -> Iterator[Show]:
-    """Draw on a terminal; elsewhere say one line whenever the counts change."""
-    if output is not Output.TABLE:
-        yield lambda _: None
-    elif sys.stdout.isatty():
-        from rich.live import Live  # noqa: PLC0415 - rich is slow to import
+def _show_live(processes: Processes, settings: UpSettings, title: str) -> None:
+    """Draw on a terminal; elsewhere print a line whenever the counts change."""
+    if sys.stdout.isatty():
+        from bursar.cli.up.session import Session, can_draw  # noqa: PLC0415 - Textual is slow
 
-        with Live(auto_refresh=False, screen=False, transient=True) as live:
-            yield lambda seen: live.update(
-                overview_view.drawn(seen, f"bursar up: {title} (Ctrl-C stops)"), refresh=True
-            )
-    else:
-        said: list[str] = []
+        if can_draw():
+            context = click.get_current_context()
 
-        def say(seen: Overview) -> None:
-            line = overview_view.summary(seen)
-            if said != [line]:
-                said[:] = [line]
-                click.echo(f"bursar up: {title}: {line}")
+            def work(show: Callable[[Overview], None], stop: Stop) -> Overview:
+                # Texts of errors depend on the command, which each thread has to be told.
+                with context.scope(cleanup=False):
+                    return processes.up(settings, show, stop)
 
-        yield say
+            session = Session(work, must_end_well=settings.state is not None)
+            session.run(f"bursar up: {title}", click.echo)
+            return
+    said = ""
+
+    def say(seen: Overview) -> None:
+        nonlocal said
+        line = overview_view.summary(seen)
+        if said != line:
+            said = line
+            click.echo(f"bursar up: {title}: {line}")
+
+    last = processes.up(settings, say)
+    click.echo(f"bursar up: {title}: {overview_view.summary(last)}")

@@ -1,14 +1,13 @@
-"""`bursar up`: the embedded cluster with its simulation and controller, or a real cluster."""
+"""The embedded cluster of `bursar up`: objects, simulation, admission and controller."""
 
 import asyncio
 import os
-import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 from typing import Final
 
 import click
@@ -17,42 +16,35 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.files.manifests import read_objects_as_written
 from bursar.adapters.files.packaged import packaged
-from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.memory.manifests import (
     UnknownKindError,
     is_for_no_cluster,
+    known_documents,
     load_manifests,
 )
+from bursar.adapters.memory.plugins.limits import cluster_with_limits
+from bursar.adapters.memory.plugins.peer_pods import rewrite_peer_pods
 from bursar.adapters.memory.quota_admission import QuotaAdmission
 from bursar.adapters.memory.quotas import check_quota
 from bursar.adapters.memory.simulation.nodes import SIMULATED
 from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.adapters.memory.snapshot_file import SavedStateError, load, save
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.observe import Cluster
-from bursar.app.cluster.observe_kinds import observe_nodes, observe_pods
-from bursar.app.cluster.ports import ClusterError, Json
+from bursar.app.cluster.ports import ClusterError, ForbiddenError, Json
 from bursar.app.cluster.time_limit import end
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
 from bursar.app.counting.settings import CountingSettings
 from bursar.app.names import DEFAULT_NAMESPACE
 from bursar.app.quota.read_model import NO_BOOKS, BooksView, view_of
-from bursar.app.reports.overview import Overview, overview
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
-from bursar.cli.processes.process_options import ClusterChoice
-from bursar.cli.processes.up import UpSettings
+from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.quota.targeting import Targeting
 from bursar.entry.counting import open_counting
-from bursar.entry.log_output import warnings_as_text
-from bursar.entry.process import cluster_access
+from bursar.entry.up.watched_cluster import Shown
 
 EXAMPLE: Final = "examples/cluster"
-REFRESH_SECONDS: Final = 0.25
-SYNC_SECONDS_MAX: Final = 30
-
-Show = Callable[[Overview], None]
 
 JsonObject = Mapping[str, Json]
 
@@ -61,81 +53,6 @@ _OWN_NAMESPACE: Final[JsonObject] = {
     "kind": "Namespace",
     "metadata": {"name": DEFAULT_NAMESPACE},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A cluster to look at, and the books that are kept of it, if they are kept here."""
-
-    cluster: Cluster
-    controller: Controller | None = None
-
-    def view(self) -> BooksView:
-        term = None if self.controller is None else self.controller.term
-        if term is None:
-            return NO_BOOKS
-        sources = term.sources.books
-        return view_of(term.books, sources.explain, sources.counter)
-
-
-def run_up(settings: UpSettings, show: Show) -> Overview:
-    """Show the cluster until SIGTERM, SIGINT or the end of the given time; return its last state.
-
-    Raises `BadInputError` and `ClusterError`.
-    """
-    choice = settings.cluster
-    cluster = (
-        _real_cluster(choice)
-        if choice.is_named
-        else embedded_cluster(
-            settings.files, settings.seed, settings.state, counting=settings.counting
-        )
-    )
-    with warnings_as_text():
-        return asyncio.run(_watch(cluster, settings.seconds, show))
-
-
-async def _watch(
-    opening: AbstractAsyncContextManager[Shown], seconds: float | None, show: Show
-) -> Overview:
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
-    if seconds is not None:
-        loop.call_later(seconds, ended.set)
-    async with opening as shown:
-        return await _follow(shown, ended, show)
-
-
-async def _follow(shown: Shown, ended: asyncio.Event, show: Show) -> Overview:
-    """Keep looking until told to end; the last look is the answer."""
-    pods = observe_pods(shown.cluster, SYSTEM_CLOCK, SystemRandom())
-    nodes = observe_nodes(shown.cluster, SYSTEM_CLOCK, SystemRandom())
-    tasks = [asyncio.create_task(informer.run()) for informer in (pods, nodes)]
-
-    def look() -> Overview:
-        return overview(
-            (each.item for each in nodes.snapshot().objects()),
-            (each.item for each in pods.snapshot().objects()),
-            shown.view(),
-        )
-
-    try:
-        async with asyncio.timeout(SYNC_SECONDS_MAX):
-            await asyncio.gather(pods.wait_synced(), nodes.wait_synced())
-        while not ended.is_set():
-            show(look())
-            with suppress(TimeoutError):
-                await asyncio.wait_for(ended.wait(), REFRESH_SECONDS)
-        return look()
-    except TimeoutError:
-        cause = pods.last_error or nodes.last_error or "no answer"
-        raise BadInputError(f"the cluster could not be read: {cause}") from None
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -158,10 +75,10 @@ async def embedded_cluster(
         targeting,
         decode=lambda body: controller.decode_row(body),  # noqa: PLW0108 - there is none yet
     )
-    cluster = MemoryCluster(
+    cluster = cluster_with_limits(
         SYSTEM_CLOCK,
         source=source,
-        mutating=(keeper.gate,),
+        mutating=(rewrite_peer_pods(PeerPodSettings()), keeper.gate),
         validating=(keeper.check_resize, check_quota),
     )
     keeper.reader = cluster
@@ -178,11 +95,19 @@ async def embedded_cluster(
         async with Simulation(cluster, SYSTEM_CLOCK):
             working = asyncio.create_task(controller.run())
             try:
-                yield Shown(cluster, controller)
+                yield Shown(cluster, lambda: _view(controller))
             finally:
                 await end(working)
     finally:
         _save_state(cluster, state)
+
+
+def _view(controller: Controller) -> BooksView:
+    term = controller.term
+    if term is None:
+        return NO_BOOKS
+    sources = term.sources.books
+    return view_of(term.books, sources.explain, sources.counter)
 
 
 def _controller(
@@ -203,7 +128,9 @@ async def _load_files(cluster: MemoryCluster, files: Sequence[str]) -> None:
     written = read_objects_as_written(files or [packaged(EXAMPLE)], sys.stdin.buffer)
     await load_manifests(cluster, [*crd_documents(), _OWN_NAMESPACE])
     try:
-        await load_manifests(cluster, _loaded(body for body, _ in written))
+        known, others = known_documents(cluster, _loaded(body for body, _ in written))
+        _say_passed_over(others)
+        await load_manifests(cluster, map(_simulated, known), _say_refused)
     except (UnknownKindError, ClusterError) as error:
         raise BadInputError(f"{', '.join(files) or EXAMPLE}: {error}") from None
 
@@ -215,8 +142,27 @@ def _loaded(bodies: Iterable[JsonObject]) -> list[JsonObject]:
             what = printable(str(body.get("kind")))
             click.echo(f"bursar up: left out: {what}, which is no object of a cluster", err=True)
         else:
-            loaded.append(_simulated(body))
+            loaded.append(body)
     return loaded
+
+
+def _say_passed_over(objects: Iterable[JsonObject]) -> None:
+    """Say which kinds of the files are not in the cluster, with the number of their objects."""
+    counts = Counter(
+        f"{printable(str(each.get('kind')))} ({printable(str(each.get('apiVersion')))})"
+        for each in objects
+    )
+    for kind, count in sorted(counts.items()):
+        click.echo(
+            f"bursar up: passed over {count} {kind}: the embedded cluster does not have this kind",
+            err=True,
+        )
+
+
+def _say_refused(body: JsonObject, error: ForbiddenError) -> None:
+    """Say that a quota or a LimitRange refused an object; the others are loaded."""
+    kind = printable(str(body.get("kind")))
+    click.echo(f"bursar up: refused {kind}: {printable(error.message)}", err=True)
 
 
 def _load_state(cluster: MemoryCluster, state: Path | None) -> bool:
@@ -245,14 +191,6 @@ def _require_place_for(state: Path) -> None:
         raise BadInputError(f"{state}: the folder does not exist")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise BadInputError(f"{state}: nothing can be written to the folder")
-
-
-@asynccontextmanager
-async def _real_cluster(choice: ClusterChoice) -> AsyncIterator[Shown]:
-    """The cluster of a kubeconfig, to be looked at."""
-    access = cluster_access(choice)
-    async with KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom()) as client:
-        yield Shown(client)
 
 
 def _simulated(body: JsonObject) -> JsonObject:
