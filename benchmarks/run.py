@@ -9,7 +9,7 @@ NAMES = [
     *("hostile_pods", "ledger", "deciding", "release"),
     *("admission", "admission_peerpods", "podresources"),
     *("agent_memory", "http_client", "policies"),
-    *("sidecars", "simulation", "describe", "fit", "disk_scan", "extender"),
+    *("sidecars", "simulation", "describe", "top", "fit", "disk_scan", "extender"),
 ]
 
 

@@ -16,7 +16,9 @@ from bursar.app.reports.top.consumption import (
     pod_line,
     total_of,
 )
+from bursar.app.reports.top.devices import device_lines
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
+from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO
 from support.builders import random_objects
 from support.builders.manifests import node_manifest, pod_manifest
@@ -220,3 +222,17 @@ def test_what_is_allocated_is_what_describe_node_says(cluster):
             assert line.limits.get(name, ZERO) == each.limits.amount
             assert line.percent(name, line.requests) == each.requests.percent
             assert line.percent(name, line.limits) == each.limits.percent
+
+
+@given(clusters(resized=True))
+def test_free_devices_are_what_describe_node_says(cluster):
+    nodes, pods = cluster
+    decoded = [with_defaults(as_pod(raw)) for raw in pods]
+    known = [node_with_defaults(as_node(raw)) for raw in nodes]
+    free = {
+        (line.node, line.resource): line for line in device_lines(known, counted_pods(decoded, {}))
+    }
+    for node in known:
+        for name, amount in node_report(node, decoded).free.items():
+            if is_extended(name):
+                assert free[node.name, name].free == amount

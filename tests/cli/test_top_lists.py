@@ -406,8 +406,32 @@ def test_a_cordoned_node_has_no_free_device():
 
 
 @pytest.mark.parametrize(
+    ("words", "rows"),
+    [
+        (["nodes", "worker-2"], ["node/worker-2"]),
+        (["node/worker-2"], ["node/worker-2"]),
+        (["pods", "old", "train-1"], ["pod/old", "pod/train-1"]),
+        (["po/old", "-n", "lab"], ["pod/old"]),
+        (["namespaces", "lab"], ["namespace/lab"]),
+    ],
+)
+def test_rows_may_be_asked_for_by_name_as_kubectl_does(words, rows):
+    assert asked(*words, "-o", "name").stdout.splitlines() == rows
+
+
+def test_quotas_may_be_asked_for_by_name():
+    assert asked("quota", "team", "-o", "name", scene=QUOTAS).stdout.splitlines() == [
+        "applicationawareresourcequota/team"
+    ]
+
+
+@pytest.mark.parametrize(
     ("words", "problem"),
     [
+        (["nodes", "x\x1b"], "no node called x\\x1b"),
+        (["pods", "old", "-n", "shop"], "no pod called old in namespace shop"),
+        (["namespaces", "empty"], "no namespace with pods called empty"),
+        (["quotas", "q"], "no quota called q"),
         (["nodes", "--resource", "a b\x1b"], "--resource: a b\\x1b is not the name of a resource"),
         (["nodes", "--group-by", "owner"], "--group-by: no group owner; the groups are: label:KEY"),
         (["pods", "--sort-by", "gpu\x1b"], "--sort-by: no column gpu\\x1b; the columns are: "),

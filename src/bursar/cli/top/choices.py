@@ -1,6 +1,6 @@
 """The options that several subverbs of `bursar top` share: `--resource` and `--group-by`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import click
@@ -15,6 +15,19 @@ from bursar.app.reports.top.grouping import (
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
 from bursar.core.model.names import qualified_name_errors
+
+
+def names_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `[NAME]...`; the command receives `names: tuple[str, ...]`."""
+    return click.argument("names", metavar="[NAME]...", nargs=-1)(command)
+
+
+def require_found(what: str, names: Sequence[str], found: Collection[str], place: str) -> None:
+    """Raise `BadInputError` for the first name that was not found."""
+    for name in names:
+        if name not in found:
+            where = f" in namespace {printable(place)}" if place else ""
+            raise BadInputError(f"no {what} called {printable(name)}{where}")
 
 
 def resource_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -25,20 +25,26 @@ from bursar.cli.output.listing import (
     format_options,
 )
 from bursar.cli.reading.reading import Objects, Reading, reading_options
-from bursar.cli.top.choices import group_option, resource_option
+from bursar.cli.top.choices import group_option, names_argument, require_found, resource_option
 from bursar.cli.top.columns import ALL, About, ResourceColumns, line_document, resources_of
 from bursar.cli.top.read import METRICS, Found, found_in
 
 
 @click.command(short_help="Show what the pods of each namespace request, and of how much.")
+@names_argument
 @reading_options
 @resource_option
 @group_option(GroupBy.LABEL)
 @format_options
 def namespaces(
-    *, reading: Reading, resources: tuple[str, ...], group_by: Grouping | None, format: Format
+    *,
+    names: tuple[str, ...],
+    reading: Reading,
+    resources: tuple[str, ...],
+    group_by: Grouping | None,
+    format: Format,
 ) -> int:
-    """Show what the pods of each namespace request and are limited to.
+    """Show what the pods of each namespace, or of those called NAME, request and are limited to.
 
     Pods without a node count as well. Percentages are of what all nodes together have
     for pods. Shows all namespaces that have pods, unless -n names one. -l selects
@@ -48,7 +54,8 @@ def namespaces(
 
     def show(objects: Objects) -> int:
         found = found_in(objects)
-        printer.show(_listing(objects, found, reading.namespace or "", resources, group_by))
+        place = reading.namespace or ""
+        printer.show(_listing(objects, found, names, place, resources, group_by))
         return OK
 
     return reading.show(_wanted(reading, group_by), show, kept=METRICS)
@@ -70,6 +77,7 @@ def _wanted(reading: Reading, group_by: Grouping | None) -> Sequence[Wanted]:
 def _listing(
     objects: Objects,
     found: Found,
+    names: tuple[str, ...],
     place: str,
     chosen: tuple[str, ...],
     group_by: Grouping | None,
@@ -80,7 +88,9 @@ def _listing(
         for each in found.pods
         if place in {"", each.pod.namespace}
         and objects.is_selected("Namespace", "", each.pod.namespace)
+        and (not names or each.pod.namespace in names)
     ]
+    require_found("namespace with pods", names, {each.pod.namespace for each in pods}, "")
     lines = grouped_pods(
         pods,
         lambda each: each.pod.namespace,

@@ -20,21 +20,27 @@ from bursar.cli.output.listing import (
     format_options,
 )
 from bursar.cli.reading.reading import Objects, Reading, reading_options
-from bursar.cli.top.choices import group_option, resource_option
+from bursar.cli.top.choices import group_option, names_argument, require_found, resource_option
 from bursar.cli.top.columns import ALL, About, ResourceColumns, line_document, resources_of
 from bursar.cli.top.read import METRICS, found_in
 from bursar.core.model.node import Node
 
 
 @click.command(short_help="Show how full nodes are, and what is free for new pods.")
+@names_argument
 @reading_options
 @resource_option
 @group_option(GroupBy.LABEL)
 @format_options
 def nodes(
-    *, reading: Reading, resources: tuple[str, ...], group_by: Grouping | None, format: Format
+    *,
+    names: tuple[str, ...],
+    reading: Reading,
+    resources: tuple[str, ...],
+    group_by: Grouping | None,
+    format: Format,
 ) -> int:
-    """Show what pods request on each node, and what is free there for new pods.
+    """Show what pods request on each node, or on those called NAME, and what is free there.
 
     Percentages are of what the node has for pods. Nothing is free (-) on a node that
     is cordoned or not ready. With -n, requests and limits are those of one
@@ -45,6 +51,7 @@ def nodes(
     def show(objects: Objects) -> int:
         listing = _listing(
             objects,
+            names,
             reading.namespace or "",
             resources,
             group_by,
@@ -59,6 +66,7 @@ def nodes(
 
 def _listing(
     objects: Objects,
+    names: tuple[str, ...],
     namespace: str,
     chosen: tuple[str, ...],
     group_by: Grouping | None,
@@ -74,8 +82,9 @@ def _listing(
             found.node_usage,
             is_shown=lambda pod: namespace in {"", pod.namespace},
         )
-        if objects.is_selected("Node", "", line.name)
+        if objects.is_selected("Node", "", line.name) and (not names or line.name in names)
     ]
+    require_found("node", names, {line.name for line in lines}, "")
     total = total_of(lines, ALL)
     if group_by is not None:
         labels = {node.name: node.labels for node in found.nodes}

@@ -33,7 +33,7 @@ from bursar.cli.output.listing import (
     format_options,
 )
 from bursar.cli.reading.reading import DEFAULT_NAMESPACE, Objects, Reading, reading_options
-from bursar.cli.top.choices import group_option, resource_option
+from bursar.cli.top.choices import group_option, names_argument, require_found, resource_option
 from bursar.cli.top.columns import ALL, About, ResourceColumns, line_document, resources_of
 from bursar.cli.top.read import METRICS, Found, found_in
 from bursar.core.model.resources import ResourceList
@@ -43,14 +43,20 @@ JOBS: Final = Resource("batch", "v1", "jobs", "Job")
 
 
 @click.command(short_help="Show what pods request, by pod, owner, node or label.")
+@names_argument
 @reading_options
 @resource_option
 @group_option(GroupBy.OWNER, GroupBy.NODE, GroupBy.NAMESPACE, GroupBy.LABEL)
 @format_options
 def pods(
-    *, reading: Reading, resources: tuple[str, ...], group_by: Grouping | None, format: Format
+    *,
+    names: tuple[str, ...],
+    reading: Reading,
+    resources: tuple[str, ...],
+    group_by: Grouping | None,
+    format: Format,
 ) -> int:
-    """Show what pods request and are limited to, one by one or added up.
+    """Show what pods, or those called NAME, request and are limited to, one by one or added up.
 
     Pods that have ended are left out; pods without a node are not. A pod's owner is the
     Deployment, not its ReplicaSet, and the CronJob, not its Job. Percentages
@@ -59,7 +65,7 @@ def pods(
     printer = ListingPrinter(format, is_watching=reading.is_watching)
 
     def show(objects: Objects) -> int:
-        printer.show(_listing(objects, reading.place, resources, group_by))
+        printer.show(_listing(objects, names, reading.place, resources, group_by))
         return OK
 
     return reading.show(_wanted(reading, group_by, format), show, kept=METRICS)
@@ -79,7 +85,11 @@ def _wanted(reading: Reading, group_by: Grouping | None, format: Format) -> Sequ
 
 
 def _listing(
-    objects: Objects, place: str, chosen: tuple[str, ...], group_by: Grouping | None
+    objects: Objects,
+    names: tuple[str, ...],
+    place: str,
+    chosen: tuple[str, ...],
+    group_by: Grouping | None,
 ) -> Listing:
     found = found_in(objects)
     shown_pods = [
@@ -87,7 +97,9 @@ def _listing(
         for each in found.pods
         if place in {"", each.pod.namespace}
         and objects.is_selected("Pod", each.pod.namespace, each.pod.name)
+        and (not names or each.pod.name in names)
     ]
+    require_found("pod", names, {each.pod.name for each in shown_pods}, place)
     offered = offered_by(found.nodes)
     view = _view(objects, group_by)
     lines = _lines(shown_pods, found, view, offered)

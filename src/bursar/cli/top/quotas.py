@@ -27,7 +27,7 @@ from bursar.cli.processes.counting_options import counting_from, view_counting_o
 from bursar.cli.processes.processes import Processes
 from bursar.cli.reading.reading import Objects, Reading, reading_options
 from bursar.cli.selectors import selector_from
-from bursar.cli.top.choices import resource_option
+from bursar.cli.top.choices import names_argument, require_found, resource_option
 from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import QuotaKind
@@ -48,6 +48,7 @@ CLUSTER_WIDE: Final = "(cluster)"
 
 
 @click.command(short_help="Show how full quotas are, and how many pods wait for them.")
+@names_argument
 @reading_options
 @resource_option
 @shown("--namespace-selector", GATING_LABEL, "Labels of the namespaces whose pods are gated.")
@@ -58,13 +59,14 @@ def quotas(
     processes: Processes,
     /,
     *,
+    names: tuple[str, ...],
     reading: Reading,
     resources: tuple[str, ...],
     namespace_selector: str,
     format: Format,
     **others: Any,  # noqa: ANN401 - the options that say how pods are counted
 ) -> int:
-    """Show what is used and free of each resource of each quota.
+    """Show what is used and free of each resource of each quota, or of those called NAME.
 
     ResourceQuotas of Kubernetes and both kinds of AAQ. Usage is recounted from the pods,
     as bursar describe quota does; of resources that are not about pods, the
@@ -85,7 +87,12 @@ def quotas(
     def show(objects: Objects) -> int:
         # Counters remember what they were told, so a new state is told to new ones.
         uses = _uses(objects, processes.counting(settings), place, targeting)
-        found = [use for use in uses if not resources or use.resource in resources]
+        require_found("quota", names, {use.key.name for use in uses}, place)
+        found = [
+            use
+            for use in uses
+            if (not names or use.key.name in names) and (not resources or use.resource in resources)
+        ]
         printer.show(_listing(found, place))
         return OK
 
