@@ -89,6 +89,9 @@ docs: $(STAMPS)/dev ## Write the tables of docs/reference/metrics.md afresh from
 pages: $(STAMPS)/dev ## Write the stored help pages, completion data and the manual page afresh from the commands
 	$(BIN)/python tools/generate_pages.py
 
+recording: $(STAMPS)/dev ## Record the terminal that the README shows (takes a minute)
+	$(BIN)/python tools/recording.py docs/images/first-minute.svg
+
 chart: $(STAMPS)/dev ## Write the Helm chart and the kustomize base afresh from what `bursar manifests` prints
 	$(BIN)/python tools/generate_chart.py
 
