@@ -94,6 +94,13 @@ def test_namespaces_and_labels_select_as_they_do_for_kubectl(town, verb):
     assert town.listed(*verb, "-n", here, *by_name) == [f"{here}/db"]
 
 
+def test_a_reading_of_one_namespace_knows_the_quota_that_a_pod_waits_for(town):
+    ran = town.run("explain", "pod", "web", "-n", town.here, "-o", "json")
+
+    [web] = json.loads(ran.out)
+    assert "exceeded quota: team" in web["summary"]
+
+
 def test_the_namespace_of_the_context_is_the_one_that_is_shown(town):
     config = yaml.safe_load(town.plane.kubeconfig.read_text())
     config["contexts"][0]["context"]["namespace"] = town.here
