@@ -49,12 +49,14 @@ DESCRIBED = """\
 Name:              q
 Namespace:         a
 Kind:              ApplicationAwareResourceQuota
-Not counted:       requests.cpu/vmi: counted only with --vmi-mode DedicatedVirtualResources
-Resource           Used  Hard  Reported
---------           ----  ----  --------
-requests.cpu       6     9     -
-requests.cpu/vmi   0     1     -
-seats/plan         3     5     -
+Resource           Used  Hard  %    Reported
+--------           ----  ----  -    --------
+requests.cpu       6     9     66%  -
+requests.cpu/vmi   0     1     0%   -  <- never counted
+seats/plan         3     5     60%  -
+Gating not known: a: the Namespace was not read
+Not counted: requests.cpu/vmi: counted only with --vmi-mode
+  DedicatedVirtualResources
 Charges by counters:
   Pod     Counter  Amounts        Reason
   ---     -------  -------        ------

@@ -65,27 +65,33 @@ TEXT = """\
 Name:        native
 Namespace:   default
 Kind:        ResourceQuota
-Resource     Used  Hard  Reported
---------     ----  ----  --------
-count/pods   1     9     -
-pods         0     9     -
+Resource     Used  Hard  %    Reported
+--------     ----  ----  -    --------
+count/pods   1     9     11%  -
+pods         0     9     0%   -
 
 Name:            shop
 Namespace:       shop
 Kind:            ApplicationAwareResourceQuota
-Scopes:          PriorityClass NotIn (high, low), NotTerminating, PriorityClass DoesNotExist
-Resource         Used   Hard  Reported
---------         ----   ----  --------
-pods             1      3     2  <- differs
-requests.memory  600Mi  1Gi   600Mi
-services         -      5     1
+Scopes:          PriorityClass NotIn (high, low)
+                 NotTerminating
+                 PriorityClass DoesNotExist
+Resource         Used   Hard  %    Reported
+--------         ----   ----  -    --------
+pods             1      3     33%  2  <- differs
+requests.memory  600Mi  1Gi   58%  600Mi
+services         -      5     20%  1
+Not gated: shop: the labels of the namespace do not match --namespace-selector,
+  so this quota holds no pod there
 
 Name:        blue
 Namespaces:  shop
 Kind:        ApplicationAwareClusterResourceQuota
-Resource     Used  Hard  Reported
---------     ----  ----  --------
-pods         1     9     -
+Resource     Used  Hard  %    Reported
+--------     ----  ----  -    --------
+pods         1     9     11%  -
+Not gated: shop: the labels of the namespace do not match --namespace-selector,
+  so this quota holds no pod there
 """
 
 
@@ -124,6 +130,10 @@ def test_the_document_is_a_list_of_what_is_allowed_recounted_and_reported():
         "hard": {"pods": "3", "requests.memory": "1Gi", "services": "5"},
         "used": {"pods": "1", "requests.memory": "600Mi"},
         "reported": {"pods": "2", "requests.memory": "600Mi", "services": "1"},
+        "percent": {"pods": 33, "requests.memory": 58, "services": 20},
+        "overLimit": [],
+        "notGated": ["shop"],
+        "gatingNotKnown": [],
         "statusProblem": None,
         "notCounted": [],
         "charges": [],
@@ -159,7 +169,7 @@ def test_quotas_are_chosen_by_name_and_namespace(arguments, expected):
         (["nope"], "bursar: -: no quota called nope\n"),
         (["-n", "elsewhere"], "bursar: -: no quota in namespace elsewhere\n"),
         (["-n", "a", "-A"], "-n is for one namespace, -A for all"),
-        (["--context", "x"], "-f reads files; --kubeconfig and --context, a cluster"),
+        (["--context", "x"], "-f and -k read files; --kubeconfig and --context, a cluster"),
     ],
     ids=str,
 )
@@ -180,7 +190,7 @@ def test_workloads_are_not_counted_and_that_is_said():
 def test_a_status_that_cannot_be_read_is_told():
     broken = MANIFESTS.replace('used: {pods: "2"', "used: {pods: two")
 
-    assert "Status:          cannot be read: status.used[pods]: " in described(stdin=broken).out
+    assert "Status: cannot be read: status.used[pods]: " in described(stdin=broken).out
     [shop] = listed("shop", stdin=broken)
     assert shop["statusProblem"].startswith("status.used[pods]: ")
 
@@ -225,3 +235,58 @@ def test_a_cluster_that_does_not_answer_is_said_in_one_line(tmp_path: Path):
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("bursar: http://127.0.0.1:1 (context c): no connection: ")
     assert ran.err.count("\n") == 1
+
+
+ODD = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop, labels: {application-aware-quota/enable-gating: ""}}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: native, namespace: shop}
+spec: {hard: {cpuu: "1", count/widgets.example.com: "1", requests.memory: 100Mi}}
+---
+apiVersion: aaq.kubevirt.io/v1alpha1
+kind: ApplicationAwareResourceQuota
+metadata: {name: ours, namespace: shop}
+spec: {hard: {memry: 1Gi, requests.memory: "0"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: runs, namespace: shop}
+spec: {containers: [{name: c, image: i, resources: {requests: {memory: 600Mi}}}]}
+"""
+
+
+def test_unknown_names_and_use_over_the_limit_are_marked():
+    ran = described(stdin=ODD)
+
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert ["cpuu", "-", "1", "-", "-", "<-", "never", "counted"] in lines
+    assert ["count/widgets.example.com", "-", "1", "-", "-"] in lines
+    assert ["requests.memory", "600Mi", "100Mi", "600%", "-", "<-", "over", "the", "limit"] in lines
+    assert ["requests.memory", "600Mi", "0", "-", "-", "<-", "over", "the", "limit"] in lines
+    assert "Not counted: memry: no counter charges this name; check its spelling" in ran.out
+    assert "Not gated" not in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+    native, ours = listed(stdin=ODD)
+    assert (native["overLimit"], ours["overLimit"]) == (["requests.memory"], ["requests.memory"])
+    assert [each["resource"] for each in ours["notCounted"]] == ["memry"]
+
+
+def test_a_namespace_that_is_only_named_may_be_gated_or_not():
+    quota = ODD.split("---")[2]
+
+    assert "Gating not known: shop: the Namespace was not read" in described(stdin=quota).out
+
+
+def test_a_list_has_a_row_for_each_quota():
+    ran = described("-o", "csv", "--no-headers", "--sort-by", "-fullest", stdin=ODD)
+
+    assert [line.split(",")[1:4] for line in ran.out.splitlines()] == [
+        ["native", "ResourceQuota", "600%"],
+        ["ours", "ApplicationAwareResourceQuota", ""],
+    ]
+    names = described("-o", "name", stdin=ODD).out.splitlines()
+    assert names[0] == "resourcequota/native"

@@ -30,6 +30,10 @@ VERBS: Final = {
         "bursar.cli.install.doctor:doctor",
         "Check an installation, and what the version of the cluster lacks.",
     ),
+    "dump": (
+        "bursar.cli.reports.dump:dump",
+        "Write what a verb would read, without secrets.",
+    ),
     "examples": (
         "bursar.cli.packaged_examples:examples",
         "List the example files, and copy them.",

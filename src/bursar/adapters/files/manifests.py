@@ -39,6 +39,7 @@ __all__ = [
     "QuotaObject",
     "WorkloadTemplate",
     "manifests_of",
+    "plain",
     "read_exact_objects",
     "read_manifests",
     "read_objects_as_written",
@@ -98,7 +99,7 @@ def read_objects_as_written(
     The fields that Bursar reads are validated as in `read_manifests`.
     """
     return tuple(
-        ({name: _plain(value) for name, value in body.items()}, origin)
+        ({name: plain(value) for name, value in body.items()}, origin)
         for body, origin in read_exact_objects(paths, stdin, is_recursive=is_recursive)
     )
 
@@ -115,15 +116,15 @@ def _origin(source: str, entry: Entry) -> Origin:
     return Origin(source=source, document=entry.document.number, line=entry.place.line)
 
 
-def _plain(value: Value) -> Json:
+def plain(value: Value) -> Json:
     """The value with floats for numbers that were kept as text."""
     match value:
         case Number():
             return float(value.text) if value.meaning is None else value.meaning
         case list():
-            return [_plain(item) for item in value]
+            return [plain(item) for item in value]
         case dict():
-            return {name: _plain(item) for name, item in value.items()}
+            return {name: plain(item) for name, item in value.items()}
         case _:
             return value
 
@@ -263,7 +264,7 @@ def _body(value: dict[str, Value], resource: Resource) -> bytes:
     if resource.is_namespaced and isinstance(metadata, dict) and not metadata.get("namespace"):
         value = {**value, "metadata": {**metadata, "namespace": DEFAULT_NAMESPACE}}
     # Without blanks, as the API server writes it: a counter may search the bytes before it decodes.
-    return json.dumps(_plain(value), separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(plain(value), separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _read_path(path: str, stdin: BinaryIO, collected: _Collected) -> None:

@@ -66,6 +66,12 @@ class Collection:
             for resource, objects in self._objects.items()
         }
 
+    @property
+    def decoded(self) -> Mapping[Resource, Sequence[bytes]]:
+        """The objects that the command wants as manifests."""
+        wanted = {each.resource for each in self._wanted if each.is_decoded}
+        return {resource: each for resource, each in self.bodies.items() if resource in wanted}
+
     async def load(self) -> None:
         """List everything. Raises `ClusterError`."""
         self._wanted = [await self._loaded(each) for each in self._wanted]

@@ -24,3 +24,5 @@ class Wanted:
     """Whether it is usual that a cluster does not have the kind, and nothing to mention."""
     poll_seconds: float | None = None
     """How often to list a kind that cannot be watched; None for a kind that can."""
+    is_decoded: bool = True
+    """Whether the command wants them as manifests; otherwise it decodes the bodies itself."""

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from bursar.app.cluster.kinds import NAMESPACES, PODS
-from bursar.app.cluster.listing import list_all
+from bursar.app.cluster.listing import list_all, name_of
 from bursar.app.cluster.ports import ForbiddenError, Key, NotFoundError, Query, Reader, Resource
 from bursar.app.counting.feeds import CountedKind, Counting
 from bursar.app.quota.kinds import QUOTAS
@@ -114,6 +114,46 @@ def _placed_quota(seen: QuotaObject) -> QuotaObject:
         return seen
     placed = replace(seen.quota, key=replace(key, namespace=DEFAULT_NAMESPACE))
     return replace(seen, quota=placed)
+
+
+# ------------------------------------------------------------------ from what a command has read
+
+
+def inventory_of_bodies(
+    bodies: Mapping[Resource, Sequence[bytes]], *, counting: Counting | None = None
+) -> Inventory:
+    """The inventory of objects as an API server sent them. A kind that is missing was not read."""
+    counting = counting or Counting.of(())
+    problems: list[str] = []
+
+    def objects(resource: Resource, decode: Callable[[bytes], T]) -> list[T]:
+        found = []
+        for body in bodies.get(resource, ()):
+            try:
+                found.append(decode(body))
+            except ValueError as error:
+                problems.append(f"left out: {resource} {name_of(body)}: {error}")
+        return found
+
+    quotas = [
+        *objects(QUOTAS[QuotaKind.NATIVE], partial(decode_quota, QuotaKind.NATIVE)),
+        *objects(QUOTAS[QuotaKind.NAMESPACED], partial(read_quota, QuotaKind.NAMESPACED)),
+        *objects(QUOTAS[QuotaKind.CLUSTER], partial(read_quota, QuotaKind.CLUSTER)),
+    ]
+    problems.extend(_unreadable(quotas))
+    rows = objects(PODS, PodRowDecoder(counting.counter.derive_facts).decode)
+    for kind in counting.kinds:
+        if kind.resource in bodies:
+            kind.load(bodies[kind.resource], problems)
+        else:
+            kind.mark_absent()
+    return Inventory(
+        rows=rows,
+        namespaces=objects(NAMESPACES, decode_namespace),
+        quotas=quotas,
+        problems=tuple(problems),
+        counting=counting,
+    )
 
 
 # ------------------------------------------------------------------ from a cluster

@@ -8,6 +8,7 @@ so that no controller has to run. Both count with the same counters.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
+from itertools import filterfalse
 from typing import Final, TypeAlias
 
 from bursar.app.counting.provenance import ChargePart, Explain, charge_parts, is_native
@@ -23,6 +24,7 @@ from bursar.core.quota.account import FORMATS, Charge, to_quantity
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import Counter, NativeCounter, NotReady
 from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.names import is_known_name, is_schedulable
 from bursar.core.quota.queue import WaitingPod, waiting_list
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.recount import Recount
@@ -145,6 +147,22 @@ class ResourceLine:
     """What the status reports; None if it does not name the resource."""
     is_different: bool
     """Whether the status reports another usage. An empty status does not count as different."""
+    is_uncounted: bool = False
+    """Whether no component counts this name, so that the limit never holds anything."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether more is used than allowed, by the recount or else by the status."""
+        used = self.reported if self.used is None else self.used
+        return used is not None and used > self.hard
+
+    @property
+    def percent(self) -> int | None:
+        """The share that is used, rounded down; None if it is not known, or the limit is zero."""
+        used = self.reported if self.used is None else self.used
+        if used is None or self.hard.nanos <= 0:
+            return None
+        return used.nanos * 100 // self.hard.nanos
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +187,10 @@ class QuotaReport:
     """Names that the quota lists and that no counter charges, sorted."""
     charges: tuple[PodCharge, ...] = ()
     """The pods that are counted otherwise than natively, or not yet, sorted."""
+    ungated: tuple[str, ...] = ()
+    """Covered namespaces whose pods are not gated, so that the quota holds none of them; sorted."""
+    undescribed: tuple[str, ...] = ()
+    """Covered namespaces of which the labels are not known; sorted."""
 
     @property
     def lines(self) -> list[ResourceLine]:
@@ -183,15 +205,25 @@ class QuotaReport:
                 is_different=bool(shown)
                 and name in self.used
                 and self.used[name] != shown.get(name),
+                is_uncounted=name in self.uncounted,
             )
             for name, hard in sorted(self.seen.quota.hard.items())
         ]
 
 
 def quota_reports(
-    inventory: Inventory, now_s: int, *, name: str | None = None, namespace: str | None = None
+    inventory: Inventory,
+    now_s: int,
+    *,
+    name: str | None = None,
+    namespace: str | None = None,
+    targeting: Targeting | None = None,
 ) -> list[QuotaReport]:
-    """Reports of all quotas, of those with this name, or of those that cover this namespace."""
+    """Reports of all quotas, of those with this name, or of those that cover this namespace.
+
+    `targeting` says in which namespaces pods are gated; without it, nothing is said about that.
+    """
+    gating = _Gating(inventory, targeting)
     counter = inventory.counting.counter
     recount = Recount(inventory.rows, now_s, lambda row: _charge(counter, row))
     counted = _counted_otherwise(inventory, now_s)
@@ -205,13 +237,43 @@ def quota_reports(
                     seen=seen,
                     used=recount.used(seen.quota, inventory.namespaces),
                     covered=covered,
-                    uncounted=uncounted_names(seen.quota.hard, counter.may_charge)
-                    if is_ours
-                    else (),
+                    uncounted=_uncounted(seen.quota, counter),
                     charges=tuple(_charges(seen.quota, covered, counted)) if is_ours else (),
+                    ungated=tuple(gating.ungated(covered)) if is_ours else (),
+                    undescribed=tuple(gating.undescribed(covered)) if is_ours else (),
                 )
             )
     return reports
+
+
+def _uncounted(quota: Quota, counter: Counter) -> tuple[str, ...]:
+    """Names that neither a counter charges nor Kubernetes knows, sorted."""
+    unknown = {each for each in quota.hard if not (is_known_name(each) or is_schedulable(each))}
+    if quota.key.kind is QuotaKind.NATIVE:
+        return tuple(sorted(filterfalse(is_known_name, quota.hard)))
+    return tuple(sorted(unknown.union(uncounted_names(quota.hard, counter.may_charge))))
+
+
+class _Gating:
+    """In which namespaces of an inventory pods are gated."""
+
+    def __init__(self, inventory: Inventory, targeting: Targeting | None) -> None:
+        self._targeting = targeting
+        self._known = {
+            each.name: each
+            for each in inventory.namespaces
+            if each.name not in inventory.undescribed
+        }
+
+    def ungated(self, namespaces: Iterable[str]) -> Iterator[str]:
+        if self._targeting is not None:
+            for name in namespaces:
+                if name in self._known and not self._targeting.is_targeted(self._known[name]):
+                    yield name
+
+    def undescribed(self, namespaces: Iterable[str]) -> Iterator[str]:
+        if self._targeting is not None:
+            yield from (name for name in namespaces if name not in self._known)
 
 
 def _charge(counter: Counter, row: PodRow) -> Charge:

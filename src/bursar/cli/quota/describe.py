@@ -1,68 +1,173 @@
 """`bursar describe quota`: what quotas should show, beside what they do."""
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.quota.read_model import quota_reports
+from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.ports import Resource
+from bursar.app.cluster.wanted import Wanted
+from bursar.app.quota.kinds import QUOTAS
 from bursar.cli.exit_codes import OK, BadInputError
-from bursar.cli.output.formats import Output, emit_document, output_option, printable
+from bursar.cli.options import shown
+from bursar.cli.output.formats import Output, printable
+from bursar.cli.output.listing import Format, Listing, ListingPrinter, format_options
 from bursar.cli.processes.counting_options import counting_from, view_counting_options
 from bursar.cli.processes.processes import Processes
-from bursar.cli.quota.document import quota_as_dict
-from bursar.cli.quota.layout import described_quota
-from bursar.cli.quota.source import (
-    Source,
-    namespace_options,
-    require_one_choice,
-    source_options,
-)
+from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.core.quota.quota import QuotaKind
+from bursar.core.quota.targeting import GATING_LABEL, Targeting
+
+if TYPE_CHECKING:
+    from bursar.adapters.files.manifests import Manifests
+    from bursar.app.counting.feeds import Counting
+    from bursar.app.quota.inventory import Inventory
+    from bursar.app.quota.read_model import QuotaReport
 
 
 @click.command(short_help="Recount quotas from the pods and compare with their status.")
 @click.argument("name", required=False)
-@source_options
-@namespace_options
+@reading_options
+@shown("--namespace-selector", GATING_LABEL, "Labels of the namespaces whose pods are gated.")
 @view_counting_options
-@output_option
+@format_options
 @click.pass_obj
-def quota(  # noqa: PLR0913 - one for each option
+def quota(
     processes: Processes,
     /,
     *,
     name: str | None,
-    files: Sequence[str],
-    kubeconfig: str | None,
-    context: str,
-    namespace: str | None,
-    all_namespaces: bool,
-    output: Output,
+    reading: Reading,
+    namespace_selector: str,
+    format: Format,
     **others: Any,  # noqa: ANN401 - the options that say how pods are counted
 ) -> int:
-    """Recount each quota, or those called NAME, and show it beside what is reported.
+    r"""Recount each quota, or those called NAME, and show it beside what is reported.
 
     ResourceQuotas of Kubernetes and both kinds of AAQ, from files or from the
-    cluster kubectl would talk to, which is only looked at. With -n also the
-    cluster-wide quotas that cover the namespace.
+    cluster kubectl would talk to, which is only looked at. Of one namespace, also
+    the cluster-wide quotas that cover it.
+
+    \b
+    Examples:
+      bursar describe quota -n shop
+      bursar describe quotas -A -o wide --sort-by -fullest
+      kubectl get pods,ns,quota,arq,acrq -A -o yaml | bursar describe quota -f -
     """
-    require_one_choice(namespace, all_namespaces=all_namespaces)
-    counting = processes.counting(counting_from(others))
-    source = Source(files=files, kubeconfig=kubeconfig, context=context, counting=counting)
-    inventory = source.read(namespace=namespace or "")
-    now_s = int(SYSTEM_CLOCK.now().timestamp())
-    reports = quota_reports(inventory, now_s, name=name, namespace=namespace)
-    if not reports:
-        raise BadInputError(_nothing_found(source, name, namespace))
-    if output is Output.TABLE:
-        click.echo("\n\n".join(map(described_quota, reports)))
+    from bursar.app.admission.pods import DEFAULT_NAMESPACE  # noqa: PLC0415 - imports admission
+    from bursar.app.quota.inventory import kept_kinds  # noqa: PLC0415 - imports the decoders
+    from bursar.app.quota.read_model import quota_reports  # noqa: PLC0415 - imports the books
+    from bursar.cli.capacity.options import selector_from  # noqa: PLC0415
+
+    settings = counting_from(others)
+    selector = selector_from(namespace_selector, "--namespace-selector")
+    targeting = Targeting(own_namespace=DEFAULT_NAMESPACE, selector=selector)
+    printer = ListingPrinter(format, is_watching=reading.is_watching)
+    counting = processes.counting(settings)
+
+    def show(objects: Objects) -> int:
+        # Counters remember the objects that they were told of, so each report has its own.
+        inventory = _inventory(reading, objects, processes.counting(settings))
+        now_s = int(SYSTEM_CLOCK.now().timestamp())
+        reports = [
+            report
+            for report in quota_reports(
+                inventory,
+                now_s,
+                name=name,
+                namespace=reading.place or None,
+                targeting=targeting,
+            )
+            if _is_selected(report, objects)
+        ]
+        if not reports:
+            raise BadInputError(_nothing_found(reading, name))
+        printer.show(_listing(reports, format))
+        return OK
+
+    return reading.show(_wanted(reading, counting), show, kept=kept_kinds(counting))
+
+
+def _wanted(reading: Reading, counting: "Counting") -> Sequence[Wanted]:
+    """What a report on the quotas of the place needs."""
+    if not reading.is_live:
+        return ()
+    place = reading.place
+    cluster_wide = _optional(QUOTAS[QuotaKind.CLUSTER], is_required=not place)
+    # Pods that a cluster-wide quota may cover are in all namespaces.
+    all_if = cluster_wide.resource
+    return (
+        Wanted(resource=QUOTAS[QuotaKind.NATIVE], namespace=place, is_decoded=False),
+        _optional(QUOTAS[QuotaKind.NAMESPACED], place),
+        cluster_wide,
+        Wanted(resource=PODS, namespace=place, all_if=all_if, is_decoded=False),
+        *(replace(_optional(kind.resource, place), all_if=all_if) for kind in counting.kinds),
+        # After the pods, so that each pod's namespace is in the list.
+        Wanted(resource=NAMESPACES, is_required=False, is_decoded=False),
+    )
+
+
+def _optional(resource: Resource, namespace: str = "", *, is_required: bool = False) -> Wanted:
+    """Objects of a kind that not every cluster has."""
+    return Wanted(
+        resource=resource,
+        namespace=namespace,
+        is_required=is_required,
+        may_be_absent=True,
+        is_decoded=False,
+    )
+
+
+def _inventory(reading: Reading, objects: Objects, counting: "Counting") -> "Inventory":
+    from bursar.app.quota.inventory import (  # noqa: PLC0415 - imports the decoders
+        inventory_of,
+        inventory_of_bodies,
+    )
+
+    if reading.is_live:
+        inventory = inventory_of_bodies(objects.bodies, counting=counting)
     else:
-        emit_document([quota_as_dict(report) for report in reports], output)
-    return OK
+        manifests = objects.manifests
+        _tell_workloads(manifests)
+        inventory = inventory_of(
+            manifests.pods,
+            manifests.namespaces,
+            manifests.quotas,
+            counting=counting,
+            bodies=manifests.bodies,
+        )
+    for problem in inventory.problems:
+        click.echo(f"bursar: {printable(problem)}", err=True)
+    return inventory
 
 
-def _nothing_found(source: Source, name: str | None, namespace: str | None) -> str:
+def _tell_workloads(manifests: "Manifests") -> None:
+    """Say which workloads do not count: their pods do, and may be among the files as well."""
+    counts = Counter(template.owner_kind for template in manifests.templates)
+    if counts:
+        listed = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+        click.echo(f"bursar: passed over: {printable(listed)}", err=True)
+
+
+def _is_selected(report: "QuotaReport", objects: Objects) -> bool:
+    key = report.seen.quota.key
+    return objects.is_selected(key.kind.value, key.namespace, key.name)
+
+
+def _listing(reports: "Sequence[QuotaReport]", format: Format) -> Listing:
+    from bursar.cli.quota.listing import quota_listing  # noqa: PLC0415 - tables
+
+    return quota_listing(reports, is_described=format.output is Output.TABLE)
+
+
+def _nothing_found(reading: Reading, name: str | None) -> str:
     called = "" if name is None else f" called {printable(name)}"
-    place = "" if namespace is None else f" in namespace {printable(namespace)}"
-    return f"{source}: no quota{called}{place}"
+    place = f" in namespace {printable(reading.place)}" if reading.place else ""
+    hint = ""
+    if reading.is_live and reading.place and reading.namespace is None:
+        hint = " (-n names another one, -A means all)"
+    return f"{reading}: no quota{called}{place}{hint}"

@@ -27,6 +27,10 @@ def quota_as_dict(report: QuotaReport) -> Document:
         "hard": texts_of(quota.hard),
         "used": texts_of(report.used),
         "reported": texts_of(report.seen.reported_used),
+        "percent": {line.resource: line.percent for line in report.lines},
+        "overLimit": [line.resource for line in report.lines if line.is_over],
+        "notGated": list(report.ungated),
+        "gatingNotKnown": list(report.undescribed),
         "statusProblem": report.seen.status_problem or None,
         "notCounted": [
             {"resource": name, "message": what_would_count(name)} for name in report.uncounted

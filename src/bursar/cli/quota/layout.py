@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from textwrap import wrap
 from typing import Final
 
 from bursar.app.counting.provenance import ChargePart, cost_text
@@ -22,6 +23,8 @@ NAMESPACES_MAX: Final = 10
 CHARGES_MAX: Final = 20
 """How many pods are listed with what counters charge for them; the others are only counted."""
 NONE: Final = "-"
+LINE_LENGTH: Final = 80
+"""Sentences below the table are folded there, whatever the width of the terminal."""
 PROVISIONAL: Final = "charged for the pod until then"
 RELEASED: Final = "released soon"
 QUEUE_COLUMNS: Final = (
@@ -38,6 +41,16 @@ QUEUE_COLUMNS: Final = (
 def described_quota(report: QuotaReport) -> str:
     """A quota as kubectl describes it, with what it should show and what it does."""
     text = aligned("\n".join(_quota_lines(report)))
+    for remark in _remarks(report):
+        text += "\n" + "\n".join(
+            wrap(
+                printable(remark),
+                LINE_LENGTH,
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        )
     if report.charges:
         text += "\nCharges by counters:\n" + aligned("\n".join(_charge_lines(report.charges)))
     return text
@@ -51,16 +64,27 @@ def _quota_lines(report: QuotaReport) -> Iterator[str]:
     else:
         yield f"Namespaces:\t{printable(_listed(report.covered))}"
     yield f"Kind:\t{quota.key.kind.value}"
-    if quota.scopes:
-        yield f"Scopes:\t{printable(', '.join(map(_scope, quota.scopes)))}"
-    if report.seen.status_problem:
-        yield f"Status:\tcannot be read: {printable(report.seen.status_problem)}"
-    for name in report.uncounted:
-        yield f"Not counted:\t{printable(name)}: {what_would_count(name)}"
-    yield "Resource\tUsed\tHard\tReported"
-    yield "--------\t----\t----\t--------"
+    for number, rule in enumerate(quota.scopes):
+        yield f"{'' if number else 'Scopes:'}\t{printable(_scope(rule))}"
+    yield "Resource\tUsed\tHard\t%\tReported"
+    yield "--------\t----\t----\t-\t--------"
     for line in report.lines:
         yield _resource_line(line)
+
+
+def _remarks(report: QuotaReport) -> Iterator[str]:
+    """What is wrong with the quota, a sentence each."""
+    if report.seen.status_problem:
+        yield f"Status: cannot be read: {report.seen.status_problem}"
+    if report.ungated:
+        yield (
+            f"Not gated: {_listed(report.ungated)}: the labels of the namespace do not match "
+            "--namespace-selector, so this quota holds no pod there"
+        )
+    if report.undescribed:
+        yield f"Gating not known: {_listed(report.undescribed)}: the Namespace was not read"
+    for name in report.uncounted:
+        yield f"Not counted: {name}: {what_would_count(name)}"
 
 
 def _charge_lines(charges: Sequence[PodCharge]) -> Iterator[str]:
@@ -89,9 +113,15 @@ def _joined(amounts: ResourceList) -> str:
 
 
 def _resource_line(line: ResourceLine) -> str:
-    amounts = f"{amount_or_dash(line.used)}\t{line.hard}\t{amount_or_dash(line.reported)}"
-    mark = "  <- differs" if line.is_different else ""
-    return f"{printable(line.resource)}\t{amounts}{mark}"
+    share = NONE if line.percent is None else f"{line.percent}%"
+    marks = [
+        *(["over the limit"] if line.is_over else []),
+        *(["differs"] if line.is_different else []),
+        *(["never counted"] if line.is_uncounted else []),
+    ]
+    mark = f"  <- {', '.join(marks)}" if marks else ""
+    amounts = f"{amount_or_dash(line.used)}\t{line.hard}\t{share}"
+    return f"{printable(line.resource)}\t{amounts}\t{amount_or_dash(line.reported)}{mark}"
 
 
 def _listed(namespaces: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ and gets `-f`, `-k`, a live cluster and `-w` with that.
 """
 
 import io
+import json
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -246,15 +247,27 @@ class Reading:
     ) -> Objects:
         from bursar.adapters.files.manifests import manifests_of  # noqa: PLC0415 - imports YAML
 
-        bodies = collection.bodies
-        manifests, problems = manifests_of(bodies, kept=kept)
+        manifests, problems = manifests_of(collection.decoded, kept=kept)
         for problem in [*problems, *(f"not read: {each}" for each in collection.missing)]:
             tell(problem)
         return Objects(
             manifests=manifests,
-            bodies=bodies,
+            bodies=collection.bodies,
             missing=tuple(collection.missing),
-            selected=self._selected(manifests.values),
+            selected=self._selected_bodies(collection.bodies),
+        )
+
+    def _selected_bodies(
+        self, bodies: "Mapping[Resource, Sequence[bytes]]"
+    ) -> frozenset[tuple[str, str, str]] | None:
+        if self.selector is None and self.field_selector is None:
+            return None
+        return self._selected(
+            [
+                {**json.loads(body), "kind": resource.kind}
+                for resource, each in bodies.items()
+                for body in each
+            ]
         )
 
     # -------------------------------------------------------------- both

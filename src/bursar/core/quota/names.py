@@ -35,6 +35,14 @@ _POD_NAMES: Final = (
     | {prefix + name for prefix in (QUOTA_REQUESTS_PREFIX, LIMITS_PREFIX) for name in _COMPUTE}
 )
 _POD_PREFIXES: Final = (HUGEPAGES_PREFIX, QUOTA_REQUESTS_PREFIX + HUGEPAGES_PREFIX)
+_OBJECT_NAMES: Final = frozenset(
+    {"configmaps", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "secrets"}
+    | {"services", "services.loadbalancers", "services.nodeports", _REQUESTS_STORAGE}
+)
+_CLASS_SUFFIXES: Final = tuple(
+    f".storageclass.storage.k8s.io/{name}" for name in (_REQUESTS_STORAGE, "persistentvolumeclaims")
+)
+"""What PersistentVolumeClaims of one StorageClass are counted under."""
 _SCHEDULABLE: Final = _COMPUTE | {PODS}
 _APPLICATION_NAME: Final = re.compile(r"(?!count/)[a-z0-9-]+/[A-Za-z0-9][A-Za-z0-9._-]*")
 """Amount and application, such as `cpu/vmi`. The name of a resource that Kubernetes knows has a dot
@@ -81,6 +89,20 @@ def is_native_name(name: str) -> bool:
     [True, False]
     """
     return is_pod_name(name) and not name.endswith(APPLICATION_SUFFIXES)
+
+
+def is_known_name(name: str) -> bool:
+    """Whether Kubernetes itself counts anything under this name: for pods, or as objects.
+
+    >>> [is_known_name(each) for each in ("services", "count/widgets.example.com", "cpuu")]
+    [True, True, False]
+    """
+    return (
+        is_pod_name(name)
+        or name in _OBJECT_NAMES
+        or name.startswith("count/")
+        or name.endswith(_CLASS_SUFFIXES)
+    )
 
 
 def _is_extended(name: str) -> bool:
