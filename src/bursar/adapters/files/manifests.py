@@ -23,6 +23,7 @@ from bursar.core.model.autoscaler import Autoscaler
 from bursar.core.model.namespace import DEFAULT_NAMESPACE, NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
+from bursar.core.model.quantity_hint import likely_quantity
 from bursar.core.quota.quota import QuotaObject
 from bursar.wire.documents.stream import Document, read_documents
 from bursar.wire.documents.text import SOURCE_BYTES_MAX, DocumentError
@@ -48,6 +49,9 @@ __all__ = [
 T = TypeVar("T")
 _NAME_LENGTH_MAX: Final = 1024
 _PROBLEM_LENGTH_MAX: Final = 512
+_RENDER_FIRST: Final = (
+    "it looks like a Helm template: render it first, as in: helm template CHART | bursar ... -f -"
+)
 
 
 class ManifestError(BadInputError):
@@ -299,15 +303,32 @@ def _read_file(path: str, collected: _Collected) -> int:
 def _read_source(name: str, chunks: Iterable[bytes], collected: _Collected) -> int:
     """Read all objects of a source and return the number of its non-empty documents."""
     count = 0
+    watched = _Watched(chunks)
     try:
-        for document in read_documents(chunks):
+        for document in read_documents(watched):
             count += 1
             _read_document(name, document, collected)
     except DocumentError as error:
-        raise _manifest_error(name, error, "") from None
+        refusal = _manifest_error(name, error, "")
+        if watched.has_markers:
+            raise ManifestError(f"{refusal}; {_RENDER_FIRST}") from None
+        raise refusal from None
     except ObjectError as error:
         raise _manifest_error(name, error, error.subject, error.found) from None
     return count
+
+
+class _Watched:
+    """The chunks of a source, and whether there are markers of a template in them."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self.has_markers = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self.has_markers = self.has_markers or b"{{" in chunk
+            yield chunk
 
 
 def _read_document(name: str, document: Document, collected: _Collected) -> None:
@@ -325,4 +346,8 @@ def _manifest_error(
         printable(error.problem, _PROBLEM_LENGTH_MAX),
     ]
     line = ": ".join(part for part in parts if part)
-    return ManifestError(line if found is None else f"{line} (found {quoted(found)})")
+    if found is None:
+        return ManifestError(line)
+    meant = likely_quantity(found)
+    hint = "" if meant is None else f"; did you mean {meant}?"
+    return ManifestError(f"{line} (found {quoted(found)}{hint})")

@@ -1,0 +1,30 @@
+"""What somebody meant who wrote an amount as other programs do: `512MB`, `0.5 GB`."""
+
+import re
+from typing import Final
+
+from bursar.core.model.quantity import Quantity, QuantityError
+
+_BYTES: Final = re.compile(r"([0-9]+(?:[.,][0-9]+)?)\s*([kmgtp])(?:i?b|i)", re.IGNORECASE)
+_SPACED: Final = re.compile(r"([0-9.]+)\s+([A-Za-z]+)")
+_COMMA: Final = re.compile(r"[0-9]+,[0-9]+[A-Za-z]*")
+
+
+def likely_quantity(text: str) -> str | None:
+    """The quantity that a text which is none probably stands for; None if there is no telling.
+
+    >>> likely_quantity("512MB"), likely_quantity("0.5gb"), likely_quantity("1,5Gi")
+    ('512Mi', '512Mi', '1536Mi')
+    >>> likely_quantity("2 Gi"), likely_quantity("much")
+    ('2Gi', None)
+    """
+    if (found := _BYTES.fullmatch(text)) is not None:
+        meant = f"{found.group(1)}{found.group(2).upper()}i"
+    elif _SPACED.fullmatch(text) or _COMMA.fullmatch(text):
+        meant = "".join(text.split())
+    else:
+        return None
+    try:
+        return Quantity.parse(meant.replace(",", ".")).canonical
+    except QuantityError:
+        return None
