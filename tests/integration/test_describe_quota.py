@@ -221,7 +221,8 @@ async def live_through(client, random: Random, namespace: str, pod: dict) -> Non
 
 
 def recounted(plane, namespaces) -> dict:
-    ran = run_bursar("describe", "quota", "-o", "json", "--kubeconfig", str(plane.kubeconfig))
+    kubeconfig = str(plane.kubeconfig)
+    ran = run_bursar("describe", "quota", "-A", "-o", "json", "--kubeconfig", kubeconfig)
     assert ran.code == 0, ran.err
     ours = [each for each in json.loads(ran.out) if each["namespace"] in namespaces]
     return {(each["namespace"], each["name"]): each for each in ours}

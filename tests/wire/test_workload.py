@@ -133,3 +133,40 @@ def test_all_kinds_that_make_pods_are_known():
         "CronJob", "DaemonSet", "Deployment", "Job",
         "PodTemplate", "ReplicaSet", "ReplicationController", "StatefulSet",
     ]  # fmt: skip
+
+
+def test_a_stateful_set_has_claims_for_each_pod():
+    claims = [
+        {
+            "metadata": {"name": "data"},
+            "spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}},
+        },
+        {"spec": {"resources": {}}},
+        {},
+    ]
+    made = workload("StatefulSet", volumeClaimTemplates=claims)
+
+    assert [(each.name, each.storage_class, each.storage) for each in made.claims] == [
+        ("data", "fast", Quantity.parse("1Gi")),
+        ("", "", None),
+        ("", "", None),
+    ]
+    assert workload("Deployment", volumeClaimTemplates=claims).claims == ()
+
+
+def test_a_claim_cannot_ask_for_less_than_nothing():
+    claim = {"spec": {"resources": {"requests": {"storage": "-1"}}}}
+    value = {"metadata": META, "spec": {"template": TEMPLATE, "volumeClaimTemplates": [claim]}}
+
+    assert refusal("StatefulSet", value) == (
+        "spec.volumeClaimTemplates[0].spec.resources.requests[storage]: "
+        'Invalid value: "-1": must be greater than or equal to 0'
+    )
+
+
+def test_a_cron_job_says_whether_runs_may_overlap():
+    job = {"spec": {"template": TEMPLATE}}
+    spec = {"jobTemplate": job, "concurrencyPolicy": "Forbid"}
+
+    assert decode_workload("CronJob", {"spec": spec}).concurrency_policy == "Forbid"
+    assert decode_workload("CronJob", {"spec": {"jobTemplate": job}}).concurrency_policy == ""
