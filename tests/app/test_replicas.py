@@ -4,10 +4,10 @@ import pytest
 
 from bursar.app.reports.pod import pod_report
 from bursar.app.reports.replicas import ReplicasReport, Scene, replicas_report, scene_of
-from bursar.core.model.autoscaler import Autoscaler
 from bursar.core.model.node import Node, Taint
 from bursar.core.model.pod import Container, Pod, ResourceRequirements
 from bursar.core.model.quantity import Quantity
+from bursar.wire.model.autoscaler import Autoscaler
 from bursar.wire.model.workload import ClaimTemplate, WorkloadTemplate
 
 

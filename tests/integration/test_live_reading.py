@@ -25,12 +25,12 @@ spec: {limits: [{type: Container, defaultRequest: {memory: 64Mi}}]}
 apiVersion: v1
 kind: ResourceQuota
 metadata: {name: native}
-spec: {hard: {pods: "10", cpuu: "1"}}
+spec: {hard: {pods: "10"}}
 ---
 apiVersion: aaq.kubevirt.io/v1alpha1
 kind: ApplicationAwareResourceQuota
 metadata: {name: ours}
-spec: {hard: {requests.cpu: "1", pods: "1"}}
+spec: {hard: {requests.cpu: "1", pods: "1", memry: 1Gi}}
 ---
 apiVersion: v1
 kind: Pod

@@ -2,8 +2,7 @@
 
 import pytest
 
-from bursar.core.model.autoscaler import Autoscaler
-from bursar.wire.model.autoscaler import decode_autoscaler
+from bursar.wire.model.autoscaler import Autoscaler, decode_autoscaler
 from bursar.wire.structs.fields import FieldError
 
 

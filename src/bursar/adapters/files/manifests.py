@@ -19,18 +19,18 @@ from bursar.app.bad_input import BadInputError
 from bursar.app.cluster.ports import Json, Resource
 from bursar.core.model.admission.classes import PriorityClass, RuntimeClass
 from bursar.core.model.admission.limit_range import LimitRange
-from bursar.core.model.autoscaler import Autoscaler
 from bursar.core.model.namespace import DEFAULT_NAMESPACE, NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
-from bursar.core.model.quantity_hint import likely_quantity
 from bursar.core.quota.quota import QuotaObject
 from bursar.wire.documents.stream import Document, read_documents
 from bursar.wire.documents.text import SOURCE_BYTES_MAX, DocumentError
 from bursar.wire.documents.tree import Number, Value
+from bursar.wire.model.autoscaler import Autoscaler
 from bursar.wire.model.objects import Decoded, Entry, ObjectError, Skipped, read_objects
 from bursar.wire.model.workload import WorkloadTemplate
 from bursar.wire.structs.fields import FIELD_LENGTH_MAX, printable, quoted
+from bursar.wire.structs.quantity_hint import likely_quantity
 
 __all__ = [
     "ManifestError",

@@ -210,7 +210,7 @@ async def _quotas(cluster: Reader) -> Finding:
     listed = ", ".join(names[:NAMED_MAX])
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
     text = f"{len(names)} of {count} quotas are not ready: {listed}{more}"
-    advice = "read their condition Ready: bursar describe quota NAME"
+    advice = "read their condition Ready: bursar describe quota NAME -A"
     return Finding("quotas", Verdict.WARNING, text, advice)
 
 

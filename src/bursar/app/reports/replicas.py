@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from bursar.core.model.autoscaler import Autoscaler
 from bursar.core.model.names import PODS
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
@@ -14,6 +13,7 @@ from bursar.core.model.resources import ResourceList, add
 from bursar.core.placement.attempt import Attempt
 from bursar.core.placement.node_books import NodeBooks
 from bursar.core.placement.obstacles import verdicts
+from bursar.wire.model.autoscaler import Autoscaler
 from bursar.wire.model.workload import WorkloadTemplate
 
 CLAIMS: Final = "persistentvolumeclaims"

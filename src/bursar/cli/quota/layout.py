@@ -83,8 +83,11 @@ def _remarks(report: QuotaReport) -> Iterator[str]:
         )
     if report.undescribed:
         yield f"Gating not known: {_listed(report.undescribed)}: the Namespace was not read"
+    why: dict[str, list[str]] = {}
     for name in report.uncounted:
-        yield f"Not counted: {name}: {what_would_count(name)}"
+        why.setdefault(what_would_count(name), []).append(name)
+    for message, names in why.items():
+        yield f"Not counted: {', '.join(names)}: {message}"
 
 
 def _charge_lines(charges: Sequence[PodCharge]) -> Iterator[str]:

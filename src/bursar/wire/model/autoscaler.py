@@ -1,8 +1,8 @@
 """Decoding of HorizontalPodAutoscalers: what they scale, and between which numbers."""
 
+from dataclasses import dataclass
 from typing import Final
 
-from bursar.core.model.autoscaler import Autoscaler
 from bursar.wire.documents.tree import Value
 from bursar.wire.structs.metadata import ObjectMeta
 from bursar.wire.structs.shape import shaped
@@ -14,6 +14,18 @@ AUTOSCALER_KINDS: Final = frozenset(
         ("autoscaling/v2", "HorizontalPodAutoscaler"),
     }
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Autoscaler:
+    """A HorizontalPodAutoscaler, as far as it says how many pods a workload may have."""
+
+    namespace: str
+    name: str
+    target_kind: str
+    target_name: str
+    minimum: int
+    maximum: int
 
 
 class Target(Struct):

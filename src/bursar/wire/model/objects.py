@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from bursar.core.model.autoscaler import Autoscaler
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
@@ -22,7 +21,7 @@ from bursar.wire.model import node as wire_node
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.admission_policies import POLICY_KINDS, Policy, decode_policy
 from bursar.wire.model.amounts import require_amounts_of_node, require_amounts_of_pod
-from bursar.wire.model.autoscaler import AUTOSCALER_KINDS, decode_autoscaler
+from bursar.wire.model.autoscaler import AUTOSCALER_KINDS, Autoscaler, decode_autoscaler
 from bursar.wire.model.workload import WORKLOAD_KINDS, WorkloadTemplate, decode_workload
 from bursar.wire.quota import quota_in_manifest
 from bursar.wire.structs.fields import FieldError, Step, printable

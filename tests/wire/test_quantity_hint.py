@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.core.model.quantity_hint import likely_quantity
+from bursar.wire.structs.quantity_hint import likely_quantity
 
 
 @pytest.mark.parametrize(
