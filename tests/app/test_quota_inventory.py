@@ -5,10 +5,12 @@ import pytest
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.listing import ATTEMPTS_MAX, PAGE_SIZE
 from bursar.app.cluster.ports import ExpiredError, ForbiddenError
-from bursar.app.quota.inventory import read_inventory
+from bursar.app.quota.inventory import inventory_of_bodies, read_inventory
 from bursar.app.quota.kinds import CLUSTER_QUOTAS
+from bursar.app.quota.kinds import QUOTAS as KINDS
 from bursar.core.quota.quota import QUOTA_KINDS
 from support.builders.manifests import (
     AAQ_VERSION,
@@ -69,6 +71,31 @@ async def test_for_one_namespace_only_its_pods_are_read():
     inventory = await read_inventory(await a_cluster(NATIVE), namespace="a")
 
     assert names(inventory.rows) == ["a/one"]
+
+
+async def test_for_one_namespace_its_labels_are_read_as_well():
+    cluster = await a_cluster(NATIVE)
+
+    known = await read_inventory(cluster, namespace="a")
+    unknown = await read_inventory(cluster, namespace="nowhere")
+
+    assert ([each.name for each in known.namespaces], known.undescribed) == (["a"], frozenset())
+    assert unknown.undescribed == {"nowhere"}
+
+
+async def test_what_a_command_has_read_is_an_inventory_as_well():
+    cluster = await a_cluster(*DEFINITIONS, *QUOTAS)
+    kinds = [PODS, NAMESPACES, *(KINDS[kind] for kind in QUOTA_KINDS)]
+    bodies = {kind: (await cluster.list(kind)).items for kind in kinds}
+    bodies[PODS] = [*bodies[PODS], b'{"metadata": {"name": "odd", "namespace": 1}}']
+
+    inventory = inventory_of_bodies(bodies)
+
+    assert names(inventory.rows) == ["a/one", "b/two"]
+    assert {"a", "b"} <= {each.name for each in inventory.namespaces}
+    assert [each.quota.key.kind for each in inventory.quotas] == list(QUOTA_KINDS)
+    assert len(inventory.problems) == 1
+    assert inventory.problems[0].startswith("left out: pods ")
 
 
 async def test_a_cluster_wide_quota_needs_all_pods_whatever_the_namespace():

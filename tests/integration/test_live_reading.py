@@ -110,7 +110,7 @@ def test_quotas_of_one_namespace_say_that_it_is_not_gated(control_plane, namespa
     ran = live(control_plane, "describe", "quota", "-n", namespace)
 
     lines = [line.split() for line in ran.out.splitlines()]
-    assert ["cpuu", "-", "1", "-", "-", "<-", "never", "counted"] in lines
+    assert ["memry", "-", "1Gi", "-", "-", "<-", "never", "counted"] in lines
     assert f"Not gated: {namespace}: " in ran.out
     over = json.loads(live(control_plane, "describe", "quota", "ours", "-A", "-o", "json").out)
     assert [each["overLimit"] for each in over if each["namespace"] == namespace] == [["pods"]]

@@ -62,11 +62,11 @@ class Anonymous:
 
     def _metadata(self, kind: str, metadata: Mapping[str, Json]) -> Object:
         kept = {name: self._field(name, part) for name, part in metadata.items()}
-        for name in _DROPPED:
-            kept.pop(name, None)
-        name = metadata.get("name")
-        if isinstance(name, str) and kind in _KINDS:
-            kept["name"] = self._name(_KINDS[kind], name)
+        for dropped in _DROPPED:
+            kept.pop(dropped, None)
+        own_name = metadata.get("name")
+        if isinstance(own_name, str) and kind in _KINDS:
+            kept["name"] = self._name(_KINDS[kind], own_name)
         owners = metadata.get("ownerReferences")
         if isinstance(owners, list | tuple):
             kept["ownerReferences"] = [
