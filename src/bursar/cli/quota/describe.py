@@ -97,7 +97,7 @@ def _wanted(reading: Reading, counting: "Counting") -> Sequence[Wanted]:
     if not reading.is_live:
         return ()
     place = reading.place
-    cluster_wide = _optional(QUOTAS[QuotaKind.CLUSTER], is_required=not place)
+    cluster_wide = _optional(QUOTAS[QuotaKind.CLUSTER])
     # Pods that a cluster-wide quota may cover are in all namespaces.
     all_if = cluster_wide.resource
     return (
@@ -111,12 +111,12 @@ def _wanted(reading: Reading, counting: "Counting") -> Sequence[Wanted]:
     )
 
 
-def _optional(resource: Resource, namespace: str = "", *, is_required: bool = False) -> Wanted:
+def _optional(resource: Resource, namespace: str = "") -> Wanted:
     """Objects of a kind that not every cluster has."""
     return Wanted(
         resource=resource,
         namespace=namespace,
-        is_required=is_required,
+        is_required=False,
         may_be_absent=True,
         is_decoded=False,
     )
