@@ -1,6 +1,5 @@
 """`bursar describe quota`: what quotas should show, beside what they do."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,6 @@ from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 
 if TYPE_CHECKING:
-    from bursar.adapters.files.manifests import Manifests
     from bursar.app.counting.feeds import Counting
     from bursar.app.quota.inventory import Inventory
     from bursar.app.quota.read_model import QuotaReport
@@ -58,10 +56,10 @@ def quota(
       bursar describe quotas -A -o wide --sort-by -fullest
       kubectl get pods,ns,quota,arq,acrq -A -o yaml | bursar describe quota -f -
     """
-    from bursar.app.admission.pods import DEFAULT_NAMESPACE  # noqa: PLC0415 - imports admission
+    from bursar.app.names import DEFAULT_NAMESPACE  # noqa: PLC0415
     from bursar.app.quota.inventory import kept_kinds  # noqa: PLC0415 - imports the decoders
     from bursar.app.quota.read_model import quota_reports  # noqa: PLC0415 - imports the books
-    from bursar.cli.capacity.options import selector_from  # noqa: PLC0415
+    from bursar.cli.selectors import selector_from  # noqa: PLC0415
 
     settings = counting_from(others)
     selector = selector_from(namespace_selector, "--namespace-selector")
@@ -89,7 +87,9 @@ def quota(
         printer.show(_listing(reports, format))
         return OK
 
-    return reading.show(_wanted(reading, counting), show, kept=kept_kinds(counting))
+    return reading.show(
+        _wanted(reading, counting), show, kept=kept_kinds(counting), ignores_templates=True
+    )
 
 
 def _wanted(reading: Reading, counting: "Counting") -> Sequence[Wanted]:
@@ -132,7 +132,6 @@ def _inventory(reading: Reading, objects: Objects, counting: "Counting") -> "Inv
         inventory = inventory_of_bodies(objects.bodies, counting=counting)
     else:
         manifests = objects.manifests
-        _tell_workloads(manifests)
         inventory = inventory_of(
             manifests.pods,
             manifests.namespaces,
@@ -143,14 +142,6 @@ def _inventory(reading: Reading, objects: Objects, counting: "Counting") -> "Inv
     for problem in inventory.problems:
         click.echo(f"bursar: {printable(problem)}", err=True)
     return inventory
-
-
-def _tell_workloads(manifests: "Manifests") -> None:
-    """Say which workloads do not count: their pods do, and may be among the files as well."""
-    counts = Counter(template.owner_kind for template in manifests.templates)
-    if counts:
-        listed = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
-        click.echo(f"bursar: passed over: {printable(listed)}", err=True)
 
 
 def _is_selected(report: "QuotaReport", objects: Objects) -> bool:

@@ -130,13 +130,14 @@ class Reading:
         show: Callable[[Objects], int],
         *,
         kept: "Sequence[Resource]" = (),
+        ignores_templates: bool = False,
     ) -> int:
-        """Read, and show; with `-w` again after each change, until Ctrl-C.
+        """Read as `read` does, and show; with `-w` again after each change, until Ctrl-C.
 
         Returns the exit code. Raises `BadInputError`.
         """
         if not self.is_watching:
-            return show(self.read(wanted, kept=kept))
+            return show(self.read(wanted, kept=kept, ignores_templates=ignores_templates))
         return answer_of(self._follow_cluster(wanted, show, kept))
 
     # -------------------------------------------------------------- files
