@@ -138,6 +138,23 @@ def test_foreign_line_ends_and_a_utf8_mark_do_no_harm(data):
     assert names(read_text(data)) == ["web"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["{{- if .Values.on }}\na: b\n{{- end }}\n", "a: {{ .Values.a }}\n", "a: b\n{{ include x }}\n"],
+)
+def test_a_template_is_recognized_if_it_is_not_yaml(tmp_path, text):
+    path = tmp_path / "template.yaml"
+    path.write_text(text)
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("a: [\n")
+
+    assert refusal(path).endswith(
+        "; it looks like a Helm template: render it first, as in: "
+        "helm template CHART | bursar ... -f -"
+    )
+    assert "Helm" not in refusal(broken)
+
+
 def test_a_quantity_in_json_keeps_its_spelling_and_in_yaml_becomes_a_number():
     text = (
         '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"overhead":{"cpu":1e3}}}'
@@ -155,7 +172,7 @@ def test_an_error_is_one_line_that_names_file_place_object_and_field(tmp_path):
 
     assert refusal(path) == (
         f"{path}:9:31: Pod default/web: spec.containers[0].resources.limits[cpu]: {FORMAT_ERROR}"
-        ' (found "1 Gi")'
+        ' (found "1 Gi"; did you mean 1Gi?)'
     )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.core.quota.names import Unit, is_pod_name, is_schedulable, unit_of
+from bursar.core.quota.names import Unit, is_known_name, is_pod_name, is_schedulable, unit_of
 
 MACHINES = ["cpu/vmi", "memory/vmi", "instances/vmi"]
 OBJECTS = ["services", "configmaps", "secrets", "persistentvolumeclaims", "count/pods"]
@@ -63,3 +63,21 @@ def test_kubernetes_does_not_count_these_for_pods(name):
 )
 def test_the_unit_is_that_of_the_amounts(unit, names):
     assert {name: unit_of(name) for name in names.split()} == dict.fromkeys(names.split(), unit)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_known"),
+    [
+        ("requests.cpu", True),
+        ("requests.storage", True),
+        ("services.nodeports", True),
+        ("count/widgets.example.com", True),
+        ("fast.storageclass.storage.k8s.io/requests.storage", True),
+        ("fast.storageclass.storage.k8s.io/persistentvolumeclaims", True),
+        ("requests.example.com/gpu", True),
+        ("cpuu", False),
+        ("limits.storage", False),
+    ],
+)
+def test_names_that_kubernetes_counts_are_known(name, is_known):
+    assert is_known_name(name) is is_known

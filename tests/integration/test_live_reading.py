@@ -138,7 +138,7 @@ def test_what_a_tenant_may_not_read_is_said_in_one_line(control_plane, namespace
         ["describe", "node", "node-0"],
         ["describe", "quota", "-A"],
         ["describe", "pod", "-n", "NAMESPACE"],
-        ["queue"],
+        ["queue", "-A"],
         ["explain", "pod", "homeless", "-n", "NAMESPACE"],
         ["explain", "pod", "waits", "-n", "NAMESPACE"],
     ],

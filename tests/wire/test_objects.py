@@ -9,6 +9,7 @@ from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.wire.documents.stream import read_documents
 from bursar.wire.documents.text import Place
+from bursar.wire.model.autoscaler import Autoscaler
 from bursar.wire.model.objects import Entry, ObjectError, Skipped, read_objects
 from bursar.wire.model.workload import WorkloadTemplate
 
@@ -50,6 +51,14 @@ def test_pods_nodes_and_workloads_are_read():
         an_object("v1", "PodTemplate", template={}),
         an_object("batch/v1", "CronJob", spec={"jobTemplate": {"spec": TEMPLATE}}),
     ) == [Pod, Node, WorkloadTemplate, WorkloadTemplate, WorkloadTemplate, WorkloadTemplate]
+
+
+def test_autoscalers_are_read_in_the_versions_that_are_served():
+    assert kinds(
+        an_object("autoscaling/v2", "HorizontalPodAutoscaler", spec={"maxReplicas": 2}),
+        an_object("autoscaling/v1", "HorizontalPodAutoscaler"),
+        an_object("autoscaling/v2beta2", "HorizontalPodAutoscaler"),
+    ) == [Autoscaler, Autoscaler, "HorizontalPodAutoscaler.autoscaling"]
 
 
 def test_other_kinds_are_passed_over():

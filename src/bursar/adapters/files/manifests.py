@@ -49,6 +49,8 @@ __all__ = [
 T = TypeVar("T")
 _NAME_LENGTH_MAX: Final = 1024
 _PROBLEM_LENGTH_MAX: Final = 512
+_CHUNKS_KEPT: Final = 16
+"""Templates are small; in a large file they are not looked for."""
 _RENDER_FIRST: Final = (
     "it looks like a Helm template: render it first, as in: helm template CHART | bursar ... -f -"
 )
@@ -319,16 +321,21 @@ def _read_source(name: str, chunks: Iterable[bytes], collected: _Collected) -> i
 
 
 class _Watched:
-    """The chunks of a source, and whether there are markers of a template in them."""
+    """The chunks of a source. The first ones are kept, to look for markers of a template."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks
-        self.has_markers = False
+        self._first: list[bytes] = []
 
     def __iter__(self) -> Iterator[bytes]:
         for chunk in self._chunks:
-            self.has_markers = self.has_markers or b"{{" in chunk
+            if len(self._first) < _CHUNKS_KEPT:
+                self._first.append(chunk)
             yield chunk
+
+    @property
+    def has_markers(self) -> bool:
+        return b"{{" in b"".join(self._first)
 
 
 def _read_document(name: str, document: Document, collected: _Collected) -> None:

@@ -126,14 +126,16 @@ class Text:
             self._incomplete = data[error.start :]
             if not is_cut:
                 self._refuse_byte(piece)
-        if len(data.translate(None, _CONTROL_BYTES)) == len(data):
-            return piece
-        found = _CONTROL_CHARACTER.search(piece)
-        if found:
-            character = ord(found.group())
-            self._pieces.append(piece[: found.start()])
-            raise DocumentError(f"control character U+{character:04X}", self.end())
+        if len(data.translate(None, _CONTROL_BYTES)) != len(data):
+            self._refuse_control_character(piece)
         return piece
+
+    def _refuse_control_character(self, piece: str) -> None:
+        found = _CONTROL_CHARACTER.search(piece)
+        assert found is not None, "there is one among the bytes"
+        character = ord(found.group())
+        self._pieces.append(piece[: found.start()])
+        raise DocumentError(f"control character U+{character:04X}", self.end())
 
     def _without_mark(self, data: bytes) -> bytes:
         if data.startswith(_UTF16_BOMS):

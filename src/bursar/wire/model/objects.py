@@ -7,6 +7,7 @@ could hide a request. Objects of other groups request no resources and are only 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from bursar.core.model.namespace import NamespaceObject
@@ -148,6 +149,8 @@ def _read(
 
 def _told(value: Value, implied: _Type) -> dict[str, Value]:
     assert isinstance(value, dict), "decoded, so it is an object"
+    if value.get("apiVersion") and value.get("kind"):
+        return value
     type_ = _type_of(value, implied)
     return {**value, "apiVersion": type_.version, "kind": type_.kind}
 
@@ -222,9 +225,14 @@ def _word(value: dict[str, Value], field: str, implied: str, shape: re.Pattern[s
         return implied
     if not isinstance(word, str):
         raise FieldError(field, f"a string is expected, found {described(word)}")
-    if len(word) > _SHAPE_LENGTH_MAX or not shape.fullmatch(word):
+    if not _is_shaped(word, shape):
         raise FieldError(field, "not a name that Kubernetes could have given", word)
     return word
+
+
+@lru_cache(maxsize=256)
+def _is_shaped(word: str, shape: re.Pattern[str]) -> bool:
+    return len(word) <= _SHAPE_LENGTH_MAX and shape.fullmatch(word) is not None
 
 
 def _items(value: dict[str, Value]) -> list[Value]:
