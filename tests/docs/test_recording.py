@@ -29,12 +29,12 @@ def lines_of(picture: str) -> list[list[str]]:
 
 def test_each_frame_is_what_the_terminal_showed():
     story = [Step("printf '\\033[31mred\\033[0m & <plain>\\n'"), Step("stty size")]
-    recorder = recorded(story, columns=40, rows=8)
+    recorder = recorded(story, columns=60, rows=8)
 
     frames = lines_of(svg(recorder, "a title"))
 
     assert frames[0] == ["$ p"]
-    assert frames[-1][1:] == ["red & <plain>", "$ stty size", "8 40"]
+    assert frames[-1][1:] == ["red & <plain>", "$ stty size", "8 60"]
     assert 'fill="#f38ba8"' in svg(recorder, "a title")
 
 
