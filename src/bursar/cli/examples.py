@@ -49,6 +49,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "describe quota": (
         "bursar describe quota -f examples/queue",
         "bursar describe quota compute -n shop",
+        "bursar describe quotas -A -o wide --sort-by -fullest",
     ),
     "devices": (
         "bursar devices -f examples/devices",
@@ -56,6 +57,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "bursar devices -A --check",
     ),
     "doctor": ("bursar doctor", "bursar doctor -n aaq -o wide"),
+    "dump": (
+        "bursar dump > cluster.yaml",
+        "bursar dump --for explain -n shop --anonymize > report.yaml",
+        "bursar dump -f examples/queue",
+    ),
     "examples": ("bursar examples", "bursar examples copy examples"),
     "examples copy": (
         "bursar examples copy examples",

@@ -44,17 +44,11 @@ def quota(
     format: Format,
     **others: Any,  # noqa: ANN401 - the options that say how pods are counted
 ) -> int:
-    r"""Recount each quota, or those called NAME, and show it beside what is reported.
+    """Recount each quota, or those called NAME, and show it beside what is reported.
 
     ResourceQuotas of Kubernetes and both kinds of AAQ, from files or from the
     cluster kubectl would talk to, which is only looked at. Of one namespace, also
     the cluster-wide quotas that cover it.
-
-    \b
-    Examples:
-      bursar describe quota -n shop
-      bursar describe quotas -A -o wide --sort-by -fullest
-      kubectl get pods,ns,quota,arq,acrq -A -o yaml | bursar describe quota -f -
     """
     from bursar.app.names import DEFAULT_NAMESPACE  # noqa: PLC0415
     from bursar.app.quota.inventory import kept_kinds  # noqa: PLC0415 - imports the decoders

@@ -64,22 +64,16 @@ WORKLOAD_KINDS: Final = frozenset(
     type=click.Choice([Output.YAML.value, Output.JSON.value]),
     default=Output.YAML.value,
     show_default=True,
-    help="Output format.",
+    help="Form of the List.",
 )
 def dump(*, reading: Reading, verb: str | None, anonymize: bool, output: str) -> int:
-    r"""Write the objects of a cluster, or of files, that a verb would read, as a List.
+    """Write the objects of a cluster, or of files, that a verb would read, as a List.
 
     `bursar VERB -f FILE` then gives the answer that the verb gives on the
     cluster. Secrets, values of environment variables, arguments, commands,
     probes, data of ConfigMaps and most annotations are removed; names, labels,
     images and amounts are kept. Of a cluster all namespaces are read, unless -n
     names one.
-
-    \b
-    Examples:
-      bursar dump > cluster.yaml
-      bursar dump --for explain -n shop --anonymize > report.yaml
-      bursar explain pod -f cluster.yaml
     """
     kinds = (
         KINDS[verb] if verb else tuple(dict.fromkeys(k for each in KINDS.values() for k in each))
