@@ -101,7 +101,7 @@ def test_an_address_that_swallows_packets_is_given_up(kubeconfig, said):
         place = kubeconfig(address(server))
 
         assert said("queue") == (
-            f"bursar: {place} (context prod): no connection within 1.5 s; {ANOTHER}{FILES}\n"
+            f"bursar: {place} (context prod): no connection within 1.3 s; {ANOTHER}{FILES}\n"
         )
 
 
