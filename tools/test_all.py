@@ -32,7 +32,7 @@ SCHEDULERS = [f"{INTEGRATION}/test_{name}.py" for name in ("extender", "scheduli
 """Tests of real schedulers."""
 CHECKS = ["--no-print-directory", "types", "imports"]
 GO_SETTINGS = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
-"""Control planes spend a quarter of their time on garbage by default. They are small here."""
+"""Control planes look for garbage less often: they are small here, and cores are few."""
 PATIENT = [
     "tests/contracts",
     f"{INTEGRATION}/test_quota_crashes.py",
