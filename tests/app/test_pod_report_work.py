@@ -106,7 +106,7 @@ def document(pod: Pod) -> object:
 
 
 def text(pod: Pod) -> object:
-    return pod_layout.emit_pod(pod_report(pod, NODE))
+    return pod_layout.pod_text(pod_report(pod, NODE))
 
 
 def line_of_node(pod: Pod) -> object:

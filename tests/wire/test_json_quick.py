@@ -12,7 +12,13 @@ from bursar.wire.documents.stream import read_documents
 from bursar.wire.documents.text import DEPTH_MAX, SCALAR_LENGTH_MAX, VALUES_MAX, Text
 from bursar.wire.documents.tree import Number, Value
 
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
 
 
 def text_of(text: str) -> Text:

@@ -119,13 +119,18 @@ def unpacked(wheel: Wheel, site: str) -> tuple[Tree, int]:
 
 
 def commands(wheel: Wheel) -> Tree:
-    """The programs that a wheel declares."""
+    """The program that a wheel declares under its own name.
+
+    Those that are for kubectl are of no use in an image without kubectl.
+    """
     with zipfile.ZipFile(wheel.path) as archive:
         declared = archive.read(f"{wheel.information}/entry_points.txt").decode()
     parser = ConfigParser(delimiters="=")
     parser.read_string(declared)
     tree: Tree = {}
     for name, place in parser["console_scripts"].items():
+        if "kubectl" in name:
+            continue
         module, _, function = place.partition(":")
         text = (
             f"#!/usr/bin/python3\nimport sys\n\nfrom {module} import {function}\n\n"

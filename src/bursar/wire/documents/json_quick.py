@@ -25,8 +25,6 @@ INTEGER_LENGTH_MAX: Final = 20
 _GAP: Final = re.compile(r"[ \t\n\r]*")
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 """Half of a pair of escaped characters; the other half may be missing."""
-_CONTENT: Final = bytes(byte for byte in range(256) if byte not in b"{}[],:")
-"""All bytes but those that structure a document."""
 _BRANCHES: Final = (dict, list)
 
 
@@ -37,20 +35,19 @@ class NotPlainError(Exception):
 def quick_trees(text: Text) -> Iterator[Tree]:
     """Read JSON documents that follow each other. Raises `NotPlainError`."""
     try:
+        _require_moderate(text)
         whole = "".join(text.pieces())
     except DocumentError:
         raise NotPlainError from None
-    structure = whole.encode().translate(None, _CONTENT)
-    if not _is_plain(whole, structure):
+    if "\\u" in whole and _HALF.search(whole):
         raise NotPlainError
-    is_shallow = _is_shallow(structure)
     position = _after_gap(whole, 0)
     while position < len(whole):
         try:
             value, end = _DECODER.raw_decode(whole, position)
         except (ValueError, RecursionError):
             raise NotPlainError from None
-        if not is_shallow and _depth(value) > DEPTH_MAX:
+        if _depth(value) > DEPTH_MAX:
             raise NotPlainError
         place = text.place(position)
         yield Tree(value, place, None, place)
@@ -63,31 +60,33 @@ def _after_gap(whole: str, position: int) -> int:
     return gap.end()
 
 
-def _is_plain(whole: str, structure: bytes) -> bool:
-    """Whether the text can neither have too many values nor too long ones, nor half characters."""
-    values = len(structure) - structure.count(b"}") - structure.count(b"]")
-    if values >= VALUES_MAX or ("\\u" in whole and _HALF.search(whole)):
-        return False
-    # A value or a gap that is too long has two whole steps without a quotation mark in it, unless
-    # the value has escaped ones; the limit of the source bounds such a value.
-    step = SCALAR_LENGTH_MAX // 2
-    return all(
-        whole.find('"', start, start + step) >= 0 for start in range(0, len(whole) - step, step)
-    )
+def _require_moderate(text: Text) -> None:
+    """Raise `NotPlainError` if there may be too many values, or a value that is too long.
 
-
-def _is_shallow(structure: bytes) -> bool:
-    """Whether the brackets alone show that nothing is nested too deep.
-
-    Brackets in texts are taken for others, which mostly only makes it look deeper.
+    A hostile source is given up at the first such piece, before it is held in memory once more.
     """
-    brackets = structure.translate(None, b",:")
-    for _ in range(DEPTH_MAX):
-        if not brackets:
-            return True
-        # In this order one round removes at least one level of either kind.
-        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
-    return False
+    value_count = unquoted = 0
+    for piece in text.pieces():
+        # Brackets, commas and colons within texts count as well, which does no harm.
+        value_count += sum(map(piece.count, "{[,:"))
+        first, last = piece.find('"'), piece.rfind('"')
+        unquoted += len(piece) if first < 0 else first
+        if value_count >= VALUES_MAX or unquoted >= SCALAR_LENGTH_MAX or _has_long_run(piece):
+            raise NotPlainError
+        if first >= 0:
+            unquoted = len(piece) - last
+
+
+def _has_long_run(piece: str) -> bool:
+    """Whether a piece may have a value or a gap that is too long.
+
+    Such a one has two whole steps without a quotation mark in it, unless it is a text with escaped
+    ones; the limit of the source bounds such a text.
+    """
+    step = SCALAR_LENGTH_MAX // 2
+    return any(
+        piece.find('"', start, start + step) < 0 for start in range(0, len(piece) - step, step)
+    )
 
 
 def _depth(value: Value) -> int:
