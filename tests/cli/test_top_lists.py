@@ -327,6 +327,17 @@ def test_quotas_show_what_is_exhausted_and_who_waits():
     ]
 
 
+def test_pods_of_the_default_namespace_wait_as_others_do():
+    gating = {"labels": {"application-aware-quota/enable-gating": ""}}
+    scene = [
+        a_manifest("v1", "Namespace", "default", gating),
+        arq_manifest("default/none", {"pods": "0"}),
+        pod_manifest("default/a", "ApplicationAwareQuotaGate", phase="Pending"),
+    ]
+
+    assert table("quotas", scene=scene)[1].split()[-1] == "1"
+
+
 def test_quotas_of_one_namespace_and_resource():
     found = document("quotas", "-n", "shop", "--resource", "requests.cpu", scene=QUOTAS)["quotas"]
 

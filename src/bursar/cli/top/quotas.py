@@ -9,6 +9,7 @@ import click
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.wanted import Wanted
+from bursar.app.names import DEFAULT_NAMESPACE as OWN_NAMESPACE
 from bursar.app.quota.kinds import QUOTAS
 from bursar.cli.exit_codes import OK
 from bursar.cli.options import shown
@@ -28,7 +29,6 @@ from bursar.cli.processes.processes import Processes
 from bursar.cli.reading.reading import Objects, Reading, reading_options
 from bursar.cli.selectors import selector_from
 from bursar.cli.top.choices import names_argument, require_found, resource_option
-from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
@@ -77,7 +77,7 @@ def quotas(
     from bursar.app.quota.inventory import kept_kinds  # noqa: PLC0415 - slow to import
 
     targeting = Targeting(
-        own_namespace=DEFAULT_NAMESPACE,
+        own_namespace=OWN_NAMESPACE,
         selector=selector_from(namespace_selector, "--namespace-selector"),
     )
     place = reading.place
