@@ -28,8 +28,15 @@ COVERED = [
 ]
 """The tests that execute every statement of `core` and `wire`: their own, the comparisons with
 upstream Go, and those of adapters and jobs that read what others write."""
-SCHEDULERS = [f"{INTEGRATION}/test_{name}.py" for name in ("extender", "scheduling_failures")]
-"""Tests of real schedulers."""
+SECOND = [
+    *(f"{INTEGRATION}/test_{name}.py" for name in ("extender", "scheduling_failures")),
+    *(f"{INTEGRATION}/test_{name}.py" for name in ("aaq_*", "quota_defects", "quota_in_force")),
+    *(f"{INTEGRATION}/test_{name}.py" for name in ("quota_restored", "openshift_quotas")),
+    *(f"{INTEGRATION}/test_{name}.py" for name in ("counting_policies", "doctor")),
+    *(f"{INTEGRATION}/test_{name}.py" for name in ("foreign_webhooks", "capacity_process")),
+]
+"""Tests of a real control plane for which a second one is started, since they take long: of
+schedulers, of AAQ's behaviour row by row, of doctor, and others that wait."""
 CHECKS = ["--no-print-directory", "types", "imports"]
 GO_SETTINGS = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
 """Control planes look for garbage less often: they are small here, and cores are few."""
@@ -66,7 +73,7 @@ def main() -> int:
     os.environ.update(GO_SETTINGS | os.environ)
     with tempfile.TemporaryDirectory(prefix="bursar-tests-") as folder:
         logs = Path(folder)
-        covered_paths, installed = _found(COVERED), _found(INSTALLED)
+        covered_paths, installed, second = map(_found, (COVERED, INSTALLED, SECOND))
         tests = [sys.executable, *PYTEST]
         parts = [
             _Part(logs / "checks", os.environ.get("MAKE", "make"), *CHECKS),
@@ -74,12 +81,12 @@ def main() -> int:
                 *(logs / "computing", *tests, "-m", "not integration"),
                 *_all_but(covered_paths),
             ),
-            _Part(logs / "schedulers", *tests, "-m", "integration", *SCHEDULERS),
+            _Part(logs / "second", *tests, "-m", "integration", *second),
             _Part(logs / "patient", *tests, "-m", "integration", *PATIENT),
             _Part(logs / "installed", *tests, "-m", "integration", *installed),
             _Part(
                 *(logs / "cluster", *tests, "-m", "integration"),
-                *_all_but(PATIENT + installed + SCHEDULERS),
+                *_all_but(PATIENT + installed + second),
             ),
         ]
         covered = subprocess.Popen(
