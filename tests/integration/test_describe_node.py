@@ -72,4 +72,5 @@ def test_on_a_real_cluster_only_lines_that_need_it_differ(control_plane, namespa
 
 def _is_of_the_moment(line: str) -> bool:
     """A pod's age, in seconds, or a condition's heartbeat."""
-    return bool(re.search(r" \d+s$", line)) or "kubelet has" in line or "kubelet is" in line
+    heartbeats = ("kubelet has", "kubelet is", "RouteController created")
+    return bool(re.search(r" \d+s$", line)) or any(text in line for text in heartbeats)
