@@ -292,15 +292,19 @@ class ChangingMinds(RuleBasedStateMachine):
         model.flights.clear()
         model.refused.clear()
         model.charged.clear()
-        for row in model.pods.values():
-            self.books.see_pod(row)
-        for each in recorded:
-            known = model.pods.get(each.pod.name)
-            self.books.growth.restore(each, known, until_s=self.now_s + BOUND_S)
         for name, promises in model.promises.items():
             for promise in promises:
                 promise.row, promise.deadline_s = None, self.now_s + BOUND_S
                 promise.before = model.pods[name].demand
+        known, model.pods = model.pods, {}
+        for row in known.values():
+            # A pod that cannot be counted yet is charged by what is known when it is seen.
+            model.pods[row.name] = row
+            self.books.see_pod(row)
+            self.count_anew()
+        for each in recorded:
+            pod = model.pods.get(each.pod.name)
+            self.books.growth.restore(each, pod, until_s=self.now_s + BOUND_S)
         self.count_anew()
 
     # .............................................................. minds
@@ -466,3 +470,16 @@ class ChangingMinds(RuleBasedStateMachine):
 
 TestChangingMinds = ChangingMinds.TestCase
 TestChangingMinds.settings = settings(max_examples=60, stateful_step_count=40)
+
+
+def test_a_new_leader_charges_a_pod_by_what_is_known_when_it_is_seen():
+    """A sequence that was once found."""
+    state = ChangingMinds()
+    state.open_books(order="backfill")
+    state.go_away_or_come_back()
+    state.change_mind(answer=f"{CPU}=1", name="g-2")
+    state.create(cpu=1, is_gated=0, name="g-2")
+    state.create(cpu=1, is_gated=0, name="g-1")
+    state.change_leader()
+    state.the_ledger_equals_a_recount()
+    state.teardown()
