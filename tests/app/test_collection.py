@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.collection import COALESCE_SECONDS, PAUSE_SECONDS, Collection, Wanted
+from bursar.app.cluster.collection import COALESCE_SECONDS, PAUSE_SECONDS, Collection
 from bursar.app.cluster.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS
 from bursar.app.cluster.ports import (
     EVERYTHING,
@@ -19,6 +19,7 @@ from bursar.app.cluster.ports import (
     Resource,
     UnavailableError,
 )
+from bursar.app.cluster.wanted import Wanted
 from support.builders.manifests import namespace_manifest, node_manifest, pod_manifest
 from support.virtual_time import MachineClock, in_virtual_time
 

@@ -13,7 +13,6 @@ from bursar.app.cluster.collection import (
     COALESCE_SECONDS,
     PAUSE_SECONDS,
     Followed,
-    Wanted,
 )
 from bursar.app.cluster.ports import (
     Clock,
@@ -24,6 +23,7 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     Query,
 )
+from bursar.app.cluster.wanted import Wanted
 
 REST_FACTOR: Final = 4
 """After work, the cluster is left alone for this many times as long as the work took."""

@@ -4,6 +4,7 @@ For commands: they keep whole objects as the API server sent them, so that a clu
 like a file. Processes use informers, which keep only what they need.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +23,7 @@ from bursar.app.cluster.ports import (
     Watcher,
 )
 from bursar.app.cluster.sighting import locate
-from bursar.app.cluster.wanted import Wanted as Wanted  # noqa: PLC0414 - a part of the interface
+from bursar.app.cluster.wanted import Wanted
 
 COALESCE_SECONDS: Final = 0.5
 """After a change, others are awaited for this long before they are shown together."""
@@ -47,8 +48,6 @@ class Collection:
         *,
         progress: Progress = lambda _kind, _count: None,
     ) -> None:
-        import asyncio  # noqa: PLC0415 - commands that read files take `Wanted` from here
-
         self._cluster = cluster
         self._wanted = list(wanted)
         self._progress = progress
@@ -107,8 +106,6 @@ class Collection:
 
     async def follow(self, on_change: Callable[[], None]) -> None:
         """Follow the cluster, and call `on_change` after each burst of changes, for ever."""
-        import asyncio  # noqa: PLC0415 - as above
-
         async with asyncio.TaskGroup() as group:
             for each in self._wanted:
                 if each.resource not in self._objects:
@@ -124,8 +121,6 @@ class Collection:
                 on_change()
 
     async def _poll(self, wanted: Wanted, pause_seconds: float) -> None:
-        import asyncio  # noqa: PLC0415 - as above
-
         while True:
             await asyncio.sleep(pause_seconds)
             with suppress(ClusterError):
@@ -133,8 +128,6 @@ class Collection:
                 self._has_changed.set()
 
     async def _follow(self, wanted: Wanted) -> None:
-        import asyncio  # noqa: PLC0415 - as above
-
         while True:
             try:
                 await self._watch_once(wanted)

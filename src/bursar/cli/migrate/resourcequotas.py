@@ -28,7 +28,7 @@ from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.options import duration, files, flag, shown
 from bursar.cli.output.formats import printable
-from bursar.cli.quota.source import require_files_or_cluster
+from bursar.cli.reading.files_or_cluster import require_files_or_cluster
 from bursar.wire.documents.json_writing import json_text
 from bursar.wire.documents.yaml_writing import yaml_stream
 

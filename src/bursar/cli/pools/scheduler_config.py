@@ -18,7 +18,7 @@ from bursar.cli.live_cluster import answer_of, live_cluster
 from bursar.cli.options import shown
 from bursar.cli.output.formats import Output, emit_document, printable
 from bursar.cli.pools.source import objects_of_files
-from bursar.cli.quota.source import require_files_or_cluster, source_options
+from bursar.cli.reading.files_or_cluster import require_files_or_cluster, source_options
 from bursar.core.model.names import is_extended
 from bursar.core.pools.pool import Pool
 
