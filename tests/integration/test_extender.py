@@ -43,8 +43,14 @@ class Scene:
 
     def namespace(self, **labels: str) -> str:
         name = f"team-{uuid.uuid4().hex[:6]}"
-        document = {"apiVersion": "v1", "kind": "Namespace"}
-        apply(self.plane, {**document, "metadata": {"name": name, "labels": labels}})
+        space = {"apiVersion": "v1", "kind": "Namespace"}
+        account = {"apiVersion": "v1", "kind": "ServiceAccount"}
+        # Pods are refused before the account exists, which a controller makes a moment later.
+        apply(
+            self.plane,
+            {**space, "metadata": {"name": name, "labels": labels}},
+            {**account, "metadata": {"name": "default", "namespace": name}},
+        )
         return name
 
     def status(self, name: str) -> dict:
