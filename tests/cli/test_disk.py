@@ -141,3 +141,12 @@ def test_a_folder_of_another_filesystem_lacks_project_quotas():
     assert ended.code == 1
     [found] = json.loads(ended.out)
     assert (found["works"], found["missing"][0]["what"]) == (False, "filesystem")
+
+
+def test_a_check_of_several_folders_is_also_a_table():
+    ended = run_bursar("agent", "quota-check", "/proc", "/sys", "-o", "csv")
+    assert ended.code == 1
+    head, *rows = ended.out.splitlines()
+    assert head == "FOLDER,FILESYSTEM,MOUNT,WORKS,MISSING"
+    assert [row.split(",")[0] for row in rows] == ["/proc", "/sys"]
+    assert [row.split(",")[1] for row in rows] == ["proc", "sysfs"]

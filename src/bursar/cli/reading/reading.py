@@ -320,28 +320,33 @@ def _kustomize(help: str) -> options.Option:
     )
 
 
-_options: Final = options.together(
-    options.files("Read manifests instead of a cluster: files, folders, or -. Repeatable."),
-    _recursive,
-    _kustomize("Read what kubectl kustomize makes of this folder, instead of a cluster."),
-    cluster_options,
-    click.option(
-        *("-n", "--namespace"),
-        help="Only this namespace. Default: that of the context; with files, all.",
-    ),
-    click.option("-A", "--all-namespaces", is_flag=True, help="Show all namespaces."),
-    click.option(
-        *("-l", "--selector", "label_selector"),
-        default="",
-        metavar="LABELS",
-        help="Only objects with these labels, as for kubectl: app=web,tier!=db.",
-    ),
-    click.option(
-        "--field-selector",
-        default="",
-        metavar="FIELDS",
-        help="Only objects with these fields: spec.nodeName=a,status.phase!=Running.",
-    ),
+def _all_options(namespace_help: str) -> options.Option:
+    """All options about where to read, but `-w`."""
+    return options.together(
+        options.files("Read manifests instead of a cluster: files, folders, or -. Repeatable."),
+        _recursive,
+        _kustomize("Read what kubectl kustomize makes of this folder, instead of a cluster."),
+        cluster_options,
+        click.option("-n", "--namespace", help=namespace_help),
+        click.option("-A", "--all-namespaces", is_flag=True, help="Show all namespaces."),
+        click.option(
+            *("-l", "--selector", "label_selector"),
+            default="",
+            metavar="LABELS",
+            help="Only objects with these labels, as for kubectl: app=web,tier!=db.",
+        ),
+        click.option(
+            "--field-selector",
+            default="",
+            metavar="FIELDS",
+            help="Only objects with these fields: spec.nodeName=a,status.phase!=Running.",
+        ),
+    )
+
+
+_read_once: Final = _all_options("Only this namespace. Default: all.")
+_read_again: Final = options.together(
+    _all_options("Only this namespace. Default: that of the context; with files, all."),
     click.option(
         *("-w", "--watch", "is_watching"),
         is_flag=True,
@@ -352,8 +357,15 @@ _options: Final = options.together(
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options about where to read; the command receives `reading: Reading`."""
+    return _read_again(_with_reading(command))
 
-    @_options
+
+def reading_once_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same without `-w`, for a command that reads all namespaces unless `-n` names one."""
+    return _read_once(_with_reading(command))
+
+
+def _with_reading(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def with_reading(  # noqa: PLR0913 - one for each option
         *args: Any,  # noqa: ANN401 - click's
@@ -366,7 +378,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         all_namespaces: bool,
         label_selector: str,
         field_selector: str,
-        is_watching: bool,
+        is_watching: bool = False,
         **others: Any,  # noqa: ANN401 - click's
     ) -> Any:  # noqa: ANN401 - click's
         reading = Reading(

@@ -18,7 +18,7 @@ from bursar.app.cluster.wanted import Wanted
 from bursar.app.quota.kinds import QUOTAS
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.output.formats import Output, emit_document
-from bursar.cli.reading.reading import DEFAULT_NAMESPACE, Objects, Reading, reading_options
+from bursar.cli.reading.reading import DEFAULT_NAMESPACE, Objects, Reading, reading_once_options
 from bursar.core.quota.quota import QuotaKind
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ WORKLOAD_KINDS: Final = frozenset(
 
 
 @click.command(short_help="Write what a verb would read, without secrets.")
-@reading_options
+@reading_once_options
 @click.option(
     "--for",
     "verb",
@@ -89,19 +89,17 @@ def dump(*, reading: Reading, verb: str | None, anonymize: bool, output: str) ->
         for kind in kinds
     ]
 
-    def show(objects: Objects) -> int:
-        read = _of_cluster(objects) if reading.is_live else _of_files(reading, objects, kinds)
-        items = _written([each for each in read if _is_selected(each, objects)])
-        if anonymize:
-            from bursar.app.reports.anonymity import Anonymous  # noqa: PLC0415 - rarely used
+    objects = reading.read(wanted)
+    read = _of_cluster(objects) if reading.is_live else _of_files(reading, objects, kinds)
+    items = _written([each for each in read if _is_selected(each, objects)])
+    if anonymize:
+        from bursar.app.reports.anonymity import Anonymous  # noqa: PLC0415 - rarely used
 
-            items = Anonymous().objects(items)
-        if not items:
-            raise BadInputError(f"{reading}: no object that Bursar reads")
-        emit_document({"apiVersion": "v1", "kind": "List", "items": items}, Output(output))
-        return OK
-
-    return reading.show(wanted, show)
+        items = Anonymous().objects(items)
+    if not items:
+        raise BadInputError(f"{reading}: no object that Bursar reads")
+    emit_document({"apiVersion": "v1", "kind": "List", "items": items}, Output(output))
+    return OK
 
 
 def _of_cluster(objects: Objects) -> "Iterator[Object]":

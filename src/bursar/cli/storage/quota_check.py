@@ -1,31 +1,42 @@
 """`bursar agent quota-check`: what filesystems lack to measure volumes by project quotas."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
 from bursar.adapters.disk.quota_facts import read_facts
 from bursar.app.devices.defaults import KUBELET_FOLDER
 from bursar.cli.exit_codes import NO, OK, BadInputError
-from bursar.cli.output.formats import Output, emit_document, output_option, printable
+from bursar.cli.output.formats import printable
+from bursar.cli.output.listing import (
+    NO_VALUE,
+    Column,
+    Format,
+    Listing,
+    Row,
+    emit_listing,
+    format_options,
+)
 from bursar.core.storage.quota_check import MissingPart, QuotaFacts, missing_parts
+
+COLUMNS: Final = (
+    *(Column("FOLDER"), Column("FILESYSTEM"), Column("MOUNT"), Column("WORKS")),
+    Column("MISSING"),
+)
 
 
 @click.command(short_help="Say what filesystems lack for project quotas.")
 @click.argument("folders", nargs=-1, type=click.Path(), metavar="[FOLDER]...")
-@output_option
-def quota_check(*, folders: Sequence[str], output: Output) -> int:
+@format_options
+def quota_check(*, folders: Sequence[str], format: Format) -> int:
     """Say what filesystems lack for project quotas: features, mount options, kernel, rights.
 
     Run it on the node. FOLDER is kubelet's folder by default. Nothing is
     changed. The exit code is 1 if something is missing.
     """
     checked = [_check(folder) for folder in folders or (KUBELET_FOLDER,)]
-    if output is Output.TABLE:
-        for facts, missing in checked:
-            _show(facts, missing)
-    else:
-        emit_document([_document(*each) for each in checked], output)
+    emit_listing(Listing(columns=COLUMNS, rows=tuple(_row(*each) for each in checked)), format)
     return NO if any(missing for _, missing in checked) else OK
 
 
@@ -37,14 +48,28 @@ def _check(folder: str) -> tuple[QuotaFacts, tuple[MissingPart, ...]]:
     return facts, missing_parts(facts)
 
 
-def _show(facts: QuotaFacts, missing: Sequence[MissingPart]) -> None:
+def _row(facts: QuotaFacts, missing: Sequence[MissingPart]) -> Row:
+    return Row(
+        cells=(
+            facts.path,
+            facts.kind or NO_VALUE,
+            facts.mount or NO_VALUE,
+            "no" if missing else "yes",
+            ", ".join(each.what.value for each in missing) or NO_VALUE,
+        ),
+        document=_document(facts, missing),
+        name=facts.path,
+        text=_text(facts, missing),
+    )
+
+
+def _text(facts: QuotaFacts, missing: Sequence[MissingPart]) -> str:
     where = f"{facts.kind or 'unknown filesystem'} on {facts.mount or 'an unknown mount'}"
     state = "project quotas are missing" if missing else "project quotas work"
-    click.echo(printable(f"{facts.path}: {where}: {state}"))
+    lines = [f"{facts.path}: {where}: {state}"]
     for each in missing:
-        click.echo(printable(f"  {each.text}"))
-        for command in each.commands:
-            click.echo(printable(f"      {command}"))
+        lines += [f"  {each.text}", *(f"      {command}" for command in each.commands)]
+    return "\n".join(map(printable, lines))
 
 
 def _document(facts: QuotaFacts, missing: Sequence[MissingPart]) -> dict[str, object]:
