@@ -60,15 +60,18 @@ async def load_manifests(
     cluster: MemoryCluster,
     documents: Iterable[Json],
     on_refused: Callable[[Mapping[str, Json], ForbiddenError], None] = _raise,
+    progress: Callable[[int], None] = lambda _done: None,
 ) -> int:
     """Create all objects of the documents and return their number. Raises `UnknownKindError`.
 
     An unknown kind raises before any object is created. An invalid object raises as a creation
-    does; the objects before it stay. `on_refused` gets objects that admission refuses.
+    does; the objects before it stay. `on_refused` gets objects that admission refuses. `progress`
+    gets the number of objects that are done, before each object.
     """
     entries = [*_recognised(cluster.objects.kinds, documents)]
     entries.sort(key=lambda entry: _rank(entry[0]))
-    for kind, body in entries:
+    for number, (kind, body) in enumerate(entries):
+        progress(number)
         namespace = ""
         if kind.resource.is_namespaced:
             namespace = (body.get("metadata") or {}).get("namespace") or DEFAULT_NAMESPACE

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -39,12 +39,16 @@ from bursar.app.names import DEFAULT_NAMESPACE
 from bursar.app.quota.read_model import NO_BOOKS, BooksView, view_of
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
+from bursar.cli.reading.reading import shown_progress
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.quota.targeting import Targeting
 from bursar.entry.counting import open_counting
 from bursar.entry.up.watched_cluster import Shown
 
 EXAMPLE: Final = "examples/cluster"
+
+OBJECTS_PER_REPORT: Final = 250
+"""A cluster with fewer objects is there at once."""
 
 JsonObject = Mapping[str, Json]
 
@@ -130,9 +134,17 @@ async def _load_files(cluster: MemoryCluster, files: Sequence[str]) -> None:
     try:
         known, others = known_documents(cluster, _loaded(body for body, _ in written))
         _say_passed_over(others)
-        await load_manifests(cluster, map(_simulated, known), _say_refused)
+        with shown_progress("loading") as show:
+            await load_manifests(
+                cluster, map(_simulated, known), _say_refused, lambda done: _report(show, done)
+            )
     except (UnknownKindError, ClusterError) as error:
         raise BadInputError(f"{', '.join(files) or EXAMPLE}: {error}") from None
+
+
+def _report(show: Callable[[str, int], None], done: int) -> None:
+    if done and done % OBJECTS_PER_REPORT == 0:
+        show("objects", done)
 
 
 def _loaded(bodies: Iterable[JsonObject]) -> list[JsonObject]:
