@@ -202,6 +202,7 @@ PACKAGES = {
     "vm": ("linux-image-cloud-amd64", "qemu-system-x86"),
     # A kernel with project quotas, as a process, and mkfs.xfs with its libraries:
     "quota": ("user-mode-linux", "xfsprogs", "libinih1", "liburcu8"),
+    "shells": ("fish", "fish-common", "libpcre2-32-0", "zsh", "zsh-common"),
 }
 """Debian packages that are downloaded and unpacked, never installed."""
 FOLLOWED = {"vm": ("lib", "linux-image-", "qemu-system-", "seabios")}

@@ -24,6 +24,8 @@ from bursar.cli.kinds import KINDS, KindNames
 from bursar.cli.root import bursar
 
 FOLDER = Path(__file__).parents[1] / "src" / "bursar" / "cli" / "help" / "stored"
+CUT_AT_COMMAS = ('(string split "," $completion)', '(string split --max 1 "," $completion)')
+"""Click's script for fish shows a help text, or a name, only up to its first comma."""
 VALUES = {"--context": "contexts", "--namespace": "namespaces", "--node": "nodes"}
 """Options whose values are those of a cluster or a kubeconfig."""
 ARGUMENTS = {
@@ -94,7 +96,8 @@ def pages() -> dict[str, str]:
     for shell in SHELLS:
         script = get_completion_class(shell)
         assert script is not None
-        made[script_name(shell)] = script(bursar, {}, "bursar", VARIABLE).source()
+        source = script(bursar, {}, "bursar", VARIABLE).source()
+        made[script_name(shell)] = source.replace(*CUT_AT_COMMAS)
     made[MANUAL] = manual(found)
     return made
 
