@@ -87,14 +87,15 @@ def test_zsh_completes_commands_options_and_values(zsh):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("bursar desc", ["describe\tShow what pods, nodes and quotas request, use and allow."]),
+        ("bursar desc", ["describe\tShow what pods, nodes and quotas consume."]),
         ("bursar queue -o ", ["csv", "json", "name", "table", "wide", "yaml"]),
         ("bursar describe pod -f a,", ["a,b.yaml"]),
     ],
 )
 def test_fish_completes_with_the_whole_help(line, expected, shells, environment, tmp_path):
     (tmp_path / "a,b.yaml").touch()
-    script = f"bursar completion fish | source; complete -C '{line}'"
+    functions = f"set fish_function_path {shells}/usr/share/fish/functions"
+    script = f"{functions}; bursar completion fish | source; complete -C '{line}'"
     done = subprocess.run(
         [shells / "usr/bin/fish", "--no-config", "-c", script],
         env=environment,
