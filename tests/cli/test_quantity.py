@@ -35,8 +35,14 @@ def test_documents_are_lists_and_an_invalid_input_makes_the_answer_no(output, lo
     assert ran.code == 1
     assert load(ran.out) == [
         {"input": "-100m", "canonical": "-100m", "value": "-0.1", "format": "DecimalSI"},
-        {"input": "200K", "error": "unable to parse quantity's suffix"},
+        {"input": "200K", "error": "unable to parse quantity's suffix", "meant": "200Ki"},
     ]
+
+
+def test_an_amount_as_other_programs_write_it_is_recognised():
+    assert "error: did you mean 512Mi? quantities must" in run_bursar("quantity", "512mb").out
+    assert "5Gib: did you mean 5Gi?" in run_bursar("quantity", "--sum", "5Gib", "1Gi").err
+    assert "did you mean" not in run_bursar("quantity", "1.5.2").out
 
 
 @pytest.mark.parametrize(

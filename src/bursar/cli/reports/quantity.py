@@ -82,7 +82,8 @@ def _read(text: str) -> Quantity | QuantityError:
 
 def _entry(text: str, reading: Quantity | QuantityError) -> dict[str, str]:
     if isinstance(reading, QuantityError):
-        return {"input": text, "error": str(reading)}
+        meant = _meant(text)
+        return {"input": text, "error": str(reading), **({"meant": meant} if meant else {})}
     return {"input": text, **_facts(reading)}
 
 
@@ -92,10 +93,21 @@ def _facts(reading: Quantity) -> dict[str, str]:
 
 def _row(text: str, reading: Quantity | QuantityError) -> Row:
     if isinstance(reading, QuantityError):
-        cells: tuple[str, ...] = (_shown(text), "-", "-", "-", f"error: {reading}")
+        cells: tuple[str, ...] = (_shown(text), "-", "-", "-", f"error: {_problem(text, reading)}")
     else:
         cells = (_shown(text), *_facts(reading).values(), _note(reading))
     return Row(cells=cells, document=_entry(text, reading), name=f"quantity/{text}")
+
+
+def _problem(text: str, error: QuantityError) -> str:
+    meant = _meant(text)
+    return f"did you mean {meant}? {error}" if meant else str(error)
+
+
+def _meant(text: str) -> str | None:
+    from bursar.wire.structs.quantity_hint import likely_quantity  # noqa: PLC0415 - for errors
+
+    return likely_quantity(text)
 
 
 def _shown(text: str) -> str:
@@ -122,7 +134,7 @@ def _combine(
 ) -> int:
     for text, reading in zip(texts, readings, strict=True):
         if isinstance(reading, QuantityError):
-            click.echo(f"bursar: {_shown(text)}: {reading}", err=True)
+            click.echo(f"bursar: {_shown(text)}: {_problem(text, reading)}", err=True)
     valid = [reading for reading in readings if isinstance(reading, Quantity)]
     if len(valid) < len(readings):
         return NO

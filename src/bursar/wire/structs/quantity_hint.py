@@ -6,6 +6,7 @@ from typing import Final
 from bursar.core.model.quantity import Quantity, QuantityError
 
 _BYTES: Final = re.compile(r"([0-9]+(?:[.,][0-9]+)?)\s*([kmgtp])(?:i?b|i)", re.IGNORECASE)
+_LETTER: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([Kgtp])")
 _SPACED: Final = re.compile(r"([0-9.]+)\s+([A-Za-z]+)")
 _COMMA: Final = re.compile(r"[0-9]+,[0-9]+[A-Za-z]*")
 
@@ -15,10 +16,10 @@ def likely_quantity(text: str) -> str | None:
 
     >>> likely_quantity("512MB"), likely_quantity("0.5gb"), likely_quantity("1,5Gi")
     ('512Mi', '512Mi', '1536Mi')
-    >>> likely_quantity("2 Gi"), likely_quantity("much")
-    ('2Gi', None)
+    >>> likely_quantity("2 Gi"), likely_quantity("200K"), likely_quantity("much")
+    ('2Gi', '200Ki', None)
     """
-    if (found := _BYTES.fullmatch(text)) is not None:
+    if (found := _BYTES.fullmatch(text) or _LETTER.fullmatch(text)) is not None:
         meant = f"{found.group(1)}{found.group(2).upper()}i"
     elif _SPACED.fullmatch(text) or _COMMA.fullmatch(text):
         meant = "".join(text.split())
