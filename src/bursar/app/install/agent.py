@@ -32,6 +32,8 @@ TRUSTED: Final = "/etc/bursar/kubelet-ca.crt"
 """Where the container finds the certificate that it shall know kubelet by."""
 SOURCES_FOLDER: Final = "/etc/bursar/sources"
 SOURCES: Final = "sources.yaml"
+MEMORY_LIMIT: Final = "288Mi"
+"""Enough for an agent that accounts for disks as well. The chart has one default for both."""
 POD_LOGS: Final = "/var/log/pods"
 LABELS: Final = {"app.kubernetes.io/name": AGENT, "app.kubernetes.io/part-of": "bursar"}
 
@@ -178,7 +180,7 @@ def _container(installation: AgentInstallation) -> Document:
         "readinessProbe": _probe("/readyz"),
         "resources": {
             "requests": {"cpu": "20m", "memory": "80Mi"},
-            "limits": {"memory": "288Mi" if installation.accounts_for_disk else "160Mi"},
+            "limits": {"memory": MEMORY_LIMIT},
         },
         "securityContext": {
             "allowPrivilegeEscalation": False,
