@@ -45,10 +45,13 @@ def path(names: str, help: str, default: str | None = None) -> Option:
     return click.option(*names.split(), type=click.Path(), default=default, help=help)
 
 
-def files(help: str, *, required: bool = False) -> Option:
-    """`-f/--filename`; the command receives `files: tuple[str, ...]`."""
+def files(help: str, *, required: bool = False, name: str = "files") -> Option:
+    """`-f/--filename`; the command receives `files: tuple[str, ...]`.
+
+    It has another `name` if the files are not read instead of a cluster.
+    """
     return click.option(
-        *("-f", "--filename", "files"),
+        *("-f", "--filename", name),
         multiple=True,
         required=required,
         type=click.Path(allow_dash=True),

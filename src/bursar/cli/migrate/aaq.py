@@ -51,7 +51,10 @@ class _Order:
 @flag("--check", "Say what would change, and change nothing. This is the default.")
 @flag("--apply", "Take over from AAQ.")
 @flag("--back", "Go back to AAQ. With --check: say what would change.")
-@files("Bursar's manifests, as bursar manifests prints them: files, folders, or -. Repeatable.")
+@files(
+    "Bursar's manifests, as bursar manifests prints them: files, folders, or -. Repeatable.",
+    name="manifests",
+)
 @shown("-n --namespace", "aaq", "Namespace of AAQ.", metavar="NAME")
 @flag("--yes", "Do not ask for confirmation.")
 @duration("--timeout", "10m", "How long to wait for one step.")
@@ -62,7 +65,7 @@ def aaq(  # noqa: PLR0913 - one parameter for each option
     check: bool,
     apply: bool,
     back: bool,
-    files: tuple[str, ...],
+    manifests: tuple[str, ...],
     namespace: str,
     yes: bool,
     timeout: float,
@@ -80,18 +83,19 @@ def aaq(  # noqa: PLR0913 - one parameter for each option
     """
     if apply and (check or back):
         raise click.UsageError("--apply excludes --check and --back")
-    if (apply or (back and not check)) and not files:
+    if (apply or (back and not check)) and not manifests:
         raise click.UsageError("name Bursar's manifests with -f, as bursar manifests prints them")
     order = _Order(
         home=namespace,
-        installation=_read(files) if files else None,
+        installation=_read(manifests) if manifests else None,
         is_apply=apply or (back and not check),
         is_back=back,
         is_sure=yes,
         timeout=timeout,
         output=output,
     )
-    return answer_of(_work(order, kubeconfig, context), about="the move stopped: ")
+    about = "the move stopped: " if order.is_apply else ""
+    return answer_of(_work(order, kubeconfig, context), about=about)
 
 
 def _read(files: Sequence[str]) -> Installation:
