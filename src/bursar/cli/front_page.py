@@ -32,7 +32,7 @@ VERBS: Final = {
     ),
     "dump": (
         "bursar.cli.reports.dump:dump",
-        "Write what a verb would read, without secrets.",
+        "Write the objects that a command would read, without secrets.",
     ),
     "examples": (
         "bursar.cli.packaged_examples:examples",
@@ -44,7 +44,7 @@ VERBS: Final = {
     ),
     "extender": (
         "bursar.cli.pools.extender:extender",
-        "Give pods their part of cluster-level resources, for the scheduler.",
+        "Limit cluster-level resources, such as licences, for kube-scheduler.",
     ),
     "man": ("bursar.cli.man:man", "Print the manual page."),
     "manifests": (
@@ -81,7 +81,7 @@ VERBS: Final = {
         "Print the KubeSchedulerConfiguration that calls the extender.",
     ),
     "top": ("bursar.cli.top.top:top", "Show what is requested, used and free."),
-    "up": ("bursar.cli.processes.up:up", "Run a cluster and watch it live."),
+    "up": ("bursar.cli.processes.up:up", "Run the embedded cluster, or watch a real one, live."),
     "version": ("bursar.cli.version:version", "Show the version of Bursar, Python and a cluster."),
     "webhook": (
         "bursar.cli.processes.webhook:webhook",
@@ -95,7 +95,9 @@ OPTIONS: Final = {
     "-V, --version": "Show the version and exit.",
     "-h, --help": "Show this message and exit.",
 }
-EXIT_CODES: Final = "Exit codes: 0 done, 1 the answer is no, 2 bad input, 130 interrupted."
+EXIT_CODES: Final = (
+    "Exit codes: 0 done, 1 the answer is no, 2 bad input, 3 cannot write, 130 Ctrl-C."
+)
 NEXT: Final = "bursar COMMAND --help has the options and examples of a command."
 
 

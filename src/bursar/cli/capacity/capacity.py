@@ -70,7 +70,7 @@ _DIGITS: Final = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 
 @click.group(cls=Verbs, short_help="Show and set the capacity of extended resources on nodes.")
 def capacity() -> None:
-    """Look at and set what nodes offer of extended resources."""
+    """Show and set the capacity of extended resources on nodes."""
 
 
 selector_option = click.option(
@@ -99,11 +99,12 @@ def set_(
     context: str,
     output: Output,
 ) -> int:
-    """Let a node offer AMOUNT of an extended RESOURCE; `none` for not even zero.
+    """Set the capacity of an extended RESOURCE on a node to AMOUNT; `none` removes it.
 
-    It is written on the node as its own wish, which goes before what is declared
-    for many nodes, and a running controller puts it right when it was wiped. An
-    amount that is in use, or that somebody else has set, is left alone.
+    The amount is also written to an annotation of the node, the override. It wins
+    over the capacity that is declared for many nodes, and a running controller
+    restores it if another component removes it. Without --force, the command does
+    not change an amount that pods use or that another component has set.
     """
     node, assignments = _split(names, selector)
     wish = OverrideRequest(amounts=_amounts(assignments), is_forced=is_forced)
@@ -136,10 +137,10 @@ def unset(  # noqa: PLR0913 - one for each option
     context: str,
     output: Output,
 ) -> int:
-    """Forget what a node itself wanted of a RESOURCE, and take it off the node.
+    """Remove the override of a RESOURCE from a node, and the resource itself.
 
-    Where something is declared for the node, only the wish goes; the amount stays
-    until the controller sets what is declared.
+    If an amount of the resource is declared for the node, the command removes only
+    the override. The node keeps its amount until the controller sets the declared one.
     """
     node, resources = _split(names, selector)
     for resource in resources:
@@ -152,7 +153,7 @@ def unset(  # noqa: PLR0913 - one for each option
     return _say(answer_of(target.change(wish, places)), output)
 
 
-@capacity.command(short_help="List capacity of nodes, its use, and who keeps it.")
+@capacity.command(short_help="List capacity of nodes, its use, and the component that keeps it.")
 @click.argument("node", required=False)
 @reading_options
 @format_options

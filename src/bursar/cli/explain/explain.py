@@ -48,10 +48,11 @@ def pod(
     """Say why the pod NAME does not run; without NAME, list all pods that do not run.
 
     A pod waits for a quota, then for a node, then for its containers. For a
-    pod without a node: what each node says, by how much it lacks, the
-    scheduler's event, and the least changes that would let the pod run.
+    pod without a node, the command shows why each node refuses it and how much
+    is missing, the scheduler's event, and the smallest changes that would let
+    the pod run.
     Workloads in files are explained as the pods they would create. The
-    cluster is only looked at, with your own rights.
+    command reads the cluster with your rights, and writes nothing.
 
     Exit code 0 if the pod runs, has succeeded or would fit; 1 if not.
     """

@@ -250,11 +250,11 @@ def manifests(
     Without a part: crds, rbac, controller and policies, which make pods wait
     for quotas without a webhook. No pod is gated before the controller is
     ready. With --kubernetes and a version before 1.36: webhook and webhooks
-    instead of policies. The processes get the options that match the other parts, so name
-    all parts in one command.
+    instead of policies. The manifests of a process get the options that match the
+    other parts, so name all parts in one command.
 
     \b
-    crds          definitions of quotas and counting policies
+    crds          definitions of quotas, counting policies and ClusterResources
     rbac          namespace, service accounts and roles
     controller    Deployment of bursar controller
     webhook       Deployment of bursar webhook; needed by webhooks and peerpods

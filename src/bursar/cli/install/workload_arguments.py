@@ -24,11 +24,15 @@ Chosen = Mapping[str, str | int | bool | tuple[str, ...] | None]
 """Values of options by name, as click hands them over."""
 
 workload_options: Final = together(
-    shown("--image", IMAGE, "Controller, webhook, agent, operator: image to run."),
+    shown(
+        "--image",
+        IMAGE,
+        "Controller, webhook, agent, extender, operator, removal: image to run.",
+    ),
     shown(
         "--replicas",
         REPLICAS,
-        "Controller, webhook: number of replicas.",
+        "Controller, webhook, extender: number of replicas.",
         type=click.IntRange(min=1),
     ),
     shown(
@@ -48,10 +52,14 @@ workload_options: Final = together(
         default="",
         type=click.Choice(["", "Always", "IfNotPresent", "Never"]),
         metavar="POLICY",
-        help="Controller, webhook: when nodes pull the image: Always, IfNotPresent or Never. "
-        "Default: as Kubernetes decides by the tag.",
+        help="Controller, webhook, extender: when nodes pull the image: Always, IfNotPresent "
+        "or Never. Default: as Kubernetes decides by the tag.",
     ),
-    shown("--priority-class", PRIORITY_CLASS, "Controller, webhook: PriorityClass of the pods."),
+    shown(
+        "--priority-class",
+        PRIORITY_CLASS,
+        "Controller, webhook, extender: PriorityClass of the pods.",
+    ),
     flag("--aaq-certificates", "Controller, webhook: keep the certificates in AAQ's Secrets."),
     flag("--cert-manager", "Controller, webhook: cert-manager makes the certificates."),
     click.option(

@@ -104,7 +104,7 @@ def _with_format(command: Callable[..., Any], others: Mapping[str, str]) -> Call
         show_default=True,
         help=f"Output format. wide and csv have more columns; name is for kubectl.{more}",
     )
-    @click.option("--no-headers", is_flag=True, help="Print tables and CSV without the head.")
+    @click.option("--no-headers", is_flag=True, help="Print tables and CSV without a header line.")
     @click.option(
         "--sort-by",
         default="",

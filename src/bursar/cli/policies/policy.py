@@ -65,9 +65,10 @@ def policy() -> None:
 def check(reading: Reading, at: str | None, format: Format) -> int:
     """Check CountingPolicies, and show what they charge for the pods beside them.
 
-    From files, or from the cluster kubectl would talk to. Namespaces among
-    them are what namespaceObject stands for. Policies in shadow mode are
-    shown as if they were enforced. -n, -l and --field-selector select pods.
+    The command reads policies, pods and namespaces from files, or from the cluster
+    that kubectl uses. The namespaces are the values of namespaceObject. Policies in
+    shadow mode are shown as if they were enforced. -n, -l and --field-selector
+    select pods.
     """
     printer, place, seconds = ListingPrinter(format), reading.place, _seconds(at)
     if not reading.is_live:

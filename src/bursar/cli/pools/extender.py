@@ -55,7 +55,7 @@ class ExtenderProcess:
     log: LogSettings
 
 
-@click.command(short_help="Give pods their part of cluster-level resources, for the scheduler.")
+@click.command(short_help="Limit cluster-level resources, such as licences, for kube-scheduler.")
 @serving_options("Folder with tls.crt and tls.key; reloaded when they change.")
 @metrics_auth_option
 @path(

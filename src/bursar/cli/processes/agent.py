@@ -25,9 +25,9 @@ QUOTA_CHECK: Final = "quota-check"
 def agent(context: click.Context, processes: Processes, /, **chosen: object) -> int:
     """Serve kubelet's PodResources API on a socket of its own, until SIGTERM or Ctrl-C.
 
-    Answers are kubelet's, with the devices added that other components gave to
-    pods and wrote on them as annotations. The agent starts and answers whether
-    or not kubelet and the API server do.
+    The agent passes on kubelet's answers, and adds the devices that other
+    components gave to pods and recorded in annotations of the pods. It starts and
+    answers whether or not kubelet and the API server run.
 
     With --disk, the agent also accounts for the local ephemeral storage of
     pods, and reports what kubelet evicts for it, why and how soon.

@@ -299,7 +299,7 @@ agent_options: Final = together(
     click.option(
         "--events/--no-events",
         default=True,
-        help="Record an event on pods with an annotation that cannot be used.",
+        help="Record an event on pods with an annotation that cannot be used. Default: on.",
     ),
     disk_options,
     process_cluster_options,

@@ -37,7 +37,7 @@ class UpSettings:
     """How pods of the embedded cluster are counted."""
 
 
-@click.command(short_help="Run a cluster and watch it live.")
+@click.command(short_help="Run the embedded cluster, or watch a real one, live.")
 @options.files(
     "Manifests the embedded cluster starts with: files, folders, or -. Default: an example."
 )
@@ -72,11 +72,13 @@ def up(  # noqa: PLR0913 - one for each option
 ) -> int:
     """Show nodes, quotas, waiting pods and events live, until q or Ctrl-C.
 
-    Without --kubeconfig or --context this is the embedded cluster: objects,
-    controllers, a scheduler and nodes in this process; no other cluster is
-    touched, whatever the environment says. With one of them a real cluster is
-    watched, and nothing is written to it. Elsewhere than on a terminal, each
-    change of the numbers of pods is a line.
+    Without --kubeconfig and --context, the command runs the embedded cluster:
+    objects, controllers, a scheduler and simulated nodes in this process. It
+    contacts no other cluster, whatever the environment says. With one of them, it
+    shows a real cluster and writes nothing to it; pods are then counted natively,
+    and the options that say how pods are counted have no effect. If the output is
+    not a terminal, the command prints a line whenever the number of pods in a
+    state changes.
     """
     choice = ClusterChoice(kubeconfig, context)
     if choice.is_named and files:

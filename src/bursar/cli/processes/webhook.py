@@ -155,9 +155,9 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
 ) -> int:
     """Answer admission reviews over HTTPS, until SIGTERM or Ctrl-C.
 
-    New pods are put behind a scheduling gate, only the controller may lift it,
-    and quotas are checked before they are stored. Peer pods are rewritten so
-    that their VM is paid for, and not the worker.
+    The webhook adds the scheduling gate to new pods, denies its removal by users
+    other than the controller, and checks quotas and resizes. It rewrites peer pods
+    so that they request a VM, and no CPU or memory of the worker node.
     """
     if client_names and not client_ca:
         raise click.UsageError("--client-name needs --client-ca")

@@ -46,9 +46,9 @@ def quota(
 ) -> int:
     """Recount each quota, or those called NAME, and show it beside what is reported.
 
-    ResourceQuotas of Kubernetes and both kinds of AAQ, from files or from the
-    cluster kubectl would talk to, which is only looked at. Of one namespace, also
-    the cluster-wide quotas that cover it.
+    The command reads ResourceQuotas and both kinds of AAQ's quotas, from files or
+    from the cluster that kubectl uses. It writes nothing. With -n it also shows the
+    cluster-wide quotas that cover the namespace.
     """
     from bursar.app.names import DEFAULT_NAMESPACE  # noqa: PLC0415
     from bursar.app.quota.inventory import kept_kinds  # noqa: PLC0415 - imports the decoders

@@ -49,9 +49,9 @@ def queue(
 ) -> int:
     """List waiting pods in the order of release, with what each lacks.
 
-    Worked out from files, or from the cluster kubectl would talk to, which is
-    only looked at; no controller has to run. The position is among all pods of
-    the cluster that wait, also if only some are shown.
+    The command computes the list from files, or from the cluster that kubectl
+    uses. It writes nothing, and needs no running controller. The position is among
+    all waiting pods of the cluster, also if the command shows only some of them.
     """
     selector = selector_from(namespace_selector, "--namespace-selector")
     settings = counting_from(others)

@@ -45,13 +45,13 @@ def release(  # noqa: PLR0913 - one parameter for each option
     context: str,
     output: Output,
 ) -> int:
-    """Take the gate of application-aware quotas off pods, whatever the quotas say.
+    """Remove the quota gate from pods, whether or not the quotas have room.
 
-    A pod that has other scheduling gates is not released, unless gating stops.
-    While the gate is protected, only the controller's service account may do
-    this. Before you uninstall Bursar, run `bursar release --all --stop-gating`:
-    it stops the gate and its protection, and leaves no pod behind. Other
-    scheduling gates stay.
+    A pod that has other scheduling gates keeps the quota gate too, unless
+    --stop-gating is given. While policies or webhooks protect the gate, only the
+    controller's service account may remove it. Before you uninstall Bursar, run
+    `bursar release --all --stop-gating`: it stops the gate and its protection, and
+    releases every pod. Scheduling gates of other components always stay.
     """
     if is_all == bool(names):
         raise click.UsageError("name pods, or give --all")

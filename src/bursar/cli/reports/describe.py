@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     short_help="Show what pods, nodes and quotas consume.",
 )
 def describe() -> None:
-    """Show what pods and nodes consume, and why, and what quotas should show."""
+    """Show what pods and nodes consume, and recount quotas from the pods."""
 
 
 # ------------------------------------------------------------------ pods
@@ -46,13 +46,13 @@ def describe() -> None:
 @reading_options
 @format_options
 def pod(name: str | None, reading: Reading, format: Format) -> int:
-    """Show what each pod, or the one called NAME, asks for and what decided it.
+    """Show what each pod, or the one called NAME, requests, and which rule decided it.
 
-    Of a cluster, pods as they are stored. Of files, pods as the API server would
-    store them, with the LimitRanges, RuntimeClasses and PriorityClasses of the
-    same files; workloads (Deployments, Jobs, ...) as the pod they would create,
-    and what all their pods ask for together. Exit code 1 if the API server
-    would refuse any of them.
+    Pods of a cluster are shown as they are stored. Pods of files are shown as the
+    API server would store them, with the LimitRanges, RuntimeClasses and
+    PriorityClasses of the same files. Workloads (Deployments, Jobs, ...) are shown
+    as the pod they would create, with what all their pods request together. Exit
+    code 1 if the API server would refuse an object.
     """
     printer = ListingPrinter(format, is_watching=reading.is_watching)
     wanted = [
@@ -193,11 +193,11 @@ def _placed(pod: "Pod") -> "Pod":
 def node(name: str | None, reading: Reading, format: Format) -> int:
     """Show each node, or the one called NAME, with the pods that run on it.
 
-    The text is kubectl's, to the last space, but for the lease and the events;
-    then comes what still fits, and whether the pods without a node would fit
-    here, placed one after the other and judged by the scheduler's filters.
-    Exit code 1 if the API server would refuse the capacity or allocatable of any
-    of them.
+    The text is that of kubectl describe node, to the last space, without the Lease
+    and the events. After it, the command shows the free amounts, and whether each
+    pod without a node would fit, by the scheduler's filters: each pod that fits
+    takes its share before the next one is judged. Exit code 1 if the API server
+    would refuse the capacity or allocatable of a node.
     """
     printer = ListingPrinter(format, is_watching=reading.is_watching)
     wanted = [

@@ -1,4 +1,4 @@
-"""`bursar dump`: what a verb would read, without secrets, for bug reports and work offline."""
+"""`bursar dump`: what a command would read, without secrets, for bug reports and work offline."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -46,13 +46,13 @@ WORKLOAD_KINDS: Final = frozenset(
 """Kinds that verbs read of files as well."""
 
 
-@click.command(short_help="Write what a verb would read, without secrets.")
+@click.command(short_help="Write the objects that a command would read, without secrets.")
 @reading_once_options
 @click.option(
     "--for",
     "verb",
     type=click.Choice(sorted(KINDS)),
-    help="Write only what this verb reads. Default: what any of them reads.",
+    help="Write only what this command reads. Default: what any of them reads.",
 )
 @click.option(
     "--anonymize",
@@ -67,13 +67,13 @@ WORKLOAD_KINDS: Final = frozenset(
     help="Form of the List.",
 )
 def dump(*, reading: Reading, verb: str | None, anonymize: bool, output: str) -> int:
-    """Write the objects of a cluster, or of files, that a verb would read, as a List.
+    """Write the objects of a cluster, or of files, that a command would read, as a List.
 
-    `bursar VERB -f FILE` then gives the answer that the verb gives on the
+    `bursar COMMAND -f FILE` then gives the answer that the command gives on the
     cluster. Secrets, values of environment variables, arguments, commands,
     probes, data of ConfigMaps and most annotations are removed; names, labels,
-    images and amounts are kept. Of a cluster all namespaces are read, unless -n
-    names one.
+    images and amounts are kept. The command reads all namespaces of a cluster,
+    unless -n names one.
     """
     kinds = (
         KINDS[verb] if verb else tuple(dict.fromkeys(k for each in KINDS.values() for k in each))

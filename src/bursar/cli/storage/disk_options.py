@@ -61,8 +61,12 @@ disk_options: Final = together(
         QuotaUse.OFF,
         "Measure emptyDir volumes by project quotas: read existing ids, or assign ids too.",
     ),
-    path("--kubelet-folder", "Kubelet's folder, which has the volumes of pods.", KUBELET_FOLDER),
-    path("--pod-logs-folder", "Folder with the logs of pods.", LOGS_FOLDER),
+    path(
+        "--kubelet-folder",
+        f"Kubelet's folder, which has the volumes of pods. Default: {KUBELET_FOLDER}.",
+        KUBELET_FOLDER,
+    ),
+    path("--pod-logs-folder", f"Folder of the logs of pods. Default: {LOGS_FOLDER}.", LOGS_FOLDER),
     shown(
         "--eviction-hard",
         DEFAULT_THRESHOLDS,

@@ -31,7 +31,7 @@ COLUMNS = (
 )
 
 
-@click.command(short_help="Show GPUs and other extended resources of nodes, and who holds them.")
+@click.command(short_help="Show GPUs and other extended resources of nodes, and their holders.")
 @reading_options
 @resource_option
 @group_option(GroupBy.RESOURCE)
@@ -39,7 +39,7 @@ COLUMNS = (
 def devices(
     *, reading: Reading, resources: tuple[str, ...], group_by: Grouping | None, format: Format
 ) -> int:
-    """Show how many devices each node has, and how many of them pods have been promised.
+    """Show how many devices each node has, and how many of them its pods request.
 
     A device is a unit of an extended resource, such as nvidia.com/gpu. -o wide names the
     pods that hold them. Nothing is free (-) on a node that is cordoned or not

@@ -54,9 +54,9 @@ def disk(  # noqa: PLR0913 - one for each option
 ) -> int:
     """Show what pods use of their nodes' disks, and which the kubelet evicts for it, and when.
 
-    Reads the kubelets' own figures through the API server, which takes `get`
-    on `nodes/proxy`. They are up to two minutes old. With --agent, reads
-    what `bursar agent --disk` has measured on its node.
+    The command reads the kubelets' own figures through the API server, with your
+    right to `get` `nodes/proxy`. They are up to two minutes old. With --agent, it
+    reads what `bursar agent --disk` has measured on its node.
     """
     if address:
         if node or sample or kubeconfig is not None or context:

@@ -31,11 +31,11 @@ COLUMNS = tuple(map(Column, ("NODE", "CAPACITY", "ALLOCATABLE", "USED", "FREE", 
 @shown("--resource", VM_RESOURCE, "Extended resource to show.")
 @format_options
 def peerpods(*, reading: Reading, resource: str, format: Format) -> int:
-    """Show capacity, use and what is free on each node that has any, and who waits.
+    """Show how many peer-pod VMs each node offers, how many are used and free, and the demand.
 
-    Used is what pods on the node request that have not ended; a pod without a node
-    yet waits. -l selects nodes. With -n, only pods of that namespace wait; used is
-    what the pods of all namespaces use.
+    Used is what pods on the node request that have not ended. Waiting is what pods
+    without a node request. -l selects nodes. With -n, only pods of that namespace
+    count as waiting; used counts the pods of all namespaces.
     """
     if qualified_name_errors(resource):
         raise BadInputError(f"{printable(resource)}: not the name of a resource")

@@ -25,8 +25,8 @@ SUBVERBS: Final = (
     short_help="Show what is requested, used and free.",
 )
 def top() -> None:
-    """Show how much there is of something, what pods request and use of it, and what is free.
+    """Show how much of each resource there is, what pods request and use, and what is free.
 
-    Requests and limits count as the scheduler counts them. Real usage is beside them if
-    a metrics server answers.
+    Requests and limits count as the scheduler counts them. Columns with the real usage
+    are there if a metrics server answers.
     """
