@@ -195,7 +195,7 @@ def test_what_somebody_else_has_set_needs_force(town):
     unset = town.run("unset", town.node, FOO)
 
     assert refused.code == unset.code == 1
-    complaint = f"bursar: {town.node}: {FOO}: 7 was set by somebody else; left as it is\n"
+    complaint = f"bursar: {town.node}: {FOO}: 7 was set by another client; left as it is\n"
     assert refused.err == unset.err == complaint
     assert town.offered() == "7"
     assert town.annotation("bursar.io/capacity") is None

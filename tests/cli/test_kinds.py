@@ -66,3 +66,14 @@ def test_errors_name_the_command_by_its_own_name():
     ran = described("po/web", "--no-such-option")
 
     assert ran.err.endswith("; see bursar describe pod --help\n")
+
+
+@pytest.mark.parametrize("typed", ["deploy", "StatefulSets", "deployment.apps/web"])
+def test_a_workload_is_shown_as_pods(typed):
+    ran = described(typed)
+
+    assert ran.code == 2
+    assert ran.err == (
+        f"bursar: describe: '{typed.partition('/')[0]}' is shown as pods; "
+        "did you mean 'bursar describe pod'? See bursar describe --help\n"
+    )

@@ -237,6 +237,12 @@ def test_texts_stay_texts(output):
     assert document.value["spec"]["containers"][0]["args"] == list(NASTY)
 
 
+def test_the_name_of_a_size_that_is_no_pods_is_its_instance_type():
+    asked = ("instance", "--vcpus", "4", "--memory", "6Gi")
+    [found] = json.loads(run(*asked, "-o", "json").out)
+    assert run(*asked, "-o", "name").out == f"{found['instance']}\n"
+
+
 @pytest.mark.parametrize("verb", ["rewrite", "instance"])
 @pytest.mark.parametrize(
     ("requests", "limits", "code"),

@@ -268,6 +268,7 @@ def test_it_ends_when_asked_to_terminate():
         (["--kubeconfig", "/no/such/config", "-f", "x"], "-f is for the embedded cluster"),
         (["-f", "/no/such/file"], "/no/such/file: no such file or directory"),
         (["--context", "c", "--state", "x"], "--state is for the embedded cluster"),
+        (["--context", "c", "--vmi-mode", "VirtualResources"], "--vmi-mode is for the embedded"),
         (["--state", "/no/such/folder/x"], "/no/such/folder/x: the folder does not exist"),
         (["--state", "/"], "/: not a file"),
     ],

@@ -21,6 +21,11 @@ KINDS: Final = (
     ("licence", "licences", "clusterresource", "clusterresources"),
 )
 """Names of one kind: singular, plural, short names, and other kinds that the command reads too."""
+WORKLOADS: Final = frozenset(
+    {"cj", "cronjob", "cronjobs", "daemonset", "daemonsets", "deploy", "deployment", "deployments"}
+    | {"ds", "job", "jobs", "replicaset", "replicasets", "rs", "statefulset", "statefulsets", "sts"}
+)
+"""Kinds whose objects are shown as pods."""
 
 
 class KindNames(Verbs):
@@ -45,6 +50,11 @@ class KindNames(Verbs):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         kind, slash, name = args[0].partition("/")
         found = self.get_command(ctx, kind)
+        pods = self.get_command(ctx, "pod")
+        if found is None and pods is not None and kind.lower().partition(".")[0] in WORKLOADS:
+            raise click.UsageError(
+                f"{kind!r} is shown as pods; did you mean '{ctx.command_path} {pods.name}'?", ctx
+            )
         if found is not None and found.name is not None and (name or not slash):
             # The command's own name, so that errors and help do not show the short one.
             args = [found.name, *([name] if name else []), *args[1:]]

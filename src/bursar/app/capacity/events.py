@@ -79,7 +79,7 @@ def _note(each: Settlement, reason: CapacityReason) -> str:
         case CapacityReason.CONTESTED:
             return f"wanted {each.wanted}, found {shown} again and again; left alone for a while"
         case CapacityReason.FOREIGN:
-            return f"wanted {each.wanted}, but {shown} was set by somebody else; left alone"
+            return f"wanted {each.wanted}, but {shown} was set by another client; left alone"
         case _:
             return f"found {shown}, set to {each.amount} again"
 

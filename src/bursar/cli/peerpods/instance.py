@@ -10,7 +10,15 @@ from bursar.adapters.files.peerpods import KINDS_READ, RewrittenManifest, rewrit
 from bursar.cli import options
 from bursar.cli.exit_codes import NO, OK, BadInputError
 from bursar.cli.output.formats import printable
-from bursar.cli.output.listing import Column, Format, Listing, Row, emit_listing, format_options
+from bursar.cli.output.listing import (
+    NO_VALUE,
+    Column,
+    Format,
+    Listing,
+    Row,
+    emit_listing,
+    format_options,
+)
 from bursar.cli.peerpods.options import (
     COUNT,
     EFFECTIVE_ONLY,
@@ -209,7 +217,7 @@ def _emit(reports: Sequence[InstanceReport], format: Format) -> None:
         Row(
             cells=_cells(report)[start:],
             document=_entry(report),
-            name=f"pod/{report.request.pod.rpartition('/')[2]}",
+            name=_name(report),
         )
         for report in reports
     )
@@ -220,6 +228,14 @@ def _emit(reports: Sequence[InstanceReport], format: Format) -> None:
         if message := report.problem or report.warning:
             subject = report.request.subject or "this size"
             click.echo(printable(f"bursar: {subject}: {message}"), err=True)
+
+
+def _name(report: InstanceReport) -> str:
+    """The pod; for a size that is no pod's, the instance type."""
+    pod = report.request.pod.rpartition("/")[2]
+    if pod:
+        return f"pod/{pod}"
+    return NO_VALUE if isinstance(report.choice, NothingFits) else report.choice.name
 
 
 def _cells(report: InstanceReport) -> tuple[str, ...]:

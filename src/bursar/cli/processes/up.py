@@ -1,12 +1,13 @@
 """`bursar up`: run the embedded cluster, or watch a real one, live in this terminal."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from bursar.app.cluster.ports import ClusterError
 from bursar.app.counting.settings import CountingSettings
@@ -75,16 +76,16 @@ def up(  # noqa: PLR0913 - one for each option
     Without --kubeconfig and --context, the command runs the embedded cluster:
     objects, controllers, a scheduler and simulated nodes in this process. It
     contacts no other cluster, whatever the environment says. With one of them, it
-    shows a real cluster and writes nothing to it; pods are then counted natively,
-    and the options that say how pods are counted have no effect. If the output is
-    not a terminal, the command prints a line whenever the number of pods in a
-    state changes.
+    shows a real cluster and writes nothing to it. If the output is not a terminal,
+    the command prints a line whenever the number of pods in a state changes.
     """
     choice = ClusterChoice(kubeconfig, context)
     if choice.is_named and files:
         raise click.UsageError("-f is for the embedded cluster; a real one is only looked at")
     if choice.is_named and state is not None:
         raise click.UsageError("--state is for the embedded cluster; a real one keeps its own")
+    if choice.is_named:
+        _require_no_counting(others)
     if files and state is not None and state.exists():
         raise click.UsageError(f"-f is for a new cluster, and {state} already holds one")
     title = "real cluster, read only" if choice.is_named else "embedded cluster"
@@ -105,6 +106,17 @@ def up(  # noqa: PLR0913 - one for each option
     except ClusterError as error:
         raise BadInputError(f"the cluster could not be read: {error}") from None
     return OK
+
+
+def _require_no_counting(options: Mapping[str, object]) -> None:
+    """Refuse options that would have no effect on what a real cluster shows."""
+    context = click.get_current_context()
+    for each in context.command.params:
+        given = context.get_parameter_source(each.name or "") is ParameterSource.COMMANDLINE
+        if each.name in options and given:
+            raise click.UsageError(
+                f"{each.opts[0]} is for the embedded cluster; a real one has its own controller"
+            )
 
 
 def _show_live(processes: Processes, settings: UpSettings, title: str) -> None:
