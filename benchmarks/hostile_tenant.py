@@ -39,6 +39,7 @@ from ratio import Ratio
 ALONE_SECONDS = 60
 HOSTILE_SECONDS = 300
 SETTLE_SECONDS = 5
+GATES_SECONDS_MAX = 60
 PACE_PER_SECOND = 20
 IN_FLIGHT_MAX = 16
 ALICE, MALLORY, HOME = "alice", "mallory", "aaq"
@@ -107,7 +108,12 @@ class Alice:
     def __init__(self, client: KubeClient) -> None:
         self._client = client
         self._run = f"{time.monotonic_ns():x}"
-        self.created = self.released = 0
+        self.created = 0
+        self._deleted: set[str] = set()
+
+    @property
+    def released(self) -> int:
+        return len(self._deleted)
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
@@ -139,20 +145,27 @@ class Alice:
             self.created += 1
 
     async def _follow(self) -> None:
-        page = await self._client.list(PODS, Query(namespace=ALICE))
+        """The API server ends the watch of a client that reads slowly. Then list and watch again."""
         query = Query(namespace=ALICE)
         async with asyncio.TaskGroup() as tasks:
-            stream = self._client.watch(PODS, query, resource_version=page.resource_version)
-            async for event in stream:
-                if event.kind is not EventKind.MODIFIED:
-                    continue
-                pod = json.loads(event.body)
-                name = pod["metadata"]["name"]
-                if pod["spec"].get("schedulingGates") or not name.startswith(self._run):
-                    continue
-                if "deletionTimestamp" not in pod["metadata"]:
-                    self.released += 1
-                    tasks.create_task(self._delete(name))
+            while True:
+                page = await self._client.list(PODS, query)
+                for body in page.items:
+                    self._see(body, tasks)
+                stream = self._client.watch(PODS, query, resource_version=page.resource_version)
+                async for event in stream:
+                    if event.kind is EventKind.MODIFIED:
+                        self._see(event.body, tasks)
+
+    def _see(self, body: bytes, tasks: asyncio.TaskGroup) -> None:
+        """Delete a pod that was released."""
+        pod = json.loads(body)
+        name = pod["metadata"]["name"]
+        if pod["spec"].get("schedulingGates") or not name.startswith(self._run):
+            return
+        if name not in self._deleted:
+            self._deleted.add(name)
+            tasks.create_task(self._delete(name))
 
     async def _delete(self, name: str) -> None:
         with contextlib.suppress(NotFoundError):
@@ -286,6 +299,18 @@ def _prepare(plane: ControlPlane) -> None:
     for path, document in documents:
         code, answer = plane.request("POST", path, document)
         assert code == 201, answer
+    _await_gates(plane)
+
+
+def _await_gates(plane: ControlPlane) -> None:
+    """Wait until new pods are gated. Those before would fill the quota, and nobody deletes them."""
+    for _ in range(GATES_SECONDS_MAX):
+        path = f"/api/v1/namespaces/{ALICE}/pods?dryRun=All"
+        _, answer = plane.request("POST", path, a_pod("trial", "100m"))
+        if json.loads(answer).get("spec", {}).get("schedulingGates"):
+            return
+        time.sleep(1)
+    raise AssertionError(answer)
 
 
 @asynccontextmanager
