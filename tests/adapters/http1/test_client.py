@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from bursar.adapters.http1.body import read_body
-from bursar.adapters.http1.client import HttpClient
+from bursar.adapters.http1.client import IDLE_MAX, HttpClient
 from bursar.adapters.http1.errors import ConnectTimeoutError, DisconnectedError, HttpError
 from bursar.adapters.http1.route import parse_origin, proxy_headers
 from support.cluster.http_requests import a_request, ask, asking, body_of, route_to
@@ -20,7 +20,7 @@ from support.faults.scripted_server import (
     stream,
     verbatim,
 )
-from support.until import PATIENCE_SECONDS
+from support.until import PATIENCE_SECONDS, until
 
 EMPTY = answer(200, {})
 LAST = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -58,6 +58,20 @@ async def test_an_idle_connection_is_closed_after_the_keepalive_time():
             await server.is_left.wait()
 
         assert (client._open, client._idle) == (set(), {})
+
+
+async def test_after_a_burst_few_idle_connections_are_kept():
+    async with asking(EMPTY, surplus_seconds=0.02) as (server, client, route):
+        answers = await asyncio.gather(*(ask(client, route) for _ in range(IDLE_MAX + 3)))
+        for each in answers:
+            await body_of(each)
+        assert server.connections_total == IDLE_MAX + 3
+
+        await until(lambda: len(client._open) == IDLE_MAX)
+        for each in await asyncio.gather(*(ask(client, route) for _ in range(IDLE_MAX))):
+            await body_of(each)
+
+        assert server.connections_total == IDLE_MAX + 3, "those that were kept are used again"
 
 
 async def test_a_second_response_closes_the_connection():

@@ -11,8 +11,11 @@ from bursar.adapters.http1.response import Response
 from bursar.adapters.http1.route import Route
 
 KEEPALIVE_SECONDS: Final = 15
-"""How long an idle connection is kept. Each costs memory, and most are only needed for a burst.
-The API server closes it after 90 s; we must be first."""
+"""How long an idle connection is kept. The API server closes it after 90 s; we must be first."""
+IDLE_MAX: Final = 4
+"""How many idle connections of a route are kept for so long. Each costs 75 kB."""
+SURPLUS_SECONDS: Final = 2
+"""How long further ones are kept: they were opened for a burst, which may not be over."""
 
 
 class HttpClient:
@@ -22,10 +25,15 @@ class HttpClient:
     """
 
     def __init__(
-        self, *, connect_seconds: float = 10.0, keepalive_seconds: float = KEEPALIVE_SECONDS
+        self,
+        *,
+        connect_seconds: float = 10.0,
+        keepalive_seconds: float = KEEPALIVE_SECONDS,
+        surplus_seconds: float = SURPLUS_SECONDS,
     ) -> None:
         self._connect_seconds = connect_seconds
         self._keepalive_seconds = keepalive_seconds
+        self._surplus_seconds = surplus_seconds
         self._open: set[Connection] = set()
         self._idle: dict[Route, dict[Connection, asyncio.TimerHandle]] = {}
 
@@ -82,9 +90,11 @@ class HttpClient:
         return None
 
     def _keep(self, route: Route, connection: Connection) -> None:
+        idle = self._idle.setdefault(route, {})
+        is_surplus = len(idle) >= IDLE_MAX
+        seconds = self._surplus_seconds if is_surplus else self._keepalive_seconds
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(self._keepalive_seconds, connection.abort)
-        self._idle.setdefault(route, {})[connection] = timer
+        idle[connection] = loop.call_later(seconds, connection.abort)
 
     def _forget(self, route: Route, connection: Connection) -> None:
         self._open.discard(connection)
