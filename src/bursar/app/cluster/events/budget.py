@@ -4,10 +4,12 @@ The limits per object are client-go's: a burst, then one event every five minute
 is counted separately, so that many Normal events do not suppress a Warning.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 OBJECTS_MAX: Final = 4096
 """Objects with a remembered limit. An object that is evicted has its full burst again."""
@@ -64,8 +66,8 @@ class ObjectBuckets:
         self._refill_seconds = budget.object_refill_seconds
         self._seconds_max = (budget.object_burst - 1) * budget.object_refill_seconds
         """A bucket that is full again after more than this time has no token left."""
-        self._full_at: OrderedDict[int, float] = OrderedDict()
-        """By the hash of what the bucket is for."""
+        self._full_at: dict[int, float] = {}
+        """By the hash of what the bucket is for, in order of use."""
 
     def take(self, key: Hashable, now: float) -> bool:
         """Take a token of a bucket; false if there is none."""
@@ -74,5 +76,10 @@ class ObjectBuckets:
         has_token = full_at - now <= self._seconds_max
         self._full_at[bucket] = full_at + self._refill_seconds if has_token else full_at
         if len(self._full_at) > OBJECTS_MAX or self._full_at[next(iter(self._full_at))] <= now:
-            self._full_at.popitem(last=False)
+            drop_oldest(self._full_at)
         return has_token
+
+
+def drop_oldest(memory: dict[K, V]) -> None:
+    """Remove the first entry of a table whose entries are in order of use."""
+    del memory[next(iter(memory))]
