@@ -160,4 +160,5 @@ class Decider:
             wait = Wait(row=group.members[name].row, refusals=self._reports[group])
             decisions.waits.append(wait)
         if not group.unreported:
+            group.unreported.clear()  # Its table keeps the memory of the names until then.
             del self._reports[group]

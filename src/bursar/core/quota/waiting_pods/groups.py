@@ -4,7 +4,6 @@ Pods that are alike wait as one *group*: if one of them does not fit, none does,
 first of a group is ever tried. The groups of one namespace stand in one *line*.
 """
 
-from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 
 Place: TypeAlias = Account | QuotaKey
 """Where a group is parked: at an account that is short, or behind a pod that holds a quota."""
+Parked: TypeAlias = tuple[tuple[Place, int], ...]
+"""Places, and how much is needed there. A table would take twice the memory."""
 
 
 class Member(NamedTuple):
@@ -59,7 +60,7 @@ class WaitingGroup:
         """Why it waited when it was last tried; None if it has not been tried."""
         self.untried_rank: Rank | None = None
         """Its rank if it is to be tried; None otherwise."""
-        self.parked: Mapping[Place, int] = NOWHERE
+        self.parked: Parked = NOWHERE
         """Where it is parked, and how much it needs there."""
         self.parked_rank: Rank = NO_RANK
         self.held: frozenset[QuotaKey] = NOTHING_HELD
@@ -113,7 +114,7 @@ class WaitingGroup:
 
 NO_RANK: Final[Rank] = (0, 0, "", "")
 NOTHING_HELD: Final[frozenset[QuotaKey]] = frozenset()
-NOWHERE: Final[Mapping[Place, int]] = {}
+NOWHERE: Final[Parked] = ()
 
 
 class Line:

@@ -14,7 +14,7 @@ Rank: TypeAlias = tuple[int, int, str, str]
 
 
 class _Node(Generic[T]):
-    __slots__ = ("best", "item", "key", "left", "right", "weight")
+    __slots__ = ("best", "best_rank", "item", "key", "left", "right", "weight")
 
     def __init__(self, need: int, rank: Rank, item: T) -> None:
         self.key = (need, rank)
@@ -22,8 +22,10 @@ class _Node(Generic[T]):
         self.weight = hash(rank)
         self.left: _Node[T] | None = None
         self.right: _Node[T] | None = None
-        self.best: tuple[Rank, T] = (rank, item)
-        """The lowest rank of this node and all below it, and its item. A node would be a cycle."""
+        self.best_rank = rank
+        """The lowest rank of this node and all below it."""
+        self.best = item
+        """The item of that rank. Its node would be a cycle, and a pair would take more memory."""
 
 
 class NeedIndex(Generic[T]):
@@ -53,27 +55,30 @@ class NeedIndex(Generic[T]):
 
     def first(self, need_max: int = 0) -> T | None:
         """The item with the lowest rank among those that need at most this much."""
-        best: tuple[Rank, T] | None = None
+        best: T | None = None
+        best_rank: Rank | None = None
         node = self._root
         while node is not None:
-            if node.key[0] > need_max:
+            need, rank = node.key
+            if need > need_max:
                 node = node.left
                 continue
-            if best is None or node.key[1] < best[0]:
-                best = (node.key[1], node.item)
-            if node.left is not None and node.left.best[0] < best[0]:
-                best = node.left.best
+            if best_rank is None or rank < best_rank:
+                best_rank, best = rank, node.item
+            left = node.left
+            if left is not None and left.best_rank < best_rank:
+                best_rank, best = left.best_rank, left.best
             node = node.right
-        return None if best is None else best[1]
+        return best
 
 
 def _updated(node: _Node[T]) -> _Node[T]:
     """The node, after one of its children has changed."""
-    best = (node.key[1], node.item)
+    best_rank, best = node.key[1], node.item
     for child in (node.left, node.right):
-        if child is not None and child.best[0] < best[0]:
-            best = child.best
-    node.best = best
+        if child is not None and child.best_rank < best_rank:
+            best_rank, best = child.best_rank, child.best
+    node.best_rank, node.best = best_rank, best
     return node
 
 

@@ -25,7 +25,7 @@ from bursar.core.quota.account import Account, Bill
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.refusal import Reason
-from bursar.core.quota.waiting_pods.groups import NOWHERE, Line, Place, WaitingGroup
+from bursar.core.quota.waiting_pods.groups import NOWHERE, Line, Parked, Place, WaitingGroup
 from bursar.core.quota.waiting_pods.need_index import NeedIndex, Rank
 from bursar.core.quota.waiting_pods.turns import Turns
 
@@ -247,17 +247,17 @@ class WaitingQueue:
     # ------------------------------------------------------------------ parking
 
     def park(self, group: WaitingGroup, needs: Iterable[tuple[Account, int]]) -> None:
-        """Wait until this much is free in one of these accounts."""
-        self._park(group, dict(needs))
+        """Wait until this much is free in one of these accounts. No account is named twice."""
+        self._park(group, tuple(needs))
 
     def park_behind(self, group: WaitingGroup, quota: QuotaKey) -> None:
         """Wait until the pod ahead no longer holds the quota."""
-        self._park(group, {quota: 0})
+        self._park(group, ((quota, 0),))
 
-    def _park(self, group: WaitingGroup, needs: dict[Place, int]) -> None:
+    def _park(self, group: WaitingGroup, needs: Parked) -> None:
         self._unpark(group)
         line, rank = group.line, group.rank()
-        for place, nanos in needs.items():
+        for place, nanos in needs:
             index = line.parked.get(place)
             if index is None:
                 index = line.parked[place] = NeedIndex()
@@ -269,7 +269,7 @@ class WaitingQueue:
 
     def _unpark(self, group: WaitingGroup) -> None:
         line = group.line
-        for place, nanos in group.parked.items():
+        for place, nanos in group.parked:
             index = line.parked[place]
             index.remove(nanos, group.parked_rank)
             if not index:
