@@ -12,6 +12,16 @@ def test_equal_values_become_one_object():
     assert interner.shared(one) is interner.shared(two) is one
 
 
+def test_a_value_that_must_be_repeated_is_shared_from_the_second_time_on():
+    interner = Interner(10)
+    values = [("a", str(12345)) for _ in range(4)]
+
+    found = [interner.shared_if_repeated(each) for each in values]
+
+    assert found[0] is values[0]
+    assert found[1] is found[2] is found[3] is values[1]
+
+
 def test_the_table_is_bounded():
     interner = Interner(10)
     for number in range(1000):

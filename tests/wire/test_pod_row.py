@@ -283,11 +283,20 @@ def test_pods_of_one_workload_share_what_they_have_in_common():
     other = copy.deepcopy(FULL)
     other["metadata"] |= {"name": "web-2", "uid": "9", "resourceVersion": "77"}
 
-    one, two = row_of(FULL, decoder), row_of(other, decoder)
+    first, one, two = row_of(FULL, decoder), row_of(FULL, decoder), row_of(other, decoder)
 
-    assert one.profile is two.profile
-    assert one.label_texts is two.label_texts
-    assert one.node_name is two.node_name
+    assert first.profile is one.profile is two.profile
+    assert one.label_texts is two.label_texts, "labels are shared from the second time on"
+    assert first.node_name is one.node_name is two.node_name
+
+
+def test_labels_that_change_all_the_time_are_not_kept():
+    decoder, pod = PodRowDecoder(), copy.deepcopy(FULL)
+    for number in range(100):
+        pod["metadata"]["labels"] = {"changed": str(number)}
+        row_of(pod, decoder)
+
+    assert len(decoder._labels) == 0
 
 
 def test_pods_labelled_with_their_own_name_share_the_other_labels():

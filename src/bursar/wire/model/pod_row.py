@@ -182,7 +182,7 @@ class PodRowDecoder:
             return tuple(texts)
         for key, value in labels.items():
             texts += (text(key), value or "")
-        return self._labels.shared(tuple(texts))
+        return self._labels.shared_if_repeated(tuple(texts))
 
     def _profile(self, namespace: str, spec: _RowSpec, status: _RowStatus) -> PodProfile:
         crosses = spec.affinity is not None and wire_pod.crosses_namespaces(

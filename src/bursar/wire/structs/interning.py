@@ -21,6 +21,10 @@ def texts_bytes(texts: tuple[str, ...]) -> int:
     return OBJECT_BYTES + sum(map(len, texts)) + OBJECT_BYTES * len(texts)
 
 
+SEEN_ONCE_MAX: Final = 1024
+"""Values of which only the hash is remembered, in each of two generations."""
+
+
 class Interner(Generic[K]):
     """Keeps values in two generations; see `Generations`."""
 
@@ -28,6 +32,7 @@ class Interner(Generic[K]):
         self, limit: int, weigh: Callable[[K], int] | None = None, weight_max: int = 0
     ) -> None:
         self._known: Generations[K, K] = Generations(limit, weigh, weight_max)
+        self._seen_once: Generations[int, int] = Generations(SEEN_ONCE_MAX)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -44,3 +49,19 @@ class Interner(Generic[K]):
             self._known.keep(value, value)
             return value
         return found
+
+    def shared_if_repeated(self, value: K) -> K:
+        """As `shared`, for values of which most are seen once.
+
+        A value is kept when it is seen for the second time. Before, only its hash is remembered,
+        so that somebody who writes new values all the time fills no memory.
+        """
+        found = self._known.find(value)
+        if found is not None:
+            return found
+        mark = hash(value)
+        if self._seen_once.find(mark) is None:
+            self._seen_once.keep(mark, mark)
+        else:
+            self._known.keep(value, value)
+        return value
