@@ -145,7 +145,7 @@ class Alice:
             self.created += 1
 
     async def _follow(self) -> None:
-        """The API server ends the watch of a client that reads slowly. Then list and watch again."""
+        """List and watch, again when the API server ends the watch of a slow reader."""
         query = Query(namespace=ALICE)
         async with asyncio.TaskGroup() as tasks:
             while True:
