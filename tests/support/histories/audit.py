@@ -222,8 +222,9 @@ def check_bounds(leader: "Leader") -> None:
     assert books.ledger.reservation_count == reserved
     for kept in (growth.by_pod, pending, books._backoffs, books._expires_s):
         assert kept.keys() <= pods
-    assert books.ages._ages.keys() <= pods
-    assert books.ages._uids_behind_others.keys() <= pods
+    for table in (books.ages._ages, books.ages._behind_others):
+        assert {PodKey(place, name) for place, names in table.items() for name in names} <= pods
+        assert all(table.values()), "no empty table is kept"
     for timers in (books._wall_timers, books._steady_timers):
         assert timers._due_s.keys() <= pods
         assert len(timers) <= 2 * len(timers._due_s) + STALE_MAX

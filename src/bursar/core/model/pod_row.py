@@ -17,7 +17,7 @@ from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY
 from bursar.core.model.pod import PHASES_TERMINATED, Pod
 from bursar.core.model.qos import QosClass, qos_class, stored_qos
 from bursar.core.model.quantity import Quantity
-from bursar.core.model.resources import ResourceList
+from bursar.core.model.resources import NOTHING, ResourceList
 
 NAMES_MAX: Final = 128
 """Most resource names of a pod that are counted ahead of a question. See `PodDemand.rest`."""
@@ -76,13 +76,20 @@ class PodDemand:
         limits = pod_limits(pod, QUOTA)
         return cls(
             quota_requests=requests,
-            quota_limits=requests if _look_alike(requests, limits) else MappingProxyType(limits),
+            quota_limits=_shared_limits(requests, limits),
             # The two differ only in the use of pod-level status.
             assigned_requests=requests
             if pod.status_resources is None
             else MappingProxyType(pod_requests(pod, ASSIGNED)),
             qos=qos_class(pod),
         )
+
+
+def _shared_limits(requests: ResourceList, limits: ResourceList) -> ResourceList:
+    """The limits, as an object that is there already if possible."""
+    if not limits:
+        return NOTHING
+    return requests if _look_alike(requests, limits) else MappingProxyType(limits)
 
 
 def _look_alike(one: ResourceList, other: ResourceList) -> bool:

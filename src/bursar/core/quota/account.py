@@ -58,11 +58,11 @@ class Charge:
 
 
 def _in_nanos(amounts: ResourceList) -> dict[str, tuple[int, int]]:
-    return {
-        name: (amount.nanos, _FORMAT_INDEX[amount.format])
-        for name, amount in amounts.items()
-        if amount.nanos
+    """An amount that stands under two names, such as cpu and requests.cpu, is one pair."""
+    pairs = {
+        id(amount): (amount.nanos, _FORMAT_INDEX[amount.format]) for amount in amounts.values()
     }
+    return {name: pairs[id(amount)] for name, amount in amounts.items() if amount.nanos}
 
 
 NO_CHARGE: Final = Charge({})

@@ -19,6 +19,7 @@ from bursar.core.quota.quota import Order, Quota, QuotaKey
 from bursar.core.quota.refusal import Reason, Refusal
 from bursar.core.sharing import Generations, Living
 
+ADDRESS_BITS: Final = 64
 RECENT_BILLS: Final = 2048
 RECENT_BILLS_BYTES: Final = 4 << 20
 """Bounds of each of the two generations of bills that are kept after their last pod is gone."""
@@ -128,9 +129,9 @@ class Coverage:
         """Quotas that cannot be read. Most of the time there is none."""
         self._namespaces: dict[str, Namespace] = {}
         self._covering: dict[str, tuple[CoveredQuota, ...]] = {}
-        self._bills: dict[str, Living[tuple[int, int], Bill]] = {}
+        self._bills: dict[str, Living[int, Bill]] = {}
         """Bills of known namespaces, for as long as a pod or a reservation has them."""
-        self._recent: Generations[tuple[int, int], Bill] = Generations(
+        self._recent: Generations[int, Bill] = Generations(
             RECENT_BILLS, Bill.weigh, RECENT_BILLS_BYTES
         )
         """Keeps the latest bills alive, for the pods that follow those that have gone."""
@@ -261,7 +262,8 @@ class Coverage:
     def bill(self, profile: PodProfile, charge: Charge) -> Bill:
         """What a pod with this profile and this charge adds to which accounts."""
         # By address: a bill keeps its profile and charge alive, so no address is reused.
-        key = (id(profile), id(charge))
+        # One number takes a third of the memory of a pair.
+        key = id(profile) << ADDRESS_BITS | id(charge)
         bills = self._bills.get(profile.namespace)
         if bills is not None:
             held = bills.refs.get(key)

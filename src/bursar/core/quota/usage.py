@@ -25,6 +25,8 @@ from bursar.core.quota.names import DEVICE_CLASS_PREFIX, LIMITS_PREFIX, POD_COUN
 
 _ONE: Final = Quantity.of(1)
 _COMPUTE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_REQUESTS: Final = {name: QUOTA_REQUESTS_PREFIX + name for name in _COMPUTE}
+"""The names of their requests, as the same texts for all pods."""
 
 
 def is_counted(row: PodRow, now_s: int) -> bool:
@@ -78,7 +80,7 @@ def _computed(demand: PodDemand) -> Iterator[tuple[str, Quantity]]:
     for name, amount in demand.quota_requests.items():
         if name in _COMPUTE or is_hugepages(name):
             yield name, amount
-            yield QUOTA_REQUESTS_PREFIX + name, amount
+            yield _REQUESTS.get(name) or QUOTA_REQUESTS_PREFIX + name, amount
         elif is_extended(name) or name.startswith(DEVICE_CLASS_PREFIX):
             yield QUOTA_REQUESTS_PREFIX + name, amount
     for name in _COMPUTE:
