@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from bursar.adapters.http1.body import read_body
-from bursar.adapters.http1.client import IDLE_MAX, HttpClient
+from bursar.adapters.http1.client import IDLE_MAX, OPENING_MAX, HttpClient
 from bursar.adapters.http1.errors import ConnectTimeoutError, DisconnectedError, HttpError
 from bursar.adapters.http1.route import parse_origin, proxy_headers
 from support.cluster.http_requests import a_request, ask, asking, body_of, route_to
@@ -72,6 +72,28 @@ async def test_after_a_burst_few_idle_connections_are_kept():
             await body_of(each)
 
         assert server.connections_total == IDLE_MAX + 3, "those that were kept are used again"
+
+
+async def test_a_burst_of_short_requests_shares_few_connections():
+    async with asking(EMPTY) as (server, client, route):
+
+        async def whole():
+            return await body_of(await ask(client, route))
+
+        answers = await asyncio.gather(*(whole() for _ in range(20 * OPENING_MAX)))
+
+        assert answers == [b"{}"] * 20 * OPENING_MAX
+        assert server.connections_total < 10 * OPENING_MAX
+
+
+async def test_requests_that_take_long_have_a_connection_each():
+    async with asking(silence) as (server, client, route):
+        tasks = [asyncio.create_task(ask(client, route)) for _ in range(3 * OPENING_MAX)]
+
+        await until(lambda: len(server.received) == 3 * OPENING_MAX)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_a_second_response_closes_the_connection():

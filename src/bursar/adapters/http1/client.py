@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Final, Self
+from weakref import WeakValueDictionary
 
 from bursar.adapters.http1.connect import connect
 from bursar.adapters.http1.connection import Connection
@@ -14,6 +15,9 @@ KEEPALIVE_SECONDS: Final = 15
 """How long an idle connection is kept. The API server closes it after 90 s; we must be first."""
 IDLE_MAX: Final = 4
 """How many idle connections of a route are kept for so long. Each costs 75 kB."""
+OPENING_MAX: Final = 4
+"""How many connections of a route are opened at a time. In a burst of short requests, most of
+those that wait for their turn find that a connection has become idle."""
 SURPLUS_SECONDS: Final = 2
 """How long further ones are kept: they were opened for a burst, which may not be over."""
 
@@ -36,6 +40,8 @@ class HttpClient:
         self._surplus_seconds = surplus_seconds
         self._open: set[Connection] = set()
         self._idle: dict[Route, dict[Connection, asyncio.TimerHandle]] = {}
+        self._turns: WeakValueDictionary[Route, asyncio.Semaphore] = WeakValueDictionary()
+        """For as long as a connection of the route is being opened."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -55,22 +61,39 @@ class HttpClient:
         """Return the response once its head is there. Close it after use. Raises `HttpError`."""
         data = request_bytes(request, route)
         connection = self._take_idle(route)
-        if connection is not None:
-            try:
-                return await _exchange(connection, request, data)
-            except DisconnectedError:
-                # The server closed the idle connection before the request reached it.
-                if not request.is_idempotent:
-                    raise
+        is_kept = connection is not None
+        if connection is None:
+            connection, is_kept = await self._in_turn(route)
+        try:
+            return await _exchange(connection, request, data)
+        except DisconnectedError:
+            # The server closed the idle connection before the request reached it.
+            if not (is_kept and request.is_idempotent):
+                raise
         return await _exchange(await self._connect(route), request, data)
+
+    async def _in_turn(self, route: Route) -> tuple[Connection, bool]:
+        """A connection, and whether it is a kept one that became idle before it was our turn."""
+        turns = self._turns.setdefault(route, asyncio.Semaphore(OPENING_MAX))
+        try:
+            async with asyncio.timeout(self._connect_seconds), turns:
+                kept = self._take_idle(route)
+                return (await self._opened(route), False) if kept is None else (kept, True)
+        except TimeoutError:
+            raise self._too_slow() from None
 
     async def _connect(self, route: Route) -> Connection:
         try:
             async with asyncio.timeout(self._connect_seconds):
-                connection = await connect(route)
+                return await self._opened(route)
         except TimeoutError:
-            problem = f"no connection within {self._connect_seconds:g} s"
-            raise ConnectTimeoutError(problem) from None
+            raise self._too_slow() from None
+
+    def _too_slow(self) -> ConnectTimeoutError:
+        return ConnectTimeoutError(f"no connection within {self._connect_seconds:g} s")
+
+    async def _opened(self, route: Route) -> Connection:
+        connection = await connect(route)
         if connection.is_open:
             self._open.add(connection)
         connection.on_idle = lambda: self._keep(route, connection)
