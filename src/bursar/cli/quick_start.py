@@ -1,44 +1,206 @@
-"""Starting a short command in less time: compile the methods of dataclasses when they are called.
+"""Starting a short command in less time: make when it is first used what modules make at import.
 
-A dataclass compiles the source of up to six methods when its module is imported. That is half of
-the time that a command takes to import Bursar's own modules, and a command that reads one file
-calls few of these methods. Here each method is compiled at its first call, and from then on it is
-the method that `dataclasses` makes. Processes do not use this: they start once and run for long.
+A command that reads one file uses few of the things that its modules prepare. Here they wait:
 
-Where `dataclasses` has no such function, as in later versions of Python, this does nothing.
+- A dataclass compiles the source of up to six methods when its module is imported, and describes
+  itself by its signature. Here each method is compiled at its first call, and `__init__` after some
+  calls; from then on it is the method that `dataclasses` makes.
+- A regular expression that a module of Bursar keeps in a name is compiled at its first use.
+- msgspec prefers `typing_extensions` to `typing`, and works the same without it.
+
+Processes do not use this: they start once and run for long. Where `dataclasses` has no such
+functions, as in later versions of Python, its part does nothing.
 """
 
+import atexit
 import dataclasses
 import gc
+import re
+import sys
 from collections.abc import Callable
+from inspect import CO_OPTIMIZED, get_annotations
+from types import SimpleNamespace
 from typing import Any, Final
 
 COMPILE: Final = "_create_fn"
 """The function of `dataclasses` that compiles one method, in Python 3.11 and 3.12."""
+INIT: Final = "_init_fn"
+"""The one that has `__init__` compiled."""
+CALLS: Final = 30
+"""Calls after which `__init__` is compiled; it costs as much as a hundred calls that are not."""
 OBJECTS: Final = 50_000
 """New objects after which garbage is looked for; importing makes many, and none is garbage."""
+PATTERNS_OF: Final = ("bursar", "platform", "yaml")
+"""Packages that use their regular expressions by their methods only."""
 
 
 def start_quickly() -> None:
     """Change the process, before the modules of a command are imported."""
+    if hasattr(re.compile, "is_deferring"):
+        return
     gc.set_threshold(OBJECTS)
+    # Python looks for garbage when it ends, and what it would find goes with the process.
+    atexit.register(gc.freeze)
+    re.compile = _late_patterns(re.compile)
+    sys.meta_path.insert(0, _PlainTyping())
     compile_now = getattr(dataclasses, COMPILE, None)
-    if compile_now is not None and not hasattr(compile_now, "is_deferring"):
-        setattr(dataclasses, COMPILE, _deferring(compile_now))
+    init_now = getattr(dataclasses, INIT, None)
+    if compile_now is not None and init_now is not None:
+        setattr(dataclasses, COMPILE, _late_methods(compile_now))
+        setattr(dataclasses, INIT, _late_init(init_now))
+        # `dataclasses` asks for the signature of each class, to make a docstring of it.
+        quick = SimpleNamespace(signature=lambda _: "", get_annotations=get_annotations)
+        dataclasses.inspect = quick  # type: ignore[attr-defined]
 
 
-def _deferring(compile_now: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
+# ------------------------------------------------------------------ dataclasses
+
+
+def _late_methods(compile_now: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
     def deferred(name: str, *source: object, **namespaces: object) -> Callable[..., Any]:
         def compiled_at_first_call(self: object, *args: object, **named: object) -> object:
             method = compile_now(name, *source, **namespaces)
-            method.__qualname__ = compiled_at_first_call.__qualname__
-            for owner in type(self).__mro__:
-                if owner.__dict__.get(name) is compiled_at_first_call:
-                    type.__setattr__(owner, name, method)
+            _replace(compiled_at_first_call, method, type(self))
             return method(self, *args, **named)
 
         compiled_at_first_call.__name__ = name
         return compiled_at_first_call
 
+    return deferred
+
+
+def _late_init(init_now: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
+    def deferred(*facts: Any) -> Callable[..., Any]:  # noqa: ANN401 - those of `dataclasses`
+        assigned: _Assigned | None = None
+        calls = 0
+
+        def compiled_after_some_calls(self: object, /, *args: object, **named: object) -> None:
+            nonlocal assigned, calls
+            assigned = assigned or _Assigned(*facts)
+            calls += 1
+            if calls <= CALLS and assigned.takes(args, named):
+                assigned.assign(self, args, named)
+                return
+            method = init_now(*facts)
+            _replace(compiled_after_some_calls, method, type(self))
+            method(self, *args, **named)
+
+        compiled_after_some_calls.__name__ = "__init__"
+        return compiled_after_some_calls
+
+    return deferred
+
+
+class _Assigned:
+    """The fields that `__init__` of a dataclass assigns, without source to compile."""
+
+    def __init__(
+        self,
+        fields: list[Any],
+        positional: list[Any],
+        by_name: list[Any],
+        is_frozen: bool,  # noqa: FBT001 - as `_init_fn` has it
+        has_post_init: bool,  # noqa: FBT001 - as `_init_fn` has it
+        _self_name: str,
+        _globals: object,
+        has_slots: bool,  # noqa: FBT001 - as `_init_fn` has it
+    ) -> None:
+        missing = dataclasses.MISSING
+        self.positional = [each.name for each in positional]
+        parameters = [*positional, *by_name]
+        self.parameters = {each.name for each in parameters}
+        self.needed = {
+            each.name
+            for each in parameters
+            if each.default is missing and each.default_factory is missing
+        }
+        self.stored = [
+            (each.name, each.default, each.default_factory)
+            for each in fields
+            if not _is_only_passed_on(each)
+            and (
+                each.init
+                or each.default_factory is not missing
+                or (has_slots and each.default is not missing)
+            )
+        ]
+        self.passed_on = [(each.name, each.default) for each in fields if _is_only_passed_on(each)]
+        self.store = object.__setattr__ if is_frozen else setattr
+        self.has_post_init = has_post_init
+
+    def takes(self, args: tuple[object, ...], named: dict[str, object]) -> bool:
+        """False: `dataclasses` says what is wrong with the arguments."""
+        given = {*self.positional[: len(args)], *named}
+        return (
+            len(args) <= len(self.positional)
+            and len(given) == len(args) + len(named)
+            and self.needed <= given <= self.parameters
+        )
+
+    def assign(self, to: Any, args: tuple[object, ...], named: dict[str, object]) -> None:  # noqa: ANN401 - any class
+        given = dict(zip(self.positional, args, strict=False)) | named
+        for name, default, factory in self.stored:
+            if name in given:
+                value = given[name]
+            else:
+                value = default if factory is dataclasses.MISSING else factory()
+            self.store(to, name, value)
+        if self.has_post_init:
+            to.__post_init__(*(given.get(name, default) for name, default in self.passed_on))
+
+
+def _is_only_passed_on(field: Any) -> bool:  # noqa: ANN401 - a field of `dataclasses`
+    return field._field_type is dataclasses._FIELD_INITVAR  # type: ignore[attr-defined]  # noqa: SLF001 - as `_init_fn`
+
+
+def _replace(late: Callable[..., Any], method: Callable[..., Any], of: type) -> None:
+    method.__qualname__ = late.__qualname__
+    for owner in of.__mro__:
+        if owner.__dict__.get(late.__name__) is late:
+            type.__setattr__(owner, late.__name__, method)
+
+
+# ------------------------------------------------------------------ regular expressions
+
+
+class _LatePattern:
+    """A regular expression that is compiled when one of its methods is first asked for."""
+
+    def __init__(self, compile_now: Callable[..., Any], source: tuple[object, ...]) -> None:
+        self._compile_now = compile_now
+        self._source = source
+
+    def __getattr__(self, name: str) -> object:
+        pattern = self.__dict__.get("_pattern") or self._compile_now(*self._source)
+        self._pattern = pattern
+        value = getattr(pattern, name)
+        # The next time, Python finds it without asking here.
+        self.__dict__[name] = value
+        return value
+
+
+def _late_patterns(compile_now: Callable[..., Any]) -> Callable[..., Any]:
+    def deferred(*source: object, **flags: object) -> object:
+        frame = sys._getframe(1)  # noqa: SLF001 - who asks
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        # A function wants to know at once whether the expression is right.
+        if package not in PATTERNS_OF or flags or frame.f_code.co_flags & CO_OPTIMIZED:
+            return compile_now(*source, **flags)
+        return _LatePattern(compile_now, source)
+
     deferred.is_deferring = True  # type: ignore[attr-defined]
     return deferred
+
+
+# ------------------------------------------------------------------ msgspec
+
+
+class _PlainTyping:
+    """Refuses `typing_extensions` to msgspec, which then uses `typing`; others get it."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name == "typing_extensions":
+            msgspec = sys.modules.get("msgspec")
+            if msgspec is not None and not hasattr(msgspec, "Struct"):
+                raise ModuleNotFoundError(name)
