@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bursar.core.model.selector_text import parse_selector
-from bursar.core.peerpods.capacity import VM_RESOURCE
+from bursar.core.peerpods.names import VM_RESOURCE
 from bursar.wire.capacity import decode_capacity_node, decode_declarations, preset_decoder
 
 FOO = "example.com/foo"

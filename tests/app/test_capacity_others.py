@@ -1,7 +1,8 @@
 """Capacity that others advertise, that is in use, or that cannot be read."""
 
 from bursar.app.capacity.events import CapacityReason
-from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION, VM_RESOURCE
+from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION
+from bursar.core.peerpods.names import VM_RESOURCE
 from support.quota.capacity_keeper import FIVE, FOO, KATA, on_scene, on_scene_with_five
 
 # ------------------------------------------------------------------ others

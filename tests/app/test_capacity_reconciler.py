@@ -9,7 +9,8 @@ from bursar.adapters.memory.kinds import NODES
 from bursar.app.capacity.events import CapacityReason
 from bursar.app.cluster.kinds import CONFIG_MAPS
 from bursar.app.cluster.ports import Key, UnavailableError
-from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION, VM_RESOURCE
+from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION
+from bursar.core.peerpods.names import VM_RESOURCE
 from support.quota.capacity_keeper import BARE, FIVE, FOO, HOME, KATA, on_scene, on_scene_with_five
 
 # ------------------------------------------------------------------ declared, live

@@ -13,10 +13,11 @@ from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.cluster.time_limit import end
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
-from bursar.app.counting.kubevirt import KUBEVIRTS, MIGRATIONS, VMIS, kubevirt_part
+from bursar.app.counting.kinds import KUBEVIRTS, MIGRATIONS, VMIS
+from bursar.app.counting.kubevirt import kubevirt_part
 from bursar.app.counting.settings import CountingSettings
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 from bursar.entry.counting import open_counting
 from support.builders.manifests import DEFINITIONS

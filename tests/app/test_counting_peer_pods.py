@@ -14,7 +14,7 @@ from bursar.app.counting.settings import CountingSettings
 from bursar.app.quota.read_model import view_of
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.peer_pods import PeerPodCounting, PeerPodMode
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.ledger import PodKey

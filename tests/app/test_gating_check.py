@@ -8,7 +8,8 @@ from bursar.adapters.memory.manifests import load_manifests
 from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.kinds import NAMESPACES
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Query
-from bursar.app.controller.gating_check import CHECK_SECONDS, CONFIGURATIONS
+from bursar.app.controller.gating_check import CHECK_SECONDS
+from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.install.admission import GatingSettings, policy_documents, webhook_documents
 from bursar.core.model.selector import LabelExpression, LabelSelector
 from bursar.core.quota.targeting import GATING_LABEL

@@ -6,7 +6,7 @@ Pods, VMs and migrations are manifests here, so that decoding and counting are t
 import pytest
 
 from bursar.core.counting.counter import Pending
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 from support.builders.pods import listed
 from support.builders.vms import a_kubevirt, a_launcher, a_migration, a_vmi
 from support.counting.vm_scene import VmScene

@@ -4,7 +4,7 @@ import pytest
 
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.kind_state import KindState
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.model.pod_row import NAMES_MAX, TOO_MANY_NAMES
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NotReady

@@ -11,7 +11,7 @@ import pytest
 
 from bursar.core.counting.counter import Counted
 from bursar.core.counting.kind_state import KindState
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.quota.quota import GATE
 from support.builders.vms import a_kubevirt, a_launcher, a_migration, a_vmi
 from support.counting.vm_scene import VmScene

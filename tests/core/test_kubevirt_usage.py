@@ -3,8 +3,9 @@
 import pytest
 
 from bursar.core.kubevirt.launchers import Role
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.kubevirt.overhead import memory_overhead
-from bursar.core.kubevirt.usage import PodUse, VmiMode, launcher_usage
+from bursar.core.kubevirt.usage import PodUse, launcher_usage
 from bursar.core.kubevirt.vmi import CpuTopology, Guest, KubeVirtSettings, Vmi
 from bursar.core.model.quantity import Quantity
 from support.builders.pods import listed, parsed, texts

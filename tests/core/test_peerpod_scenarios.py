@@ -11,7 +11,6 @@ from bursar.core.peerpods.annotations import machine_size
 from bursar.core.peerpods.capacity import (
     LIMIT_DEFAULT,
     LIMIT_KEY,
-    VM_RESOURCE,
     CapacityNode,
     Declaration,
     limit_in,
@@ -25,6 +24,7 @@ from bursar.core.peerpods.instances import (
     upstream_choice,
     upstream_order,
 )
+from bursar.core.peerpods.names import VM_RESOURCE
 from support.builders.peer_pods import (
     EFFECTIVE,
     KATA,

@@ -11,7 +11,6 @@ from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.capacity import (
     AMOUNT_MAX,
     LIMIT_KEY,
-    VM_RESOURCE,
     CapacityAction,
     CapacityNode,
     Declaration,
@@ -24,6 +23,7 @@ from bursar.core.peerpods.capacity import (
     settle,
     wanted_on,
 )
+from bursar.core.peerpods.names import VM_RESOURCE
 
 FOO = "example.com/foo"
 CUTTING = Terms(is_cutting=True)

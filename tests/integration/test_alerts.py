@@ -18,7 +18,7 @@ from bursar.adapters.telemetry.controller_metrics import controller_metrics
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import EVERYTHING, ForbiddenError, Key, UnavailableError
-from bursar.app.controller.gating_check import CONFIGURATIONS
+from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.install.admission import GatingSettings, policy_documents
 from bursar.app.install.monitoring import ALERTS, RUNBOOKS
 from bursar.app.operator.names import OPERATOR

@@ -23,7 +23,8 @@ from bursar.app.cluster.observe_kinds import observe_pod_rows
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.core.model.selector_text import parse_selector
-from bursar.core.peerpods.capacity import MARK_ANNOTATION, VM_RESOURCE
+from bursar.core.peerpods.capacity import MARK_ANNOTATION
+from bursar.core.peerpods.names import VM_RESOURCE
 from controlplane import ControlPlane
 from support.cluster.access import NODES, a_client, access_of
 from support.until import until, until_blocking

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from bursar.app.cluster.kinds import PODS
-from bursar.app.counting.kubevirt import KUBEVIRTS, MIGRATIONS, VMIS
+from bursar.app.counting.kinds import KUBEVIRTS, MIGRATIONS, VMIS
 from bursar.app.install.launcher_protection import (
     NO_STATUS_YET,
     ONLY_KUBEVIRT_CHANGES,

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from assets import AssetError, ensure
 from bursar.core.counting.counter import Counted, Pending
 from bursar.core.kubevirt.launchers import Role
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.quota.usage import native_usage
 from support.builders.pods import texts
 from support.builders.random_objects import MEMORY, amounts, pods, requirements

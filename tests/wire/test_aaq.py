@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.model.selector import LabelExpression, LabelSelector
 from bursar.core.operator.tls import TlsWish
 from bursar.wire.aaq import AaqSpec, AaqStatus, CertificateLife, WrittenCondition, decode_aaq

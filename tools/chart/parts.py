@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.capacity.places import PRESET_NAMESPACE
-from bursar.core.peerpods.capacity import VM_RESOURCE
-from bursar.core.peerpods.settings import RUNTIME_CLASS
-from bursar.core.quota.queue import WAITING_PODS_MAX
+from bursar.app.controller.defaults import WAITING_PODS_MAX
+from bursar.core.peerpods.names import RUNTIME_CLASS, VM_RESOURCE
 from bursar.wire.documents.yaml_writing import yaml_text
 from chart import sentinels
 from chart.merging import Body, Node, Switch, flag, merged, text_lines

@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
+from bursar.app.controller.defaults import WAITING_PODS_MAX
 from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
-from bursar.app.extender.manifests import SCHEDULER_CA_CONFIG, SCHEDULER_USER
-from bursar.app.install.device_protection import KOORDINATORS_SCHEDULER
-from bursar.app.install.launcher_protection import KUBEVIRT_NAMESPACE
-from bursar.app.install.peerpods import OVERHEAD_CPU, OVERHEAD_MEMORY
+from bursar.app.extender.names import SCHEDULER_CA_CONFIG, SCHEDULER_USER
+from bursar.app.install.defaults import (
+    KOORDINATORS_SCHEDULER,
+    KUBEVIRT_NAMESPACE,
+    OVERHEAD_CPU,
+    OVERHEAD_MEMORY,
+)
 from bursar.app.install.workloads import REPLICAS
 from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.cli.install.manifests import Resizes
 from bursar.cli.processes.telemetry.log_options import LogLevel
-from bursar.core.peerpods.capacity import VM_RESOURCE
-from bursar.core.peerpods.settings import RUNTIME_CLASS
-from bursar.core.quota.queue import WAITING_PODS_MAX
+from bursar.core.peerpods.names import RUNTIME_CLASS, VM_RESOURCE
 from bursar.core.quota.targeting import GATING_LABEL
 from chart.printed import documents
 from chart.schemas import (

@@ -7,7 +7,7 @@ from typing import Final
 
 from bursar.core.cel.errors import EvalError
 from bursar.core.cel.times import duration_of
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.model.selector import LabelSelector, SelectorError, selector_of
 from bursar.core.operator.tls import TlsWish
 from bursar.wire.documents.tree import Json

@@ -22,7 +22,6 @@ from bursar.core.peerpods.capacity import (
     MARK_ANNOTATION,
     OVERRIDE_ANNOTATION,
     RESOURCES_MAX,
-    VM_RESOURCE,
     CapacityNode,
     Declaration,
     Declared,
@@ -30,6 +29,7 @@ from bursar.core.peerpods.capacity import (
     preset,
     resource_problem,
 )
+from bursar.core.peerpods.names import VM_RESOURCE
 from bursar.core.sharing import NO_LABELS
 from bursar.wire.documents.stream import read_documents
 from bursar.wire.documents.text import DocumentError

@@ -10,13 +10,8 @@ from typing import Final
 
 import msgspec
 
-from bursar.core.kubevirt.launchers import (
-    COMPUTE_CONTAINER,
-    GROUP,
-    MIGRATION_NAME_ANNOTATION,
-    VMI_KIND,
-    LauncherFacts,
-)
+from bursar.core.kubevirt.launchers import LauncherFacts
+from bursar.core.kubevirt.names import COMPUTE_CONTAINER, GROUP, MIGRATION_NAME_ANNOTATION, VMI_KIND
 from bursar.core.kubevirt.vmi import (
     CpuTopology,
     Guest,

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from bursar.core.kubevirt.launchers import MIGRATION_NAME_ANNOTATION, MIGRATION_UID_LABEL
+from bursar.core.kubevirt.names import MIGRATION_NAME_ANNOTATION, MIGRATION_UID_LABEL
 from support.builders.pods import listed
 
 API = "kubevirt.io/v1"

@@ -21,9 +21,9 @@ from bursar.app.cluster.ports import (
     Resource,
 )
 from bursar.app.cluster.time_limit import end
-from bursar.app.counting.kubevirt import MIGRATIONS, VMIS
+from bursar.app.counting.kinds import MIGRATIONS, VMIS
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
-from bursar.core.kubevirt.launchers import MIGRATION_UID_LABEL
+from bursar.core.kubevirt.names import MIGRATION_UID_LABEL
 from bursar.core.quota.quota import GATE
 from support.builders.vms import a_launcher, a_migration, a_vmi
 from support.until import until

@@ -6,7 +6,7 @@ from bursar.core.counting.counter import Counted, Pending
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.kind_state import KindState
 from bursar.core.kubevirt.counter import VmCounter
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.ledger import PodKey
 from bursar.wire.kubevirt import (

@@ -13,7 +13,8 @@ from bursar.app.cluster.sighting import sighted
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.selector import Selector
 from bursar.core.model.selector_text import parse_selector
-from bursar.core.peerpods.capacity import VM_RESOURCE, CapacityNode, Declaration, Declared
+from bursar.core.peerpods.capacity import CapacityNode, Declaration, Declared
+from bursar.core.peerpods.names import VM_RESOURCE
 from bursar.wire.capacity import decode_capacity_node, decode_declarations, preset_decoder
 from bursar.wire.model.pod_row import PodRowDecoder
 

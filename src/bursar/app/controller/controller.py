@@ -24,6 +24,7 @@ from bursar.app.cluster.ports import (
     Reader,
     Writer,
 )
+from bursar.app.controller.defaults import WAITING_PODS_MAX
 from bursar.app.controller.sources import TermSources
 from bursar.app.controller.term import Term, TermContext
 from bursar.app.log import Log
@@ -43,7 +44,7 @@ from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.app.tracing import Tracer
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import PATIENCE_SECONDS
-from bursar.core.quota.queue import WAITING_PODS_MAX, FullQueues
+from bursar.core.quota.queue import FullQueues
 from bursar.core.quota.refusal import Reason
 from bursar.wire.model.pod_row import PodRowDecoder
 

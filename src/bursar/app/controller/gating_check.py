@@ -13,14 +13,9 @@ from typing import Final
 
 from bursar.app.cluster.events.document import ObjectReference
 from bursar.app.cluster.ports import Clock, ClusterError, Key, NotFoundError, Reader, Resource
+from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.log import Log
-from bursar.app.names import (
-    GATING_POLICY,
-    GATING_WEBHOOKS,
-    POD_WEBHOOKS,
-    PROTECTION_POLICY,
-    PROTECTION_WEBHOOKS,
-)
+from bursar.app.names import POD_WEBHOOKS
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.selector import Operator, Requirement, Selector, SelectorError, selector_of
 from bursar.core.quota.targeting import Targeting, is_spared
@@ -33,21 +28,6 @@ RETRY_SECONDS: Final = 2.0
 """Pause after a check that failed."""
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 UNKNOWN: Final = "the installed policies and webhooks could not be read yet"
-
-_ADMISSION: Final = "admissionregistration.k8s.io"
-
-
-def _configuration(kind: str) -> Resource:
-    return Resource(_ADMISSION, "v1", f"{kind.lower()}s", kind, is_namespaced=False)
-
-
-CONFIGURATIONS: Final = (
-    (_configuration("MutatingAdmissionPolicyBinding"), GATING_POLICY),
-    (_configuration("ValidatingAdmissionPolicyBinding"), PROTECTION_POLICY),
-    (_configuration("MutatingWebhookConfiguration"), GATING_WEBHOOKS),
-    (_configuration("ValidatingWebhookConfiguration"), PROTECTION_WEBHOOKS),
-)
-"""The objects that say in which namespaces pods are gated, and gates are protected."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,15 @@
 """Counting of KubeVirt's VMs: the counter, and the kinds of object that it must know."""
 
-from typing import Final
-
-from bursar.app.cluster.ports import Resource
 from bursar.app.counting.feeds import CountingPart, WatchedKind
+from bursar.app.counting.kinds import KUBEVIRTS, MIGRATIONS, VMIS
 from bursar.core.kubevirt.counter import VmCounter
-from bursar.core.kubevirt.launchers import GROUP, VMI_KIND
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.wire.kubevirt import (
     decode_kubevirt,
     decode_migration,
     decode_vmi,
     derive_launcher_facts,
 )
-
-VMIS: Final = Resource(GROUP, "v1", "virtualmachineinstances", kind=VMI_KIND)
-MIGRATIONS: Final = Resource(
-    GROUP, "v1", "virtualmachineinstancemigrations", kind="VirtualMachineInstanceMigration"
-)
-KUBEVIRTS: Final = Resource(GROUP, "v1", "kubevirts", kind="KubeVirt")
 
 
 def kubevirt_part(mode: VmiMode) -> CountingPart | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from bursar.app.counting.sidecar_settings import SidecarSettings
 from bursar.core.counting.devices import DeviceCounting
 from bursar.core.counting.peer_pods import PeerPodCounting
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

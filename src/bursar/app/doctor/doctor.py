@@ -22,7 +22,7 @@ from bursar.app.cluster.ports import (
     UnauthorizedError,
     UnreachableError,
 )
-from bursar.app.controller.gating_check import CONFIGURATIONS
+from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.doctor.findings import Finding, Verdict
 from bursar.app.doctor.rights import RightsCluster, bindings_finding, rights_finding
 from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE, version_findings

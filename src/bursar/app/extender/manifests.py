@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.extender.kinds import CLUSTER_RESOURCES, ENDPOINT_SLICES, STORAGE_CAPACITIES
-from bursar.app.extender.names import EXTENDER, SIGNAL
+from bursar.app.extender.names import EXTENDER, SCHEDULER_CA_CONFIG, SCHEDULER_USER, SIGNAL
 from bursar.app.install.documents import (
     Document,
     document,
@@ -27,9 +27,6 @@ from bursar.app.install.workloads import (
     workload_documents,
 )
 
-SCHEDULER_CA_CONFIG: Final = "bursar-scheduler-ca"
-SCHEDULER_USER: Final = "system:kube-scheduler"
-"""The common name of kube-scheduler's certificate in clusters of kubeadm."""
 OBSERVE: Final = ("list", "watch")
 
 

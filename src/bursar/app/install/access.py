@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG
-from bursar.app.controller.gating_check import CONFIGURATIONS
-from bursar.app.counting.kinds import COUNTING_POLICIES
-from bursar.app.counting.kubevirt import KUBEVIRTS, MIGRATIONS, VMIS
+from bursar.app.controller.gating_kinds import CONFIGURATIONS
+from bursar.app.counting.kinds import COUNTING_POLICIES, KUBEVIRTS, MIGRATIONS, VMIS
 from bursar.app.install.admission import GatingSettings
 from bursar.app.install.confinement import confinement_documents
 from bursar.app.install.documents import (

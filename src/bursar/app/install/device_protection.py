@@ -15,8 +15,6 @@ from bursar.core.devices.source import KOORDINATOR
 
 WRITE_DEVICES: Final = "write-devices.bursar.io"
 LABELS: Final = {"app.kubernetes.io/part-of": "bursar"}
-KOORDINATORS_SCHEDULER: Final = "system:serviceaccount:koordinator-system:koord-scheduler"
-"""The account of Koordinator's scheduler, as its chart installs it."""
 ONLY_ALLOCATORS: Final = (
     f"annotation {KOORDINATOR.annotation} says which devices a pod was allocated; only the "
     "scheduler that allocates them may write it"

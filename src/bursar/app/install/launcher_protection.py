@@ -12,8 +12,9 @@ with a new VM.
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.counting.kubevirt import VMIS
+from bursar.app.counting.kinds import VMIS
 from bursar.app.install.admission import GatingSettings
+from bursar.app.install.defaults import KUBEVIRT_NAMESPACE
 from bursar.app.install.documents import (
     Document,
     admission_policy,
@@ -22,7 +23,7 @@ from bursar.app.install.documents import (
     selector_document,
     validation,
 )
-from bursar.core.kubevirt.launchers import (
+from bursar.core.kubevirt.names import (
     APP_LABEL,
     LAUNCHER,
     MIGRATION_NAME_ANNOTATION,
@@ -30,8 +31,6 @@ from bursar.core.kubevirt.launchers import (
     VMI_KIND,
 )
 
-KUBEVIRT_NAMESPACE: Final = "kubevirt"
-"""Where KubeVirt is installed by default. OpenShift Virtualization uses `openshift-cnv`."""
 CREATE: Final = "create-launchers.bursar.io"
 KEEP: Final = "keep-launchers.bursar.io"
 STATUS: Final = "create-vmi-status.bursar.io"

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from bursar.app.install.defaults import OVERHEAD_CPU, OVERHEAD_MEMORY
 from bursar.app.install.documents import (
     ADMISSION,
     DNS_LABEL,
@@ -36,8 +37,7 @@ from bursar.app.names import DEFAULT_NAMESPACE, PEER_PODS_PATH
 from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.selector import LabelSelector
-from bursar.core.peerpods.capacity import VM_RESOURCE
-from bursar.core.peerpods.settings import RUNTIME_CLASS
+from bursar.core.peerpods.names import RUNTIME_CLASS, VM_RESOURCE
 from bursar.core.sharing import no_labels
 
 CONFIGURATION: Final = "peer-pods-webhook-mutating-webhook-configuration"
@@ -46,10 +46,6 @@ COMPONENT: Final = {"app.kubernetes.io/component": "webhook"}
 POLICY: Final = "ask-for-vm.bursar.io"
 TIMEOUT_S: Final = 5
 """Timeout of the webhook. The rewrite makes no calls of its own, so a longer one cannot help."""
-
-OVERHEAD_CPU: Final = Quantity.parse("250m")
-OVERHEAD_MEMORY: Final = Quantity.parse("120Mi")
-"""Upstream's values for what a peer pod uses on the worker. They are not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,8 @@ from bursar.app.cluster.ports import (
     Query,
     Reader,
 )
-from bursar.app.controller.gating_check import CONFIGURATIONS, NAME_LABEL
+from bursar.app.controller.gating_check import NAME_LABEL
+from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.migration.gather import MovingCluster
 from bursar.app.migration.native_quotas import Imported, Original, Surroundings
 from bursar.app.names import POD_WEBHOOKS

@@ -7,7 +7,7 @@ from bursar.app.migration.findings import Finding, Level
 from bursar.app.migration.state import State, TenantState
 from bursar.app.quota.managed.names import managed_key
 from bursar.app.quota.status_document import is_owned
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.quota.names import is_schedulable
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.statement import counts_alike, delegated

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bursar.app.controller.gating_check import CONFIGURATIONS, NAME_LABEL, Installed
+from bursar.app.controller.gating_check import NAME_LABEL, Installed
+from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.migration.findings import Finding, Level
 from bursar.app.migration.gather import selected_by
 from bursar.app.migration.quota_review import quota_findings
@@ -21,7 +22,7 @@ from bursar.app.migration.state import (
     are_bursars,
     is_bursars,
 )
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.model.selector import Selector, SelectorError, selector_of
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import Targeting

@@ -21,6 +21,7 @@ from bursar.app.install.admission import (
     waiting_pods_documents,
     webhook_documents,
 )
+from bursar.app.install.definitions import wanted_definitions
 from bursar.app.install.documents import Document
 from bursar.app.install.workloads import (
     PART_OF,
@@ -206,18 +207,6 @@ def _unused(spec: AaqSpec) -> list[str]:
     if not spec.has_workload:
         return []
     return ["spec.workload: Bursar has no pods besides those of spec.infra"]
-
-
-def wanted_definitions(
-    definitions: Sequence[Document], *, has_cluster_quota: bool
-) -> tuple[Document, ...]:
-    """The definitions without those of cluster quotas, unless these are allowed."""
-    return tuple(each for each in definitions if has_cluster_quota or not is_cluster_quota(each))
-
-
-def is_cluster_quota(definition: Document) -> bool:
-    metadata = definition.get("metadata")
-    return isinstance(metadata, Mapping) and "clusterresourcequotas" in str(metadata.get("name"))
 
 
 def owned(document: Document, copied: Mapping[str, str]) -> Document:

@@ -48,7 +48,6 @@ from bursar.core.model.names import is_extended
 from bursar.core.model.pod_row import row_of
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.peerpods.capacity import (
-    VM_RESOURCE,
     CapacityAction,
     CapacityNode,
     Declaration,
@@ -56,6 +55,7 @@ from bursar.core.peerpods.capacity import (
     amount_problem,
     resource_problem,
 )
+from bursar.core.peerpods.names import VM_RESOURCE
 from bursar.wire.capacity import decode_capacity_node
 
 COLUMNS: Final = (

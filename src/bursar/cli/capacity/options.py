@@ -7,7 +7,7 @@ from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.capacity.sources import PRESET_SELECTOR, CapacityPlaces
 from bursar.cli.options import shown, together
 from bursar.cli.selectors import selector_from
-from bursar.core.peerpods.capacity import VM_RESOURCE
+from bursar.core.peerpods.names import VM_RESOURCE
 
 preset_options: Final = together(
     shown(

@@ -9,12 +9,8 @@ import click
 
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
-from bursar.app.extender.manifests import (
-    SCHEDULER_CA_CONFIG,
-    SCHEDULER_USER,
-    ExtenderInstallation,
-    extender_documents,
-)
+from bursar.app.extender.manifests import ExtenderInstallation, extender_documents
+from bursar.app.extender.names import SCHEDULER_CA_CONFIG, SCHEDULER_USER
 from bursar.app.install.access import access_documents, capacity_documents
 from bursar.app.install.admission import (
     GatingSettings,
@@ -25,21 +21,19 @@ from bursar.app.install.admission import (
 )
 from bursar.app.install.agent import AgentInstallation, agent_documents
 from bursar.app.install.cert_manager import cert_manager_documents, injection
-from bursar.app.install.device_protection import (
+from bursar.app.install.defaults import (
     KOORDINATORS_SCHEDULER,
-    device_protection_documents,
-)
-from bursar.app.install.documents import Document, Endpoint
-from bursar.app.install.grafana.dashboard import dashboard_documents
-from bursar.app.install.launcher_protection import (
     KUBEVIRT_NAMESPACE,
-    LauncherProtection,
-    launcher_protection_documents,
-)
-from bursar.app.install.monitoring import monitoring_documents
-from bursar.app.install.peerpods import (
     OVERHEAD_CPU,
     OVERHEAD_MEMORY,
+)
+from bursar.app.install.definitions import wanted_definitions
+from bursar.app.install.device_protection import device_protection_documents
+from bursar.app.install.documents import Document, Endpoint
+from bursar.app.install.grafana.dashboard import dashboard_documents
+from bursar.app.install.launcher_protection import LauncherProtection, launcher_protection_documents
+from bursar.app.install.monitoring import monitoring_documents
+from bursar.app.install.peerpods import (
     PeerPodInstallation,
     peer_pod_documents,
     peer_pod_documents_beside_upstream,
@@ -48,7 +42,6 @@ from bursar.app.install.peerpods import (
 from bursar.app.install.removal import removal_documents
 from bursar.app.install.workloads import controller_documents
 from bursar.app.install.workloads import webhook_documents as webhook_workload_documents
-from bursar.app.operator.rendering import wanted_definitions
 from bursar.cli.exit_codes import OK, BadInputError
 from bursar.cli.install.cluster_version import (
     gates_by_policies,
@@ -70,8 +63,7 @@ from bursar.cli.options import flag, one_of, shown, together
 from bursar.core.model.quantity import Quantity, QuantityError
 from bursar.core.model.selector import LabelExpression, LabelSelector, Operator, SelectorError
 from bursar.core.model.selector_text import parse_selector
-from bursar.core.peerpods.capacity import VM_RESOURCE
-from bursar.core.peerpods.settings import RUNTIME_CLASS
+from bursar.core.peerpods.names import RUNTIME_CLASS, VM_RESOURCE
 from bursar.wire.documents.json_writing import json_text
 from bursar.wire.documents.yaml_writing import yaml_stream
 

@@ -11,12 +11,11 @@ import click
 
 import bursar
 from bursar.app.capacity.places import PRESET_NAMESPACE
+from bursar.app.controller.defaults import WAITING_PODS_MAX
 from bursar.app.install.workloads import PRIORITY_CLASS, REPLICAS, WorkloadSettings
 from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.cli.options import flag, one_of, shown, together
-from bursar.core.peerpods.capacity import VM_RESOURCE
-from bursar.core.peerpods.settings import RUNTIME_CLASS
-from bursar.core.quota.queue import WAITING_PODS_MAX
+from bursar.core.peerpods.names import RUNTIME_CLASS, VM_RESOURCE
 
 IMAGE: Final = f"bursar:{bursar.__version__}"
 

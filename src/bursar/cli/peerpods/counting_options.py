@@ -8,7 +8,7 @@ import click
 from bursar.cli.options import one_of, path, together
 from bursar.core.counting.peer_pods import PeerPodCounting, PeerPodMode
 from bursar.core.peerpods.instances import InstanceType
-from bursar.core.peerpods.settings import GPU_RESOURCE, RUNTIME_CLASS
+from bursar.core.peerpods.names import GPU_RESOURCE, RUNTIME_CLASS
 
 peer_pod_counting_options: Final = together(
     one_of(

@@ -17,15 +17,9 @@ from bursar.core.model.names import (
     is_hugepages,
 )
 from bursar.core.model.quantity import ZERO, Quantity, QuantityError
-from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.instances import InstanceType
-from bursar.core.peerpods.settings import (
-    GPU_RESOURCE,
-    RUNTIME_CLASS,
-    Mode,
-    OwnSizes,
-    PeerPodSettings,
-)
+from bursar.core.peerpods.names import GPU_RESOURCE, RUNTIME_CLASS, VM_RESOURCE
+from bursar.core.peerpods.settings import Mode, OwnSizes, PeerPodSettings
 
 EXAMPLE: Final = "examples/peerpods/catalogue.yaml"
 EFFECTIVE_ONLY: Final = (

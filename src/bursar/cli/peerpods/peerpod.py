@@ -18,8 +18,8 @@ from bursar.cli.peerpods.options import (
 from bursar.cli.reading.reading import Reading, files_options
 from bursar.cli.verbs import Verbs
 from bursar.core.peerpods.annotations import Rewrite
-from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.decision import Denied
+from bursar.core.peerpods.names import VM_RESOURCE
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 from bursar.wire.documents.json_writing import json_text
 from bursar.wire.documents.yaml_writing import require_finite, yaml_text

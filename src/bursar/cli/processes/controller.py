@@ -9,6 +9,7 @@ from bursar.adapters.serving.tls_profile import TlsProfile
 from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.certificates.keeper import KeeperSettings
 from bursar.app.cluster.election.timing import Timing
+from bursar.app.controller.defaults import WAITING_PODS_MAX
 from bursar.app.counting.settings import CountingSettings
 from bursar.app.quota.departed_quotas import GRACE_SECONDS
 from bursar.app.quota.growth.resize import REQUEST_SECONDS
@@ -44,7 +45,6 @@ from bursar.cli.processes.telemetry.trace_options import TraceSettings, trace_op
 from bursar.cli.processes.tls_options import tls_from_environment
 from bursar.cli.selectors import selector_from
 from bursar.core.quota.books import PATIENCE_SECONDS
-from bursar.core.quota.queue import WAITING_PODS_MAX
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.targeting import DEFAULT_SELECTOR, Targeting
 

@@ -21,7 +21,7 @@ from bursar.cli.processes.sidecar_options import (
     sidecar_options,
     sidecars_from,
 )
-from bursar.core.kubevirt.usage import VmiMode
+from bursar.core.kubevirt.mode import VmiMode
 
 _COMMON: Final = together(
     one_of("--vmi-mode", VmiMode.POD_USAGE, "How pods of KubeVirt's VMs are counted."),

@@ -37,7 +37,7 @@ from bursar.cli.processes.processes import Processes
 from bursar.cli.processes.telemetry.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.telemetry.trace_options import TraceSettings, trace_options, traces_from
 from bursar.cli.processes.tls_options import tls_from_environment
-from bursar.core.peerpods.capacity import VM_RESOURCE
+from bursar.core.peerpods.names import VM_RESOURCE
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 
 TARGET_CLASSES: Final = "TARGET_RUNTIMECLASS"

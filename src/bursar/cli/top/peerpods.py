@@ -21,7 +21,7 @@ from bursar.cli.top.columns import ALL
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.names import qualified_name_errors
 from bursar.core.model.pod_row import row_of
-from bursar.core.peerpods.capacity import VM_RESOURCE
+from bursar.core.peerpods.names import VM_RESOURCE
 
 COLUMNS = tuple(map(Column, ("NODE", "CAPACITY", "ALLOCATABLE", "USED", "FREE", "PODS")))
 

@@ -14,18 +14,11 @@ from typing import Final, NamedTuple
 
 from bursar.core.counting.counter import Counted, Pending, fact_of
 from bursar.core.counting.kind_state import KindState
-from bursar.core.kubevirt.launchers import (
-    APP_LABEL,
-    LAUNCHER,
-    MIGRATION_UID_LABEL,
-    Launcher,
-    LauncherFacts,
-    Role,
-    Roles,
-    roles_of,
-)
+from bursar.core.kubevirt.launchers import Launcher, LauncherFacts, Role, Roles, roles_of
+from bursar.core.kubevirt.mode import VmiMode
+from bursar.core.kubevirt.names import APP_LABEL, LAUNCHER, MIGRATION_UID_LABEL
 from bursar.core.kubevirt.reason import reason_of
-from bursar.core.kubevirt.usage import DEDICATED_NAMES, PodUse, VmiMode, launcher_usage
+from bursar.core.kubevirt.usage import DEDICATED_NAMES, PodUse, launcher_usage
 from bursar.core.kubevirt.vmi import KubeVirt, KubeVirtSettings, Migration, Vmi
 from bursar.core.model.names import QUOTA_REQUESTS_PREFIX
 from bursar.core.model.pod_row import TOO_MANY_NAMES, DeriveFacts, PodDemand, PodRow

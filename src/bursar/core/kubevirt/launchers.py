@@ -9,20 +9,10 @@ role only if VM and migration, which KubeVirt writes, agree. At most one pod is 
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from bursar.core.kubevirt.vmi import Migration, Vmi
 from bursar.core.model.pod_row import PodDemand
-
-GROUP: Final = "kubevirt.io"
-VMI_KIND: Final = "VirtualMachineInstance"
-APP_LABEL: Final = "kubevirt.io"
-LAUNCHER: Final = "virt-launcher"
-"""Value of the label `kubevirt.io` of launcher pods."""
-MIGRATION_UID_LABEL: Final = "kubevirt.io/migrationJobUID"
-MIGRATION_NAME_ANNOTATION: Final = "kubevirt.io/migrationJobName"
-COMPUTE_CONTAINER: Final = "compute"
-"""Name of the container of a launcher pod that the guest runs in."""
 
 
 class LauncherFacts(NamedTuple):

@@ -1,8 +1,8 @@
 """Why a launcher pod costs what it costs, in a few words for the owner of the VM."""
 
 from bursar.core.kubevirt.launchers import Role
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.kubevirt.overhead import memory_overhead
-from bursar.core.kubevirt.usage import VmiMode
 from bursar.core.kubevirt.vmi import KubeVirtSettings, Vmi
 from bursar.core.model.names import CPU, MEMORY, QUOTA_REQUESTS_PREFIX
 from bursar.core.model.quantity import Format, Quantity

@@ -1,9 +1,9 @@
 """What a quota counts for a launcher pod, by the mode that AAQ calls the VMI calculator."""
 
-from enum import Enum
 from typing import Final, NamedTuple
 
 from bursar.core.kubevirt.launchers import Role
+from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.kubevirt.overhead import memory_overhead
 from bursar.core.kubevirt.vmi import Guest, KubeVirtSettings, Vmi
 from bursar.core.model.names import CPU, MEMORY, PODS, QUOTA_REQUESTS_PREFIX
@@ -16,21 +16,6 @@ DEDICATED_NAMES: Final = ("instances/vmi", "memory/vmi", "cpu/vmi")
 _ONE: Final = Quantity.of(1)
 _REDUCED: Final = (QUOTA_REQUESTS_PREFIX + MEMORY, LIMITS_PREFIX + MEMORY)
 """AAQ does not reduce the plain name `memory`."""
-
-
-class VmiMode(Enum):
-    """How pods of VMs are counted: `configName` of the AAQ object."""
-
-    POD_USAGE = "VmiPodUsage"
-    """As any other pod."""
-    VIRTUAL = "VirtualResources"
-    """The guest's memory and vCPUs, under the native names."""
-    DEDICATED = "DedicatedVirtualResources"
-    """The guest's memory and vCPUs, under names that only VMs use, such as `cpu/vmi`."""
-    GUEST_EFFECTIVE = "GuestEffectiveResources"
-    """The compute container of the pod, without KubeVirt's memory overhead."""
-    IGNORE = "IgnoreVmiCalculator"
-    """VMs are not recognised."""
 
 
 class PodUse(NamedTuple):

@@ -19,9 +19,9 @@ from bursar.core.model.names import is_extended
 from bursar.core.model.numbers.int64 import INT64_MAX, INT64_MIN
 from bursar.core.model.resources import ResourceList, nothing
 from bursar.core.model.selector import Selector
+from bursar.core.peerpods.names import VM_RESOURCE
 from bursar.core.sharing import no_labels
 
-VM_RESOURCE: Final = "kata.peerpods.io/vm"
 ADAPTOR_ANNOTATION: Final = "kata.peerpods.io/caa-owner"
 """Upstream's advertiser writes the uid of its pod here, and never removes it."""
 MARK_ANNOTATION: Final = "bursar.io/capacity-owner"

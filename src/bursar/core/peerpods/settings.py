@@ -6,11 +6,8 @@ from typing import Final
 
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended
 from bursar.core.model.quantity import ZERO, Quantity
-from bursar.core.peerpods.capacity import VM_RESOURCE
 from bursar.core.peerpods.instances import InstanceType
-
-RUNTIME_CLASS: Final = "kata-remote"
-GPU_RESOURCE: Final = "nvidia.com/gpu"
+from bursar.core.peerpods.names import GPU_RESOURCE, RUNTIME_CLASS, VM_RESOURCE
 
 _HYPERVISOR: Final = "io.katacontainers.config.hypervisor."
 VCPUS_ANNOTATION: Final = f"{_HYPERVISOR}default_vcpus"

@@ -16,8 +16,6 @@ from bursar.core.quota.releases import Release
 from bursar.core.quota.waiting_pods.groups import WaitingGroup
 from bursar.core.quota.waiting_pods.need_index import Rank
 
-WAITING_PODS_MAX: Final = 1_000
-"""Default of the pods of one namespace that may wait."""
 REOPEN_PERCENT: Final = 90
 NAMES_MAX: Final = 10
 """How many of the pods that are ahead are named; the others are only counted."""
