@@ -15,7 +15,7 @@ from bursar.adapters.files.manifests import (
     read_manifests,
     read_objects_as_written,
 )
-from bursar.adapters.files.sources import SourceError, chunks_of_file, manifests_in
+from bursar.adapters.files.sources import EXTENSIONS, SourceError, chunks_of_file, manifests_in
 from bursar.core.model.quantity import FORMAT_ERROR, Quantity
 from bursar.wire.documents.text import SOURCE_BYTES_MAX
 
@@ -81,6 +81,24 @@ def test_a_folder_gives_its_own_manifests_in_order_of_name(tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
 
     assert names(read(tmp_path)) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("written", ["{}", "{}/", "{}//", "./{}", "{}/.", "{}/../{}", "."])
+def test_manifests_of_a_folder_are_named_as_pathlib_names_them(written, tmp_path, monkeypatch):
+    (tmp_path / "a b").mkdir()
+    for name in ("b.yml", ".yaml", "a.YAML", "é.yaml", "c.d.json", "e."):
+        (tmp_path / "a b" / name).touch()
+    (tmp_path / "a b" / "lost.yaml").symlink_to("nowhere")
+    (tmp_path / "a b" / "circle.yaml").symlink_to("circle.yaml")
+    (tmp_path / "top.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    for start in ("", f"{tmp_path}/"):
+        folder = start + written.format("a b", "a b")
+        paths = sorted(Path(folder).iterdir())
+
+        assert manifests_in(folder) == [
+            str(path) for path in paths if path.suffix in EXTENSIONS and path.is_file()
+        ]
 
 
 def test_objects_know_their_document_and_line(tmp_path):

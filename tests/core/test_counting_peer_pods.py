@@ -21,11 +21,8 @@ from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.quota.counting import NotReady
 from bursar.core.quota.usage import native_usage
-from bursar.wire.peerpods.facts import (
-    RECORD_LENGTH_MAX,
-    SHARED_AMOUNTS_MAX,
-    derive_peer_pod,
-)
+from bursar.wire.peerpods.facts import RECORD_LENGTH_MAX, SHARED_AMOUNTS_MAX
+from bursar.wire.peerpods.recognition import derive_peer_pod
 from support.builders.peer_pods import (
     KATA,
     PEER_PODS,

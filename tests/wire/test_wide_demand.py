@@ -20,7 +20,7 @@ from bursar.core.quota.recount import Recount
 from bursar.wire.kubevirt import derive_launcher_facts
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.pod_row import PodRowDecoder
-from bursar.wire.peerpods.facts import derive_peer_pod
+from bursar.wire.peerpods.recognition import derive_peer_pod
 from bursar.wire.structs.fields import FieldError
 from support.builders.manifests import pod_manifest
 from support.builders.pods import texts

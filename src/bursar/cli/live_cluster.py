@@ -6,7 +6,6 @@ In a pod without a kubeconfig this is the cluster of the pod, as its service acc
 import os
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import click
@@ -79,7 +78,11 @@ def _without_kubeconfig(named: str | None, paths: Sequence[str]) -> str:
 
 def _kubectls_kubeconfigs() -> Sequence[str]:
     listed = [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
-    return listed or [str(Path.home() / ".kube" / "config")]
+    if listed:
+        return listed
+    from pathlib import Path  # noqa: PLC0415 - commands that read files need none
+
+    return [str(Path.home() / ".kube" / "config")]
 
 
 def kubectls_cluster(
@@ -103,7 +106,7 @@ def kubectls_cluster(
     if (
         is_named
         or not environment.get("KUBERNETES_SERVICE_HOST")
-        or any(Path(path).exists() for path in _kubectls_kubeconfigs())
+        or any(os.access(path, os.F_OK) for path in _kubectls_kubeconfigs())
     ):
         return named_cluster(kubeconfig, context)
     folder = account_folder or SERVICE_ACCOUNT_FOLDER

@@ -12,9 +12,7 @@ from bursar.core.counting.peer_pods import (
 from bursar.core.model.pod_row import PodRow
 from bursar.core.peerpods.instances import InstanceType
 from bursar.wire.model.pod_row import PodRowDecoder
-from bursar.wire.peerpods.facts import (
-    derive_peer_pod,
-)
+from bursar.wire.peerpods.recognition import derive_peer_pod
 from support.builders.peer_pods import (
     KATA,
     VM,

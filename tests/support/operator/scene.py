@@ -26,7 +26,7 @@ from bursar.app.operator.operator import Operator
 from bursar.app.operator.rendering import Surroundings
 from bursar.app.operator.term import OperatorSettings
 from bursar.app.quota.kinds import AAQS
-from bursar.cli.install.operator_part import packaged_definitions
+from bursar.cli.install.packaged_definitions import packaged_definitions
 from bursar.core.quota.quota import GATE
 from support.builders.manifests import pod_manifest
 from support.virtual_time import MachineClock, in_virtual_time

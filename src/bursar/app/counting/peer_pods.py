@@ -2,7 +2,7 @@
 
 from bursar.app.counting.feeds import CountingPart
 from bursar.core.counting.peer_pods import PeerPodCounter, PeerPodCounting, PeerPodMode
-from bursar.wire.peerpods.facts import derive_peer_pod
+from bursar.wire.peerpods.recognition import derive_peer_pod
 
 
 def peer_pod_parts(settings: PeerPodCounting) -> tuple[CountingPart, ...]:

@@ -1,15 +1,12 @@
 """`bursar manifests`: what to apply to a cluster so that its pods are gated, rewritten or shown."""
 
-from collections.abc import Callable, Collection, Mapping
 from enum import Enum
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from bursar.app.capacity.places import PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.devices.defaults import KUBELET_FOLDER, SOCKET_FOLDER, PodsFrom
-from bursar.app.extender.manifests import ExtenderInstallation, extender_documents
 from bursar.app.extender.names import SCHEDULER_CA_CONFIG, SCHEDULER_USER
 from bursar.app.install.access import access_documents, capacity_documents
 from bursar.app.install.admission import (
@@ -19,8 +16,7 @@ from bursar.app.install.admission import (
     waiting_pods_documents,
     webhook_documents,
 )
-from bursar.app.install.agent import AgentInstallation, agent_documents
-from bursar.app.install.cert_manager import cert_manager_documents, injection
+from bursar.app.install.cert_manager import injection
 from bursar.app.install.defaults import (
     KOORDINATORS_SCHEDULER,
     KUBEVIRT_NAMESPACE,
@@ -28,18 +24,7 @@ from bursar.app.install.defaults import (
     OVERHEAD_MEMORY,
 )
 from bursar.app.install.definitions import wanted_definitions
-from bursar.app.install.device_protection import device_protection_documents
 from bursar.app.install.documents import Document, Endpoint
-from bursar.app.install.grafana.dashboard import dashboard_documents
-from bursar.app.install.launcher_protection import LauncherProtection, launcher_protection_documents
-from bursar.app.install.monitoring import monitoring_documents
-from bursar.app.install.peerpods import (
-    PeerPodInstallation,
-    peer_pod_documents,
-    peer_pod_documents_beside_upstream,
-    peer_pod_documents_without_webhook,
-)
-from bursar.app.install.removal import removal_documents
 from bursar.app.install.workloads import controller_documents
 from bursar.app.install.workloads import webhook_documents as webhook_workload_documents
 from bursar.cli.exit_codes import OK, BadInputError
@@ -48,24 +33,21 @@ from bursar.cli.install.cluster_version import (
     minor_version,
     require_known_kinds,
 )
-from bursar.cli.install.operator_part import (
-    installed_documents,
-    operator_part,
-    packaged_definitions,
-)
+from bursar.cli.install.packaged_definitions import packaged_definitions
 from bursar.cli.install.workload_arguments import (
     Chosen,
-    listed,
     workload_options,
     workload_settings,
 )
 from bursar.cli.options import flag, one_of, shown, together
-from bursar.core.model.quantity import Quantity, QuantityError
 from bursar.core.model.selector import LabelExpression, LabelSelector, Operator, SelectorError
 from bursar.core.model.selector_text import parse_selector
 from bursar.core.peerpods.names import RUNTIME_CLASS, VM_RESOURCE
 from bursar.wire.documents.json_writing import json_text
 from bursar.wire.documents.yaml_writing import yaml_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 WITHOUT_WEBHOOK: Final = ("crds", "rbac", "controller", "policies")
 """Printed if no part is named: all that quotas need. The policies gate no pod before the controller
@@ -269,6 +251,8 @@ def manifests(
     if aaq_file is not None:
         if parts:
             raise click.UsageError("--aaq prints all objects of an installation: name no part")
+        from bursar.cli.install.operator_part import installed_documents  # noqa: PLC0415 - large
+
         has_policies = gates_by_policies(minor)
         _emit(installed_documents(aaq_file, chosen, has_mutating_policies=has_policies), output)
         return OK
@@ -280,7 +264,7 @@ def manifests(
         url=url,
         annotations=injection(settings.namespace) if chosen["cert_manager"] else {},
     )
-    documents_of: Mapping[str, Callable[[], tuple[Document, ...]]] = {
+    made_here: Mapping[str, Callable[[], tuple[Document, ...]]] = {
         "crds": lambda: _definitions(settings),
         "rbac": lambda: access_documents(settings, has_agent="agent" in wanted),
         "controller": lambda: controller_documents(workload_settings(chosen, wanted)),
@@ -291,20 +275,18 @@ def manifests(
             *(() if "policies" in wanted else scope_policy_documents(settings)),
             *(() if "policies" in wanted else waiting_pods_documents(settings)),
         ),
-        "peerpods": lambda: _peer_pods(chosen, endpoint),
         "capacity": lambda: capacity_documents(settings, str(chosen["peerpods_namespace"])),
-        "kubevirt": lambda: _launcher_protection(chosen, settings),
-        "agent": lambda: _agent(chosen),
-        "extender": lambda: _extender(chosen, wanted),
-        "certificates": lambda: cert_manager_documents(settings.namespace),
-        "monitoring": lambda: monitoring_documents(
-            settings.namespace, has_operator="operator" in wanted
-        ),
-        "dashboard": lambda: dashboard_documents(settings.namespace),
-        "removal": lambda: removal_documents(workload_settings(chosen, wanted)),
-        "operator": lambda: operator_part(chosen),
     }
-    documents = [document for part in wanted for document in documents_of[part]()]
+
+    def documents_of(part: str) -> tuple[Document, ...]:
+        if part in made_here:
+            return made_here[part]()
+        from bursar.cli.install.further_parts import Asked, further_documents  # noqa: PLC0415 - large
+
+        asked = Asked(chosen=chosen, parts=wanted, gating=settings, endpoint=endpoint)
+        return further_documents(part, asked)
+
+    documents = [document for part in wanted for document in documents_of(part)]
     require_known_kinds(documents, minor)
     _emit(documents, output)
     return OK
@@ -325,97 +307,6 @@ def _settings(chosen: Chosen, *, has_webhooks: bool) -> GatingSettings:
         raise click.UsageError(str(error)) from None
 
 
-def _peer_pods(chosen: Chosen, endpoint: Endpoint) -> tuple[Document, ...]:
-    try:
-        installation = PeerPodInstallation(
-            namespace=str(chosen["namespace"]),
-            runtime_classes=listed(chosen["runtime_classes"]) or (RUNTIME_CLASS,),
-            vm_resource=str(chosen["vm_resource"]),
-            node_selector=_labels(listed(chosen["node_labels"])),
-            brings_classes=not chosen["without_runtime_class"],
-            handler=str(chosen["handler"]),
-            overhead_cpu=_amount(chosen, "overhead_cpu"),
-            overhead_memory=_amount(chosen, "overhead_memory"),
-            asks_about_all_pods=bool(chosen["all_pods"]),
-        )
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    if chosen["upstream_webhook"]:
-        if chosen["without_webhook"]:
-            raise click.UsageError("--without-webhook and --upstream-webhook exclude each other")
-        return peer_pod_documents_beside_upstream(installation)
-    if chosen["without_webhook"]:
-        return peer_pod_documents_without_webhook(installation)
-    return peer_pod_documents(installation, endpoint)
-
-
-def _launcher_protection(chosen: Chosen, settings: GatingSettings) -> tuple[Document, ...]:
-    try:
-        protection = LauncherProtection(
-            gating=settings, kubevirt_namespace=str(chosen["kubevirt_namespace"])
-        )
-    except ValueError as error:
-        raise click.UsageError(f"--kubevirt-namespace: {error}") from None
-    return launcher_protection_documents(protection)
-
-
-def _amount(chosen: Chosen, option: str) -> Quantity:
-    text = str(chosen[option])
-    try:
-        return Quantity.parse(text)
-    except QuantityError:
-        shown = f"--{option.replace('_', '-')}"
-        raise click.UsageError(f"{shown}: {text!r} is not an amount, such as 250m") from None
-
-
-def _agent(chosen: Chosen) -> tuple[Document, ...]:
-    try:
-        installation = AgentInstallation(
-            image=str(chosen["image"]),
-            namespace=str(chosen["namespace"]),
-            pods_from=PodsFrom(chosen["pods_from"]),
-            socket_folder=str(chosen["socket_dir"]),
-            kubelet_folder=str(chosen["kubelet_dir"]),
-            kubelet_certificate=str(chosen["kubelet_cert"]),
-            sources_config=str(chosen["sources_config"]),
-            is_on_host_network=bool(chosen["host_network"]),
-            accounts_for_disk=bool(chosen["disk"]),
-            options=listed(chosen["agent_options"]),
-        )
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    from bursar.cli.install.agent_arguments import check_arguments  # noqa: PLC0415 - brings gRPC
-
-    check_arguments(installation)
-    writers = listed(chosen["device_writers"]) or (KOORDINATORS_SCHEDULER,)
-    try:
-        protection = device_protection_documents(writers)
-    except ValueError as error:
-        raise click.UsageError(f"--device-writer: {error}") from None
-    return (*agent_documents(installation), *protection)
-
-
-def _extender(chosen: Chosen, parts: Collection[str]) -> tuple[Document, ...]:
-    return extender_documents(
-        ExtenderInstallation(
-            workload=workload_settings(chosen, parts),
-            scheduler_ca_config=str(chosen["scheduler_ca_config"]),
-            scheduler_names=listed(chosen["scheduler_names"]) or (SCHEDULER_USER,),
-            options=listed(chosen["extender_options"]),
-        )
-    )
-
-
-def _labels(texts: tuple[str, ...]) -> Mapping[str, str]:
-    labels = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise click.UsageError(f"--node-label: KEY=VALUE is expected, not {text}")
-        labels[key] = value
-    return labels
-
-
 def _label_selector(text: str) -> LabelSelector:
     """The selector in the form that API objects carry."""
     expressions = []
@@ -432,7 +323,7 @@ def _certificates(path: str | None) -> bytes:
     if path is None:
         return b""
     try:
-        with Path(path).open("rb") as file:
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib takes long to import
             content = file.read(CA_BYTES_MAX + 1)
     except OSError as error:
         raise BadInputError(f"{path}: {error.strerror}") from None

@@ -1,12 +1,10 @@
 """The operator's part of `bursar manifests`, and what the operator would install for an object."""
 
 import sys
-from typing import Final
 
 import click
 
 from bursar.adapters.files.manifests import read_objects_as_written
-from bursar.adapters.files.packaged import packaged
 from bursar.app.install.documents import Document
 from bursar.app.operator.manifests import (
     OperatorInstallation,
@@ -17,17 +15,10 @@ from bursar.app.operator.rendering import KUBEVIRT_CLASS, Surroundings, rendered
 from bursar.app.quota.kinds import AAQS
 from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.cli.exit_codes import BadInputError
+from bursar.cli.install.packaged_definitions import packaged_definitions
 from bursar.cli.install.workload_arguments import Chosen, applied_option
 from bursar.wire.aaq import decode_aaq
 from bursar.wire.documents.json_writing import json_text
-
-DEFINITIONS: Final = "api/crds"
-
-
-def packaged_definitions() -> tuple[Document, ...]:
-    """The CustomResourceDefinitions that Bursar has."""
-    written = read_objects_as_written([packaged(DEFINITIONS)], sys.stdin.buffer)
-    return tuple(body for body, _ in written)
 
 
 def operator_part(chosen: Chosen) -> tuple[Document, ...]:

@@ -11,7 +11,7 @@ from bursar.app.install.workloads import REPLICAS
 from bursar.app.operator.manifests import PROBE_PORT, split_definitions
 from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.cli.exit_codes import OK
-from bursar.cli.install.operator_part import packaged_definitions
+from bursar.cli.install.packaged_definitions import packaged_definitions
 from bursar.cli.install.workload_arguments import IMAGE
 from bursar.cli.options import one_of, shown
 from bursar.cli.processes.installation import own_namespace

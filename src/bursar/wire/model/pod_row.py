@@ -16,7 +16,6 @@ are counted at once, and the others are kept compressed (`wire.model.wide_demand
 """
 
 from datetime import datetime
-from hashlib import blake2b
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
@@ -41,6 +40,12 @@ from bursar.wire.structs.fields import FieldError, RawResourceList, RawTexts
 from bursar.wire.structs.interning import Interner, text_bytes, texts_bytes
 from bursar.wire.structs.metadata import Condition, Named
 from bursar.wire.structs.struct import Struct
+
+try:
+    # hashlib has this function too, but imports OpenSSL for its others, which takes long.
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
 
 TEXTS_MAX: Final = 16_384
 TEXTS_BYTES_MAX: Final = 2 << 20

@@ -1,8 +1,4 @@
-"""What a quota must know of a peer pod, read from the pod's JSON.
-
-The controller calls this for every event of every pod, so pods without a runtime class are not
-decoded.
-"""
+"""What a quota must know of a peer pod, read from the pod's JSON."""
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache, reduce
@@ -11,7 +7,6 @@ from typing import Final
 from bursar.core.counting.peer_pods import (
     TYPE_LENGTH_MAX,
     Amounts,
-    DerivePeerPod,
     PeerPodFacts,
     UnreadablePeerPod,
 )
@@ -49,7 +44,6 @@ RECORD_LENGTH_MAX: Final = 1 << 14
 every change of the pod."""
 PROBLEM_LENGTH_MAX: Final = 512
 
-_MARK: Final = b'"runtimeClassName"'
 _TOO_LONG: Final = (
     f"annotation {RECORD_ANNOTATION} is longer than {RECORD_LENGTH_MAX} characters: split the pod, "
     "or give its containers fewer resource names"
@@ -58,29 +52,25 @@ _WITHOUT_OVERHEAD: Final = DemandOptions(use_status=True, exclude_overhead=True)
 """As quotas count, but overhead is kept apart: it comes on top of the VM."""
 
 
-def derive_peer_pod(runtime_classes: Collection[str]) -> DerivePeerPod:
-    """A function that reads the facts of peer pods; it returns None for other pods."""
-
-    def derive(body: bytes) -> PeerPodFacts | UnreadablePeerPod | None:
-        if _MARK not in body:
-            return None
-        try:
-            raw = decode_body(body, wire_pod.Pod)
-            if is_wide(raw):
-                return UnreadablePeerPod(TOO_MANY_NAMES)
-            pod = wire_pod.to_core(raw)
-            require_amounts_of_pod(pod)
-        except ValueError as error:
-            return UnreadablePeerPod(printable(str(error), PROBLEM_LENGTH_MAX))
-        if pod.runtime_class not in runtime_classes:
-            return None
-        if len(pod.annotations.get(RECORD_ANNOTATION, "")) > RECORD_LENGTH_MAX:
-            return UnreadablePeerPod(_TOO_LONG)
-        facts = _facts(pod)
-        formats = _formats(facts)
-        return _shared(facts, formats) if len(formats) <= SHARED_AMOUNTS_MAX else facts
-
-    return derive
+def peer_pod_facts(
+    body: bytes, runtime_classes: Collection[str]
+) -> PeerPodFacts | UnreadablePeerPod | None:
+    """None for a pod of another runtime class."""
+    try:
+        raw = decode_body(body, wire_pod.Pod)
+        if is_wide(raw):
+            return UnreadablePeerPod(TOO_MANY_NAMES)
+        pod = wire_pod.to_core(raw)
+        require_amounts_of_pod(pod)
+    except ValueError as error:
+        return UnreadablePeerPod(printable(str(error), PROBLEM_LENGTH_MAX))
+    if pod.runtime_class not in runtime_classes:
+        return None
+    if len(pod.annotations.get(RECORD_ANNOTATION, "")) > RECORD_LENGTH_MAX:
+        return UnreadablePeerPod(_TOO_LONG)
+    facts = _facts(pod)
+    formats = _formats(facts)
+    return _shared(facts, formats) if len(formats) <= SHARED_AMOUNTS_MAX else facts
 
 
 def _facts(pod: Pod) -> PeerPodFacts:
