@@ -12,7 +12,8 @@ is folded, and nothing refers to anything else.
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from bursar.wire.documents import yaml_scalars
@@ -23,6 +24,8 @@ from bursar.wire.structs.fields import FieldError, Step, field_text
 STEP: Final = "  "
 KEY_LENGTH_MAX: Final = 512
 """Longer keys stand on a line of their own: libyaml looks for the colon no further than 1024."""
+SHORT: Final = 64
+TEXTS_KEPT: Final = 1024
 
 _NUMBER_LIKE: Final = re.compile(
     r"[-+]?(?=[._]*[0-9])[0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9_]+)?"
@@ -53,7 +56,10 @@ def yaml_text(document: object) -> str:
       two
       lines
     """
-    return "".join(f"{line}\n" for line in _lines(document, []))
+    lines: list[str] = []
+    _put(document, "", "", [], lines)
+    lines.append("")
+    return "\n".join(lines)
 
 
 def yaml_stream(documents: Iterable[object]) -> str:
@@ -77,48 +83,58 @@ def _require_finite(value: object, steps: list[Step]) -> None:
             _require_finite(inner, [*steps, index])
 
 
-def _lines(value: object, steps: list[Step]) -> Iterator[str]:
-    """A value's lines, as they stand at the left margin; the steps say where it is."""
-    if isinstance(value, Mapping) and value:
+def _put(value: object, lead: str, margin: str, steps: list[Step], lines: list[str]) -> None:
+    """Add the lines of a value: the first one behind `lead`, the others behind `margin`.
+
+    The steps say where it is.
+    """
+    if isinstance(value, str):
+        if "\n" in value and steps and _is_block(value):
+            lines.append(f"{lead}|" if value.endswith("\n") else f"{lead}|-")
+            inside = margin + STEP
+            block = value.removesuffix("\n").split("\n")
+            lines.extend(inside + line if line else "" for line in block)
+        else:
+            lines.append(lead + _text(value))
+    elif not _is_branch(value):
+        lines.append(lead + _scalar(value, steps))
+    elif isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _entry(_key(key), inner, [*steps, str(key)])
-    elif isinstance(value, list | tuple) and value:
-        for index, inner in enumerate(value):
-            yield from _beside("- ", inner, [*steps, index])
-    elif isinstance(value, str) and "\n" in value and steps and _is_block(value):
-        yield "|" if value.endswith("\n") else "|-"
-        yield from _indented(value.removesuffix("\n").split("\n"))
+            steps.append(str(key))
+            _put_entry(_key(key), inner, (lead, margin), steps, lines)
+            steps.pop()
+            lead = margin
     else:
-        yield _scalar(value, steps)
+        assert isinstance(value, list | tuple)
+        for index, inner in enumerate(value):
+            steps.append(index)
+            _put(inner, f"{lead}- ", _margin_beside(inner, margin), steps, lines)
+            steps.pop()
+            lead = margin
 
 
-def _entry(key: str, value: object, steps: list[Step]) -> Iterator[str]:
+def _put_entry(
+    key: str, value: object, before: tuple[str, str], steps: list[Step], lines: list[str]
+) -> None:
+    lead, margin = before
     if len(key) > KEY_LENGTH_MAX:
-        yield f"? {key}"
-        yield from _beside(": ", value, steps)
-        return
-    lines = _lines(value, steps)
-    if not _is_branch(value):
-        yield f"{key}: {next(lines)}"
-        yield from lines
-        return
-    yield f"{key}:"
-    yield from _indented(lines) if isinstance(value, Mapping) else lines
+        lines.append(f"{lead}? {key}")
+        _put(value, f"{margin}: ", _margin_beside(value, margin), steps, lines)
+    elif not _is_branch(value):
+        _put(value, f"{lead}{key}: ", margin, steps, lines)
+    else:
+        lines.append(f"{lead}{key}:")
+        inside = margin + STEP if isinstance(value, Mapping) else margin
+        _put(value, inside, inside, steps, lines)
 
 
-def _beside(mark: str, value: object, steps: list[Step]) -> Iterator[str]:
-    """The first line behind a mark of two characters, the others below it."""
-    lines = _lines(value, steps)
-    yield mark + next(lines)
-    yield from _indented(lines) if _is_branch(value) else lines
+def _margin_beside(value: object, margin: str) -> str:
+    """The margin of a value that begins behind a mark of two characters."""
+    return margin + STEP if _is_branch(value) else margin
 
 
 def _is_branch(value: object) -> bool:
     return bool(value) and isinstance(value, Mapping | list | tuple)
-
-
-def _indented(lines: Iterable[str]) -> Iterator[str]:
-    return (STEP + line if line else "" for line in lines)
 
 
 def _key(key: object) -> str:
@@ -131,8 +147,6 @@ def _scalar(value: object, steps: Sequence[Step]) -> str:
     match value:
         case None | bool():
             return json.dumps(value)
-        case str():
-            return _text(value)
         case int():
             return str(value)
         case float() | Number():
@@ -160,11 +174,19 @@ def _number(value: float | Number, steps: Sequence[Step]) -> str:
 
 
 def _text(text: str) -> str:
+    return _short_text(text) if len(text) <= SHORT else _any_text(text)
+
+
+def _any_text(text: str) -> str:
     if not text.isprintable():
         # Half of a surrogate pair is no character; Go writes the same in its place.
         whole = _SURROGATE.sub("\ufffd", text)
         return '"' + "".join(map(_escaped, whole)) + '"'
     return text if _is_plain(text) else "'" + text.replace("'", "''") + "'"
+
+
+_short_text: Final = lru_cache(maxsize=TEXTS_KEPT)(_any_text)
+"""Most keys and many words come again."""
 
 
 def _is_plain(text: str) -> bool:
