@@ -9,16 +9,14 @@ import pytest
 
 from bursar.adapters.memory.kinds import CONFIG_MAPS, SECRETS
 from bursar.app.certificates.aaq import (
-    BUNDLE,
     BUNDLE_KEY,
-    CA_SECRET,
     LIVES,
     NOT_AFTER,
     NOT_BEFORE,
-    TLS_SECRET,
     go_duration,
     is_renewal_requested,
 )
+from bursar.app.certificates.aaq_names import BUNDLE, CA_SECRET, TLS_SECRET
 from bursar.app.certificates.ports import KeyPair
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import Key

@@ -1,6 +1,6 @@
 """The permissions for certificates are those that are needed, and name what is installed."""
 
-from bursar.app.certificates.configurations import CONFIGURATIONS
+from bursar.app.certificates.names import CONFIGURATIONS
 from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from bursar.app.install.admission import GatingSettings, webhook_documents
 from bursar.app.install.certificates import bundle_rules, keeping_rules, serving_rules

@@ -19,7 +19,8 @@ from bursar.app.cluster.ports import ForbiddenError, NotFoundError, UnavailableE
 from bursar.app.doctor.doctor import NAMED_MAX, examine
 from bursar.app.doctor.findings import Finding, Verdict
 from bursar.app.doctor.rights import ACCESS_REVIEWS, BINDINGS, DAEMON_SETS, DEPLOYMENTS
-from bursar.app.doctor.versions import LOSSES, NEWEST, OLDEST, version_findings
+from bursar.app.doctor.supported import NEWEST, OLDEST
+from bursar.app.doctor.versions import LOSSES, version_findings
 from bursar.app.names import CONTROLLER, GATING_WEBHOOKS, PROTECTION_WEBHOOKS, WEBHOOK
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.wire.cluster.server_version import ServerVersion

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from bursar.app.certificates.aaq import TLS_SECRET
+from bursar.app.certificates.aaq_names import TLS_SECRET
 from bursar.cli.install.manifests import manifests
 from bursar.cli.processes.controller import controller
 from bursar.cli.processes.operator import operator

@@ -2,7 +2,8 @@
 
 import re
 
-from bursar.app.doctor.versions import LOSSES, NEWEST, OLDEST
+from bursar.app.doctor.supported import NEWEST, OLDEST
+from bursar.app.doctor.versions import LOSSES
 from support.named_tests import TESTS
 
 PAGE = TESTS.parent / "docs" / "reference" / "kubernetes-versions.md"

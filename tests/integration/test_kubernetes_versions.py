@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE
+from bursar.app.doctor.supported import MUTATING_POLICIES_SINCE
 from controlplane import chosen_version
 from support.chart.helm import CHART, try_helm
 from support.cluster.control_plane import started_control_plane

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE
+from bursar.app.doctor.supported import MUTATING_POLICIES_SINCE
 from bursar.app.operator.names import OPERATOR
 from controlplane import ControlPlane
 from program import Program

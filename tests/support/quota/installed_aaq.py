@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from bursar.adapters.files.crds import crd_folder
-from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE
+from bursar.app.doctor.supported import MUTATING_POLICIES_SINCE
 from bursar.app.quota.kinds import CUSTOM_KINDS
 from bursar.app.quota.managed.names import MANAGED_SUFFIX
 from bursar.core.model.quantity import Quantity

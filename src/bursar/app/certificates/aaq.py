@@ -4,28 +4,18 @@ AAQ's annotations say when a certificate begins and ends, and how long its kind 
 time in the past in the annotation of the end asks for a new certificate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from random import Random
+from typing import Final
 
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import CONFIG_MAPS, SECRETS
+from bursar.app.cluster.observe import Cluster, observe
 from bursar.app.cluster.ports import Clock, Key, Query
 from bursar.wire.certificates import AnnotatedSecret, decode_annotated_secret, decode_texts_of
 
-if TYPE_CHECKING:
-    # `bursar manifests` only needs the names, and does not watch anything.
-    from random import Random
-
-    from bursar.app.cluster.informer.informer import Informer
-    from bursar.app.cluster.informer.store import Sighting
-    from bursar.app.cluster.observe import Cluster
-
-TLS_SECRET: Final = "aaq-server-cert"  # noqa: S105 - the name of a Secret
-CA_SECRET: Final = "aaq-server"  # noqa: S105 - the name of a Secret
-BUNDLE: Final = "aaq-server-signer-bundle"
-"""The ConfigMap with all CAs to trust."""
 BUNDLE_KEY: Final = "ca-bundle.crt"
 NOT_BEFORE: Final = "auth.openshift.io/certificate-not-before"
 NOT_AFTER: Final = "auth.openshift.io/certificate-not-after"
@@ -38,8 +28,6 @@ def observe_annotated(
     cluster: Cluster, clock: Clock, random: Random, key: Key
 ) -> Informer[Sighting[AnnotatedSecret]]:
     """Watch one Secret with its annotations."""
-    from bursar.app.cluster.observe import observe  # noqa: PLC0415 - see above
-
     query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
     return observe(cluster, clock, random, SECRETS, decode_annotated_secret, query=query)
 
@@ -48,8 +36,6 @@ def observe_bundle(
     cluster: Cluster, clock: Clock, random: Random, key: Key
 ) -> Informer[Sighting[Mapping[str, str]]]:
     """Watch the data of one ConfigMap."""
-    from bursar.app.cluster.observe import observe  # noqa: PLC0415 - see above
-
     query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
     return observe(cluster, clock, random, CONFIG_MAPS, decode_texts_of, query=query)
 

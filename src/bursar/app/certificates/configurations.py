@@ -1,29 +1,14 @@
 """The webhook configurations whose `caBundle` Bursar writes, and their informers."""
 
-from __future__ import annotations
+from random import Random
 
-from typing import TYPE_CHECKING, Final
-
-from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Identity, Sighting
+from bursar.app.cluster.observe import Cluster, observe
 from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Clock, Patch, Query, Resource
 from bursar.core.certificates.webhooks import WebhookClient
 from bursar.wire.certificates import decode_webhooks, encode_bytes
-
-if TYPE_CHECKING:
-    # `bursar manifests` only needs the names, and does not watch anything.
-    from random import Random
-
-    from bursar.app.cluster.informer.informer import Informer
-    from bursar.app.cluster.informer.store import Identity, Sighting
-    from bursar.app.cluster.observe import Cluster
-
-CONFIGURATIONS: Final = (
-    (MUTATING_WEBHOOKS, "gating-mutator"),
-    (VALIDATING_WEBHOOKS, "aaq-validator"),
-    (MUTATING_WEBHOOKS, "peer-pods-webhook-mutating-webhook-configuration"),
-)
-"""The configurations that `bursar manifests` prints, by resource and name."""
 
 Webhooks = tuple[WebhookClient, ...]
 
@@ -32,8 +17,6 @@ def observe_configuration(
     cluster: Cluster, clock: Clock, random: Random, resource: Resource, name: str
 ) -> Informer[Sighting[Webhooks]]:
     """Watch one configuration. A ClusterRole that names it suffices."""
-    from bursar.app.cluster.observe import observe  # noqa: PLC0415 - see above
-
     query = Query(field_selector=f"metadata.name={name}")
     return observe(cluster, clock, random, resource, decode_webhooks, query=query)
 

@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from bursar.app.certificates.aaq import (
-    BUNDLE,
     BUNDLE_KEY,
     Annotations,
     annotations_for,
@@ -22,21 +21,16 @@ from bursar.app.certificates.aaq import (
     observe_annotated,
     observe_bundle,
 )
-from bursar.app.certificates.configurations import (
-    CONFIGURATIONS,
-    Webhooks,
-    bundle_patch,
-    observe_configuration,
-)
+from bursar.app.certificates.aaq_names import BUNDLE
+from bursar.app.certificates.configurations import Webhooks, bundle_patch, observe_configuration
+from bursar.app.certificates.names import CA_SECRET, CONFIGURATIONS, TLS_SECRET
 from bursar.app.certificates.ports import X509, KeyPair
 from bursar.app.certificates.secrets import (
     AUTHORITIES,
-    CA_SECRET,
     CERTIFICATE,
     KEY,
     LABELS,
     RETIRED,
-    TLS_SECRET,
     SecretData,
     authority_data,
     new_secret,

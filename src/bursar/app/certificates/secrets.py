@@ -1,27 +1,16 @@
 """The Secrets that hold certificates: their names, their keys, and their informers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from random import Random
+from typing import Final
 
 from bursar.app.certificates.ports import KeyPair
+from bursar.app.cluster.informer.informer import Informer
+from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import SECRETS
+from bursar.app.cluster.observe import Cluster, observe
 from bursar.app.cluster.ports import Clock, Json, Key, Query
 from bursar.wire.certificates import decode_secret, encode_data
-
-if TYPE_CHECKING:
-    # `bursar manifests` only needs the names, and does not watch anything.
-    from random import Random
-
-    from bursar.app.cluster.informer.informer import Informer
-    from bursar.app.cluster.informer.store import Sighting
-    from bursar.app.cluster.observe import Cluster
-
-TLS_SECRET: Final = "bursar-tls"  # noqa: S105 - the name of a Secret
-"""The Secret of the serving pair: type `kubernetes.io/tls`, with `ca.crt`."""
-CA_SECRET: Final = "bursar-ca"  # noqa: S105 - the name of a Secret
-"""The Secret of the CA that signs the serving pair."""
 
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
@@ -40,8 +29,6 @@ def observe_secret(
     cluster: Cluster, clock: Clock, random: Random, key: Key
 ) -> Informer[Sighting[SecretData]]:
     """Watch one Secret. A Role that names it suffices, because the query names it too."""
-    from bursar.app.cluster.observe import observe  # noqa: PLC0415 - see above
-
     query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
     return observe(cluster, clock, random, SECRETS, decode_secret, query=query)
 

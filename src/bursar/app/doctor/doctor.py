@@ -25,7 +25,8 @@ from bursar.app.cluster.ports import (
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.doctor.findings import Finding, Verdict
 from bursar.app.doctor.rights import RightsCluster, bindings_finding, rights_finding
-from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE, version_findings
+from bursar.app.doctor.supported import MUTATING_POLICIES_SINCE
+from bursar.app.doctor.versions import version_findings
 from bursar.app.install.documents import Document
 from bursar.app.names import (
     CONTROLLER,

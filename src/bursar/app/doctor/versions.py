@@ -4,13 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.doctor.findings import Finding, Verdict
+from bursar.app.doctor.supported import MUTATING_POLICIES_SINCE, NEWEST, OLDEST
 from bursar.wire.cluster.server_version import ServerVersion
-
-OLDEST: Final = 32
-"""The oldest minor version of Kubernetes 1 that Bursar supports."""
-NEWEST: Final = 36
-"""The newest minor version that Bursar is tested on."""
-MUTATING_POLICIES_SINCE: Final = 36
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ the processes do not know which of the two makes it.
 
 from typing import Final
 
-from bursar.app.certificates.secrets import TLS_SECRET
+from bursar.app.certificates.names import TLS_SECRET
 from bursar.app.extender.names import EXTENDER
 from bursar.app.install.documents import Document, document, require_namespace
 from bursar.app.install.workloads import labels_of

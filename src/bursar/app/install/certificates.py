@@ -6,9 +6,8 @@ their list and watch too, because Bursar's requests name the object in their fie
 
 from typing import Final
 
-from bursar.app.certificates import aaq
-from bursar.app.certificates.configurations import CONFIGURATIONS
-from bursar.app.certificates.secrets import CA_SECRET, TLS_SECRET
+from bursar.app.certificates import aaq_names
+from bursar.app.certificates.names import CA_SECRET, CONFIGURATIONS, TLS_SECRET
 from bursar.app.install.documents import Document, permission
 
 OBSERVE: Final = ("list", "watch")
@@ -27,14 +26,14 @@ def keeping_rules(*, is_like_aaq: bool = False) -> list[Document]:
 
     RBAC cannot restrict the creation of Secrets by name.
     """
-    names = (aaq.CA_SECRET, aaq.TLS_SECRET) if is_like_aaq else (CA_SECRET, TLS_SECRET)
+    names = (aaq_names.CA_SECRET, aaq_names.TLS_SECRET) if is_like_aaq else (CA_SECRET, TLS_SECRET)
     found = [
         permission((*OBSERVE, "patch"), "secrets", names=names),
         permission(("create",), "secrets"),
     ]
     if is_like_aaq:
         # The role of the election permits the creation of ConfigMaps.
-        found.append(permission((*OBSERVE, "patch"), "configmaps", names=(aaq.BUNDLE,)))
+        found.append(permission((*OBSERVE, "patch"), "configmaps", names=(aaq_names.BUNDLE,)))
     return found
 
 

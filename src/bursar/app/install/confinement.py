@@ -21,9 +21,10 @@ from bursar.app.quota.kinds import (
     CLUSTER_QUOTAS,
     CLUSTER_RESOURCE_QUOTAS,
     GROUP,
+    LABEL,
+    LABEL_VALUE,
 )
 from bursar.app.quota.managed.names import CLUSTER_MANAGED_SUFFIX, MANAGED_SUFFIX
-from bursar.app.quota.status_document import LABEL, LABEL_VALUE
 from bursar.core.quota.quota import GATE
 
 CONFINE_PODS: Final = "confine-controller.bursar.io"

@@ -6,8 +6,8 @@ Each alert has a runbook on the page `RUNBOOKS`, under the alert's name.
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.certificates import aaq
-from bursar.app.certificates.secrets import TLS_SECRET
+from bursar.app.certificates import aaq_names
+from bursar.app.certificates.names import TLS_SECRET
 from bursar.app.install.documents import Document, document, require_namespace
 from bursar.app.install.workloads import COMPONENT, NAME, labels_of
 from bursar.app.names import CONTROLLER, WEBHOOK
@@ -163,7 +163,7 @@ def monitoring_documents(namespace: str, *, has_operator: bool = False) -> tuple
     An installation by the operator has its certificates in AAQ's Secret, and one process more.
     """
     require_namespace(namespace)
-    secret = aaq.TLS_SECRET if has_operator else TLS_SECRET
+    secret = aaq_names.TLS_SECRET if has_operator else TLS_SECRET
     components = {CONTROLLER: "controller", WEBHOOK: "webhook"}
     found = [
         _monitor(namespace, name, secret, name, {NAME: "bursar", COMPONENT: component}, component)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeGuard
 
-from bursar.app.certificates import aaq
-from bursar.app.certificates.secrets import TLS_SECRET
+from bursar.app.certificates import aaq_names
+from bursar.app.certificates.names import TLS_SECRET
 from bursar.app.cluster.ports import Json
 from bursar.app.counting.sidecar_settings import SOCKETS_FOLDER
 from bursar.app.install.certificates import bundle_rules, keeping_rules, serving_rules
@@ -110,7 +110,7 @@ class WorkloadSettings:
     @property
     def tls_secret(self) -> str:
         """The Secret of the serving certificate."""
-        return aaq.TLS_SECRET if self.has_aaq_certificates else TLS_SECRET
+        return aaq_names.TLS_SECRET if self.has_aaq_certificates else TLS_SECRET
 
     @property
     def client_options(self) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.cluster.ports import Json, Key, Resource
-from bursar.app.quota.kinds import QUOTAS
+from bursar.app.quota.kinds import LABEL, QUOTAS
 from bursar.app.quota.managed.names import CLUSTER_MANAGED_SUFFIX, MANAGED_SUFFIX
-from bursar.app.quota.status_document import LABEL, texts
+from bursar.app.quota.status_document import texts
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.names import is_schedulable
 from bursar.core.quota.quota import Quota, QuotaKind

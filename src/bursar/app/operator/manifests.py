@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.certificates.aaq import TLS_SECRET
+from bursar.app.certificates.aaq_names import TLS_SECRET
 from bursar.app.cluster.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import Json, Resource
 from bursar.app.install.access import access_documents

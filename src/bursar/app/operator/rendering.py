@@ -11,7 +11,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Final
 
-from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE
+from bursar.app.doctor.supported import MUTATING_POLICIES_SINCE
 from bursar.app.install.access import access_documents
 from bursar.app.install.admission import (
     GatingSettings,

@@ -8,6 +8,9 @@ from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.core.quota.quota import QuotaKind
 
 GROUP: Final = "aaq.kubevirt.io"
+LABEL: Final = GROUP
+LABEL_VALUE: Final = "true"
+"""Label and value on every object that the controller keeps for a quota."""
 VERSION: Final = "v1alpha1"
 
 

@@ -10,15 +10,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from bursar.app.cluster.patches import put
 from bursar.app.cluster.ports import Json
-from bursar.app.quota.kinds import GROUP, QUOTAS
+from bursar.app.quota.kinds import LABEL, LABEL_VALUE, QUOTAS
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.quota import Quota, QuotaKind, QuotaObject, Reported, ReportedCondition
 from bursar.core.quota.statement import Statement
 from bursar.wire.structs.fields import printable
-
-LABEL: Final = GROUP
-LABEL_VALUE: Final = "true"
-"""Label and value on every object that the controller keeps for a quota."""
 
 MESSAGE_MAX: Final = 4000
 """Length of the message of the condition Ready."""

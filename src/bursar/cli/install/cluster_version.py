@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from bursar.app.doctor.versions import MUTATING_POLICIES_SINCE, OLDEST
+from bursar.app.doctor.supported import MUTATING_POLICIES_SINCE, OLDEST
 from bursar.app.install.documents import Document
 from bursar.app.names import GATING_POLICY
 

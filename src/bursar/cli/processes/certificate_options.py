@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import click
 
-from bursar.app.certificates import aaq
+from bursar.app.certificates import aaq_names
 from bursar.app.certificates.keeper import KeeperSettings, serving_names
-from bursar.app.certificates.secrets import CA_SECRET
+from bursar.app.certificates.names import CA_SECRET
 from bursar.app.install.documents import DNS_SUBDOMAIN
 from bursar.cli.options import duration, flag, together
 from bursar.cli.processes.process_options import TlsSource
@@ -79,7 +79,7 @@ def keeper_from(
         namespace=namespace,
         certificates=certificates,
         tls_secret=source.secret,
-        ca_secret=aaq.CA_SECRET if is_like_aaq else CA_SECRET,
+        ca_secret=aaq_names.CA_SECRET if is_like_aaq else CA_SECRET,
         is_like_aaq=is_like_aaq,
     )
 

@@ -19,17 +19,10 @@ from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Json, Key, Preconditions
 from bursar.app.cluster.reconcile import PendingWrites, Postponed, ReconcileContext, Reconciler
 from bursar.app.log import Log
-from bursar.app.quota.kinds import APPLICATION_QUOTAS, QUOTAS
+from bursar.app.quota.kinds import APPLICATION_QUOTAS, LABEL, LABEL_VALUE, QUOTAS
 from bursar.app.quota.managed.names import managed_key, owner_key
 from bursar.app.quota.status import FindQuota
-from bursar.app.quota.status_document import (
-    LABEL,
-    LABEL_VALUE,
-    is_owned,
-    owned_metadata,
-    ownership_operations,
-    texts,
-)
+from bursar.app.quota.status_document import is_owned, owned_metadata, ownership_operations, texts
 from bursar.core.counting.kind_state import KindState
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.scopes import EXISTS
