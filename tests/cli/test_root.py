@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,66 @@ def test_a_command_without_a_cluster_does_not_pay_for_one(line):
     slow = ("asyncio", "cryptography", "grpc", "http.client", "rich", "ssl", "textual")
 
     assert imported(program, *slow) == "[]"
+
+
+NEEDLESS = {
+    "describe pod -f examples/frontend.yaml": [
+        "bursar.app.quota.read_model",
+        "bursar.core.quota.books",
+        "bursar.entry.counting",
+    ],
+    "describe node -f examples/node-pool.yaml": [
+        "bursar.app.quota.read_model",
+        "bursar.core.quota.books",
+        "bursar.wire.validation.verdict",
+    ],
+    "queue -f examples/queue": [
+        "bursar.adapters.cel.language",
+        "bursar.core.cel.expression",
+        "bursar.core.peerpods.decision",
+        "bursar.core.placement.fit",
+        "bursar.wire.peerpods.facts",
+        "bursar.wire.peerpods.rewrite",
+        "hashlib",
+    ],
+    "top nodes -f examples/cluster": ["bursar.core.quota.books", "bursar.entry.counting"],
+    "manifests": [
+        "bursar.app.certificates.keeper",
+        "bursar.app.certificates.secrets",
+        "bursar.app.controller.gating_check",
+        "bursar.app.counting.kubevirt",
+        "bursar.app.extender.manifests",
+        "bursar.app.install.agent",
+        "bursar.app.install.grafana.dashboard",
+        "bursar.app.install.peerpods",
+        "bursar.app.operator.rendering",
+        "bursar.core.kubevirt.counter",
+        "bursar.core.quota.books",
+        "logging",
+    ],
+}
+
+
+@pytest.mark.parametrize("line", NEEDLESS)
+def test_a_command_does_not_import_what_it_does_not_use(line):
+    """They cost little each; together they are half of a command's time."""
+    program = f"from bursar.entry.command import run\nrun({line.split()})"
+
+    assert imported(program, *NEEDLESS[line], "pathlib", "random", "tempfile") == "[]"
+
+
+def test_every_module_that_need_not_be_imported_exists():
+    """Otherwise a new name would leave the test above with nothing to find."""
+    named = {module for modules in NEEDLESS.values() for module in modules}
+
+    assert [module for module in sorted(named) if find_spec(module) is None] == []
+
+
+def test_a_peer_pod_in_a_file_brings_what_reads_it():
+    program = "from bursar.entry.command import run\nrun('queue -f examples/peerpods'.split())"
+    found = imported(program, "bursar.wire.peerpods.facts")
+
+    assert found == "['bursar.wire.peerpods.facts']"
 
 
 @pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
