@@ -184,3 +184,19 @@ def test_msgspec_does_without_typing_extensions_and_others_get_it():
         "Item(name='a', sizes={'b': 1})",
         "typing_extensions",
     ]
+
+
+def test_modules_are_the_same_as_python_finds_them():
+    show = (
+        "import bursar.core.model.pod as module, bursar.core.model as package, sys\n"
+        "for each in (module, package):\n"
+        "    spec = each.__spec__\n"
+        "    print(each.__file__, each.__cached__, each.__package__, spec.parent, spec.origin)\n"
+        "    print(list(getattr(each, '__path__', [])), type(each.__loader__), spec.has_location)\n"
+        "try:\n    import bursar.core.nothing\nexcept ModuleNotFoundError as error:\n"
+        "    print(error, error.name)\n"
+    )
+    plain = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
+
+    assert len(plain.stdout.splitlines()) == 5
+    assert outcome(show) == plain.stdout

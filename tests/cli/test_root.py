@@ -103,8 +103,11 @@ NEEDLESS = {
     "queue -f examples/queue": [
         "bursar.adapters.cel.language",
         "bursar.core.cel.expression",
+        "bursar.core.kubevirt.usage",
         "bursar.core.peerpods.decision",
+        "bursar.core.peerpods.settings",
         "bursar.core.placement.fit",
+        "bursar.wire.devices.facts",
         "bursar.wire.peerpods.facts",
         "bursar.wire.peerpods.rewrite",
         "hashlib",

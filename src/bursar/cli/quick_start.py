@@ -7,6 +7,7 @@ A command that reads one file uses few of the things that its modules prepare. H
   calls; from then on it is the method that `dataclasses` makes.
 - A regular expression that a module of Bursar keeps in a name is compiled at its first use.
 - msgspec prefers `typing_extensions` to `typing`, and works the same without it.
+- A module of Bursar is looked for only where it can be.
 
 Processes do not use this: they start once and run for long. Where `dataclasses` has no such
 functions, as in later versions of Python, its part does nothing.
@@ -15,9 +16,11 @@ functions, as in later versions of Python, its part does nothing.
 import atexit
 import dataclasses
 import gc
+import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from inspect import CO_OPTIMIZED, get_annotations
 from types import SimpleNamespace
 from typing import Any, Final
@@ -42,7 +45,7 @@ def start_quickly() -> None:
     # Python looks for garbage when it ends, and what it would find goes with the process.
     atexit.register(gc.freeze)
     re.compile = _late_patterns(re.compile)
-    sys.meta_path.insert(0, _PlainTyping())
+    sys.meta_path[:0] = [_PlainTyping(), _OwnModules()]
     compile_now = getattr(dataclasses, COMPILE, None)
     init_now = getattr(dataclasses, INIT, None)
     if compile_now is not None and init_now is not None:
@@ -204,3 +207,27 @@ class _PlainTyping:
             msgspec = sys.modules.get("msgspec")
             if msgspec is not None and not hasattr(msgspec, "Struct"):
                 raise ModuleNotFoundError(name)
+
+
+# ------------------------------------------------------------------ Bursar's own modules
+
+
+class _OwnModules:
+    """Finds a module of Bursar in the folder of its package, where it must be.
+
+    Python's finder looks there for a file with each ending that a module may have.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, *_: object) -> ModuleSpec | None:
+        if path is None or not name.startswith("bursar."):
+            return None
+        place = f"{path[0]}/{name.rpartition('.')[2]}"
+        for file in (f"{place}.py", f"{place}/__init__.py"):
+            if os.access(file, os.R_OK):
+                spec = ModuleSpec(name, SourceFileLoader(name, file), origin=file)
+                spec.has_location = True
+                if file.endswith("/__init__.py"):
+                    spec.submodule_search_locations = [place]
+                return spec
+        return None

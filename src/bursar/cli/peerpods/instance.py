@@ -34,6 +34,7 @@ from bursar.cli.reading.reading import Reading, files_options
 from bursar.core.peerpods.annotations import Rewrite, machine_size
 from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.instances import (
+    MIB,
     Choice,
     InstanceType,
     MachineSize,
@@ -45,7 +46,6 @@ from bursar.core.peerpods.instances import (
     upstream_order,
 )
 from bursar.core.peerpods.settings import MACHINE_TYPE_ANNOTATION, Mode
-from bursar.core.peerpods.sizing import MIB
 
 COLUMNS: Final = (
     *(Column("POD"), Column("VCPUS"), Column("MEMORY"), Column("GPUS")),

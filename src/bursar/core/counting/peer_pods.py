@@ -16,9 +16,8 @@ from bursar.core.model.names import CPU, MEMORY, QUOTA_REQUESTS_PREFIX, is_exten
 from bursar.core.model.pod_row import PodDemand, PodRow
 from bursar.core.model.quantity import ZERO, Format, Quantity
 from bursar.core.model.resources import ResourceList, add, maximum
-from bursar.core.peerpods.instances import InstanceType, MachineSize
+from bursar.core.peerpods.instances import MIB, InstanceType, MachineSize
 from bursar.core.peerpods.names import GPU_RESOURCE, RUNTIME_CLASS
-from bursar.core.peerpods.sizing import MIB
 from bursar.core.quota.counting import IndependentPods
 from bursar.core.quota.usage import native_usage
 

@@ -16,12 +16,11 @@ from bursar.core.counting.counter import Counted, Pending, fact_of
 from bursar.core.counting.kind_state import KindState
 from bursar.core.kubevirt.launchers import Launcher, LauncherFacts, Role, Roles, roles_of
 from bursar.core.kubevirt.mode import VmiMode
-from bursar.core.kubevirt.names import APP_LABEL, LAUNCHER, MIGRATION_UID_LABEL
-from bursar.core.kubevirt.reason import reason_of
-from bursar.core.kubevirt.usage import DEDICATED_NAMES, PodUse, launcher_usage
+from bursar.core.kubevirt.names import APP_LABEL, DEDICATED_NAMES, LAUNCHER, MIGRATION_UID_LABEL
 from bursar.core.kubevirt.vmi import KubeVirt, KubeVirtSettings, Migration, Vmi
 from bursar.core.model.names import QUOTA_REQUESTS_PREFIX
 from bursar.core.model.pod_row import TOO_MANY_NAMES, DeriveFacts, PodDemand, PodRow
+from bursar.core.model.resources import ResourceList
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.usage import native_usage
 
@@ -264,12 +263,16 @@ class VmCounter:
         # A gated source is not charged, so nothing may be deducted for it from another pod.
         if role is not Role.SOURCE and source.is_gated:
             return Pending(f"pod {source.row.name}, which is to run the VM, is still gated")
+        # Commands count no VM in most files, and should not pay for it.
+        from bursar.core.kubevirt.reason import reason_of  # noqa: PLC0415
+        from bursar.core.kubevirt.usage import PodUse, launcher_usage  # noqa: PLC0415
+
         usage = launcher_usage(
             self._mode,
             role,
             vmi,
-            _use(member),
-            source=_use(source),
+            PodUse(*_use(member)),
+            source=PodUse(*_use(source)),
             settings=self._settings,
         )
         return Counted(usage, reason_of(self._mode, role, vmi, usage, self._settings))
@@ -330,6 +333,7 @@ def _once(*groups: Iterable[PodRow]) -> list[PodRow]:
     return list({each.name: each for each in chain(*groups)}.values())
 
 
-def _use(member: _Member) -> PodUse:
+def _use(member: _Member) -> tuple[ResourceList, ResourceList]:
+    """What Kubernetes counts for the whole pod, and for its container `compute` alone."""
     compute = native_usage(member.compute, is_counted=True)
-    return PodUse(native_usage(member.row.demand, is_counted=True), compute)
+    return native_usage(member.row.demand, is_counted=True), compute

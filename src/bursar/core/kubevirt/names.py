@@ -1,4 +1,4 @@
-"""Names by which KubeVirt's objects and launcher pods are recognised."""
+"""Names by which KubeVirt's objects and launcher pods are recognised, and counted."""
 
 from typing import Final
 
@@ -11,3 +11,5 @@ MIGRATION_UID_LABEL: Final = "kubevirt.io/migrationJobUID"
 MIGRATION_NAME_ANNOTATION: Final = "kubevirt.io/migrationJobName"
 COMPUTE_CONTAINER: Final = "compute"
 """Name of the container of a launcher pod that the guest runs in."""
+DEDICATED_NAMES: Final = ("instances/vmi", "memory/vmi", "cpu/vmi")
+"""Names of resources that only VMs use. Each has a second form with the prefix `requests.`."""

@@ -4,6 +4,7 @@ from typing import Final, NamedTuple
 
 from bursar.core.kubevirt.launchers import Role
 from bursar.core.kubevirt.mode import VmiMode
+from bursar.core.kubevirt.names import DEDICATED_NAMES
 from bursar.core.kubevirt.overhead import memory_overhead
 from bursar.core.kubevirt.vmi import Guest, KubeVirtSettings, Vmi
 from bursar.core.model.names import CPU, MEMORY, PODS, QUOTA_REQUESTS_PREFIX
@@ -11,8 +12,6 @@ from bursar.core.model.quantity import ZERO, Format, Quantity
 from bursar.core.model.resources import ResourceList, subtract
 from bursar.core.quota.names import LIMITS_PREFIX, POD_COUNT
 
-DEDICATED_NAMES: Final = ("instances/vmi", "memory/vmi", "cpu/vmi")
-"""Names that only VMs use. Each has a second form with the prefix `requests.`."""
 _ONE: Final = Quantity.of(1)
 _REDUCED: Final = (QUOTA_REQUESTS_PREFIX + MEMORY, LIMITS_PREFIX + MEMORY)
 """AAQ does not reduce the plain name `memory`."""

@@ -7,9 +7,11 @@ for only one of CPU and memory. `best_choice` looks at every type.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from bursar.core.model.quantity import ZERO, Quantity
+
+MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

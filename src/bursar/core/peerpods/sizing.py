@@ -16,11 +16,10 @@ from bursar.core.model.names import CPU, MEMORY, is_pod_level
 from bursar.core.model.numbers.int64 import INT64_MAX, quotient
 from bursar.core.model.pod import Pod, ResourceRequirements
 from bursar.core.model.quantity import NANOS_PER_UNIT, ZERO, ZERO_BINARY, Quantity
-from bursar.core.peerpods.instances import MachineSize
+from bursar.core.peerpods.instances import MIB, MachineSize
 from bursar.core.peerpods.names import GPU_RESOURCE
 from bursar.core.peerpods.settings import PeerPodSettings
 
-MIB: Final = 1 << 20
 SIZE_MAX: Final = (1 << 31) - 1
 """Most vCPUs, MiB or GPUs that a pod may ask for. Two PiB of memory are beyond any machine."""
 
