@@ -8,6 +8,7 @@ every operation. CPU and memory are scored with equal weight, as the default pro
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from bursar.core.model.demand import ASSIGNED, DemandOptions, pod_requests
@@ -75,12 +76,14 @@ def _emptiness(load: _Load) -> int:
     return quotient(wrapped(rest * SCORE_MAX), load.allocatable)
 
 
+@lru_cache(maxsize=4096)
+def _used_part(used: int, whole: int) -> Fraction:
+    return min(Fraction(1), binary64(Fraction(binary64(used), binary64(whole))))
+
+
 def _evenness(pairs: Sequence[tuple[int, int]]) -> int:
     """100 if all resources are used to the same degree, less the further they are apart."""
-    fractions = [
-        min(Fraction(1), binary64(Fraction(binary64(used), binary64(whole))))
-        for used, whole in pairs
-    ]
+    fractions = [_used_part(used, whole) for used, whole in pairs]
     deviation = Fraction(0)
     if len(fractions) == len(_SCORED):
         # Upstream's shortcut for the standard deviation of two numbers.

@@ -28,8 +28,8 @@ _SMALLEST_32: Final = -149
 
 def binary64(x: Fraction | int) -> Fraction:
     """The float64 nearest to `x`, exactly."""
-    if x == 0:
-        return Fraction(0)
+    if x.denominator == 1 and x.numerator.bit_length() <= _BITS:
+        return Fraction(x)
     nearest = _nearest(Fraction(x), _BITS, _SMALLEST)
     if abs(nearest) >= 1 << _LARGEST:
         raise OverflowError(f"no finite float of {_BITS} bits is near 2^{_floor_log2(Fraction(x))}")
@@ -43,10 +43,18 @@ def binary32(x: Fraction) -> Fraction:
 
 def _nearest(x: Fraction, bits: int, smallest: int) -> Fraction:
     last = max(_floor_log2(x) - bits + 1, smallest)
-    # round() on a fraction gives an int, ties to even.
+    # In integers, since each operation on fractions looks for a common divisor.
+    numerator, denominator = x.numerator, x.denominator
     if last >= 0:
-        return Fraction(round(Fraction(x, 1 << last)) << last)
-    return Fraction(round(x * (1 << -last)), 1 << -last)
+        return Fraction(_rounded(numerator, denominator << last) << last)
+    return Fraction(_rounded(numerator << -last, denominator), 1 << -last)
+
+
+def _rounded(numerator: int, denominator: int) -> int:
+    """The nearest integer to a quotient, ties to even."""
+    whole, rest = divmod(numerator, denominator)
+    is_up = 2 * rest > denominator or (2 * rest == denominator and whole % 2 == 1)
+    return whole + is_up
 
 
 def truncated_int64(x: Fraction) -> int:
