@@ -2,6 +2,7 @@
 
 import io
 import os
+from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,21 +85,21 @@ def test_a_folder_gives_its_own_manifests_in_order_of_name(tmp_path):
 
 
 @pytest.mark.parametrize("written", ["{}", "{}/", "{}//", "./{}", "{}/.", "{}/../{}", "."])
-def test_manifests_of_a_folder_are_named_as_pathlib_names_them(written, tmp_path, monkeypatch):
+def test_manifests_of_a_folder_are_named_as_pathlib_names_them(written, tmp_path):
     (tmp_path / "a b").mkdir()
     for name in ("b.yml", ".yaml", "a.YAML", "é.yaml", "c.d.json", "e."):
         (tmp_path / "a b" / name).touch()
     (tmp_path / "a b" / "lost.yaml").symlink_to("nowhere")
     (tmp_path / "a b" / "circle.yaml").symlink_to("circle.yaml")
     (tmp_path / "top.yaml").touch()
-    monkeypatch.chdir(tmp_path)
-    for start in ("", f"{tmp_path}/"):
-        folder = start + written.format("a b", "a b")
-        paths = sorted(Path(folder).iterdir())
+    with chdir(tmp_path):
+        for start in ("", f"{tmp_path}/"):
+            folder = start + written.format("a b", "a b")
+            paths = sorted(Path(folder).iterdir())
 
-        assert manifests_in(folder) == [
-            str(path) for path in paths if path.suffix in EXTENSIONS and path.is_file()
-        ]
+            assert manifests_in(folder) == [
+                str(path) for path in paths if path.suffix in EXTENSIONS and path.is_file()
+            ]
 
 
 def test_objects_know_their_document_and_line(tmp_path):

@@ -21,8 +21,7 @@ from bursar.app.install.admission import (
     waiting_pods_documents,
     webhook_documents,
 )
-from bursar.app.install.definitions import wanted_definitions
-from bursar.app.install.documents import Document
+from bursar.app.install.documents import Document, wanted_definitions
 from bursar.app.install.workloads import (
     PART_OF,
     PRIORITY_CLASS,

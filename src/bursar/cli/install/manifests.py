@@ -23,8 +23,7 @@ from bursar.app.install.defaults import (
     OVERHEAD_CPU,
     OVERHEAD_MEMORY,
 )
-from bursar.app.install.definitions import wanted_definitions
-from bursar.app.install.documents import Document, Endpoint
+from bursar.app.install.documents import Document, Endpoint, wanted_definitions
 from bursar.app.install.workloads import controller_documents
 from bursar.app.install.workloads import webhook_documents as webhook_workload_documents
 from bursar.cli.exit_codes import OK, BadInputError
