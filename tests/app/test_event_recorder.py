@@ -291,8 +291,8 @@ async def test_memory_is_bounded(recording):
         recording.record(pod=a_pod(f"pod-{number}"))
     book = recording.recorder._book
 
-    assert len(book._series) == len(book._alike) == 4096
-    assert len(recording.recorder._objects._full_at) == 4096
+    assert len(book._series) == len(book._alike) == 1024
+    assert len(recording.recorder._objects._full_at) == 1024
 
 
 @in_virtual_time(on=Recording)

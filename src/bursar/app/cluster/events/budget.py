@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-OBJECTS_MAX: Final = 4096
+OBJECTS_MAX: Final = 1024
 """Objects with a remembered limit. An object that is evicted has its full burst again."""
 
 

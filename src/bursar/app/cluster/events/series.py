@@ -22,7 +22,9 @@ SIMILAR_MAX: Final = 10
 
 All further ones are combined, until there is a pause of `SIMILAR_SECONDS`."""
 COMBINED: Final = "(combined from similar events): "
-REMEMBERED_MAX: Final = 4096
+REMEMBERED_MAX: Final = 1024
+"""Events that are remembered, and groups of similar ones. At the highest rate of writing they are
+those of 100 seconds. An event that is repeated after it was evicted is written as a new one."""
 WRITE_SECONDS_MIN: Final = 10.0
 WRITE_SECONDS_MAX: Final = 300.0
 
