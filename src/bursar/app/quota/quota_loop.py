@@ -39,7 +39,7 @@ BATCH_SECONDS: Final = 0.01
 """How long the loop waits after a change for others that came with it."""
 COUNTERS_SECONDS: Final = 30.0
 """How long the first decision waits for the objects that counters depend on."""
-LIFTS_MAX: Final = 32
+LIFTS_MAX: Final = 48
 """Gates lifted at the same time; the client's limiter may allow fewer requests. While the API
 server stalls, each lift has a connection that waits, which costs 75 kB."""
 QUICK_SECONDS: Final = 1.0
