@@ -57,7 +57,7 @@ imports: $(STAMPS)/dev ## import-linter: the direction of dependencies
 	PYTHONPATH=tools $(BIN)/lint-imports
 
 pure: $(STAMPS)/dev ## Tests that need neither Go nor a cluster, nor long
-	$(BIN)/python -m pytest -q -n $(shell nproc) -m "not oracle and not integration and not slow"
+	$(BIN)/python -m pytest -q -n $(shell nproc) --dist worksteal -m "not oracle and not integration and not slow"
 
 bench: $(STAMPS)/dev ## Ratios measured in one run
 	$(BIN)/python benchmarks/run.py

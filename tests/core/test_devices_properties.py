@@ -118,6 +118,7 @@ rules = st.builds(
 )
 
 
+@pytest.mark.slow
 @BOUNDED
 @given(pods, reports, inventories, rules)
 def test_additions_are_sound(pod, report, inventory, rule):

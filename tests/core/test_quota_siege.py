@@ -102,6 +102,7 @@ class Siege:
         assert before_s == self.now_s
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_one_namespace_does_the_pods_of_the_others_are_released_in_bounded_time(seed):
     siege = Siege(seed, hostility=True)

@@ -180,6 +180,7 @@ def test_the_place_of_a_field_or_of_the_way_to_it(target, place):
     assert tree.target_place == place
 
 
+@pytest.mark.slow
 def test_objects_in_a_list_know_where_they_start_in_a_long_text():
     count = 60_000
     text = (

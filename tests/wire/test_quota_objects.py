@@ -445,6 +445,7 @@ def read_or_refused(read, body):
         read(body)
 
 
+@pytest.mark.slow
 @given(KINDS, ORIGINALS.flatmap(spoilt))
 @settings(max_examples=300)
 def test_hostile_objects_are_read_or_refused(kind, raw):

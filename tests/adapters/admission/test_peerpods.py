@@ -338,6 +338,7 @@ READ = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(READ, OTHERS), min_size=2, max_size=4))
 def test_unread_annotations_do_not_confuse_the_cache(drawn):
     caching = handler_of(EFFECTIVE, PeerPodCounts())
