@@ -1,8 +1,11 @@
 """Rows say the same as pods decoded whole, however many pods share what they hold."""
 
 import copy
+import hashlib
 import json
+import sys
 from datetime import UTC, datetime
+from runpy import run_path
 
 import msgspec
 import pytest
@@ -16,6 +19,7 @@ from bursar.core.model.qos import QosClass, qos_class
 from bursar.core.model.quantity import Quantity
 from bursar.wire.cluster.object_identity import RawIdentity, find_identity
 from bursar.wire.model import pod as wire_pod
+from bursar.wire.model import pod_row as wire_pod_row
 from bursar.wire.model.pod_row import PodRowDecoder
 from bursar.wire.structs.fields import FieldError
 from support.builders.random_objects import pods
@@ -394,3 +398,12 @@ def test_the_identity_is_found_where_the_pod_cannot_be_read():
 @pytest.mark.parametrize("body", [b"{", b"{}", b'{"metadata": {"name": "a"}}', b"\xff"])
 def test_no_identity_is_found_in_noise(body):
     assert find_identity(body) is None
+
+
+def test_a_python_without_its_own_blake2_takes_that_of_hashlib():
+    own = sys.modules.get("_blake2")
+    sys.modules["_blake2"] = None
+    try:
+        assert run_path(wire_pod_row.__file__)["blake2b"] is hashlib.blake2b
+    finally:
+        sys.modules["_blake2"] = own
