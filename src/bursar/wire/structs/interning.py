@@ -9,6 +9,8 @@ K = TypeVar("K", bound=Hashable)
 
 OBJECT_BYTES: Final = 64
 """About the bytes of a text or tuple beyond its content."""
+SEEN_ONCE_MAX: Final = 1024
+"""Values of which only the hash is remembered, in each of two generations."""
 
 
 def text_bytes(text: str) -> int:
@@ -19,10 +21,6 @@ def text_bytes(text: str) -> int:
 def texts_bytes(texts: tuple[str, ...]) -> int:
     """About the bytes of a tuple of texts in memory."""
     return OBJECT_BYTES + sum(map(len, texts)) + OBJECT_BYTES * len(texts)
-
-
-SEEN_ONCE_MAX: Final = 1024
-"""Values of which only the hash is remembered, in each of two generations."""
 
 
 class Interner(Generic[K]):
@@ -54,7 +52,7 @@ class Interner(Generic[K]):
         """As `shared`, for values of which most are seen once.
 
         A value is kept when it is seen for the second time. Before, only its hash is remembered,
-        so that somebody who writes new values all the time fills no memory.
+        so that a client that writes new values all the time fills no memory.
         """
         found = self._known.find(value)
         if found is not None:
