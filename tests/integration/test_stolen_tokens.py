@@ -1,0 +1,212 @@
+"""What a thief can do with the token of the extender or of the operator, and what not."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bursar.app.install.confinement import ONLY_THE_GATE
+from bursar.core.quota.quota import GATE
+from support.builders.manifests import pod_manifest
+from support.install.confined import JSON_PATCH, MERGE_PATCH, Confined
+from support.processes.kubectl import try_kubectl
+from support.quota.controller_processes import printed
+from support.until import until_sync
+
+APPLY = {"Content-Type": "application/apply-patch+yaml"}
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+LABEL_CHANGE = [{"op": "add", "path": "/metadata/labels", "value": {"app": "x"}}]
+LIFT = [{"op": "replace", "path": "/spec/schedulingGates", "value": []}]
+EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+
+
+@pytest.fixture(scope="module")
+def robbed(control_plane) -> Iterator[Confined]:
+    """The rights of all accounts, a namespace of a tenant with a Secret, and no process."""
+    suffix = uuid.uuid4().hex[:6]
+    here = Confined(control_plane, f"aaq-{suffix}", f"tenant-{suffix}")
+    text = printed("crds", "rbac", "controller", "extender", "operator", "-n", here.home)
+    applied = try_kubectl(control_plane, "apply", "--server-side", "-f", "-", stdin=text)
+    assert applied.code == 0, applied.err
+    try:
+        here.ask("", "POST", "/api/v1/namespaces", {"metadata": {"name": here.namespace}})
+        secret = {"metadata": {"name": "of-the-tenant"}, "stringData": {"password": "x"}}
+        assert here.ask("", "POST", secrets(here), secret)[0] == 201
+        account = f"/api/v1/namespaces/{here.namespace}/serviceaccounts/default"
+        until_sync(lambda: here.ask("", "GET", account)[0] == 200, "a service account was made")
+        probe = here.create_pod(GATE)
+        until_sync(lambda: is_confined(here, probe), "the policy of the operator is in force")
+        yield here
+    finally:
+        here.ask("", "DELETE", f"/api/v1/namespaces/{here.namespace}")
+        kept = printed("rbac", "controller", "extender", "operator", "-n", here.home)
+        try_kubectl(
+            control_plane, "delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=kept
+        )
+
+
+def secrets(here: Confined) -> str:
+    return f"/api/v1/namespaces/{here.namespace}/secrets"
+
+
+def is_confined(here: Confined, pod: str) -> bool:
+    path = f"{pod}?dryRun=All"
+    code, answer = here.ask(operator(here), "PATCH", path, LABEL_CHANGE, JSON_PATCH)
+    return code == 403 and ONLY_THE_GATE in answer["message"]
+
+
+def operator(here: Confined) -> str:
+    return here.account("aaq-operator")
+
+
+def extender(here: Confined) -> str:
+    return here.account("bursar-extender")
+
+
+def common_attempts(here: Confined) -> dict[str, tuple[str, str, Any, dict | None]]:
+    """Requests that neither account may make: method, path, body and headers."""
+    pod = here.create_pod()
+    quota = {"metadata": {"name": "own"}, "spec": {"hard": {"pods": "99"}}}
+    binding = {
+        "metadata": {"name": "thief"},
+        "roleRef": {"apiGroup": RBAC.split("/")[2], "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "User", "name": "thief", "apiGroup": RBAC.split("/")[2]}],
+    }
+    nodes = {"spec": {"taints": []}}
+    return {
+        "create a pod": ("POST", here.pods, pod_manifest("theirs"), None),
+        "delete a pod": ("DELETE", pod, None, None),
+        "evict a pod": ("POST", f"{pod}/eviction", {"metadata": {"name": "x"}}, None),
+        "run a command in a pod": ("POST", f"{pod}/exec?command=sh", None, None),
+        "read the log of a pod": ("GET", f"{pod}/log", None, None),
+        "read a Secret of a tenant": ("GET", f"{secrets(here)}/of-the-tenant", None, None),
+        "list Secrets of a tenant": ("GET", secrets(here), None, None),
+        "list all Secrets": ("GET", "/api/v1/secrets", None, None),
+        "create a quota": ("POST", here.quotas, quota, None),
+        "delete a namespace": ("DELETE", f"/api/v1/namespaces/{here.namespace}", None, None),
+        "change a node": ("PATCH", "/api/v1/nodes/any", nodes, MERGE_PATCH),
+        "become cluster-admin": ("POST", f"{RBAC}/clusterrolebindings", binding, None),
+        "take the token of another account": (
+            "POST",
+            f"/api/v1/namespaces/{here.namespace}/serviceaccounts/default/token",
+            {"spec": {}},
+            None,
+        ),
+    }
+
+
+@pytest.mark.parametrize("thief", [extender, operator])
+def test_a_thief_of_either_token_gains_no_pod_secret_quota_or_role(robbed, thief):
+    user = thief(robbed)
+    codes = {
+        name: robbed.ask(user, *attempt)[0] for name, attempt in common_attempts(robbed).items()
+    }
+
+    assert codes == dict.fromkeys(codes, 403)
+
+
+# ------------------------------------------------------------------ the extender
+
+
+def bind(here: Confined, pod: str) -> tuple[int, Any]:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": pod.rpartition("/")[2]},
+        "target": {"kind": "Node", "name": "any"},
+    }
+    return here.ask(extender(here), "POST", f"{pod}/binding", body)
+
+
+def test_the_extender_binds_pods_and_none_that_waits_at_a_gate(robbed):
+    gated, free = robbed.create_pod(GATE), robbed.create_pod()
+    refused, bound = bind(robbed, gated), bind(robbed, free)
+
+    assert bound[0] == 201, bound
+    assert (refused[0], "scheduling gates" in refused[1]["message"]) == (409, True), refused
+    assert "nodeName" not in robbed.ask("", "GET", gated)[1]["spec"]
+
+
+@pytest.mark.parametrize("change", [LABEL_CHANGE, LIFT])
+def test_the_extender_changes_nothing_of_a_pod(robbed, change):
+    pod = robbed.create_pod(GATE)
+
+    assert robbed.ask(extender(robbed), "PATCH", pod, change, JSON_PATCH)[0] == 403
+
+
+def test_the_extender_writes_the_status_of_a_pool_and_not_its_capacity(robbed):
+    pools = "/apis/bursar.io/v1alpha1/clusterresources"
+    name = f"pool-{uuid.uuid4().hex[:6]}"
+    pool = {
+        "apiVersion": "bursar.io/v1alpha1",
+        "kind": "ClusterResource",
+        "metadata": {"name": name},
+        "spec": {"resource": f"example.com/{name}", "capacity": "5"},
+    }
+    until_sync(lambda: robbed.ask("", "POST", pools, pool)[0] in {201, 409}, "a pool exists")
+    more = {"spec": {"capacity": "500"}}
+    status = {"status": {"used": "1"}}
+    refused = robbed.ask(extender(robbed), "PATCH", f"{pools}/{name}", more, MERGE_PATCH)
+    written = robbed.ask(extender(robbed), "PATCH", f"{pools}/{name}/status", status, MERGE_PATCH)
+    stored = robbed.ask("", "GET", f"{pools}/{name}")[1]
+    robbed.ask("", "DELETE", f"{pools}/{name}")
+
+    assert (refused[0], written[0], stored["spec"]["capacity"]) == (403, 200, "5"), written
+
+
+# ------------------------------------------------------------------ the operator
+
+
+def test_the_operator_removes_the_gate_and_changes_nothing_else_of_a_pod(robbed):
+    pod = robbed.create_pod(GATE)
+    refused = robbed.ask(operator(robbed), "PATCH", pod, LABEL_CHANGE, JSON_PATCH)
+    lifted = robbed.ask(operator(robbed), "PATCH", pod, LIFT, JSON_PATCH)
+
+    assert (refused[0], ONLY_THE_GATE in refused[1]["message"]) == (403, True), refused
+    assert lifted[0] == 200, lifted
+
+
+def test_the_operator_replaces_the_controller_in_its_namespace_alone(robbed):
+    image = {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "evil"}
+    deployments = "/apis/apps/v1/namespaces/{}/deployments"
+    ours = f"{deployments.format(robbed.home)}/aaq-controller?dryRun=All"
+    theirs = f"{deployments.format(robbed.namespace)}/aaq-controller"
+    allowed = robbed.ask(operator(robbed), "PATCH", ours, [image], JSON_PATCH)
+    others = [
+        robbed.ask(operator(robbed), "PATCH", theirs, [image], JSON_PATCH)[0],
+        robbed.ask(
+            *(operator(robbed), "PATCH", ours.replace("aaq-controller", "other"), [image]),
+            JSON_PATCH,
+        )[0],
+    ]
+
+    assert (allowed[0], others) == (200, [403, 403]), allowed
+
+
+def test_the_operator_grants_no_rights_that_it_does_not_have(robbed):
+    path = f"{RBAC}/clusterroles/aaq-controller"
+    before = robbed.ask("", "GET", path)[1]["rules"]
+    added = [{"op": "add", "path": "/rules/-", "value": EVERYTHING}]
+    widened = robbed.ask(operator(robbed), "PATCH", path, added, JSON_PATCH)
+    bound = robbed.ask(
+        operator(robbed),
+        "PATCH",
+        f"{RBAC}/clusterrolebindings/aaq-controller?fieldManager=thief&force=true",
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "aaq-controller"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "cluster-admin",
+            },
+        },
+        APPLY,
+    )
+
+    assert widened[0] == 403, widened
+    assert "attempting to grant RBAC permissions not currently held" in widened[1]["message"]
+    assert bound[0] in {403, 422}, bound
+    assert robbed.ask("", "GET", path)[1]["rules"] == before
