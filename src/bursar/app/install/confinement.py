@@ -31,6 +31,7 @@ CONFINE_PODS: Final = "confine-controller.bursar.io"
 CONFINE_QUOTAS: Final = "confine-controller-quotas.bursar.io"
 CONFINE_WEBHOOK: Final = "confine-webhook.bursar.io"
 CONFINE_OPERATOR: Final = "confine-operator.bursar.io"
+CONFINE_OPERATOR_QUOTAS: Final = "confine-operator-quotas.bursar.io"
 PROTECT_MANAGED: Final = "protect-managed-quotas.bursar.io"
 PROTECT_CLUSTER_MANAGED: Final = "protect-managed-cluster-quotas.bursar.io"
 
@@ -39,6 +40,7 @@ ONLY_THE_GATE: Final = (
     "another webhook that changes pods at every update may be the cause"
 )
 ONLY_MANAGED: Final = f"{CONTROLLER} may write only quotas whose names end with"
+NO_QUOTAS: Final = "may write no quotas: only the controller keeps managed ones"
 ONLY_DRY_RUN: Final = f"{WEBHOOK} may create quotas only with dry-run"
 MAY_NOT_WRITE_MANAGED: Final = (
     f"Bursar keeps this ResourceQuota for an {APPLICATION_QUOTAS.kind}: change that quota instead"
@@ -93,9 +95,24 @@ def confinement_documents(home: str, *, has_cluster_quota: bool = True) -> tuple
 
 
 def operator_confinement_documents(home: str, account: str) -> tuple[Document, ...]:
-    """The policy for the operator. Of pods, it may change no more than the controller may."""
-    spec = _pods(f"system:serviceaccount:{home}:{account}", account)
-    return admission_policy("Validating", CONFINE_OPERATOR, spec, {}, labels={GROUP: ""})
+    """The policies for the operator. Of pods, it may change no more than the controller may.
+
+    It has the controller's right to write quotas only to be able to grant it.
+    """
+    user = f"system:serviceaccount:{home}:{account}"
+    quotas: Document = {
+        "matchConstraints": {
+            "resourceRules": [rule(_EVERY_WRITE, "resourcequotas"), _cluster_quota_writes()]
+        },
+        "matchConditions": [_is_user(user)],
+        "validations": [validation("false", f"{account} {NO_QUOTAS}")],
+    }
+    specs = {CONFINE_OPERATOR: _pods(user, account), CONFINE_OPERATOR_QUOTAS: quotas}
+    return tuple(
+        each
+        for name, spec in specs.items()
+        for each in admission_policy("Validating", name, spec, {}, labels={GROUP: ""})
+    )
 
 
 _EVERY_WRITE: Final = ("CREATE", "UPDATE", "DELETE")
