@@ -123,6 +123,18 @@ def test_a_stored_pod_may_have_ephemeral_containers():
     assert verdict(a_pod(meta=", uid: u", spec=debug)).errors == ()
 
 
+def test_zero_is_a_value_where_go_has_a_pointer():
+    def errors(metadata: str) -> list[str]:
+        claim = "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
+        template = f"{{metadata: {{{metadata}}}, spec: {claim}}}"
+        volume = f"{{name: v, ephemeral: {{volumeClaimTemplate: {template}}}}}"
+        return list(verdict(a_pod(spec=f"  volumes: [{volume}]\n")).errors)
+
+    field = "spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.deletionGracePeriodSeconds"
+    assert errors("deletionGracePeriodSeconds: 0") == [f"{field}: Forbidden: cannot be set"]
+    assert errors("deletionGracePeriodSeconds: null, generation: 0, name: ''") == []
+
+
 def test_metadata_without_a_name_or_with_a_bad_namespace():
     def texts(**meta: str) -> list[str]:
         section = Section(dict(meta), "metadata")

@@ -27,6 +27,9 @@ _VOLUME_MODES: Final = ("Block", "Filesystem")
 _TEMPLATE_METADATA: Final = frozenset({"annotations", "labels"})
 _METADATA_NAMES: Final = {"uid": "uID"}
 """Fields whose Go name differs from that in JSON by more than its first letter."""
+_UNSET: Final = (None, "", 0)
+_POINTERS: Final = frozenset({"deletionGracePeriodSeconds"})
+"""Numbers that are pointers in Go: 0 is a value there, and not the same as unset."""
 
 
 def claim_template(template: Section) -> Iterator[Problem]:
@@ -35,7 +38,8 @@ def claim_template(template: Section) -> Iterator[Problem]:
     yield from annotations(meta.at("annotations"), meta.text_map("annotations"))
     yield from labels(meta.at("labels"), meta.text_map("labels"))
     for name in sorted(meta.value):
-        if name not in _TEMPLATE_METADATA and meta.value[name] not in (None, "", 0):
+        unset = (None,) if name in _POINTERS else _UNSET
+        if name not in _TEMPLATE_METADATA and meta.value[name] not in unset:
             yield forbidden(meta.at(_METADATA_NAMES.get(name, name)), "cannot be set")
     yield from claim_spec(template.child("spec"))
 
