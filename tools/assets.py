@@ -222,7 +222,10 @@ def ensure(name: str) -> Path:
     target = cache_folder() / f"{name}-{asset.version}-{_fingerprint(asset, go)}"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        _build(asset, go, target)
+        # Tests that run side by side ask for the same programs at the same time.
+        with _one_at_a_time(target.with_name(f"{target.name}.lock")):
+            if not target.exists():
+                _build(asset, go, target)
     return target
 
 
@@ -242,7 +245,7 @@ def ensure_packages(name: str) -> Path:
     target = cache_folder() / f"packages-{name}-{fingerprint}"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _one_at_a_time(target.with_suffix(".lock")):
+        with _one_at_a_time(target.with_name(f"{target.name}.lock")):
             if not target.exists():
                 _unpack(wanted, followed, target)
     return target
@@ -359,7 +362,7 @@ def _dependencies(packages: tuple[str, ...], followed: tuple[str, ...]) -> set[s
 
 @contextmanager
 def _one_at_a_time(lock: Path) -> Iterator[None]:
-    """Hold the lock; apt-get does not wait for another apt-get."""
+    """Hold the lock: apt-get fails beside another apt-get, and two builds take twice the time."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
