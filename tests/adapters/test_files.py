@@ -282,6 +282,19 @@ def test_folders_without_objects_are_refused(tmp_path):
     assert refusal(tmp_path / "a.yaml") == f"{tmp_path}/a.yaml: no Kubernetes object in it"
 
 
+def test_a_folder_with_manifests_in_subfolders_alone_names_the_option_that_reads_them(tmp_path):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "a.yaml").write_text(a_pod())
+    none = f"{tmp_path}: no manifest in this folder (looked for .json, .yaml, .yml)"
+
+    assert refusal(tmp_path) == f"{none}; -R looks in its subfolders as well"
+    assert len(read_manifests([str(tmp_path)], io.BytesIO(), is_recursive=True).pods) == 1
+    (tmp_path / "below" / "a.yaml").unlink()
+    with pytest.raises(ManifestError) as error:
+        read_manifests([str(tmp_path)], io.BytesIO(), is_recursive=True)
+    assert str(error.value) == none
+
+
 def test_an_empty_list_is_not_an_empty_source():
     assert read_text("apiVersion: v1\nkind: List\nitems: []") == Manifests()
 

@@ -292,7 +292,9 @@ def _read_folder(folder: str, collected: _Collected) -> None:
     paths = sources.manifests_in(folder, is_recursive=collected.is_recursive)
     if not paths:
         extensions = ", ".join(sources.EXTENSIONS)
-        raise SourceError(folder, f"no manifest in this folder (looked for {extensions})")
+        unread = not collected.is_recursive and sources.has_subfolders(folder)
+        hint = "; -R looks in its subfolders as well" if unread else ""
+        raise SourceError(folder, f"no manifest in this folder (looked for {extensions}){hint}")
     if not sum(_read_file(path, collected) for path in paths):
         raise SourceError(folder, "no Kubernetes object in the manifests of this folder")
 

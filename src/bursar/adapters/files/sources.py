@@ -48,6 +48,12 @@ def manifests_in(folder: str, *, is_recursive: bool = False) -> list[str]:
         raise _refusal(folder, error) from None
 
 
+def has_subfolders(folder: str) -> bool:
+    """Whether there is a folder in the folder."""
+    with os.scandir(folder) as entries:
+        return any(entry.is_dir(follow_symlinks=False) for entry in entries)
+
+
 def _below(folder: str) -> list[str]:
     from pathlib import Path  # noqa: PLC0415 - see above
 
