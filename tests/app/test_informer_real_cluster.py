@@ -18,9 +18,7 @@ from bursar.app.cluster.sighting import locate
 from bursar.wire.model.pod_row import PodRowDecoder
 from support.cluster.access import a_client, access_of
 from support.cluster.scripted_cluster import seeded
-from support.until import until
-
-DEADLINE_S = 30
+from support.until import PATIENCE_SECONDS, until
 
 
 class Breakable:
@@ -107,7 +105,7 @@ async def test_the_cache_equals_the_cluster_across_an_outage(control_plane, refu
         )
         reading = asyncio.create_task(collected(informer.changes()))
         running = asyncio.create_task(informer.run())
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await informer.wait_synced()
         assert len(informer) == 5
 

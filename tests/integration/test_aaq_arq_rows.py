@@ -311,4 +311,4 @@ def test_every_example_of_a_quota_works_as_it_stands(system):
             wait_status(system, quota)
         assert len(quotas) >= 9
     finally:
-        system.run("delete", "--ignore-not-found", "--timeout=50s", "-f", "-", stdin=text)
+        system.run("delete", "--ignore-not-found", "--timeout=120s", "-f", "-", stdin=text)

@@ -158,7 +158,7 @@ async def test_pods_can_come_from_a_watch_and_a_new_one_is_not_missed(node, clie
             "containers": [{"name": "main", "image": "i", "resources": {"limits": {GPU: "1"}}}],
         },
     }
-    kubectl(node.plane, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+    kubectl(node.plane, "wait", "--for=create", "serviceaccount/default", "--timeout=120s")
     async with kubelet_server() as kubelet:
         options = node.options("--pods-from=api")
         with AgentProcess(

@@ -80,7 +80,7 @@ def examples(plane):
     """The examples as applied, gone again afterwards: quotas over all namespaces are among them."""
     applied = kubectl(plane, "apply", "-f", str(EXAMPLES))
     yield applied
-    kubectl(plane, "delete", "-f", str(EXAMPLES), "--ignore-not-found", "--timeout=50s")
+    kubectl(plane, "delete", "-f", str(EXAMPLES), "--ignore-not-found", "--timeout=120s")
 
 
 def an_object(resource, name="q", **fields):

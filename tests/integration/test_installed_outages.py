@@ -152,7 +152,7 @@ def leads(controller: Raw) -> bool:
     # Only this machine, and only a question that anybody may ask.
     context = ssl._create_unverified_context()  # noqa: S323
     address = controller["status"]["podIP"]
-    connection = http.client.HTTPSConnection(address, PORT, context=context, timeout=10)
+    connection = http.client.HTTPSConnection(address, PORT, context=context, timeout=60)
     try:
         connection.request("GET", LEADER_PATH)
         answer = json.loads(connection.getresponse().read())

@@ -14,7 +14,7 @@ from support.processes.kubectl import kubectl
 def plane(control_plane: ControlPlane) -> ControlPlane:
     """A cluster whose default namespace takes pods: its service account is there."""
     account = ("serviceaccount/default", "--namespace=default")
-    kubectl(control_plane, "wait", "--for=create", *account, "--timeout=50s")
+    kubectl(control_plane, "wait", "--for=create", *account, "--timeout=120s")
     return control_plane
 
 

@@ -83,7 +83,7 @@ class Scene:
         """Reviews of pods by how they ended, out of the webhook's metrics."""
         url = f"{self.webhook.url}/metrics"
         trust = self.webhook.trust()
-        with urllib.request.urlopen(url, context=trust, timeout=10) as answer:  # noqa: S310 - ours
+        with urllib.request.urlopen(url, context=trust, timeout=60) as answer:  # noqa: S310 - ours
             lines = answer.read().decode().splitlines()
         start = "bursar_peerpods_reviewed_total{end="
         found = [line.removeprefix(start) for line in lines if line.startswith(start)]

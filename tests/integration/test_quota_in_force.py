@@ -147,7 +147,7 @@ async def test_quotas_stay_in_force_without_their_definition(control_plane, cont
         await people.pods(quota.namespace, 101)
         await until(lambda: turnstile.released == 1, "one of them goes")
 
-        kubectl(control_plane, "delete", CRD, "--timeout=60s")
+        kubectl(control_plane, "delete", CRD, "--timeout=120s")
         try:
             said = "the API server does not serve the kind any more"
             await until(lambda: said in controllers.logs(), "the controller says so")

@@ -26,6 +26,7 @@ from support.faults.scripted_server import (
     stream,
     verbatim,
 )
+from support.until import PATIENCE_SECONDS
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -258,7 +259,7 @@ async def as_we_read(data, cuts):
                 theirs.sendall(data[start:end])
             await asyncio.sleep(0)
         theirs.close()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await found.wait_for_head()
             return found.status, await found.read(2**20)
     finally:

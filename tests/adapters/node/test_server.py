@@ -13,7 +13,7 @@ from bursar.adapters.node.socket_file import SocketFileError, SocketPlace
 from bursar.app.devices.counters import CallCounts
 from bursar.app.devices.ports import CallError, Method, Version
 from support.devices.scripted_kubelet import Echo, serving
-from support.until import until
+from support.until import PATIENCE_SECONDS, until
 
 
 async def ask(path, method, request=b""):
@@ -47,7 +47,7 @@ async def test_stream_to_a_method_that_is_not_there_is_refused_before_anything_i
     path = tmp_path / "kubelet.sock"
     async with serving(Echo(), path), grpc.aio.insecure_channel(f"unix:{path}") as channel:
         call = channel.stream_stream("/v1.PodResourcesLister/WatchPods")()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             code = await call.code()
 
     assert code is grpc.StatusCode.UNIMPLEMENTED
@@ -63,8 +63,15 @@ async def test_every_call_is_counted_by_version_method_and_code(tmp_path):
         with pytest.raises(CallError):
             await kubelet.call(Version.V1, Method.GET, b"", None)
         echo.error, echo.hold = None, asyncio.Event()
-        with pytest.raises(CallError):
-            await kubelet.call(Version.V1, Method.ALLOCATABLE, b"", 0.05)
+
+        async def is_cut_off() -> bool:
+            with pytest.raises(CallError):
+                await kubelet.call(Version.V1, Method.ALLOCATABLE, b"", 0.05)
+            return any(method is Method.ALLOCATABLE for _, method, _ in counts.ended)
+
+        # On a busy machine a deadline may pass before the server has the call.
+        await until(is_cut_off, "a call reaches the server, and is cut off there")
+        await until(lambda: counts.under_way == 0)
         echo.under_way.clear()
         caller = asyncio.create_task(kubelet.call(Version.V1, Method.GET, b"", None))
         await until(echo.under_way.is_set)
@@ -74,7 +81,7 @@ async def test_every_call_is_counted_by_version_method_and_code(tmp_path):
 
     # A busy server gets the call late, and so cannot tell the deadline from a cancellation.
     cut_off = [counts.ended.pop((Version.V1, Method.ALLOCATABLE, code), 0) for code in (1, 4)]
-    assert sum(cut_off) == 1
+    assert sum(cut_off) >= 1
     assert counts.ended == {
         (Version.V1, Method.LIST, 0): 2,
         (Version.V1ALPHA1, Method.LIST, 0): 1,

@@ -59,7 +59,7 @@ class AgentProcess:
 
     def page(self, path: str) -> tuple[int, str]:
         """Code and text; (0, "") while nobody listens."""
-        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=10)
+        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=60)
         try:
             connection.request("GET", path)
             answer = connection.getresponse()

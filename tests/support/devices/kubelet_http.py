@@ -18,6 +18,8 @@ from certificates import Authority
 from controlplane import LOOPBACK, ControlPlane
 from program import Program, free_port
 
+PATIENCE_S = 60
+
 Raw = dict[str, Any]
 
 
@@ -63,13 +65,15 @@ class KubeletHttp:
         draft.replace(self._pods)
 
     def _answers(self) -> bool:
-        connection = http.client.HTTPConnection(*self.read_only, timeout=2)
+        connection = http.client.HTTPConnection(*self.read_only, timeout=PATIENCE_S)
         return _is_answered(connection)
 
     def _listens(self) -> bool:
         # The certificate does not matter: this only checks on loopback whether the port is open.
         context = ssl._create_unverified_context()  # noqa: S323
-        return _is_answered(http.client.HTTPSConnection(*self.endpoint, context=context, timeout=2))
+        return _is_answered(
+            http.client.HTTPSConnection(*self.endpoint, context=context, timeout=PATIENCE_S)
+        )
 
 
 def _is_answered(connection: http.client.HTTPConnection) -> bool:

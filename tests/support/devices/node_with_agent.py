@@ -175,7 +175,7 @@ def inventory(plane: ControlPlane, node: str, *devices: Raw) -> Iterator[None]:
     """Koordinator's object about the node. Its definition stays: others may want it, too."""
     kubectl(plane, "apply", "-f", "-", stdin=json.dumps(DEFINITION))
     kind = DEFINITION["metadata"]["name"]
-    kubectl(plane, "wait", "--for=condition=Established", "--timeout=30s", f"crd/{kind}")
+    kubectl(plane, "wait", "--for=condition=Established", "--timeout=120s", f"crd/{kind}")
     listed = {
         "apiVersion": DEVICES.api_version,
         "kind": DEVICES.kind,

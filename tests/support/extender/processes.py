@@ -68,7 +68,7 @@ class ExtenderProcess:
         context = ssl.create_default_context(cafile=str(self.authority.certificate))
         if pair is not None:
             context.load_cert_chain(pair.certificate, pair.key)
-        connection = http.client.HTTPSConnection(LOOPBACK, self.port, context=context, timeout=10)
+        connection = http.client.HTTPSConnection(LOOPBACK, self.port, context=context, timeout=60)
         try:
             sent = None if body is None else json.dumps(body)
             connection.request(method, path, sent, {"Content-Type": "application/json"})

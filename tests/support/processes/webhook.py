@@ -49,7 +49,7 @@ class Webhook:
 
     def is_ready(self) -> bool:
         connection = http.client.HTTPSConnection(
-            LOOPBACK, self.port, context=self.trust(), timeout=2
+            LOOPBACK, self.port, context=self.trust(), timeout=60
         )
         try:
             connection.request("GET", "/readyz")
