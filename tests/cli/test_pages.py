@@ -1,5 +1,6 @@
 """The stored help pages are those of click, and every command and option can be understood."""
 
+import contextlib
 import json
 import os
 import pty
@@ -173,19 +174,11 @@ OFFLINE = sorted({line for lines in EXAMPLES.values() for line in lines if is_of
 def test_examples_that_need_no_cluster_run(line, tmp_path):
     """As after `bursar examples copy examples`."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    done = subprocess.run(
-        [str(COMMAND), *shlex.split(line)[1:]],
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-        env={**os.environ, "KUBECONFIG": str(tmp_path / "none")},
-    )
+    with contextlib.chdir(tmp_path):
+        ran = run_bursar(*shlex.split(line)[1:], KUBECONFIG=str(tmp_path / "none"))
 
-    assert done.returncode in {0, 1}, done.stderr
-    assert done.stdout or done.stderr
+    assert ran.code in {0, 1}, ran.err
+    assert ran.out or ran.err
 
 
 def test_many_examples_need_no_cluster():

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,17 +32,21 @@ def test_the_help_line_of_a_verb_is_its_own(verb):
     assert command.get_short_help_str(limit=200) == VERBS[verb][1]
 
 
-def imported(program: str, *modules: str) -> str:
-    """Which of these modules a program has imported at its end, as Python prints a list."""
-    ending = f"import sys; print(sorted({set(modules)} & set(sys.modules)))"
+def imported(program: str, *modules: str) -> list[str]:
+    """Which of these modules a program has imported at its end."""
+    return sorted(all_imported(program) & set(modules))
+
+
+@cache
+def all_imported(program: str) -> frozenset[str]:
     done = subprocess.run(
-        [sys.executable, "-c", f"{program}\n{ending}"],
+        [sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"],
         capture_output=True,
         text=True,
         check=True,
         cwd=ROOT,
     )
-    return done.stdout.splitlines()[-1]
+    return frozenset(done.stdout.splitlines()[-1].split())
 
 
 def test_the_front_page_comes_without_importing_what_it_does_not_need():
@@ -49,13 +54,13 @@ def test_the_front_page_comes_without_importing_what_it_does_not_need():
         "import sys; sys.argv = ['bursar', '--help']\nfrom bursar.entry.command import main\nmain()"
     )
 
-    assert imported(program, "click", "rich", "yaml", "msgspec", "json") == "[]"
+    assert imported(program, "click", "rich", "yaml", "msgspec", "json") == []
 
 
 def test_a_verb_is_not_paid_for_by_the_others():
     program = "from bursar.entry.command import run\nrun(['quantity', '1Gi', '-o', 'json'])"
 
-    assert imported(program, "rich", "yaml", "msgspec", "bursar.cli.reports.describe") == "[]"
+    assert imported(program, "rich", "yaml", "msgspec", "bursar.cli.reports.describe") == []
 
 
 OFFLINE = [
@@ -86,7 +91,7 @@ def test_a_command_without_a_cluster_does_not_pay_for_one(line):
     program = f"from bursar.entry.command import run\nrun({line.split()})"
     slow = ("asyncio", "cryptography", "grpc", "http.client", "rich", "ssl", "textual")
 
-    assert imported(program, *slow) == "[]"
+    assert imported(program, *slow) == []
 
 
 NEEDLESS = {
@@ -135,7 +140,7 @@ def test_a_command_does_not_import_what_it_does_not_use(line):
     """They cost little each; together they are half of a command's time."""
     program = f"from bursar.entry.command import run\nrun({line.split()})"
 
-    assert imported(program, *NEEDLESS[line], "pathlib", "random", "tempfile") == "[]"
+    assert imported(program, *NEEDLESS[line], "pathlib", "random", "tempfile") == []
 
 
 def test_every_module_that_need_not_be_imported_exists():
@@ -149,7 +154,7 @@ def test_a_peer_pod_in_a_file_brings_what_reads_it():
     program = "from bursar.entry.command import run\nrun('queue -f examples/peerpods'.split())"
     found = imported(program, "bursar.wire.peerpods.facts")
 
-    assert found == "['bursar.wire.peerpods.facts']"
+    assert found == ["bursar.wire.peerpods.facts"]
 
 
 @pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])

@@ -1,37 +1,30 @@
 """The chart and the kustomize base are those that `make chart` writes, and say what they are."""
 
-import functools
 import itertools
 import json
 
 import pytest
 import yaml
 
-from chart.chart_files import CHART, ROOT, present
-from chart.chart_files import files as generated_files
+from chart.chart_files import CHART, ROOT, files, present
 from chart.merging import Choice, Switch, flag, merged, text_lines
 from chart.sentinels import template_lines
+from chart.value_files import schema_json, values_yaml
 from chart.values import all_values
-
-
-@functools.cache
-def files():
-    """Made once: `bursar manifests` is called for every combination of values."""
-    return generated_files()
 
 
 @pytest.mark.slow
 def test_the_files_are_fresh():
+    """`bursar manifests` is called for every combination of values."""
     wanted, found = files(), present()
 
     assert sorted(found) == sorted(wanted), "run `make chart`"
     assert [name for name in wanted if wanted[name] != found[name]] == [], "run `make chart`"
 
 
-@pytest.mark.slow
 def test_every_value_of_the_file_has_a_comment_and_a_default():
-    written = yaml.safe_load(files()[f"{CHART}/values.yaml"])
-    lines = files()[f"{CHART}/values.yaml"].splitlines()
+    written = yaml.safe_load(values_yaml())
+    lines = values_yaml().splitlines()
 
     for value in all_values():
         found = written
@@ -44,7 +37,7 @@ def test_every_value_of_the_file_has_a_comment_and_a_default():
 
 
 def test_every_value_is_in_the_schema_and_no_other_is_allowed():
-    schema = json.loads(files()[f"{CHART}/values.schema.json"])
+    schema = json.loads(schema_json())
 
     for value in all_values():
         place = schema
@@ -58,7 +51,7 @@ def test_definitions_are_copies():
     crds = ROOT / "api" / "crds"
 
     for path in crds.glob("*.yaml"):
-        assert files()[f"{CHART}/crds/{path.name}"] == path.read_text()
+        assert (ROOT / CHART / "crds" / path.name).read_text() == path.read_text()
 
 
 # ------------------------------------------------------------------ how templates are made

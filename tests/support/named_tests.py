@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
+DEFINITION = re.compile(r"^\s*(?:async )?def (\w+)\(", re.MULTILINE)
 REFERENCE = re.compile(r"`([^`:]+\.py)::(\w+)(?:\[([^`]+)\])?`")
 
 
@@ -27,9 +28,9 @@ def is_there(path: str, name: str, case: str = "") -> bool:
 
 
 def all_tests() -> Iterator[tuple[str, str]]:
-    """File and name of every test there is."""
+    """File and name of every test there is. To parse all files would take seconds."""
     for path in TESTS.rglob("test_*.py"):
-        for name in names_in(path):
+        for name in DEFINITION.findall(path.read_text()):
             yield str(path.relative_to(TESTS)), name
 
 

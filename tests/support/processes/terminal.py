@@ -1,5 +1,6 @@
 """The `bursar` command in a pseudo-terminal of a chosen width, as a person sees it."""
 
+import contextlib
 import fcntl
 import os
 import re
@@ -9,9 +10,11 @@ import termios
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.processes.command_line import COMMAND
+from support.processes.command_line import COMMAND, run_bursar
 
 ROWS = 24
+HIDDEN = ("COLUMNS", "LINES", "NO_COLOR")
+"""Variables that would win over the size of the terminal, or refuse styles."""
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -56,24 +59,15 @@ def run_in_terminal(
 
 
 def run_in_pipe(*arguments: str, folder: Path, stdin: bytes = b"", **environment: str) -> Screen:
-    """Run the command with standard output on a pipe."""
-    done = subprocess.run(
-        [str(COMMAND), *arguments],
-        input=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=folder,
-        env={**_without_widths(), **environment},
-        timeout=180,
-        check=False,
-    )
-    return Screen(done.stdout.decode(), done.returncode)
+    """Run the command with standard output on no terminal."""
+    with contextlib.chdir(folder):
+        # A variable that is empty counts as one that is not set.
+        ran = run_bursar(*arguments, stdin=stdin, **dict.fromkeys(HIDDEN, ""), **environment)
+    return Screen(ran.out, ran.code)
 
 
 def _without_widths() -> dict[str, str]:
-    """Variables that would win over the size of the terminal, or refuse styles, are left out."""
-    hidden = {"COLUMNS", "LINES", "NO_COLOR"}
-    return {name: value for name, value in os.environ.items() if name not in hidden}
+    return {name: value for name, value in os.environ.items() if name not in HIDDEN}
 
 
 def _read_all(master: int) -> bytes:
