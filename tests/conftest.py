@@ -28,8 +28,10 @@ NEEDS_GO = {
 
 ABSENCE: list[str] = []
 
-# Machines are noisy: how long an example takes says nothing about whether it is right.
+# Machines are noisy: how long an example takes says nothing about whether it is right. `make check`
+# takes the profile `quick`: fewer examples, except for tests that say themselves how many.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("untimed"), max_examples=30)
 settings.load_profile("untimed")
 
 
@@ -57,7 +59,8 @@ def _leave_out(
 ) -> None:
     ABSENCE.append(f"{len(left_out)} tests left out: {reason}")
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
