@@ -29,7 +29,6 @@ run: $(STAMPS)/runtime ## Show a living cluster in this terminal: the embedded o
 
 test: $(STAMPS)/dev ## Everything CI runs: checks, coverage of core and wire, and the comparison with upstream Go
 	$(MAKE) --no-print-directory lint
-	@if command -v go >/dev/null; then $(BIN)/python tools/assets.py oracle >/dev/null; fi
 	$(BIN)/coverage erase
 	$(BIN)/python tools/test_all.py
 	$(BIN)/coverage report

@@ -3,10 +3,11 @@
 The first part is measured for coverage, which makes its tests take twice as long, and the second
 one computes as well. The others mostly wait for a real control plane, each for one of its own; one
 of them has a real node. Types and imports are checked meanwhile. The first part is shown as it
-runs; each of the others is printed when it has ended.
+runs; each of the others is printed when it has ended. Programs in Go are built before all that.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,10 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+
+from assets import ASSETS, AssetError, ensure
+from real_node import node, vm
+from real_node.base import PROGRAMS
 
 PYTEST = ["-m", "pytest", "-q", "--durations=20", "--durations-min=1"]
 COVERAGE = ["-m", "coverage", "run"]
@@ -66,6 +71,7 @@ NO_TESTS = 5
 
 
 def main() -> int:
+    _build_programs()
     processes: list[subprocess.Popen[bytes]] = []
     # Before the parts are started: they would inherit it if SIGINT were ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -98,6 +104,23 @@ def main() -> int:
         for part in parts:
             code = part.end() or code
     return code
+
+
+def _build_programs() -> None:
+    """Build each program in Go once, unless it is there already.
+
+    Otherwise several parts would build the same program at the same time, and a test that waits
+    for a build would count as one that hangs.
+    """
+    if shutil.which("go") is None:
+        return
+    has_node = None in (node.missing(), vm.missing())
+    for name in ASSETS:
+        if has_node or name not in PROGRAMS:
+            try:
+                ensure(name)
+            except AssetError as error:
+                print(f"{name} cannot be built, so its tests will fail: {error}", flush=True)
 
 
 class _Part:
