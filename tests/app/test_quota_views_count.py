@@ -16,10 +16,17 @@ from bursar.app.counting.provenance import (
     charge_parts,
     cost_text,
 )
-from bursar.app.counting.uncounted import TEXT_LENGTH_MAX, uncounted_names, uncounted_text
-from bursar.app.quota.inventory import inventory_of, kept_kinds, read_inventory
+from bursar.app.counting.uncounted import (
+    DEVICE_NAMES,
+    TEXT_LENGTH_MAX,
+    uncounted_names,
+    uncounted_text,
+)
+from bursar.app.quota.inventory import inventory_of, read_inventory
 from bursar.app.quota.read_model import queue_report, quota_reports
 from bursar.core.counting.counters import CountedPart
+from bursar.core.counting.device_settings import charged_name
+from bursar.core.devices.source import KOORDINATOR
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.quota import GATE, QuotaKind
@@ -191,8 +198,8 @@ async def test_a_pod_out_of_scope_is_not_charged():
 
 
 def test_whole_pods_are_needed_only_if_a_counter_needs_them():
-    assert kept_kinds(plan_counting()) == [PODS, PLANS]
-    assert kept_kinds(inventory_of([], [], []).counting) == []
+    assert plan_counting().whole_kinds == [PODS, PLANS]
+    assert inventory_of([], [], []).counting.whole_kinds == []
 
 
 @pytest.mark.parametrize(
@@ -228,6 +235,13 @@ def test_names_that_only_a_counter_can_charge(name, is_counted):
     found = uncounted_names([name], NativeCounter().may_charge)
 
     assert found == (() if is_counted else (name,))
+
+
+def test_the_names_of_devices_are_those_of_koordinator():
+    """They are written out, so that a view does not import the descriptions of allocators."""
+    charged = {charged_name(KOORDINATOR, kind) for kind in KOORDINATOR.kinds}
+
+    assert {name.removeprefix("requests.") for name in DEVICE_NAMES} == charged
 
 
 async def test_a_report_names_what_no_counter_charges():

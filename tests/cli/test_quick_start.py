@@ -153,8 +153,8 @@ def test_a_regular_expression_of_a_module_is_compiled_when_it_is_used():
 
 def test_a_regular_expression_of_another_package_or_a_function_is_compiled_at_once():
     program = (
-        "import re, json.decoder, click\n"
-        "print(type(re.compile('a')), type(json.decoder.STRINGCHUNK))\n"
+        "import glob, re, click\n"
+        "print(type(re.compile('a')), type(glob.magic_check))\n"
         "namespace = {'__name__': 'bursar.x', 're': re}\n"
         "exec('late = re.compile(\"(\")\\ndef now(text): return re.compile(text)', namespace)\n"
         "try:\n    namespace['now']('(')\nexcept re.error as error:\n    print(error)\n"

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from bursar.core.counting.counters import Counters
-from bursar.core.counting.devices import DeviceCounter, DeviceCounting, charged_name
+from bursar.core.counting.device_settings import DeviceCounting, charged_name
+from bursar.core.counting.devices import DeviceCounter
 from bursar.core.devices.source import KOORDINATOR, Delimiters, KindRule, Layout, Shape, Source
 from bursar.wire.devices.facts import DEVICES_MAX, TEXT_LENGTH_MAX, derive_devices
 from bursar.wire.model.pod_row import PodRowDecoder

@@ -7,7 +7,6 @@ VM, the test ends with the decision, which is all that Bursar has a part in.
 import pytest
 
 from bursar.core.model.selector_text import parse_selector
-from bursar.core.peerpods.annotations import machine_size
 from bursar.core.peerpods.capacity import (
     LIMIT_DEFAULT,
     LIMIT_KEY,
@@ -24,6 +23,7 @@ from bursar.core.peerpods.instances import (
     upstream_choice,
     upstream_order,
 )
+from bursar.core.peerpods.machine_size import machine_size
 from bursar.core.peerpods.names import VM_RESOURCE
 from support.builders.peer_pods import (
     EFFECTIVE,

@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from bursar.core.peerpods.annotations import whole_number
 from bursar.core.peerpods.instances import InstanceType
+from bursar.core.peerpods.machine_size import whole_number
 from bursar.core.peerpods.settings import PeerPodSettings
 from support.builders.peer_pods import KATA, a_peer_pod, main, rewritten, sized
 

@@ -12,7 +12,7 @@ from bursar.core.model.pod_row import PodDemand
 from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.record import NO_RECORD
 from bursar.core.peerpods.restored import restored
-from bursar.wire.peerpods.rewrite import read_record
+from bursar.wire.peerpods.record import read_record
 from support.builders.peer_pods import (
     KATA,
     PEER_PODS,

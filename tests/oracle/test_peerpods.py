@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from bursar.core.model.demand import QUOTA, DemandOptions
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.resources import ResourceList
-from bursar.core.peerpods.annotations import Rewrite, machine_size
+from bursar.core.peerpods.annotations import Rewrite
 from bursar.core.peerpods.instances import MachineSize
+from bursar.core.peerpods.machine_size import machine_size
 from bursar.core.peerpods.record import NO_RECORD
 from bursar.core.peerpods.sizing import SizeTexts, upstream_size
-from bursar.wire.peerpods.rewrite import read_record
+from bursar.wire.peerpods.record import read_record
 from support.builders.peer_pods import (
     PEER_PODS,
     VM,

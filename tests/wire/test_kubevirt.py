@@ -8,8 +8,8 @@ from bursar.wire.kubevirt import (
     decode_kubevirt,
     decode_migration,
     decode_vmi,
-    derive_launcher_facts,
 )
+from bursar.wire.launcher_pods import derive_launcher_facts
 from bursar.wire.structs.fields import FieldError
 from support.builders.pods import listed, parsed, texts
 from support.builders.vms import a_kubevirt, a_launcher, a_migration, a_vmi, encoded

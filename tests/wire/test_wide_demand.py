@@ -9,7 +9,8 @@ from hypothesis import given
 
 from bursar.core.counting.counter import Pending
 from bursar.core.counting.counters import Counters
-from bursar.core.counting.devices import DeviceCounter, DeviceCounting
+from bursar.core.counting.device_settings import DeviceCounting
+from bursar.core.counting.devices import DeviceCounter
 from bursar.core.counting.peer_pods import UnreadablePeerPod
 from bursar.core.devices.source import KOORDINATOR
 from bursar.core.model.demand import ASSIGNED, QUOTA, pod_limits, pod_requests
@@ -17,7 +18,7 @@ from bursar.core.model.pod_row import NAMES_MAX, TOO_MANY_NAMES
 from bursar.core.model.qos import qos_class
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.recount import Recount
-from bursar.wire.kubevirt import derive_launcher_facts
+from bursar.wire.launcher_pods import derive_launcher_facts
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.pod_row import PodRowDecoder
 from bursar.wire.peerpods.recognition import derive_peer_pod

@@ -50,11 +50,14 @@ class KindNames(Verbs):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         kind, slash, name = args[0].partition("/")
         found = self.get_command(ctx, kind)
-        pods = self.get_command(ctx, "pod")
-        if found is None and pods is not None and kind.lower().partition(".")[0] in WORKLOADS:
-            raise click.UsageError(
-                f"{kind!r} is shown as pods; did you mean '{ctx.command_path} {pods.name}'?", ctx
-            )
+        if found is None and kind.lower().partition(".")[0] in WORKLOADS:
+            # Only a mistake needs the command for pods; importing it takes long.
+            pods = self.get_command(ctx, "pod")
+            if pods is not None:
+                raise click.UsageError(
+                    f"{kind!r} is shown as pods; did you mean '{ctx.command_path} {pods.name}'?",
+                    ctx,
+                )
         if found is not None and found.name is not None and (name or not slash):
             # The command's own name, so that errors and help do not show the short one.
             args = [found.name, *([name] if name else []), *args[1:]]

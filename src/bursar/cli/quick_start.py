@@ -21,7 +21,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from inspect import CO_OPTIMIZED, get_annotations
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -33,7 +32,9 @@ CALLS: Final = 30
 """Calls after which `__init__` is compiled; it costs as much as a hundred calls that are not."""
 OBJECTS: Final = 50_000
 """New objects after which garbage is looked for; importing makes many, and none is garbage."""
-PATTERNS_OF: Final = ("bursar", "platform", "yaml")
+CO_OPTIMIZED: Final = 1
+"""`inspect.CO_OPTIMIZED`: the flag of the code of functions."""
+PATTERNS_OF: Final = ("bursar", "click", "fractions", "json", "platform", "textwrap", "yaml")
 """Packages that use their regular expressions by their methods only."""
 
 
@@ -52,11 +53,16 @@ def start_quickly() -> None:
         setattr(dataclasses, COMPILE, _late_methods(compile_now))
         setattr(dataclasses, INIT, _late_init(init_now))
         # `dataclasses` asks for the signature of each class, to make a docstring of it.
-        quick = SimpleNamespace(signature=lambda _: "", get_annotations=get_annotations)
+        quick = SimpleNamespace(signature=lambda _: "", get_annotations=_annotations)
         dataclasses.inspect = quick  # type: ignore[attr-defined]
 
 
 # ------------------------------------------------------------------ dataclasses
+
+
+def _annotations(of: type) -> dict[str, object]:
+    """Do as `inspect.get_annotations`, for a class."""
+    return dict(of.__dict__.get("__annotations__", {}))  # noqa: RUF063 - see above
 
 
 def _late_methods(compile_now: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:

@@ -4,13 +4,35 @@
 `cli/examples.py` has for it, and suggests commands when a name is misspelt.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
 import click
+import click.parser
 
 from bursar.cli.examples import EXAMPLES
+
+
+class _NoSuchOption(click.NoSuchOption):
+    """No such option, with suggestions only if somebody may read them.
+
+    click takes `-f` for a long option first, and discards the error and the suggestions with it.
+    To look for them costs as much as to start Python.
+    """
+
+    def __init__(
+        self,
+        option_name: str,
+        message: str | None = None,
+        possibilities: Iterable[str] | None = None,
+        ctx: click.Context | None = None,
+    ) -> None:
+        known = possibilities if option_name.startswith("--") else None
+        super().__init__(option_name, message, known, ctx)
+
+
+click.parser.NoSuchOption = _NoSuchOption  # type: ignore[attr-defined]
 
 
 class Verbs(click.Group):

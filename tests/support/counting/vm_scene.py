@@ -13,8 +13,8 @@ from bursar.wire.kubevirt import (
     decode_kubevirt,
     decode_migration,
     decode_vmi,
-    derive_launcher_facts,
 )
+from bursar.wire.launcher_pods import derive_launcher_facts
 from bursar.wire.model.pod_row import PodRowDecoder
 from support.builders.pods import texts
 from support.builders.vms import encoded

@@ -16,7 +16,7 @@ from bursar.adapters.serving.message import JSON, Guard, Request, Response, Rout
 from bursar.app.names import PEER_PODS_PATH
 from bursar.core.peerpods.annotations import SIZE_ANNOTATIONS, Rewrite
 from bursar.core.peerpods.decision import ANNOTATIONS_READ, Denied
-from bursar.core.peerpods.record import RECORD_ANNOTATION
+from bursar.core.peerpods.names import RECORD_ANNOTATION
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.wire.admission import (
     AdmissionDecision,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
+from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.listing import name_of
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.kind_state import KindState
@@ -133,6 +134,12 @@ class Counting:
     """Set if pods may be counted without an answer that their counter needs."""
     explain: Explain = field(default_factory=lambda: Counters().explain)
     """Which counter charges a pod what, and why."""
+
+    @property
+    def whole_kinds(self) -> list[Resource]:
+        """The kinds of which the counters need whole objects, as a file has them."""
+        pods = [] if self.counter.derive_facts is None else [PODS]
+        return [*pods, *(kind.resource for kind in self.kinds)]
 
     @classmethod
     def of(cls, parts: Sequence[CountingPart]) -> Counting:

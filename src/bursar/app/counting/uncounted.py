@@ -6,8 +6,6 @@ A limit under such a name looks enforced and holds no pod. The quota's owner is 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from bursar.core.counting.devices import charged_name
-from bursar.core.devices.source import KOORDINATOR
 from bursar.core.quota.names import is_schedulable
 
 TEXT_LENGTH_MAX: Final = 1000
@@ -21,10 +19,11 @@ PEER_POD_NAMES: Final = frozenset(
     for amount in ("cpu", "memory", "gpus", "instances")
 )
 DEVICE_NAMES: Final = frozenset(
-    prefix + charged_name(KOORDINATOR, kind)
+    f"{prefix}{kind}/koordinator"
     for prefix in ("", "requests.")
-    for kind in KOORDINATOR.kinds
+    for kind in ("fpga", "gpu", "rdma", "xpu")
 )
+"""The names of Koordinator's devices."""
 
 
 def uncounted_names(names: Iterable[str], may_charge: Callable[[str], bool]) -> tuple[str, ...]:

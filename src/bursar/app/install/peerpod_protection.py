@@ -14,11 +14,11 @@ from typing import Final
 
 from bursar.app.install.documents import Document, admission_policy, rule, validation
 from bursar.core.model.names import CPU, MEMORY
-from bursar.core.peerpods.record import RECORD_ANNOTATION
-from bursar.core.peerpods.settings import (
+from bursar.core.peerpods.names import (
     GPUS_ANNOTATION,
     MACHINE_TYPE_ANNOTATION,
     MEMORY_ANNOTATION,
+    RECORD_ANNOTATION,
     VCPUS_ANNOTATION,
 )
 

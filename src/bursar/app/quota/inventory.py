@@ -53,12 +53,6 @@ class Inventory:
 # ------------------------------------------------------------------ from manifests
 
 
-def kept_kinds(counting: Counting) -> list[Resource]:
-    """The kinds of which `inventory_of` needs whole objects."""
-    pods = [] if counting.counter.derive_facts is None else [PODS]
-    return [*pods, *(kind.resource for kind in counting.kinds)]
-
-
 def inventory_of(
     pods: Sequence[Pod],
     namespaces: Iterable[NamespaceObject],
@@ -69,7 +63,7 @@ def inventory_of(
 ) -> Inventory:
     """The inventory of manifests. Of objects with the same name the last one counts.
 
-    `bodies` are whole objects of `kept_kinds`; those of pods are in the order of `pods`.
+    `bodies` are whole objects of `Counting.whole_kinds`; those of pods are in the order of `pods`.
     """
     counting = counting or Counting.of(())
     problems: list[str] = []

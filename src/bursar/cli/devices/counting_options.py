@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 
 from bursar.cli.options import flag, path, together
-from bursar.core.counting.devices import DeviceCounting
+from bursar.core.counting.device_settings import DeviceCounting
 
 device_counting_options: Final = together(
     flag(

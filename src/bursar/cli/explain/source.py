@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,16 +11,7 @@ from bursar.adapters.files.manifests import Manifests, WorkloadTemplate
 from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
 from bursar.app.cluster.ports import NotFoundError
 from bursar.app.cluster.wanted import Wanted
-from bursar.app.counting.feeds import Counting
-from bursar.app.quota.inventory import (
-    Inventory,
-    inventory_of,
-    kept_kinds,
-    read_inventory,
-)
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
-from bursar.app.quota.read_model import queue_report
-from bursar.app.quota.wait_text import wait_text
 from bursar.app.reports.explain import (
     PodExplanation,
     explain_pod,
@@ -45,6 +36,10 @@ from bursar.core.model.pod import Pod
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.targeting import Targeting
 
+if TYPE_CHECKING:
+    from bursar.app.counting.feeds import Counting
+    from bursar.app.quota.inventory import Inventory
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
@@ -54,7 +49,7 @@ class Question:
     reading: Reading
     place: str
     """The namespace of the pods; empty for all."""
-    counting: Callable[[], Counting]
+    counting: "Callable[[], Counting]"
     """Makes counters that know nothing yet. Reading tells them what they need."""
     targeting: Targeting
 
@@ -80,7 +75,7 @@ def show_explanations(question: Question, show: Show) -> int:
 
 def _from_files(question: Question) -> list[PodExplanation]:
     counting = question.counting()
-    objects = question.reading.read([], kept=kept_kinds(counting))
+    objects = question.reading.read([], kept=counting.whole_kinds)
     manifests = objects.manifests
     pods = [
         _placed(pod)
@@ -103,12 +98,17 @@ def _from_files(question: Question) -> list[PodExplanation]:
             f"{question.reading}: no node in it. Add the nodes and the pods on them, as in: "
             "kubectl get nodes,pods,namespaces -A -o yaml | bursar explain pod -f -"
         )
-    reasons = _reasons(_inventory_of(manifests, counting), question, pods)
+    reasons: Mapping[PodKey, str] = {}
+    if any(map(waits_for_quota, pods)):
+        reasons = _reasons(_inventory_of(manifests, counting), question)
     explained = _explained(pods, everything, reasons, question)
     return explained + [_explained_template(each, everything) for each in templates]
 
 
-def _inventory_of(manifests: Manifests, counting: Counting) -> Inventory:
+def _inventory_of(manifests: Manifests, counting: "Counting") -> "Inventory":
+    # Few pods wait for a quota.
+    from bursar.app.quota.inventory import inventory_of  # noqa: PLC0415
+
     return inventory_of(
         manifests.pods,
         manifests.namespaces,
@@ -152,16 +152,18 @@ async def _from_cluster(cluster: LiveCluster, question: Question) -> list[PodExp
         everything = Surroundings()
         if any(map(needs_surroundings, pods)):
             everything = await read_surroundings(cluster, progress=progress)
-        inventory = Inventory()
-        gated = [pod for pod in pods if waits_for_quota(pod)]
-        if gated:
+        inventory = None
+        if any(map(waits_for_quota, pods)):
+            from bursar.app.quota.inventory import read_inventory  # noqa: PLC0415 - see above
+
             inventory = await read_inventory(
                 cluster,
                 namespace=question.place,
                 counting=question.counting(),
                 progress=progress,
             )
-    return _explained(pods, everything, _reasons(inventory, question, gated), question)
+    reasons = {} if inventory is None else _reasons(inventory, question)
+    return _explained(pods, everything, reasons, question)
 
 
 async def _read_pods(cluster: LiveCluster, question: Question) -> list[Pod]:
@@ -193,12 +195,14 @@ def _not_found(name: str, place: str) -> str:
 # ------------------------------------------------------------------ both
 
 
-def _reasons(inventory: Inventory, question: Question, pods: Sequence[Pod]) -> Mapping[PodKey, str]:
+def _reasons(inventory: "Inventory", question: Question) -> Mapping[PodKey, str]:
     """Why pods wait behind Bursar's gate."""
+    # Few pods do, and the queue with its books takes long to import.
+    from bursar.app.quota.read_model import queue_report  # noqa: PLC0415
+    from bursar.app.quota.wait_text import wait_text  # noqa: PLC0415
+
     for problem in inventory.problems:
         click.echo(f"bursar: {printable(problem)}", err=True)
-    if not any(map(waits_for_quota, pods)):
-        return {}
     now_s = int(SYSTEM_CLOCK.now().timestamp())
     return {
         PodKey(each.row.namespace, each.row.name): wait_text(each.refusals)

@@ -31,7 +31,7 @@ from bursar.cli.peerpods.options import (
     types_from,
 )
 from bursar.cli.reading.reading import Reading, files_options
-from bursar.core.peerpods.annotations import Rewrite, machine_size
+from bursar.core.peerpods.annotations import Rewrite
 from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.instances import (
     MIB,
@@ -45,7 +45,9 @@ from bursar.core.peerpods.instances import (
     upstream_choice,
     upstream_order,
 )
-from bursar.core.peerpods.settings import MACHINE_TYPE_ANNOTATION, Mode
+from bursar.core.peerpods.machine_size import machine_size
+from bursar.core.peerpods.names import MACHINE_TYPE_ANNOTATION
+from bursar.core.peerpods.settings import Mode
 
 COLUMNS: Final = (
     *(Column("POD"), Column("VCPUS"), Column("MEMORY"), Column("GPUS")),

@@ -51,7 +51,6 @@ def quota(
     cluster-wide quotas that cover the namespace.
     """
     from bursar.app.names import DEFAULT_NAMESPACE  # noqa: PLC0415
-    from bursar.app.quota.inventory import kept_kinds  # noqa: PLC0415 - imports the decoders
     from bursar.app.quota.read_model import quota_reports  # noqa: PLC0415 - imports the books
     from bursar.cli.selectors import selector_from  # noqa: PLC0415
 
@@ -82,7 +81,7 @@ def quota(
         return OK
 
     return reading.show(
-        _wanted(reading, counting), show, kept=kept_kinds(counting), ignores_templates=True
+        _wanted(reading, counting), show, kept=counting.whole_kinds, ignores_templates=True
     )
 
 

@@ -14,7 +14,7 @@ from bursar.app.cluster.wanted import Wanted
 from bursar.app.counting.feeds import Counting
 from bursar.app.counting.provenance import charge_parts
 from bursar.app.names import DEFAULT_NAMESPACE
-from bursar.app.quota.inventory import Inventory, inventory_of, kept_kinds, read_inventory
+from bursar.app.quota.inventory import Inventory, inventory_of, read_inventory
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.read_model import queue_report
 from bursar.cli.exit_codes import OK
@@ -79,7 +79,7 @@ class _View:
 
     def show_files(self) -> int:
         counting = self.counting()
-        objects = self.reading.read([], kept=kept_kinds(counting), ignores_templates=True)
+        objects = self.reading.read([], kept=counting.whole_kinds, ignores_templates=True)
         manifests = objects.manifests
         inventory = inventory_of(
             manifests.pods,

@@ -74,8 +74,6 @@ def quotas(
     listed as well. WAITING is the number of pods that wait because the resource
     is short. -l selects quotas.
     """
-    from bursar.app.quota.inventory import kept_kinds  # noqa: PLC0415 - slow to import
-
     targeting = Targeting(
         own_namespace=OWN_NAMESPACE,
         selector=selector_from(namespace_selector, "--namespace-selector"),
@@ -97,7 +95,7 @@ def quotas(
         return OK
 
     counting = processes.counting(settings)
-    return reading.show(_wanted(place, counting), show, kept=kept_kinds(counting))
+    return reading.show(_wanted(place, counting), show, kept=counting.whole_kinds)
 
 
 def _wanted(place: str, counting: "Counting") -> Sequence[Wanted]:

@@ -10,11 +10,11 @@ known before the pod is scheduled, and the tenant cannot change them later. The 
 raise the charge, because the tenant could have written it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from bursar.core.counting.counter import Counted, fact_of
+from bursar.core.counting.device_settings import DeviceCounting, charged_name
 from bursar.core.devices.claim import Claim, Claims
 from bursar.core.devices.source import KindRule, Source
 from bursar.core.model.names import QUOTA_REQUESTS_PREFIX
@@ -22,43 +22,11 @@ from bursar.core.model.pod_row import PodDemand, PodRow
 from bursar.core.model.quantity import MILLI, ZERO, Quantity
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.counting import IndependentPods
-from bursar.core.quota.names import is_application_name
 from bursar.core.sharing import Attached
 
 NAME: Final = "devices"
 WHOLE: Final = 100
 """Percent of one device."""
-
-
-def charged_name(source: Source, kind: str) -> str:
-    """The resource name by which quotas limit a kind of device.
-
-    Raises `ValueError` if the kind's own name is none that a quota can list.
-    """
-    name = source.kinds[kind].charged_as or f"{kind.lower()}/{source.name}"
-    if not is_application_name(name):
-        raise ValueError(
-            f"source {source.name!r}: no quota can list {name!r}; say chargedAs for its kind"
-        )
-    return name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceCounting:
-    """Whose devices are counted. Raises `ValueError` for a kind without a name for quotas."""
-
-    sources: tuple[Source, ...] = ()
-    """Empty: devices are not counted."""
-
-    def __post_init__(self) -> None:
-        for _ in self.rules():
-            pass
-
-    def rules(self) -> Iterator[tuple[str, KindRule]]:
-        """The name for quotas and the rule of every kind of device."""
-        for source in self.sources:
-            for kind, rule in source.kinds.items():
-                yield charged_name(source, kind), rule
 
 
 class DeviceFacts(NamedTuple):

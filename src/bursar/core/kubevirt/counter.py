@@ -8,21 +8,26 @@ A pod that claims to be a launcher waits while the objects that would confirm it
 Counted natively it could pass a quota of VMs, and be charged only afterwards.
 """
 
-from collections.abc import Iterable, Iterator
+from __future__ import annotations
+
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bursar.core.counting.counter import Counted, Pending, fact_of
 from bursar.core.counting.kind_state import KindState
 from bursar.core.kubevirt.launchers import Launcher, LauncherFacts, Role, Roles, roles_of
 from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.kubevirt.names import APP_LABEL, DEDICATED_NAMES, LAUNCHER, MIGRATION_UID_LABEL
-from bursar.core.kubevirt.vmi import KubeVirt, KubeVirtSettings, Migration, Vmi
 from bursar.core.model.names import QUOTA_REQUESTS_PREFIX
 from bursar.core.model.pod_row import TOO_MANY_NAMES, DeriveFacts, PodDemand, PodRow
-from bursar.core.model.resources import ResourceList
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.usage import native_usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from bursar.core.kubevirt.vmi import KubeVirt, KubeVirtSettings, Migration, Vmi
+    from bursar.core.model.resources import ResourceList
 
 
 class VmKey(NamedTuple):

@@ -7,12 +7,16 @@ Labels and owner references say little: whoever may create pods can write them. 
 role only if VM and migration, which KubeVirt writes, agree. At most one pod is the source of a VM.
 """
 
-from collections.abc import Iterable
-from enum import Enum
-from typing import NamedTuple
+from __future__ import annotations
 
-from bursar.core.kubevirt.vmi import Migration, Vmi
-from bursar.core.model.pod_row import PodDemand
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bursar.core.kubevirt.vmi import Migration, Vmi
+    from bursar.core.model.pod_row import PodDemand
 
 
 class LauncherFacts(NamedTuple):

@@ -3,23 +3,22 @@
 A size is a whole number: the cloud-api-adaptor reads any other text as zero.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bursar.core.model.numbers.int64 import INT64_MAX, INT64_MIN
 from bursar.core.peerpods.instances import Chosen, MachineSize, best_choice, named_problem
-from bursar.core.peerpods.record import RECORD_ANNOTATION, Record
-from bursar.core.peerpods.settings import (
+from bursar.core.peerpods.machine_size import machine_size, whole_number
+from bursar.core.peerpods.names import (
     GPUS_ANNOTATION,
     MACHINE_TYPE_ANNOTATION,
     MEMORY_ALIAS_ANNOTATION,
     MEMORY_ANNOTATION,
+    RECORD_ANNOTATION,
     VCPUS_ANNOTATION,
-    OwnSizes,
-    PeerPodSettings,
 )
+from bursar.core.peerpods.record import Record
+from bursar.core.peerpods.settings import OwnSizes, PeerPodSettings
 from bursar.core.peerpods.sizing import NO_SIZE, SizeTexts
 from bursar.core.peerpods.warnings import RECORD_IGNORED
 
@@ -29,8 +28,6 @@ SIZE_ANNOTATIONS: Final = (
     MEMORY_ALIAS_ANNOTATION,
     GPUS_ANNOTATION,
 )
-
-_DIGITS: Final = re.compile(r"[0-9]{0,19}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,18 +142,6 @@ def _combined(own: str, wanted: int, rule: OwnSizes) -> tuple[str, str]:
     return own, ""
 
 
-def whole_number(text: str) -> int | None:
-    """A size as the adaptor reads it; None for a text that the adaptor reads as zero."""
-    digits = text[1:] if text.startswith(("+", "-")) else text
-    # Leading zeros are cut first. A pattern for them would try each length of a long text, and
-    # `int` refuses more than 4300 digits, even if most of them are leading zeros.
-    significant = digits.lstrip("0")
-    if not digits or not _DIGITS.fullmatch(significant):
-        return None
-    count = int(significant or "0") * (-1 if text.startswith("-") else 1)
-    return count if INT64_MIN <= count <= INT64_MAX else None
-
-
 # ------------------------------------------------------------------ the instance type
 
 
@@ -175,9 +160,3 @@ def _instance(
     if isinstance(choice, Chosen):
         return choice.name, ()
     return "", (choice.message,)
-
-
-def machine_size(size: SizeTexts) -> MachineSize:
-    """Annotated sizes as the adaptor reads them."""
-    vcpus, memory, gpus = (whole_number(text) or 0 for text in size)
-    return MachineSize(vcpus=vcpus, memory_mib=memory, gpus=gpus)

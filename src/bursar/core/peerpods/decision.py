@@ -20,16 +20,16 @@ from bursar.core.peerpods.annotations import (
     annotated_as_upstream,
 )
 from bursar.core.peerpods.downward_api import ResourceField
+from bursar.core.peerpods.names import MACHINE_TYPE_ANNOTATION, RECORD_ANNOTATION
 from bursar.core.peerpods.record import (
     NO_RECORD,
-    RECORD_ANNOTATION,
     Record,
     as_recorded,
     extended,
     is_rewritten,
     removable,
 )
-from bursar.core.peerpods.settings import MACHINE_TYPE_ANNOTATION, Mode, PeerPodSettings
+from bursar.core.peerpods.settings import Mode, PeerPodSettings
 from bursar.core.peerpods.sizing import (
     ContainerResources,
     SizeError,

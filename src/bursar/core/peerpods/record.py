@@ -14,8 +14,6 @@ from bursar.core.model.resources import ResourceList
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.peerpods.sizing import NO_SIZE, ContainerKind, ContainerResources, SizeTexts
 
-RECORD_ANNOTATION: Final = "bursar.io/peerpod-removed"
-
 _ONE: Final = Quantity.of(1)
 
 

@@ -2,20 +2,11 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
 
 from bursar.core.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.peerpods.instances import InstanceType
 from bursar.core.peerpods.names import GPU_RESOURCE, RUNTIME_CLASS, VM_RESOURCE
-
-_HYPERVISOR: Final = "io.katacontainers.config.hypervisor."
-VCPUS_ANNOTATION: Final = f"{_HYPERVISOR}default_vcpus"
-MEMORY_ANNOTATION: Final = f"{_HYPERVISOR}default_memory"
-MEMORY_ALIAS_ANNOTATION: Final = f"{_HYPERVISOR}default_mem"
-"""The name in upstream's documentation. Upstream's code and Kata know only `default_memory`."""
-GPUS_ANNOTATION: Final = f"{_HYPERVISOR}default_gpus"
-MACHINE_TYPE_ANNOTATION: Final = f"{_HYPERVISOR}machine_type"
 
 
 class Mode(Enum):

@@ -11,7 +11,8 @@ from bursar.core.model.names import CPU, MEMORY
 from bursar.core.model.pod import NO_RESOURCES, Pod, ResourceRequirements
 from bursar.core.model.quantity import Quantity
 from bursar.core.peerpods.downward_api import ResourceField
-from bursar.core.peerpods.record import NO_RECORD, RECORD_ANNOTATION, Record
+from bursar.core.peerpods.names import RECORD_ANNOTATION
+from bursar.core.peerpods.record import NO_RECORD, Record
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.peerpods.sizing import ContainerResources
 

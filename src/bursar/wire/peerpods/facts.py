@@ -15,21 +15,18 @@ from bursar.core.model.pod import Pod
 from bursar.core.model.pod_row import TOO_MANY_NAMES
 from bursar.core.model.quantity import Format
 from bursar.core.model.resources import NOTHING, ResourceList, maximum
-from bursar.core.peerpods.annotations import machine_size
 from bursar.core.peerpods.instances import MachineSize
-from bursar.core.peerpods.record import RECORD_ANNOTATION
-from bursar.core.peerpods.restored import restored
-from bursar.core.peerpods.settings import (
+from bursar.core.peerpods.machine_size import machine_size
+from bursar.core.peerpods.names import (
     GPUS_ANNOTATION,
     MACHINE_TYPE_ANNOTATION,
     MEMORY_ANNOTATION,
+    RECORD_ANNOTATION,
     VCPUS_ANNOTATION,
 )
-from bursar.core.peerpods.sizing import SizeTexts
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.amounts import require_amounts_of_pod
 from bursar.wire.model.wide_demand import is_wide
-from bursar.wire.peerpods.rewrite import read_record
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import printable
 
@@ -74,8 +71,8 @@ def peer_pod_facts(
 
 
 def _facts(pod: Pod) -> PeerPodFacts:
-    record = read_record(pod.annotations)
-    asking = (pod,) if record is None else (pod, restored(record, pod))
+    before = _before_the_rewrite(pod)
+    asking = (pod,) if before is None else (pod, before)
     return PeerPodFacts(
         requests=_greatest(pod_requests(each, _WITHOUT_OVERHEAD) for each in asking),
         limits=_greatest(pod_limits(each, _WITHOUT_OVERHEAD) for each in asking),
@@ -83,8 +80,20 @@ def _facts(pod: Pod) -> PeerPodFacts:
         size=_size(pod.annotations),
         # A longer text is cut, so it is none of the catalogue's.
         machine_type=pod.annotations.get(MACHINE_TYPE_ANNOTATION, "")[: TYPE_LENGTH_MAX + 1],
-        has_record=record is not None,
+        has_record=before is not None,
     )
+
+
+def _before_the_rewrite(pod: Pod) -> Pod | None:
+    """The pod with what its record says; None if it has no record that can be read."""
+    if RECORD_ANNOTATION not in pod.annotations:
+        return None
+    # Commands that read a file with a peer pod seldom read one that was rewritten.
+    from bursar.core.peerpods.restored import restored  # noqa: PLC0415
+    from bursar.wire.peerpods.record import read_record  # noqa: PLC0415
+
+    record = read_record(pod.annotations)
+    return None if record is None else restored(record, pod)
 
 
 def _greatest(lists: Iterable[ResourceList]) -> Amounts:
@@ -99,7 +108,7 @@ def _greatest(lists: Iterable[ResourceList]) -> Amounts:
 
 def _size(annotations: Mapping[str, str]) -> MachineSize:
     keys = (VCPUS_ANNOTATION, MEMORY_ANNOTATION, GPUS_ANNOTATION)
-    read = machine_size(SizeTexts(*(annotations.get(key, "") for key in keys)))
+    read = machine_size(annotations.get(key, "") for key in keys)
     return MachineSize(
         vcpus=max(0, read.vcpus), memory_mib=max(0, read.memory_mib), gpus=max(0, read.gpus)
     )

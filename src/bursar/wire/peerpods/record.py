@@ -4,6 +4,7 @@ Any user who may create a pod can write this annotation, so all of the text is c
 with one wrong part is no record.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -15,6 +16,7 @@ from bursar.core.model.pod import NO_RESOURCES, ClaimReference, ResourceRequirem
 from bursar.core.model.quantity import Format, Quantity, QuantityError
 from bursar.core.model.resources import ResourceList
 from bursar.core.peerpods.decision import ANNOTATIONS_BYTES_MAX
+from bursar.core.peerpods.names import RECORD_ANNOTATION
 from bursar.core.peerpods.record import NO_RECORD, Record
 from bursar.core.peerpods.sizing import NO_SIZE, ContainerKind, ContainerResources, SizeTexts
 
@@ -96,6 +98,17 @@ def _amount_text(amount: Quantity) -> str:
     if Quantity.parse(text) == amount:
         return text
     return replace(amount, format=Format.DECIMAL_EXPONENT).canonical
+
+
+def read_record(annotations: Mapping[str, str]) -> Record | None:
+    """The record among a pod's annotations; None if there is none, or it cannot be read."""
+    text = annotations.get(RECORD_ANNOTATION)
+    if text is None:
+        return None
+    try:
+        return parse_record(text)
+    except RecordError:
+        return None
 
 
 def parse_record(text: str) -> Record:

@@ -19,7 +19,7 @@ from bursar.core.peerpods.decision import (
     Untouched,
     decide,
 )
-from bursar.core.peerpods.record import RECORD_ANNOTATION, Record
+from bursar.core.peerpods.names import RECORD_ANNOTATION
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 from bursar.wire.documents.tree import Value
 from bursar.wire.peerpods.pod import (
@@ -31,7 +31,7 @@ from bursar.wire.peerpods.pod import (
     read_pod,
     read_resource_fields,
 )
-from bursar.wire.peerpods.record import RecordError, format_record, parse_record
+from bursar.wire.peerpods.record import format_record, read_record
 from bursar.wire.structs.fields import FieldError
 
 ONE_VM: Final = "1"
@@ -76,17 +76,6 @@ def is_peer_pod(document: dict[str, Value], settings: PeerPodSettings) -> bool:
 
 
 # ------------------------------------------------------------------ annotations
-
-
-def read_record(annotations: Mapping[str, str]) -> Record | None:
-    """The record among a pod's annotations; None if there is none, or it cannot be read."""
-    text = annotations.get(RECORD_ANNOTATION)
-    if text is None:
-        return None
-    try:
-        return parse_record(text)
-    except RecordError:
-        return None
 
 
 def _annotations(decision: Rewrite) -> Mapping[str, str]:
