@@ -14,6 +14,7 @@ from typing import Self
 
 import pytest
 
+from bursar.entry.up.embedded_cluster import OBJECTS_PER_REPORT
 from support.processes.command_line import COMMAND, run_bursar
 from support.until import PATIENCE_SECONDS
 
@@ -31,6 +32,15 @@ metadata: {name: fills-it, namespace: somewhere}
 spec:
   containers:
   - {name: c, image: i, resources: {requests: {cpu: 950m}}}
+"""
+
+
+A_POD = """
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: p{0}, namespace: somewhere}}
+spec: {{containers: [{{name: c, image: i}}]}}
 """
 
 
@@ -128,6 +138,27 @@ def test_colours_go_with_no_color(is_coloured):
         terminal.last_frame()
 
     assert bool(COLOUR.search(terminal.read)) is is_coloured
+
+
+def test_the_steps_before_the_first_frame_are_on_a_line_that_disappears(tmp_path):
+    pods = tmp_path / "pods.yaml"
+    pods.write_text(NODE + "".join(map(A_POD.format, range(OBJECTS_PER_REPORT))))
+    with Terminal("-f", str(pods)) as terminal:
+        terminal.until(b"\x1b[?1049h")
+        before = terminal.read.decode()
+        terminal.until(b"NODES")
+        terminal.press(b"q")
+        terminal.last_frame()
+
+    lines = before.partition("\x1b[?1049h")[0].split("\r\x1b[K")
+    assert lines == [
+        "",
+        "bursar up: starting",
+        "bursar up: reading the manifests",
+        "bursar up: loaded 250 of 252 objects",
+        "bursar up: waiting for the controller",
+        "",
+    ]
 
 
 def test_a_mistake_on_a_terminal_is_one_line():

@@ -468,14 +468,14 @@ def _field_selector_from(text: str) -> "FieldSelector | None":
 
 
 @contextmanager
-def shown_progress(doing: str = "reading") -> Iterator[Callable[[str, int], None]]:
+def shown_progress() -> Iterator[Callable[[str, int], None]]:
     """How far the work is, on a line of its own that disappears; only on a terminal."""
     if not sys.stderr.isatty():
         yield lambda _kind, _count: None
         return
 
     def show(kind: str, count: int) -> None:
-        click.echo(f"\r\x1b[K{doing} {kind}: {count}", err=True, nl=False)
+        click.echo(f"\r\x1b[Kreading {kind}: {count}", err=True, nl=False)
 
     try:
         yield show

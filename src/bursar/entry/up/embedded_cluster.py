@@ -4,13 +4,11 @@ import asyncio
 import os
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Final
-
-import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.crds import crd_documents
@@ -39,7 +37,7 @@ from bursar.app.names import DEFAULT_NAMESPACE
 from bursar.app.quota.read_model import NO_BOOKS, BooksView, view_of
 from bursar.cli.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
-from bursar.cli.reading.reading import shown_progress
+from bursar.cli.up.start_line import say_lasting, say_start
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.quota.targeting import Targeting
 from bursar.entry.counting import open_counting
@@ -129,22 +127,25 @@ def _controller(
 
 
 async def _load_files(cluster: MemoryCluster, files: Sequence[str]) -> None:
+    say_start("reading the manifests")
     written = read_objects_as_written(files or [packaged(EXAMPLE)], sys.stdin.buffer)
     await load_manifests(cluster, [*crd_documents(), _OWN_NAMESPACE])
     try:
         known, others = known_documents(cluster, _loaded(body for body, _ in written))
         _say_passed_over(others)
-        with shown_progress("loading") as show:
-            await load_manifests(
-                cluster, map(_simulated, known), _say_refused, lambda done: _report(show, done)
-            )
+        await load_manifests(
+            cluster,
+            map(_simulated, known),
+            _say_refused,
+            lambda done: _report(done, len(known)),
+        )
     except (UnknownKindError, ClusterError) as error:
         raise BadInputError(f"{', '.join(files) or EXAMPLE}: {error}") from None
 
 
-def _report(show: Callable[[str, int], None], done: int) -> None:
+def _report(done: int, of: int) -> None:
     if done and done % OBJECTS_PER_REPORT == 0:
-        show("objects", done)
+        say_start(f"loaded {done:,} of {of:,} objects")
 
 
 def _loaded(bodies: Iterable[JsonObject]) -> list[JsonObject]:
@@ -152,7 +153,7 @@ def _loaded(bodies: Iterable[JsonObject]) -> list[JsonObject]:
     for body in bodies:
         if is_for_no_cluster(body):
             what = printable(str(body.get("kind")))
-            click.echo(f"bursar up: left out: {what}, which is no object of a cluster", err=True)
+            say_lasting(f"left out: {what}, which is no object of a cluster")
         else:
             loaded.append(body)
     return loaded
@@ -165,16 +166,13 @@ def _say_passed_over(objects: Iterable[JsonObject]) -> None:
         for each in objects
     )
     for kind, count in sorted(counts.items()):
-        click.echo(
-            f"bursar up: passed over {count} {kind}: the embedded cluster does not have this kind",
-            err=True,
-        )
+        say_lasting(f"passed over {count} {kind}: the embedded cluster does not have this kind")
 
 
 def _say_refused(body: JsonObject, error: ForbiddenError) -> None:
     """Say that a quota or a LimitRange refused an object; the others are loaded."""
     kind = printable(str(body.get("kind")))
-    click.echo(f"bursar up: refused {kind}: {printable(error.message)}", err=True)
+    say_lasting(f"refused {kind}: {printable(error.message)}")
 
 
 def _load_state(cluster: MemoryCluster, state: Path | None) -> bool:

@@ -21,6 +21,7 @@ from bursar.cli.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
 from bursar.cli.processes.process_options import ClusterChoice
 from bursar.cli.processes.up import UpSettings
+from bursar.cli.up.start_line import clear_start, say_start
 from bursar.entry.log_output import warnings_as_text
 from bursar.entry.process import cluster_access
 from bursar.entry.up.embedded_cluster import embedded_cluster
@@ -80,11 +81,20 @@ class _Run:
             loop.call_later(self.seconds, self.ended.set)
 
     async def _follow(self) -> Overview:
+        try:
+            return await self._follow_shown()
+        finally:
+            if not self.began:
+                clear_start()
+
+    async def _follow_shown(self) -> Overview:
         """Show the cluster again and again; the last look is the answer."""
         async with self.opening as shown:
+            say_start("waiting for the controller" if shown.view else "reading the cluster")
             watched = WatchedCluster(shown, self.story)
             async with watched.running():
                 await self._wait_for(watched)
+                clear_start()
                 last: Overview | None = None
                 while not self.ended.is_set():
                     began = SYSTEM_CLOCK.monotonic()
