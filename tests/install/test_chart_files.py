@@ -111,7 +111,7 @@ def test_a_condition_without_lines_of_its_own_is_turned_round():
             ["x: a in [''{{ join \"'', ''\" $.Values.peerPods.runtimeClasses }}'']"],
         ),
         (
-            "- zz-webhook-option",
+            "- --otlp-endpoint=zz-webhook-option",
             ["{{- range $.Values.webhook.extraArgs }}", "- {{ . | quote }}", "{{- end }}"],
         ),
     ],

@@ -117,12 +117,17 @@ def _agent(asked: Asked) -> tuple[Document, ...]:
 
 def _extender(asked: Asked) -> tuple[Document, ...]:
     chosen = asked.chosen
+    further = listed(chosen["extender_options"])
+    if further:
+        from bursar.cli.install.process_options import require_known  # noqa: PLC0415 - large
+
+        require_known("extender", further)
     return extender_documents(
         ExtenderInstallation(
             workload=workload_settings(chosen, asked.parts),
             scheduler_ca_config=str(chosen["scheduler_ca_config"]),
             scheduler_names=listed(chosen["scheduler_names"]) or (SCHEDULER_USER,),
-            options=listed(chosen["extender_options"]),
+            options=further,
         )
     )
 

@@ -32,6 +32,7 @@ from bursar.cli.install.cluster_version import (
     minor_version,
     require_known_kinds,
 )
+from bursar.cli.install.option_parts import options_without_effect
 from bursar.cli.install.packaged_definitions import packaged_definitions
 from bursar.cli.install.workload_arguments import (
     Chosen,
@@ -257,6 +258,8 @@ def manifests(
         return OK
     named = parts or (WITHOUT_WEBHOOK if gates_by_policies(minor) else BY_WEBHOOK)
     wanted = dict.fromkeys(part for part in PARTS if part in named)
+    for problem in options_without_effect(click.get_current_context(), wanted):
+        click.echo(f"bursar: {problem}", err=True)
     settings = _settings(chosen, has_webhooks="webhooks" in wanted)
     endpoint = Endpoint(
         ca_bundle=_certificates(ca_bundle),

@@ -88,6 +88,12 @@ workload_options: Final = together(
 
 def workload_settings(chosen: Chosen, parts: Collection[str]) -> WorkloadSettings:
     """Raises `click.UsageError`."""
+    for process in ("controller", "webhook"):
+        further = listed(chosen[f"{process}_options"])
+        if further and process in parts:
+            from bursar.cli.install.process_options import require_known  # noqa: PLC0415 - large
+
+            require_known(process, further)
     try:
         return WorkloadSettings(
             image=str(chosen["image"]),
