@@ -174,6 +174,7 @@ def test_nodes_are_chosen_by_label(town):
     assert town.offered(name=town.node) == town.offered(name=other) == "3"
     lines = json.loads(town.run("get", "-l", labels, "-o", "json").out)
     assert [(line["resource"], line["capacity"]) for line in lines] == [(FOO, "3"), (FOO, "3")]
+    assert [(line["used"], line["free"]) for line in lines] == [("0", "3"), ("0", "3")]
     nobody = town.run("set", "-l", "no-such=label", f"{FOO}=3")
     assert (nobody.code, nobody.err) == (1, "bursar: no node has these labels\n")
 

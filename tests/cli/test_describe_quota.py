@@ -282,11 +282,32 @@ def test_a_namespace_that_is_only_named_may_be_gated_or_not():
 
 
 def test_a_list_has_a_row_for_each_quota():
-    ran = described("-o", "csv", "--no-headers", "--sort-by", "-fullest", stdin=ODD)
+    ran = described("-o", "wide", "--no-headers", "--sort-by", "-fullest", stdin=ODD)
 
-    assert [line.split(",")[1:4] for line in ran.out.splitlines()] == [
+    assert [line.split()[1:4] for line in ran.out.splitlines()] == [
         ["native", "ResourceQuota", "600%"],
-        ["ours", "ApplicationAwareResourceQuota", ""],
+        ["ours", "ApplicationAwareResourceQuota", "-"],
+    ]
+    csv = described("-o", "csv", "--no-headers", "--sort-by", "-fullest", stdin=ODD)
+    quotas = dict.fromkeys(tuple(line.split(",")[1:4]) for line in csv.out.splitlines())
+    assert list(quotas) == [
+        ("native", "ResourceQuota", "600%"),
+        ("ours", "ApplicationAwareResourceQuota", ""),
     ]
     names = described("-o", "name", stdin=ODD).out.splitlines()
     assert names[0] == "resourcequota/native"
+
+
+def test_csv_has_a_row_for_each_resource(tmp_path: Path) -> None:
+    file = tmp_path / "quota.yaml"
+    empty = "---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: empty}\nspec: {hard: {}}\n"
+    file.write_text(MANIFESTS + empty)
+    ran = run_bursar("describe", "quota", "-f", str(file), "-o", "csv")
+
+    head, *rows = ran.out.splitlines()
+    assert head == "NAMESPACE,NAME,KIND,FULLEST,RESOURCE,USED,HARD,PERCENT,REPORTED,REMARKS"
+    found = {tuple(row.split(",")[1:5:3]): row.split(",")[5:] for row in rows}
+    assert len(found) == len(rows)
+    assert found["shop", "services"] == ["", "5", "20%", "1", "not gated"]
+    assert found["native", "count/pods"][:3] == ["1", "9", "11%"]
+    assert found["empty", ""] == ["", "", "", "", ""]

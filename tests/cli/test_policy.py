@@ -20,6 +20,7 @@ kind: Pod
 metadata: {name: one, labels: {size: "3"}}
 spec: {containers: [{name: a}]}
 """
+NATIVELY = "counted natively"
 
 
 def check(*arguments, stdin=""):
@@ -30,6 +31,9 @@ def test_charges_of_the_examples_are_shown():
     ran = check("-f", str(EXAMPLES / "policies"), "-o", "json", *SATURDAY)
     assert ran.code == 0, ran.err
     charges = {each["pod"]: each["charges"] for each in json.loads(ran.out)}
+    natively = [each["policy"] for each in json.loads(ran.out) if each["charges"] == NATIVELY]
+    assert natively
+    assert set(natively) == {None}
     assert charges["ml/train"].startswith("requests.nvidia.com/gpu 4")
     assert charges["shop/web"] == "counted natively"
     ran = check("-f", str(EXAMPLES / "policies"), *MONDAY)

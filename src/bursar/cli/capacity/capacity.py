@@ -379,13 +379,14 @@ class _Line:
         )
 
     def document(self) -> dict[str, object]:
+        """Amounts are texts, as in objects of Kubernetes."""
         return {
             "node": self.node,
             "resource": self.resource,
             "capacity": None if self.capacity is None else str(self.capacity),
             "allocatable": None if self.allocatable is None else str(self.allocatable),
-            "used": self.used,
-            "free": self.free,
+            "used": str(self.used),
+            "free": str(self.free),
             "owner": self.owner,
             "override": self.override,
         }

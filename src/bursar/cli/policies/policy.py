@@ -182,7 +182,11 @@ def _lines(counter: PolicyCounter, rows: Sequence[PodRow]) -> Iterator[Row]:
             pod = f"{row.namespace}/{row.name}"
             yield Row(
                 cells=(name, row.namespace, row.name, each),
-                document={"policy": name, "pod": pod, "charges": each},
+                document={
+                    "policy": None if name == NATIVE else name,
+                    "pod": pod,
+                    "charges": each,
+                },
                 name=f"pod/{row.name}",
             )
 

@@ -143,8 +143,10 @@ def _is_selected(report: "QuotaReport", objects: Objects) -> bool:
 
 
 def _listing(reports: "Sequence[QuotaReport]", format: Format) -> Listing:
-    from bursar.cli.quota.listing import quota_listing  # noqa: PLC0415 - tables
+    from bursar.cli.quota.listing import quota_listing, resource_listing  # noqa: PLC0415 - tables
 
+    if format.output is Output.CSV:
+        return resource_listing(reports)
     return quota_listing(reports, is_described=format.output is Output.TABLE)
 
 
