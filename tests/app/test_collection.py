@@ -17,7 +17,9 @@ from bursar.app.cluster.ports import (
     Patch,
     PatchKind,
     Resource,
+    UnauthorizedError,
     UnavailableError,
+    UnreachableError,
 )
 from bursar.app.cluster.wanted import Wanted
 from support.builders.manifests import namespace_manifest, node_manifest, pod_manifest
@@ -137,6 +139,19 @@ async def test_other_reasons_are_told_of_such_a_kind_as_well(scene, error):
     await collection.load()
 
     assert collection.missing == [f"nodes: {error}"]
+
+
+@pytest.mark.parametrize("error", [UnauthorizedError("who?"), UnreachableError("no connection")])
+@in_virtual_time(on=Scene)
+async def test_an_error_that_concerns_every_kind_is_raised_once(scene, error):
+    wanted = [Wanted(resource=each, is_required=False) for each in (NODES, PODS)]
+
+    with pytest.raises(type(error)):
+        await Collection(Refusing(scene.cluster, NODES, error), wanted).load()
+
+    collection = Collection(Refusing(scene.cluster, PODS, error), wanted)
+    await collection.load()
+    assert collection.missing == [f"pods: {error}"]
 
 
 @in_virtual_time(on=Scene)

@@ -20,6 +20,8 @@ from bursar.app.cluster.ports import (
     Query,
     Reader,
     Resource,
+    UnauthorizedError,
+    UnreachableError,
     Watcher,
 )
 from bursar.app.cluster.sighting import locate
@@ -83,10 +85,12 @@ class Collection:
         try:
             await self._list(each)
         except ClusterError as error:
-            if each.is_required:
+            # Without a connection or valid credentials, no other kind can be read either.
+            is_general = isinstance(error, UnreachableError | UnauthorizedError)
+            if each.is_required or (is_general and not self._objects):
                 raise
             if not (each.may_be_absent and isinstance(error, NotFoundError)):
-                self.missing.append(f"{each.resource}: {error}")
+                self.missing.append(f"{each.resource}: {error.message}")
         return each
 
     def _concerns_all(self, wanted: Wanted) -> bool:
