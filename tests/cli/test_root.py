@@ -234,6 +234,21 @@ def test_bash_completes_verbs_with_the_printed_script():
             ),
         ),
         ("zzz", "no such command 'zzz'; see bursar --help"),
+        (
+            "quantity 1 -o tabel",
+            (
+                "quantity: invalid value for '-o' / '--output': 'tabel' is not one of 'table', "
+                "'wide', 'json', 'yaml', 'csv', 'name'; did you mean 'table'? See bursar quantity "
+                "--help"
+            ),
+        ),
+        (
+            "peerpod instance --vcpus x",
+            (
+                "peerpod instance: invalid value for '--vcpus': 'x' is not a whole number; see "
+                "bursar peerpod instance --help"
+            ),
+        ),
     ],
 )
 def test_a_misspelt_word_gets_a_suggestion(line, error):

@@ -1,8 +1,14 @@
 """Errors in a command line, in the style of all other errors: what, why, and the next step."""
 
+import re
+from typing import Final
+
 import click
 
 from bursar.cli.output.formats import printable
+
+_NO_CHOICE: Final = re.compile("'(.*)' is not one of ")
+"""How click begins the message for a value that is none of the choices."""
 
 
 def usage_text(error: click.ClickException) -> str:
@@ -22,6 +28,22 @@ def usage_text(error: click.ClickException) -> str:
     text = printable(text[:1].lower() + text[1:])
     text = text.replace(". Did you mean", "; did you mean")
     text = text.replace(". (Did you mean one of: ", "; did you mean one of ").replace("?)", "?")
+    text = text.replace("is not a valid integer range", "is not a whole number")
+    text = text.replace("is not a valid integer", "is not a whole number")
+    near = _likely_choice(error)
+    if near:
+        text = f"{text}; did you mean {near!r}?"
     subject = f"{verb}: " if verb else ""
     see = " See" if text.endswith("?") else "; see"
     return f"{subject}{text}{see} {f'{program} {verb}'.rstrip()} --help"
+
+
+def _likely_choice(error: click.ClickException) -> str:
+    """The choice that was probably meant; empty if there is none."""
+    param = error.param if isinstance(error, click.BadParameter) else None
+    given = _NO_CHOICE.match(error.message)
+    if param is None or given is None or not isinstance(param.type, click.Choice):
+        return ""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+    return next(iter(get_close_matches(given[1].lower(), map(str, param.type.choices), n=1)), "")
