@@ -187,6 +187,14 @@ def test_workloads_are_not_counted_and_that_is_said():
     assert ran.err == "bursar: passed over: 1 Deployment\n"
 
 
+def test_metrics_of_the_same_cluster_are_not_mentioned():
+    """`bursar top` reads them, and other commands read the files that are made for it."""
+    metrics = "---\napiVersion: metrics.k8s.io/v1beta1\nkind: NodeMetrics\nmetadata: {name: n}\n"
+    ran = described("native", stdin=MANIFESTS + metrics)
+
+    assert (ran.code, ran.err) == (0, "")
+
+
 def test_a_status_that_cannot_be_read_is_told():
     broken = MANIFESTS.replace('used: {pods: "2"', "used: {pods: two")
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 Selects: TypeAlias = Callable[[str, str], bool]
 """Whether the object of a namespace and name is among those that the command line selects."""
 
+METRICS: Final = ".metrics.k8s.io"
+"""How the names of NodeMetrics and PodMetrics end."""
 DEFAULT_NAMESPACE: Final = "default"
 """Where kubectl would create an object whose manifest names no namespace."""
 
@@ -155,7 +157,10 @@ class Reading:
 
         paths, stdin = self.sources()
         manifests = read_manifests(paths, stdin, kept=kept, is_recursive=self.is_recursive)
-        skipped = Counter(dict(manifests.skipped))
+        # bursar top reads the metrics that are in the same files; to others they mean nothing.
+        skipped = Counter(
+            {kind: count for kind, count in manifests.skipped if not kind.endswith(METRICS)}
+        )
         if ignores_templates:
             skipped.update(template.owner_kind for template in manifests.templates)
         if skipped:
