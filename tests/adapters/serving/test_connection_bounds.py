@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import resource
 import socket
+import weakref
 from collections import deque
 from collections.abc import AsyncIterator
 
@@ -407,3 +409,24 @@ async def test_an_invalid_tls_record_ends_the_connection(tmp_path):
 
         await until(lambda: not server.server._state.connections)
         assert await server.get("/") == (200, "OK")
+
+
+# ------------------------------------------------------------------ memory
+
+
+async def test_a_closed_connection_is_freed_without_the_garbage_collector():
+    gc.collect()
+    gc.disable()
+    try:
+        async with plain() as server:
+            async with connected(server.port) as peer:
+                await peer.send(request_bytes("GET", "/"))
+                (connection,) = server.server._state.connections
+                left = weakref.ref(connection._transport)
+                del connection
+            await until(lambda: not server.phases, "the server has noticed")
+            await asyncio.sleep(0)
+
+            assert left() is None
+    finally:
+        gc.enable()

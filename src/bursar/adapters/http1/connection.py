@@ -13,6 +13,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from bursar.adapters.http1.errors import DisconnectedError, HttpError, system_reason
 from bursar.adapters.http1.response import Response
+from bursar.adapters.http1.transport_memory import free_closed, socket_transport
 
 UNREAD_BYTES_MAX: Final = 2**19
 """With more unread bytes than this, the socket is paused until the response is read."""
@@ -37,6 +38,8 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self.closed = asyncio.Event()
         self._transport: asyncio.Transport | None = None
+        self._socket_transport: asyncio.BaseTransport | None = None
+        """The transport below TLS; the same one without TLS."""
         self._parser: HttpResponseParser | None = None
         self._response: Response | None = None
         self._request_bytes = 0
@@ -100,6 +103,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._socket_transport = socket_transport(transport)
 
     def data_received(self, data: bytes) -> None:
         response, parser = self._response, self._parser
@@ -133,8 +137,10 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lose(error)
-        # Break the reference cycles with the parser and the transport.
+        # Break the reference cycles with the parser and the transport, and that of the socket.
         self._parser = self._transport = None
+        free_closed(self._socket_transport)
+        self._socket_transport = None
         self._is_done = True
         self.closed.set()
         if self.on_lost is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, cast
 
+from bursar.adapters.http1.transport_memory import free_closed
 from bursar.adapters.serving.bounds import Bounds, Phase
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import (
@@ -155,6 +156,7 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        free_closed(self._transport)
         self._transport = None
         self._waiting.clear()
         self._reader.close()
