@@ -20,7 +20,7 @@ from bursar.adapters.admission.reviewer import Reviewer
 from bursar.adapters.admission.routes import review_counts, webhook_routes
 from bursar.adapters.serving.message import JSON, Response, Route, fixed
 from bursar.adapters.serving.server import HttpServer
-from bursar.adapters.serving.serving_certificate import ServingCertificate
+from bursar.adapters.serving.tls.serving_certificate import ServingCertificate
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.admission.pods import Installation
 from bursar.app.admission.quotas import QuotaCheck

@@ -25,7 +25,7 @@ import asyncio, sys
 from bursar.adapters.admission.peerpods import PeerPodCounts, peer_pod_routes
 from bursar.adapters.serving.message import JSON, Response, Route, fixed
 from bursar.adapters.serving.server import HttpServer
-from bursar.adapters.serving.serving_certificate import ServingCertificate
+from bursar.adapters.serving.tls.serving_certificate import ServingCertificate
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.core.peerpods.settings import PeerPodSettings
 

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bursar.cli.examples import EXAMPLES
+from bursar.cli.help.examples import EXAMPLES
 from bursar.cli.help.pages import COMMANDS, stored
 from ratio import Ratio, alternate
 

@@ -22,7 +22,7 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.extender.routes import extender_routes, request_counts
 from bursar.adapters.serving.message import JSON, Response, Route, fixed
 from bursar.adapters.serving.server import HttpServer
-from bursar.adapters.serving.serving_certificate import ServingCertificate
+from bursar.adapters.serving.tls.serving_certificate import ServingCertificate
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.quantity import Quantity
 from bursar.core.pools.books import PoolBooks

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from assets import ensure
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.config import load_kubeconfig
+from bursar.adapters.kube.kubeconfig.config import load_kubeconfig
 from bursar.adapters.kube.transport import Limits
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import EventKind, Key, NotFoundError, Query

@@ -25,14 +25,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.crds import crd_documents
 from bursar.adapters.kube.client import KubeClient
-from bursar.adapters.kube.config import load_kubeconfig
+from bursar.adapters.kube.kubeconfig.config import load_kubeconfig
 from bursar.adapters.kube.transport import Limits
 from bursar.app.cluster.informer.store import Store
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, Query
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
-from bursar.app.quota.lifting import GateLifter
 from bursar.app.quota.quota_loop import LIFTS_MAX, QuotaLoop
+from bursar.app.quota.release.lifting import GateLifter
 from bursar.app.quota.sources import quota_sources
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.books import Books

@@ -25,7 +25,7 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.sidecars.connection import CallLimits
 from bursar.adapters.sidecars.sockets import SocketFolder
 from bursar.app.cluster.time_limit import end
-from bursar.app.counting.sidecar_feed import SidecarFeed
+from bursar.app.counting.sidecars.feed import SidecarFeed
 from bursar.core.counting.counter import Pending
 from bursar.core.counting.sidecars import SidecarCounter, SidecarRules
 from bursar.core.model.pod_row import PodRow

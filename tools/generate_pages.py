@@ -15,9 +15,9 @@ import click
 from click.shell_completion import get_completion_class
 
 from bursar import __version__
-from bursar.cli.examples import EXAMPLES
-from bursar.cli.front_page import EXIT_CODES, OPTIONS, TITLE
 from bursar.cli.help.completing import FROM_CLUSTER, Command, Parameter
+from bursar.cli.help.examples import EXAMPLES
+from bursar.cli.help.front_page import EXIT_CODES, OPTIONS, TITLE
 from bursar.cli.help.pages import COLUMNS, COMMANDS, MANUAL, SHELLS, help_name, script_name
 from bursar.cli.help.shells import VARIABLE
 from bursar.cli.kinds import KINDS, KindNames

@@ -14,7 +14,7 @@ from bursar.app.install.admission import (
 )
 from bursar.app.install.documents import Endpoint
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
-from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
+from bursar.core.model.selectors.selector import LabelExpression, LabelSelector, selector_of
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 

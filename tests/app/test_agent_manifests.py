@@ -4,7 +4,7 @@ import pytest
 
 from bursar.app.devices.defaults import PodsFrom
 from bursar.app.install.agent import AgentInstallation, agent_documents
-from bursar.app.install.device_protection import device_protection_documents
+from bursar.app.install.policies.device_protection import device_protection_documents
 
 IMAGE = "bursar:1"
 

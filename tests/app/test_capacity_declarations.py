@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.text import parse_selector
 from bursar.core.peerpods.names import VM_RESOURCE
 from bursar.wire.capacity import decode_capacity_node, decode_declarations, preset_decoder
 

@@ -25,8 +25,8 @@ from bursar.app.cluster.ports import (
     PatchKind,
     UnavailableError,
 )
-from bursar.core.model.selector import EVERYTHING
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.selector import EVERYTHING
+from bursar.core.model.selectors.text import parse_selector
 from bursar.core.peerpods.capacity import CapacityAction, Declaration
 from support.virtual_time import MachineClock, in_virtual_time
 

@@ -7,10 +7,10 @@ from random import Random
 
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.changes import REST_FACTOR, repeat_on_changes
-from bursar.app.cluster.collection import COALESCE_SECONDS, PAUSE_SECONDS
 from bursar.app.cluster.kinds import CONFIG_MAPS, NAMESPACES, SECRETS
 from bursar.app.cluster.ports import ExpiredError, ForbiddenError, Resource, WatchEvent
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.collection import COALESCE_SECONDS, PAUSE_SECONDS
+from bursar.app.cluster.reading.wanted import Wanted
 from support.virtual_time import MachineClock, in_virtual_time
 
 LONG_S = 60 * COALESCE_SECONDS

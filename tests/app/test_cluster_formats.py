@@ -37,7 +37,6 @@ from bursar.core.peerpods.record import Record
 from bursar.core.peerpods.sizing import ContainerKind, ContainerResources, SizeTexts
 from bursar.core.quota.growth.promises import RecordedPromise
 from bursar.core.quota.ledger import PodKey
-from bursar.core.quota.queue import FullQueues
 from bursar.core.quota.quota import (
     NamespaceSelector,
     Quota,
@@ -46,12 +45,13 @@ from bursar.core.quota.quota import (
     QuotaObject,
     Reported,
 )
-from bursar.core.quota.statement import Statement
+from bursar.core.quota.views.queue import FullQueues
+from bursar.core.quota.views.statement import Statement
 from bursar.wire.capacity import decode_capacity_node
 from bursar.wire.cluster.annotations import decode_annotation
 from bursar.wire.peerpods.record import format_record, parse_record
-from bursar.wire.quota import decode_quota
-from bursar.wire.resize_promises import decode_promises, encode_promises
+from bursar.wire.quota.objects import decode_quota
+from bursar.wire.quota.resize_promises import decode_promises, encode_promises
 from support.builders.pods import parsed
 
 FOLDER = Path(__file__).parents[1] / "golden" / "cluster-formats"

@@ -7,7 +7,6 @@ from random import Random
 import pytest
 
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.collection import COALESCE_SECONDS, PAUSE_SECONDS, Collection
 from bursar.app.cluster.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS
 from bursar.app.cluster.ports import (
     EVERYTHING,
@@ -21,7 +20,8 @@ from bursar.app.cluster.ports import (
     UnavailableError,
     UnreachableError,
 )
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.collection import COALESCE_SECONDS, PAUSE_SECONDS, Collection
+from bursar.app.cluster.reading.wanted import Wanted
 from support.builders.manifests import namespace_manifest, node_manifest, pod_manifest
 from support.virtual_time import MachineClock, in_virtual_time
 

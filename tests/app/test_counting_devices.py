@@ -7,7 +7,7 @@ from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.counting.devices import device_parts
 from bursar.app.counting.settings import CountingSettings
-from bursar.app.quota.read_model import view_of
+from bursar.app.quota.views.read_model import view_of
 from bursar.core.counting.device_settings import DeviceCounting
 from bursar.core.counting.peer_pods import PeerPodCounting, PeerPodMode
 from bursar.core.devices.source import KOORDINATOR

@@ -11,7 +11,7 @@ from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.counting.peer_pods import peer_pod_parts
 from bursar.app.counting.settings import CountingSettings
-from bursar.app.quota.read_model import view_of
+from bursar.app.quota.views.read_model import view_of
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.peer_pods import PeerPodCounting, PeerPodMode
 from bursar.core.kubevirt.mode import VmiMode

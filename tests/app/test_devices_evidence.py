@@ -5,9 +5,9 @@ import pytest
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.listing import ATTEMPTS_MAX, PAGE_SIZE
 from bursar.app.cluster.ports import EVERYTHING, ExpiredError, ForbiddenError, NotFoundError
-from bursar.app.devices.evidence import read_evidence
+from bursar.app.cluster.reading.listing import ATTEMPTS_MAX, PAGE_SIZE
+from bursar.app.devices.reports.evidence import read_evidence
 from bursar.core.devices.source import KOORDINATOR
 from support.builders.manifests import namespace_manifest, pod_manifest
 from support.cluster.scripted_cluster import seeded

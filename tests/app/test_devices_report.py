@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bursar.app.devices.report import (
+from bursar.app.devices.reports.report import (
     Evidence,
     device_lines,
     idle_devices,

@@ -11,7 +11,7 @@ from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Quer
 from bursar.app.controller.gating_check import CHECK_SECONDS
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.install.admission import GatingSettings, policy_documents, webhook_documents
-from bursar.core.model.selector import LabelExpression, LabelSelector
+from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
 from bursar.core.quota.targeting import GATING_LABEL
 from support.faults import line
 from support.quota.aaq_controller import AaqScene

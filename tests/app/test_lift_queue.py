@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bursar.app.quota.lift_queue import LiftQueue
+from bursar.app.quota.release.lift_queue import LiftQueue
 from bursar.core.quota.releases import Release
 from support.builders.quota_books import a_row
 

@@ -11,18 +11,18 @@ from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.kinds import RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind
-from bursar.app.migration.import_run import (
+from bursar.app.migration.installation import resource_of
+from bursar.app.migration.quota_import.native_quotas import Surroundings, imported
+from bursar.app.migration.quota_import.run import (
     Import,
     Outcome,
     cluster_original,
     native_original,
     read_originals,
 )
-from bursar.app.migration.installation import resource_of
-from bursar.app.migration.native_quotas import Surroundings, imported
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, CLUSTER_RESOURCE_QUOTAS
 from bursar.core.quota.quota import QuotaKind
-from bursar.wire.quota import decode_quota
+from bursar.wire.quota.objects import decode_quota
 from support.builders.manifests import DEFINITIONS
 from support.migration.aaq_objects import bursars_manifests
 

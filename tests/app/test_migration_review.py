@@ -11,7 +11,7 @@ from bursar.app.migration.installation import Installation
 from bursar.app.migration.review import review_takeover, review_way_back, suggested
 from bursar.app.migration.state import OwnedObject, State, TenantState
 from bursar.core.model.namespace import NamespaceObject
-from bursar.core.model.selector import LabelExpression, LabelSelector
+from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
 from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.wire.aaq_installation import (
     AaqFacts,
@@ -22,7 +22,7 @@ from bursar.wire.aaq_installation import (
     WebhookFacts,
 )
 from bursar.wire.model.pod_row import PodRowDecoder
-from bursar.wire.unreadable_quota import read_quota
+from bursar.wire.quota.unreadable import read_quota
 from support.builders.manifests import pod_manifest
 from support.migration.aaq_objects import bursars_installation
 

@@ -18,7 +18,7 @@ from bursar.app.operator.rendering import (
     rendered,
 )
 from bursar.app.quota.managed.applied_usage import AppliedUsage
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.install.manifests import manifests
 from bursar.cli.install.packaged_definitions import packaged_definitions
 from bursar.wire.aaq import decode_aaq

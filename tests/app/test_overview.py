@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bursar.app.quota.read_model import BooksView, QueuePlace, QuotaLine
+from bursar.app.quota.views.read_model import BooksView, QueuePlace, QuotaLine
 from bursar.app.reports.overview import Full, OverviewReader, PodState, overview, state_of
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.ledger import PodKey

@@ -6,13 +6,13 @@ import json
 import pytest
 
 from bursar.app.install.documents import Endpoint
-from bursar.app.install.peerpod_protection import BIND, KEEP, PROTECTED, RECORD
 from bursar.app.install.peerpods import (
     PeerPodInstallation,
     peer_pod_documents,
     peer_pod_documents_beside_upstream,
     peer_pod_documents_without_webhook,
 )
+from bursar.app.install.policies.peerpod_protection import BIND, KEEP, PROTECTED, RECORD
 from bursar.core.model.quantity import ZERO, Quantity
 
 DEFAULT = PeerPodInstallation()

@@ -6,15 +6,15 @@ import pytest
 
 from bursar.adapters.memory.quota_admission import QuotaAdmission
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.telemetry.controller_metrics import controller_metrics
+from bursar.adapters.telemetry.controller.metrics import controller_metrics
 from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.kinds import PODS, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Query
 from bursar.app.controller.queue_limit import NAMESPACES_MAX, full_text
 from bursar.app.names import FULL_QUEUES_ANNOTATION
-from bursar.core.quota.queue import FullQueues, count_waiting
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import Targeting
+from bursar.core.quota.views.queue import FullQueues, count_waiting
 from bursar.wire.model.pod_row import PodRowDecoder
 from support.builders.manifests import pod_manifest
 from support.cluster.scripted_cluster import seeded

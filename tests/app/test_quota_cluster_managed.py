@@ -13,7 +13,7 @@ from bursar.app.quota.kinds import (
 )
 from bursar.app.quota.managed.writer import Action, action_for
 from bursar.core.counting.kind_state import KindState
-from bursar.core.model.selector import LabelSelector, selector_of
+from bursar.core.model.selectors.selector import LabelSelector, selector_of
 from bursar.core.quota.quota import (
     NamespaceSelector,
     Quota,

@@ -3,7 +3,7 @@
 import json
 
 from bursar.app.quota.drift import DriftCheck
-from bursar.app.quota.read_model import holders, view_of
+from bursar.app.quota.views.read_model import holders, view_of
 from bursar.core.quota.account import Charge
 from bursar.core.quota.counting import IndependentPods, NativeCounter, NotReady
 from bursar.core.quota.ledger import PodKey

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bursar.adapters.memory.manifests import load_manifests
-from bursar.adapters.telemetry.controller_metrics import controller_metrics
+from bursar.adapters.telemetry.controller.metrics import controller_metrics
 from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Query

@@ -6,11 +6,11 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.kinds import NAMESPACES, PODS
-from bursar.app.cluster.listing import ATTEMPTS_MAX, PAGE_SIZE
 from bursar.app.cluster.ports import ExpiredError, ForbiddenError
-from bursar.app.quota.inventory import inventory_of_bodies, read_inventory
+from bursar.app.cluster.reading.listing import ATTEMPTS_MAX, PAGE_SIZE
 from bursar.app.quota.kinds import CLUSTER_QUOTAS
 from bursar.app.quota.kinds import QUOTAS as KINDS
+from bursar.app.quota.views.inventory import inventory_of_bodies, read_inventory
 from bursar.core.quota.quota import QUOTA_KINDS
 from support.builders.manifests import (
     AAQ_VERSION,

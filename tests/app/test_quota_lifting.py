@@ -16,7 +16,7 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     UnavailableError,
 )
-from bursar.app.quota.lifting import TRIES_MAX, GateLifter, LiftResult
+from bursar.app.quota.release.lifting import TRIES_MAX, GateLifter, LiftResult
 from bursar.core.quota.releases import ReleaseOutcome
 from bursar.wire.model.pod_row import PodRowDecoder
 

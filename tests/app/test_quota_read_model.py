@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from bursar.app.quota.inventory import Inventory, inventory_of
-from bursar.app.quota.read_model import queue_report, quota_reports
+from bursar.app.quota.views.inventory import Inventory, inventory_of
+from bursar.app.quota.views.read_model import queue_report, quota_reports
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.quota.quota import GATE, Quota, QuotaKind, QuotaObject
 from bursar.core.quota.refusal import Reason

@@ -9,7 +9,7 @@ from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.counting.kind_feed import PROBE_SECONDS
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
-from bursar.app.quota.read_model import view_of
+from bursar.app.quota.views.read_model import view_of
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import GATE
 from support.builders.manifests import pod_manifest

@@ -22,8 +22,8 @@ from bursar.app.counting.uncounted import (
     uncounted_names,
     uncounted_text,
 )
-from bursar.app.quota.inventory import inventory_of, read_inventory
-from bursar.app.quota.read_model import queue_report, quota_reports
+from bursar.app.quota.views.inventory import inventory_of, read_inventory
+from bursar.app.quota.views.read_model import queue_report, quota_reports
 from bursar.core.counting.counters import CountedPart
 from bursar.core.counting.device_settings import charged_name
 from bursar.core.devices.source import KOORDINATOR
@@ -33,7 +33,7 @@ from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
 from bursar.wire.model.pod import Pod, to_core
-from bursar.wire.quota import decode_quota
+from bursar.wire.quota.objects import decode_quota
 from bursar.wire.structs.body import decode_body
 from support.builders.manifests import (
     DEFINITIONS,

@@ -7,8 +7,8 @@ from bursar.app.reports.replicas import ReplicasReport, Scene, replicas_report, 
 from bursar.core.model.node import Node, Taint
 from bursar.core.model.pod import Container, Pod, ResourceRequirements
 from bursar.core.model.quantity import Quantity
-from bursar.wire.model.autoscaler import Autoscaler
-from bursar.wire.model.workload import ClaimTemplate, WorkloadTemplate
+from bursar.wire.model.workloads.autoscaler import Autoscaler
+from bursar.wire.model.workloads.workload import ClaimTemplate, WorkloadTemplate
 
 
 def amounts(**texts: str) -> dict[str, Quantity]:

@@ -3,14 +3,14 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+from bursar.adapters.telemetry.controller.sidecar_families import sidecar_families
 from bursar.adapters.telemetry.exposition import exposition
-from bursar.adapters.telemetry.sidecar_families import sidecar_families
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Key
 from bursar.app.cluster.time_limit import end
-from bursar.app.counting.sidecar_feed import CALLS_MAX, RequestLimits, SidecarFeed
-from bursar.app.counting.sidecar_ports import SidecarError, SidecarFailure
-from bursar.app.quota.read_model import view_of
+from bursar.app.counting.sidecars.feed import CALLS_MAX, RequestLimits, SidecarFeed
+from bursar.app.counting.sidecars.ports import SidecarError, SidecarFailure
+from bursar.app.quota.views.read_model import view_of
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.sidecars import SWEEP_MS_MAX, SidecarCounter, SidecarRules
 from bursar.core.quota.ledger import PodKey

@@ -5,7 +5,7 @@ import json
 from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.ports import Key
 from bursar.app.counting.feeds import Counting, CountingPart
-from bursar.app.counting.sidecar_feed import SidecarFeed
+from bursar.app.counting.sidecars.feed import SidecarFeed
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.counting.sidecars import SidecarCounter, SidecarRules
 from bursar.wire.counting.pod_body import keep_body

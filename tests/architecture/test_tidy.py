@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "bursar"
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 60  # without the docstring
-FOLDER_MODULES_MAX = 16
+FOLDER_MODULES_MAX = 12
 SUPPORT_MODULES_MAX = 12
 MAY_SLEEP = "tests/support/until.py"
 """The one place where tests wait by the clock."""

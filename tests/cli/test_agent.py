@@ -19,9 +19,9 @@ from bursar.adapters.node.socket_file import identity
 from bursar.adapters.node.socket_keeper import ADVICE
 from bursar.app.devices.defaults import PodsFrom
 from bursar.app.install.agent import AgentInstallation, agent_documents
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.processes.agent import agent
-from bursar.cli.processes.agent_options import agent_options, settings_from
+from bursar.cli.processes.options.agent import agent_options, settings_from
 from bursar.core.devices.resolve import Trust
 from bursar.entry.processes import ComposedProcesses
 from support.devices.agent import AgentProcess, pods_port
@@ -401,6 +401,6 @@ async def test_what_people_and_controllers_need_is_not_loaded_on_every_node():
     unwanted = {
         *("rich", "aiohttp", "yaml", "email", "shutil"),
         *("bursar.core.quota", "bursar.app.admission", "bursar.core.model.node"),
-        *("bursar.core.model.pod_row", "bursar.adapters.serving.tls_profile"),
+        *("bursar.core.model.pod_row", "bursar.adapters.serving.tls.profile"),
     }
     assert not unwanted & loaded

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from bursar.cli.capacity.capacity import capacity
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from controlplane import ControlPlane
 from support.processes.command_line import Ran, run_bursar
 from support.processes.kubectl import try_kubectl

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from bursar.cli.processes.controller import controller
-from bursar.cli.processes.process_options import TLS_FOLDER
+from bursar.cli.processes.options.process import TLS_FOLDER
 from bursar.cli.processes.webhook import webhook
 
 

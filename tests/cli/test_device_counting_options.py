@@ -5,7 +5,7 @@ import pytest
 
 from bursar.app.bad_input import BadInputError
 from bursar.app.counting.settings import CountingSettings
-from bursar.cli.processes.counting_options import counting_from, counting_options
+from bursar.cli.processes.options.counting import counting_from, counting_options
 from bursar.core.counting.device_settings import DeviceCounting
 from bursar.core.devices.source import KOORDINATOR
 

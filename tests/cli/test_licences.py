@@ -6,7 +6,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.pools.extender import extender
 from bursar.cli.pools.scheduler_config import scheduler_config
 from bursar.cli.top.top import top

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.output.formats import Output
 from bursar.cli.output.listing import Column, Format, Listing, ListingPrinter, Row, emit_listing
 from bursar.core.model.quantity import Quantity

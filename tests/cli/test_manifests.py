@@ -8,7 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 from bursar.app.names import CONTROLLER, WEBHOOK
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.install.manifests import PARTS, manifests
 from bursar.cli.install.option_parts import PARTS_OF
 from support.processes.command_line import run_bursar

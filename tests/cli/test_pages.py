@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
-from bursar.cli.examples import EXAMPLES
+from bursar.cli.help.examples import EXAMPLES
 from bursar.cli.help.pages import MANUAL, stored, stored_answer
 from generate_pages import FOLDER, every_command, path_of
 from support.processes.command_line import COMMAND, run_bursar

@@ -11,7 +11,7 @@ from click import ClickException
 from click.testing import CliRunner
 
 from bursar.adapters.memory.objects.patches import json_patched
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.peerpods.peerpod import peerpod
 from bursar.wire.documents.stream import read_documents
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, a_peer_pod, main

@@ -10,7 +10,6 @@ import pytest
 from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.kinds import NAMESPACES, PODS
-from bursar.app.cluster.listing import PAGE_SIZE
 from bursar.app.cluster.ports import (
     ConflictError,
     ForbiddenError,
@@ -19,7 +18,8 @@ from bursar.app.cluster.ports import (
     PatchKind,
     Resource,
 )
-from bursar.app.quota.force_release import (
+from bursar.app.cluster.reading.listing import PAGE_SIZE
+from bursar.app.quota.release.force_release import (
     ATTEMPTS_MAX,
     GATING_OBJECTS,
     LIMIT_OBJECTS,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bursar import __version__
-from bursar.cli.front_page import VERBS, front_page
+from bursar.cli.help.front_page import VERBS, front_page
 from bursar.cli.root import bursar as root
 from support.processes.command_line import COMMAND, run_bursar
 
@@ -96,12 +96,12 @@ def test_a_command_without_a_cluster_does_not_pay_for_one(line):
 
 NEEDLESS = {
     "describe pod -f examples/frontend.yaml": [
-        "bursar.app.quota.read_model",
+        "bursar.app.quota.views.read_model",
         "bursar.core.quota.books",
         "bursar.entry.counting",
     ],
     "describe node -f examples/node-pool.yaml": [
-        "bursar.app.quota.read_model",
+        "bursar.app.quota.views.read_model",
         "bursar.core.quota.books",
         "bursar.wire.validation.verdict",
     ],
@@ -111,8 +111,8 @@ NEEDLESS = {
         "bursar.wire.kubevirt",
     ],
     "explain pod -f examples/cluster": [
-        "bursar.app.quota.inventory",
-        "bursar.app.quota.read_model",
+        "bursar.app.quota.views.inventory",
+        "bursar.app.quota.views.read_model",
         "bursar.core.devices.source",
         "bursar.core.quota.books",
         "bursar.wire.kubevirt",

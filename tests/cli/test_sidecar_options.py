@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from bursar.app.counting.sidecar_settings import (
+from bursar.app.counting.sidecars.settings import (
     SidecarFallback,
     SidecarScope,
     SidecarSettings,

@@ -6,7 +6,7 @@ import sys
 
 from click.testing import CliRunner, Result
 
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.top.top import top
 from support.builders.manifests import a_manifest, pod_manifest
 from support.builders.pods import listed

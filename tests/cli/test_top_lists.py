@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.reports.describe import describe
 from bursar.cli.top.top import top
 from bursar.entry.processes import ComposedProcesses

@@ -5,7 +5,7 @@ import pytest
 from bursar.core.cel.errors import Meter
 from bursar.core.cel.expression import CompileError, CostError, EvalError, Expression, Frame
 from bursar.core.cel.functions.patterns import PATTERN_MAX
-from bursar.core.cel.parser import DEPTH_MAX, TEXT_MAX
+from bursar.core.cel.parsing.parser import DEPTH_MAX, TEXT_MAX
 from bursar.core.cel.times import utc_only
 from bursar.core.cel.types import CelType
 from bursar.core.cel.values import Double, Timestamp, equal

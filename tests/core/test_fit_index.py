@@ -15,7 +15,7 @@ from bursar.core.model.pod import (
     SchedulingRules,
     Toleration,
 )
-from bursar.core.model.selector import EVERYTHING
+from bursar.core.model.selectors.selector import EVERYTHING
 from bursar.core.placement.choice import choose
 from bursar.core.placement.fit_index import FitIndex
 from bursar.core.placement.message import NO_NODES

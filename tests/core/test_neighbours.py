@@ -6,7 +6,7 @@ import pytest
 
 from bursar.core.model.node import Node, Taint
 from bursar.core.model.pod import HostPort, Pod, PodTerm, SchedulingRules, SpreadConstraint
-from bursar.core.model.selector import EVERYTHING, LabelSelector, selector_of
+from bursar.core.model.selectors.selector import EVERYTHING, LabelSelector, selector_of
 from bursar.core.placement import neighbours
 from bursar.core.placement.attempt import PORTS_TAKEN
 from bursar.core.placement.choice import choose

@@ -6,7 +6,7 @@ VM, the test ends with the decision, which is all that Bursar has a part in.
 
 import pytest
 
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.text import parse_selector
 from bursar.core.peerpods.capacity import (
     LIMIT_DEFAULT,
     LIMIT_KEY,

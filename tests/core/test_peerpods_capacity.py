@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.core.model.quantity import Quantity
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.text import parse_selector
 from bursar.core.peerpods.capacity import (
     AMOUNT_MAX,
     LIMIT_KEY,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bursar.core.model.pod import Container, Pod, ResourceRequirements
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.validation.pod import validate_pod_spec
-from bursar.core.peerpods.trivially_valid import COUNT_NANOS_MAX, is_trivially_valid
+from bursar.core.peerpods.validation.trivially_valid import COUNT_NANOS_MAX, is_trivially_valid
 from bursar.wire.peerpods.pod import read_pod
 from support.builders.peer_pods import PEER_PODS, VM, a_peer_pod, init, main
 

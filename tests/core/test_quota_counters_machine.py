@@ -16,7 +16,7 @@ from bursar.core.quota.growth.promises import POD_PROMISES_MAX, UNKNOWN_POD, ver
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import ReleaseOutcome
-from bursar.wire.resize_promises import decode_promises, encode_promises
+from bursar.wire.quota.resize_promises import decode_promises, encode_promises
 from support.builders.pods import parsed
 from support.builders.quota_books import (
     GATED,

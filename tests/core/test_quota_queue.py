@@ -8,15 +8,15 @@ from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.account import NO_CHARGE, Charge
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter, NotReady
-from bursar.core.quota.queue import (
+from bursar.core.quota.quota import GATE, Quota
+from bursar.core.quota.refusal import Reason
+from bursar.core.quota.views.queue import (
     NAMES_MAX,
     WaitingPod,
     count_waiting,
     oldest_wait_s,
     waiting_list,
 )
-from bursar.core.quota.quota import GATE, Quota
-from bursar.core.quota.refusal import Reason
 from support.builders.quota_books import UNGATED, a_namespace, a_quota, a_row
 
 NOW_S = 10_000

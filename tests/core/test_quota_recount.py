@@ -10,9 +10,9 @@ from bursar.core.model.quantity import ZERO
 from bursar.core.model.resources import ResourceList, add
 from bursar.core.quota.account import Charge
 from bursar.core.quota.quota import GATE, Quota, QuotaKey, QuotaKind
-from bursar.core.quota.recount import Recount
 from bursar.core.quota.scopes import ScopeRule, matches
 from bursar.core.quota.usage import is_counted, native_usage
+from bursar.core.quota.views.recount import Recount
 from support.builders.pods import parsed, texts
 from support.builders.quota_books import GATED, UNGATED, a_namespace, a_quota, a_row
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from bursar.core.quota.books import STEPS_AT_ONCE, Books
 from bursar.core.quota.counting import NativeCounter
-from bursar.core.quota.queue import count_waiting
 from bursar.core.quota.refusal import Reason
+from bursar.core.quota.views.queue import count_waiting
 from support.builders.quota_books import (
     NOW_S,
     UNGATED,

@@ -13,7 +13,7 @@ from bursar.core.quota.quota import (
     Reported,
 )
 from bursar.core.quota.scopes import ScopeRule
-from bursar.core.quota.statement import (
+from bursar.core.quota.views.statement import (
     SUMMARY_LENGTH_MAX,
     ManagedUsage,
     delegated,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bursar.core.model.namespace import NamespaceObject
-from bursar.core.model.selector import LabelExpression, LabelSelector, readable_part
+from bursar.core.model.selectors.selector import LabelExpression, LabelSelector, readable_part
 from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.quota import NamespaceSelector, Quota, QuotaKey, QuotaKind
 from bursar.core.quota.refusal import Reason

@@ -20,14 +20,14 @@ from bursar.core.model.pod import (
     SpreadConstraint,
     Toleration,
 )
-from bursar.core.model.selector import EVERYTHING
+from bursar.core.model.selectors.selector import EVERYTHING
 from bursar.core.placement.attempt import Attempt
 from bursar.core.placement.choice import objection
-from bursar.core.placement.eviction import CANDIDATES_MAX
 from bursar.core.placement.fit import Shortfall
 from bursar.core.placement.node_books import NodeBooks
-from bursar.core.placement.obstacles import Filter, NodeVerdict, verdicts
-from bursar.core.placement.remedy import (
+from bursar.core.placement.remedies.eviction import CANDIDATES_MAX
+from bursar.core.placement.remedies.obstacles import Filter, NodeVerdict, verdicts
+from bursar.core.placement.remedies.remedy import (
     AddLabels,
     AddNode,
     FreePods,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.core.model.selector import (
+from bursar.core.model.selectors.selector import (
     EVERYTHING,
     NOTHING,
     LabelExpression,

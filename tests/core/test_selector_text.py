@@ -2,8 +2,8 @@
 
 import pytest
 
-from bursar.core.model.selector import EVERYTHING, SelectorError
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.selector import EVERYTHING, SelectorError
+from bursar.core.model.selectors.text import parse_selector
 
 ACCEPTED = [
     ("", ""),

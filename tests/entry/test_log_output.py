@@ -9,7 +9,7 @@ import pytest
 
 from bursar.app.log import ROOT, Log
 from bursar.cli.processes.telemetry.log_options import LogFormat, LogLevel, LogSettings
-from bursar.entry.log_output import (
+from bursar.entry.lifetime.log_output import (
     FIRST_PAUSE_SECONDS,
     KINDS_MAX,
     PAUSE_SECONDS_MAX,

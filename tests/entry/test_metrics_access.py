@@ -6,7 +6,7 @@ from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.serving.message import Request
 from bursar.app.cluster.ports import UnavailableError
-from bursar.cli.processes.process_options import MetricsAuth
+from bursar.cli.processes.options.process import MetricsAuth
 from bursar.entry.metrics_access import metrics_guard, metrics_guard_without_cluster
 
 SCRAPE = Request(method="GET", path="/metrics")

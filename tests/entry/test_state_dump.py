@@ -5,8 +5,8 @@ import os
 import signal
 
 from bursar.app.log import Log
-from bursar.entry.lifetime import until_signalled
-from bursar.entry.state_dump import StateDump
+from bursar.entry.lifetime.lifetime import until_signalled
+from bursar.entry.lifetime.state_dump import StateDump
 from support.until import until
 
 

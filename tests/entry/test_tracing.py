@@ -16,7 +16,7 @@ OPEN_WITHOUT_THE_EXTRA = f"""
 import sys
 sys.modules["opentelemetry.proto.collector.trace.v1.trace_service_pb2"] = None
 from random import Random
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.processes.telemetry.trace_options import TraceSettings
 from bursar.entry.process import open_tracer
 is_required = sys.argv[1] == "1"

@@ -10,8 +10,8 @@ Left out of the comparison:
 
 import pytest
 
-from bursar.core.model.selector import Operator
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.selector import Operator
+from bursar.core.model.selectors.text import parse_selector
 from chart.kustomize import BASE, OVERLAYS
 from support.chart.helm import kustomized, objects_of, rendered
 from support.chart.matching import matching_arguments

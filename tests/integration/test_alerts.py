@@ -14,7 +14,7 @@ from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.telemetry.catalogue.metric import Process
 from bursar.adapters.telemetry.certificates.served import ServedCertificate
-from bursar.adapters.telemetry.controller_metrics import controller_metrics
+from bursar.adapters.telemetry.controller.metrics import controller_metrics
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import EVERYTHING, ForbiddenError, Key, UnavailableError
@@ -23,7 +23,7 @@ from bursar.app.install.admission import GatingSettings, policy_documents
 from bursar.app.install.monitoring import ALERTS, RUNBOOKS
 from bursar.app.operator.names import OPERATOR
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
-from bursar.core.model.selector import LabelSelector
+from bursar.core.model.selectors.selector import LabelSelector
 from support.builders.manifests import DEFINITIONS
 from support.every_metric import operator_text
 from support.faults.line import Line, Request

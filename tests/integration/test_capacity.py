@@ -22,7 +22,7 @@ from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.cluster.observe_kinds import observe_pod_rows
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.cluster.reconcile import ReconcileContext
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.text import parse_selector
 from bursar.core.peerpods.capacity import MARK_ANNOTATION
 from bursar.core.peerpods.names import VM_RESOURCE
 from controlplane import ControlPlane

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from bursar.app.install.confinement import (
+from bursar.app.install.policies.confinement import (
     MAY_NOT_WRITE_MANAGED,
     ONLY_DRY_RUN,
     ONLY_MANAGED,
     ONLY_THE_GATE,
 )
-from bursar.app.install.device_protection import ONLY_ALLOCATORS, device_protection_documents
+from bursar.app.install.policies.device_protection import (
+    ONLY_ALLOCATORS,
+    device_protection_documents,
+)
 from bursar.app.quota.managed.names import MANAGED_SUFFIX
 from bursar.core.devices.source import KOORDINATOR
 from bursar.core.quota.quota import GATE

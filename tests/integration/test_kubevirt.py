@@ -7,7 +7,7 @@ import pytest
 
 from bursar.app.cluster.kinds import PODS
 from bursar.app.counting.kinds import KUBEVIRTS, MIGRATIONS, VMIS
-from bursar.app.install.launcher_protection import (
+from bursar.app.install.policies.launcher_protection import (
     NO_STATUS_YET,
     ONLY_KUBEVIRT_CHANGES,
     ONLY_KUBEVIRT_CREATES,

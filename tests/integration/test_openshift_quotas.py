@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bursar.app.install.confinement import (
+from bursar.app.install.policies.confinement import (
     MAY_NOT_WRITE_CLUSTER_MANAGED,
     ONLY_DRY_RUN,
     ONLY_MANAGED,

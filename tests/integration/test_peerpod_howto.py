@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from assets import ensure
-from bursar.app.install.confinement import confinement_documents
 from bursar.app.install.peerpods import CONFIGURATION, POLICY
+from bursar.app.install.policies.confinement import confinement_documents
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, VM, main
 from support.cluster.control_plane import started_control_plane

@@ -14,8 +14,8 @@ import pytest
 
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import ClusterError, Key
-from bursar.app.install.peerpod_protection import ONLY_WHAT_WAS_REMOVED
 from bursar.app.install.peerpods import CONFIGURATION
+from bursar.app.install.policies.peerpod_protection import ONLY_WHAT_WAS_REMOVED
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane

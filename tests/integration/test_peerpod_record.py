@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from bursar.app.install.peerpod_protection import (
+from bursar.app.install.peerpods import CONFIGURATION, POLICY
+from bursar.app.install.policies.peerpod_protection import (
     MAY_NOT_BIND,
     MAY_NOT_CHANGE,
     ONLY_ON_PEER_PODS,
     ONLY_WHAT_WAS_REMOVED,
     PROTECTED,
 )
-from bursar.app.install.peerpods import CONFIGURATION, POLICY
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection
 from support.processes.kubectl import kubectl, try_kubectl

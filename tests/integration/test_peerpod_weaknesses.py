@@ -21,7 +21,7 @@ from bursar.app.install.peerpods import (
 )
 from bursar.app.names import PEER_PODS_PATH
 from bursar.core.model.quantity import Quantity
-from bursar.core.model.selector import LabelSelector, selector_of
+from bursar.core.model.selectors.selector import LabelSelector, selector_of
 from bursar.core.peerpods.capacity import preset
 from bursar.core.peerpods.instances import InstanceType
 from bursar.core.peerpods.settings import PeerPodSettings

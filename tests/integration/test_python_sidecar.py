@@ -10,7 +10,7 @@ import pytest
 
 from assets import ROOT
 from bursar.adapters.sidecars.connection import CallLimits, SidecarConnection
-from bursar.app.counting.sidecar_ports import SidecarError, SidecarFailure
+from bursar.app.counting.sidecars.ports import SidecarError, SidecarFailure
 from bursar.sidecar.server import serving
 from bursar.wire.counting.pod_body import keep_body
 from bursar.wire.counting.pod_usage import PodUsageRequests, decode_answer

@@ -18,7 +18,7 @@ from bursar.adapters.memory.quotas import check_quota
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.admission.quotas import QuotaCheck, QuotaWriting
 from bursar.app.cluster.ports import ClusterError
-from bursar.app.install.quota_policy import QUOTA_POLICIES, quota_policy_documents
+from bursar.app.install.policies.quota_policy import QUOTA_POLICIES, quota_policy_documents
 from bursar.core.quota.quota import QuotaKind
 from bursar.wire.admission import decode_quota_text
 from support.builders.manifests import DEFINITIONS

@@ -11,7 +11,7 @@ import yaml
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import ClusterError, Key, Patch, PatchKind
-from bursar.app.quota.force_release import release_all, stop_gating
+from bursar.app.quota.release.force_release import release_all, stop_gating
 from bursar.cli.live_cluster import kubectls_cluster
 from bursar.core.quota.quota import GATE
 from bursar.wire.model.pod_row import PodRowDecoder

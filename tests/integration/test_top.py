@@ -12,7 +12,7 @@ import pytest
 
 from bursar.app.cluster.metrics_kinds import NODE_METRICS, POD_METRICS
 from bursar.app.cluster.ports import Resource
-from bursar.cli.exit_codes import INTERRUPTED
+from bursar.cli.errors.exit_codes import INTERRUPTED
 from bursar.core.model.quantity import Quantity
 from controlplane import ControlPlane
 from support.processes.command_line import COMMAND, Ran, run_bursar

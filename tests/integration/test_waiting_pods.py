@@ -8,7 +8,7 @@ import pytest
 from bursar.app.admission.pods import queue_is_full
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import ClusterError, ForbiddenError, Key, Query
-from bursar.app.quota.force_release import stop_gating
+from bursar.app.quota.release.force_release import stop_gating
 from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane
 from support.processes.kubectl import try_kubectl

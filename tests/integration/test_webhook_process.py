@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.serving.message import Request, Response
 from bursar.adapters.serving.server import HttpServer
-from bursar.adapters.serving.serving_certificate import ServingCertificate
-from bursar.cli.exit_codes import BadInputError
+from bursar.adapters.serving.tls.serving_certificate import ServingCertificate
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.processes.webhook import webhook as verb
 from bursar.entry.processes import ComposedProcesses
 from controlplane import LOOPBACK

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from bursar.app.install.quota_policy import QUOTA_POLICIES, quota_policy_documents
+from bursar.app.install.policies.quota_policy import QUOTA_POLICIES, quota_policy_documents
 from bursar.core.quota.quota import QuotaKind
 from support.quota.judged_quotas import CASES, body_of
 

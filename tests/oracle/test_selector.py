@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bursar.core.model.selector import (
+from bursar.core.model.selectors.selector import (
     LabelExpression,
     LabelSelector,
     Operator,
@@ -14,7 +14,7 @@ from bursar.core.model.selector import (
     requirement,
     selector_of,
 )
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.text import parse_selector
 
 Raw = dict[str, Any]
 

@@ -6,7 +6,7 @@ from bursar.app.admission.pods import queue_is_full
 from bursar.app.controller.queue_limit import NAMESPACES_MAX, full_text
 from bursar.app.install.admission import GatingSettings, waiting_pods_documents
 from bursar.app.names import FULL_QUEUES_ANNOTATION, GATING_ANNOTATION
-from bursar.core.quota.queue import FullQueues
+from bursar.core.quota.views.queue import FullQueues
 
 pytestmark = pytest.mark.oracle
 

@@ -7,25 +7,25 @@ from itertools import chain
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.extender.routes import request_counts
 from bursar.adapters.kube.limiter import Limiter
-from bursar.adapters.telemetry.agent_families import AgentView, agent_families
-from bursar.adapters.telemetry.agent_metrics import agent_metrics
-from bursar.adapters.telemetry.agent_upstream import UpstreamCounts
-from bursar.adapters.telemetry.capacity_families import CapacityView, capacity_families
+from bursar.adapters.telemetry.agent.families import AgentView, agent_families
+from bursar.adapters.telemetry.agent.metrics import agent_metrics
+from bursar.adapters.telemetry.agent.upstream import UpstreamCounts
 from bursar.adapters.telemetry.certificates.kept import keeper_families
 from bursar.adapters.telemetry.certificates.served import ServedCertificate, served_families
-from bursar.adapters.telemetry.controller_families import (
+from bursar.adapters.telemetry.controller.capacity_families import CapacityView, capacity_families
+from bursar.adapters.telemetry.controller.families import (
     ControllerView,
     TermView,
     controller_families,
 )
+from bursar.adapters.telemetry.controller.policy_families import policy_families
+from bursar.adapters.telemetry.controller.sidecar_families import sidecar_families
 from bursar.adapters.telemetry.disk.families import DiskView, disk_families
 from bursar.adapters.telemetry.exposition import SAMPLES_MAX, exposition
 from bursar.adapters.telemetry.extender.families import extender_metrics
 from bursar.adapters.telemetry.operator.families import operator_metrics
-from bursar.adapters.telemetry.policy_families import policy_families
 from bursar.adapters.telemetry.process import process_families, trace_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
-from bursar.adapters.telemetry.sidecar_families import sidecar_families
 from bursar.adapters.telemetry.webhook_families import webhook_families
 from bursar.app.capacity.usage import ExtendedUsage
 from bursar.app.certificates.keeper import KeeperCounters
@@ -33,16 +33,16 @@ from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.informer.informer import InformerCounters
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.reconcile import ReconcileCounters
-from bursar.app.counting.sidecar_feed import SidecarFeed
+from bursar.app.counting.sidecars.feed import SidecarFeed
 from bursar.app.devices.counters import CallCounts, ProxyCounts
 from bursar.app.devices.node_pods import FreshnessCounts
 from bursar.app.devices.ports import Method, Version
 from bursar.app.names import WEBHOOK
 from bursar.app.quota.departed_quotas import DepartedQuotas, served_by
 from bursar.app.quota.drift import Drift
-from bursar.app.quota.lifting import LiftCounters
 from bursar.app.quota.quota_loop import QuotaCounters
 from bursar.app.quota.refused_writes import RefusedWrites
+from bursar.app.quota.release.lifting import LiftCounters
 from bursar.app.storage.accounting import StorageCounts
 from bursar.app.storage.ports import DiskCounts
 from bursar.app.storage.report import GrowthHistory, NodeFacts, node_report

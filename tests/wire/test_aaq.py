@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bursar.core.kubevirt.mode import VmiMode
-from bursar.core.model.selector import LabelExpression, LabelSelector
+from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
 from bursar.core.operator.tls import TlsWish
 from bursar.wire.aaq import AaqSpec, AaqStatus, CertificateLife, WrittenCondition, decode_aaq
 

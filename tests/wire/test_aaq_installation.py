@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bursar.core.model.selector import LabelExpression, LabelSelector
+from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
 from bursar.wire.aaq_installation import (
     Metadata,
     Owner,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bursar.wire.model.autoscaler import Autoscaler, decode_autoscaler
+from bursar.wire.model.workloads.autoscaler import Autoscaler, decode_autoscaler
 from bursar.wire.structs.fields import FieldError
 
 

@@ -2,8 +2,8 @@
 
 import json
 
-from bursar.core.model.selector import LabelSelector
-from bursar.wire.gating_configuration import decode_gating
+from bursar.core.model.selectors.selector import LabelSelector
+from bursar.wire.quota.gating_configuration import decode_gating
 
 LABELS = {"matchLabels": {"team": "a"}}
 CHOSEN = LabelSelector(match_labels={"team": "a"})

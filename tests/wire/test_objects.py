@@ -9,9 +9,9 @@ from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.wire.documents.stream import read_documents
 from bursar.wire.documents.text import Place
-from bursar.wire.model.autoscaler import Autoscaler
 from bursar.wire.model.objects import Entry, ObjectError, Skipped, read_objects
-from bursar.wire.model.workload import WorkloadTemplate
+from bursar.wire.model.workloads.autoscaler import Autoscaler
+from bursar.wire.model.workloads.workload import WorkloadTemplate
 
 
 def read(text: str) -> list[Entry]:

@@ -3,7 +3,7 @@
 import pytest
 
 from bursar.core.peerpods.decision import ANNOTATIONS_BYTES_MAX, ENTRY_BYTES_MIN, Denied
-from bursar.core.peerpods.validation import PROBLEMS_MAX
+from bursar.core.peerpods.validation.resources import PROBLEMS_MAX
 from bursar.wire.peerpods.pod import CLAIMS_MAX, CONTAINERS_MAX, NAME_LENGTH_MAX
 from bursar.wire.peerpods.record import format_record, parse_record
 from support.builders.peer_pods import RECORD, VM, a_peer_pod, decided, init, main, rewritten

@@ -23,7 +23,7 @@ from bursar.core.quota.scopes import ScopeRule
 from bursar.wire.documents.stream import read_documents
 from bursar.wire.model.namespace import decode_namespace
 from bursar.wire.model.objects import ObjectError, Skipped, read_objects
-from bursar.wire.quota import decode_quota, quota_in_manifest
+from bursar.wire.quota.objects import decode_quota, quota_in_manifest
 from bursar.wire.structs.fields import FieldError
 
 ORDER = "bursar.io/order"

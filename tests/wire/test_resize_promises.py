@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bursar.core.quota.growth.promises import RecordedPromise
 from bursar.core.quota.ledger import PodKey
-from bursar.wire.resize_promises import decode_promises, encode_promises
+from bursar.wire.quota.resize_promises import decode_promises, encode_promises
 
 PROMISE = RecordedPromise(PodKey("a", "web"), "u", 7, {"requests.cpu": 4 * 10**9})
 PROMISES = st.builds(

@@ -6,9 +6,9 @@ import pytest
 
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.scopes import ScopeRule
-from bursar.wire.quota import decode_quota
+from bursar.wire.quota.objects import decode_quota
+from bursar.wire.quota.unreadable import read_quota
 from bursar.wire.structs.fields import FieldError
-from bursar.wire.unreadable_quota import read_quota
 
 NAMED = {"name": "q", "namespace": "a", "uid": "u", "labels": {"x": "y"}}
 

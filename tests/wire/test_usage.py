@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bursar.wire.model.controllers import Controlled, controlled_objects
+from bursar.wire.model.workloads.controllers import Controlled, controlled_objects
 from bursar.wire.usage import decode_usage
 from support.builders.pods import texts
 

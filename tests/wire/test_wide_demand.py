@@ -17,7 +17,7 @@ from bursar.core.model.demand import ASSIGNED, QUOTA, pod_limits, pod_requests
 from bursar.core.model.pod_row import NAMES_MAX, TOO_MANY_NAMES
 from bursar.core.model.qos import qos_class
 from bursar.core.quota.counting import NativeCounter
-from bursar.core.quota.recount import Recount
+from bursar.core.quota.views.recount import Recount
 from bursar.wire.launcher_pods import derive_launcher_facts
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.pod_row import PodRowDecoder

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bursar.core.model.quantity import Quantity
-from bursar.wire.model.workload import WORKLOAD_KINDS, WorkloadTemplate, decode_workload
+from bursar.wire.model.workloads.workload import WORKLOAD_KINDS, WorkloadTemplate, decode_workload
 from bursar.wire.structs.fields import FieldError
 
 TEMPLATE: dict[str, Any] = {

@@ -1,7 +1,7 @@
 """The log of a process: constant messages with fields, on top of the standard library.
 
 A message is a constant, so that equal failures have equal messages: the process that
-writes the log repeats a warning only at a bounded rate (`entry/log_output.py`). What
+writes the log repeats a warning only at a bounded rate (`entry/lifetime/log_output.py`). What
 varies goes into fields. Never pass a secret: no token, key, password or request body.
 """
 

@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-from bursar.cli.exit_codes import OK
+from bursar.cli.errors.exit_codes import OK
 from bursar.cli.help.pages import SHELLS, script_name, stored
 
 INSTALL: Final = {

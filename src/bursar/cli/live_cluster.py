@@ -13,7 +13,7 @@ import click
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.ports import ClusterError, Reader, Watcher, Writer
 from bursar.cli import options
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 
 if TYPE_CHECKING:
     from bursar.adapters.kube.access import ClusterAccess
@@ -50,8 +50,8 @@ def named_cluster(kubeconfig: str | None, context: str) -> "ClusterAccess":
 
     Raises `BadInputError` if the kubeconfig cannot be used.
     """
-    from bursar.adapters.kube.config import load_kubeconfig  # noqa: PLC0415 - imports YAML
-    from bursar.adapters.kube.merge import MissingKubeconfigError  # noqa: PLC0415
+    from bursar.adapters.kube.kubeconfig.config import load_kubeconfig  # noqa: PLC0415 - imports YAML
+    from bursar.adapters.kube.kubeconfig.merge import MissingKubeconfigError  # noqa: PLC0415
 
     paths = [kubeconfig] if kubeconfig is not None else _kubectls_kubeconfigs()
     try:
@@ -62,7 +62,7 @@ def named_cluster(kubeconfig: str | None, context: str) -> "ClusterAccess":
 
 def _without_kubeconfig(named: str | None, paths: Sequence[str]) -> str:
     """What was looked at, and what to give instead."""
-    from bursar.cli.cluster_errors import has_option  # noqa: PLC0415 - only for errors
+    from bursar.cli.errors.cluster import has_option  # noqa: PLC0415 - only for errors
     from bursar.cli.output.formats import printable  # noqa: PLC0415
 
     files = ", or read files with -f" if has_option("files") else ""
@@ -130,7 +130,7 @@ async def live_cluster(kubeconfig: str | None, context: str) -> AsyncIterator[Li
 
     from bursar.adapters.kube.client import KubeClient  # noqa: PLC0415
     from bursar.adapters.kube.transport import Limits  # noqa: PLC0415
-    from bursar.cli.cluster_errors import cluster_error_text  # noqa: PLC0415
+    from bursar.cli.errors.cluster import cluster_error_text  # noqa: PLC0415
     from bursar.cli.output.formats import printable  # noqa: PLC0415
 
     access = kubectls_cluster(kubeconfig, context, os.environ)

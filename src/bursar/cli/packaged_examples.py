@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from bursar.adapters.files.examples import copy_examples, example_lines
-from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.errors.exit_codes import OK, BadInputError
 from bursar.cli.options import flag
 from bursar.cli.output.formats import Output, emit_document, output_option, printable
 from bursar.cli.verbs import Verbs

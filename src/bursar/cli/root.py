@@ -3,7 +3,7 @@
 import click
 
 from bursar import __version__
-from bursar.cli.front_page import TITLE, VERBS, as_typed, front_page
+from bursar.cli.help.front_page import TITLE, VERBS, as_typed, front_page
 from bursar.cli.verbs import Verbs
 
 

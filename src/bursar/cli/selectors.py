@@ -1,9 +1,9 @@
 """Label selectors as options have them."""
 
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
-from bursar.core.model.selector import Selector, SelectorError
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.selector import Selector, SelectorError
+from bursar.core.model.selectors.text import parse_selector
 
 
 def selector_from(text: str, option: str) -> Selector:

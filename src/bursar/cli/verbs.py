@@ -1,7 +1,7 @@
 """A group of commands that are imported only when they are used.
 
 `bursar` itself and its groups are of this class. It also gives each command the examples that
-`cli/examples.py` has for it, and suggests commands when a name is misspelt.
+`cli/help/examples.py` has for it, and suggests commands when a name is misspelt.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from typing import Any
 import click
 import click.parser
 
-from bursar.cli.examples import EXAMPLES
+from bursar.cli.help.examples import EXAMPLES
 
 
 class _NoSuchOption(click.NoSuchOption):

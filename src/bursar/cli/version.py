@@ -5,7 +5,7 @@ import platform
 import click
 
 from bursar import __version__
-from bursar.cli.exit_codes import OK
+from bursar.cli.errors.exit_codes import OK
 from bursar.cli.live_cluster import answer_of, live_cluster
 from bursar.cli.options import cluster
 from bursar.cli.output.formats import Output, emit_document, output_option, printable

@@ -31,17 +31,17 @@ from bursar.adapters.node.socket_keeper import ADVICE, SocketKeeper, SocketOwner
 from bursar.adapters.serving.message import Guard
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.status_page import Report, status_routes
-from bursar.adapters.telemetry.agent_families import AgentView, agent_families
-from bursar.adapters.telemetry.agent_health import (
+from bursar.adapters.telemetry.agent.families import AgentView, agent_families
+from bursar.adapters.telemetry.agent.health import (
     Health,
     Part,
     inventory_part,
     pods_part,
     socket_part,
 )
-from bursar.adapters.telemetry.agent_http import AGENT_LIMITS, agent_routes
-from bursar.adapters.telemetry.agent_metrics import agent_metrics
-from bursar.adapters.telemetry.agent_upstream import MeasuredKubelet
+from bursar.adapters.telemetry.agent.http import AGENT_LIMITS, agent_routes
+from bursar.adapters.telemetry.agent.metrics import agent_metrics
+from bursar.adapters.telemetry.agent.upstream import MeasuredKubelet
 from bursar.adapters.telemetry.status.agent import agent_status
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.devices.counters import CallCounts
@@ -65,16 +65,16 @@ from bursar.app.devices.proxy import PodResourcesProxy
 from bursar.app.devices.rate_limit import RateLimited
 from bursar.app.devices.watch import ApiPods, WatchedInventory
 from bursar.app.log import Log
-from bursar.cli.exit_codes import BadInputError
-from bursar.cli.processes.agent_options import AgentSettings
+from bursar.cli.errors.exit_codes import BadInputError
+from bursar.cli.processes.options.agent import AgentSettings
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import live_pods
 from bursar.core.devices.source import Source
 from bursar.core.storage.pod import StoragePod
-from bursar.entry.lifetime import run_process
+from bursar.entry.lifetime.lifetime import run_process
+from bursar.entry.lifetime.state_dump import StateDump
 from bursar.entry.metrics_access import metrics_guard, metrics_guard_without_cluster
 from bursar.entry.process import cluster_access, start_server
-from bursar.entry.state_dump import StateDump
 from bursar.wire.devices.pod import DevicePodDecoder
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TextIO
 
 from bursar import __version__
-from bursar.cli.front_page import PROGRAM, as_typed, front_page
+from bursar.cli.help.front_page import PROGRAM, as_typed, front_page
 from bursar.cli.help.pages import stored_answer
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def run(arguments: list[str], program: str = PROGRAM) -> int:
     """Run one command line and return its exit code (documented in docs/reference/cli.md)."""
     import click  # noqa: PLC0415 - see main
 
-    from bursar.cli.exit_codes import BAD_INPUT, INTERRUPTED, BadInputError  # noqa: PLC0415
+    from bursar.cli.errors.exit_codes import BAD_INPUT, INTERRUPTED, BadInputError  # noqa: PLC0415
     from bursar.cli.root import bursar  # noqa: PLC0415
     from bursar.entry.processes import ComposedProcesses  # noqa: PLC0415
 
@@ -103,7 +103,7 @@ def run(arguments: list[str], program: str = PROGRAM) -> int:
         _say(str(error))
         return BAD_INPUT
     except click.ClickException as error:
-        from bursar.cli.usage_errors import usage_text  # noqa: PLC0415 - only for errors
+        from bursar.cli.errors.usage import usage_text  # noqa: PLC0415 - only for errors
 
         text = usage_text(error)
         if text:

@@ -18,7 +18,7 @@ from bursar.adapters.kube.transport import Limits
 from bursar.adapters.serving.bearer import bearer_guard, only
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.status_page import Report, status_routes
-from bursar.adapters.telemetry.controller_metrics import controller_metrics
+from bursar.adapters.telemetry.controller.metrics import controller_metrics
 from bursar.adapters.telemetry.status.controller import controller_status
 from bursar.app.certificates.keeper import CertificateKeeper, KeeperSettings, OpenKeeper
 from bursar.app.cluster.ports import ClusterError
@@ -30,14 +30,14 @@ from bursar.app.doctor.versions import version_findings
 from bursar.app.log import Log
 from bursar.app.names import CONTROLLER
 from bursar.app.tracing import TraceCounts, Tracer
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.processes.controller import ControllerProcess
 from bursar.entry.counting import open_counting
 from bursar.entry.https import Certificate, listen, open_certificate, served
-from bursar.entry.lifetime import run_on_cluster
+from bursar.entry.lifetime.lifetime import run_on_cluster
+from bursar.entry.lifetime.state_dump import StateDump
 from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import open_tracer, process_identity, start_tracing
-from bursar.entry.state_dump import StateDump
 from bursar.wire.cluster.server_version import decode_server_version
 
 IN_FLIGHT_MAX: Final = 64

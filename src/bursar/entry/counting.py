@@ -7,7 +7,7 @@ from bursar.app.counting.feeds import Counting, CountingPart
 from bursar.app.counting.kubevirt import kubevirt_part
 from bursar.app.counting.peer_pods import peer_pod_parts
 from bursar.app.counting.settings import CountingSettings
-from bursar.app.counting.sidecar_settings import SidecarSettings
+from bursar.app.counting.sidecars.settings import SidecarSettings
 
 
 def open_counting(settings: CountingSettings, writer: Writer | None = None) -> Counting:

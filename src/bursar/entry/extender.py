@@ -12,14 +12,14 @@ from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.kube.transport import Limits
-from bursar.adapters.serving.client_authority import client_guard
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.status_page import Report, status_routes
+from bursar.adapters.serving.tls.client_authority import client_guard
 from bursar.adapters.telemetry.extender.families import extender_metrics
 from bursar.adapters.telemetry.status.extender import extender_status
 from bursar.app.extender.extender import Extender, ExtenderSettings
 from bursar.app.log import Log
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.pools.extender import ExtenderProcess
 from bursar.entry.https import (
     Certificate,
@@ -29,10 +29,10 @@ from bursar.entry.https import (
     served,
     with_clients,
 )
-from bursar.entry.lifetime import run_on_cluster
+from bursar.entry.lifetime.lifetime import run_on_cluster
+from bursar.entry.lifetime.state_dump import StateDump
 from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import process_identity
-from bursar.entry.state_dump import StateDump
 
 LOG: Final = Log("extender")
 

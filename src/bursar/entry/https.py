@@ -7,20 +7,20 @@ from random import Random
 from typing import Protocol
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.serving.client_authority import ClientAuthority
-from bursar.adapters.serving.newest_context import NewestContext
-from bursar.adapters.serving.secret_certificate import SecretCertificate
 from bursar.adapters.serving.server import HttpServer
-from bursar.adapters.serving.serving_certificate import ServingCertificate
-from bursar.adapters.serving.tls_profile import DEFAULT_PROFILE, TlsProfile
+from bursar.adapters.serving.tls.client_authority import ClientAuthority
+from bursar.adapters.serving.tls.newest_context import NewestContext
+from bursar.adapters.serving.tls.profile import DEFAULT_PROFILE, TlsProfile
+from bursar.adapters.serving.tls.secret_certificate import SecretCertificate
+from bursar.adapters.serving.tls.serving_certificate import ServingCertificate
 from bursar.adapters.telemetry.certificates.served import ServedCertificate
 from bursar.app.certificates.secrets import observe_secret
 from bursar.app.cluster.observe import Cluster
 from bursar.app.cluster.ports import Key
 from bursar.app.cluster.time_limit import end
 from bursar.app.log import Log
-from bursar.cli.exit_codes import BadInputError
-from bursar.cli.processes.process_options import TlsSource
+from bursar.cli.errors.exit_codes import BadInputError
+from bursar.cli.processes.options.process import TlsSource
 from bursar.entry.process import start_server
 
 

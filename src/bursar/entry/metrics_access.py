@@ -10,7 +10,7 @@ from bursar.adapters.serving.bearer import bearer_guard
 from bursar.adapters.serving.message import Guard, Request, Response, refusal
 from bursar.adapters.serving.probes import METRICS_PATH
 from bursar.app.cluster.ports import Writer
-from bursar.cli.processes.process_options import MetricsAuth
+from bursar.cli.processes.options.process import MetricsAuth
 
 
 def metrics_guard(auth: MetricsAuth, writer: Writer, reviewer: TokenReviewer) -> Guard | None:

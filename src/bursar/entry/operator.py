@@ -23,10 +23,11 @@ from bursar.app.operator.operator import Operator
 from bursar.app.operator.rendering import Surroundings
 from bursar.app.operator.term import OperatorSettings
 from bursar.app.tracing import TraceCounts
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.processes.operator import OperatorProcess
 from bursar.entry.https import Certificate, listen, open_certificate, served
-from bursar.entry.lifetime import run_on_cluster
+from bursar.entry.lifetime.lifetime import run_on_cluster
+from bursar.entry.lifetime.state_dump import StateDump
 from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import (
     open_tracer,
@@ -34,7 +35,6 @@ from bursar.entry.process import (
     start_server,
     start_tracing,
 )
-from bursar.entry.state_dump import StateDump
 
 LOG: Final = Log("operator")
 

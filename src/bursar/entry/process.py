@@ -12,9 +12,9 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
 from bursar.adapters.serving.server import HttpServer
 from bursar.app.log import Log
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.live_cluster import named_cluster
-from bursar.cli.processes.process_options import ClusterChoice
+from bursar.cli.processes.options.process import ClusterChoice
 from bursar.cli.processes.telemetry.trace_options import TraceSettings
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from bursar.app.counting.settings import CountingSettings
     from bursar.app.reports.overview import Overview
     from bursar.cli.pools.extender import ExtenderProcess
-    from bursar.cli.processes.agent_options import AgentSettings
     from bursar.cli.processes.controller import ControllerProcess
     from bursar.cli.processes.operator import OperatorProcess
+    from bursar.cli.processes.options.agent import AgentSettings
     from bursar.cli.processes.up import UpSettings
     from bursar.cli.processes.webhook import WebhookProcess
     from bursar.cli.up.stop import Stop

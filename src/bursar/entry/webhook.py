@@ -16,10 +16,10 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.token_review import TokenReviewer
-from bursar.adapters.serving.client_authority import client_guard
-from bursar.adapters.serving.secret_certificate import SecretCertificate
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.status_page import Report, status_routes
+from bursar.adapters.serving.tls.client_authority import client_guard
+from bursar.adapters.serving.tls.secret_certificate import SecretCertificate
 from bursar.adapters.telemetry.certificates.served import served_families
 from bursar.adapters.telemetry.exposition import exposition
 from bursar.adapters.telemetry.process import process_families, trace_families
@@ -30,7 +30,7 @@ from bursar.app.admission.policies import PolicyCheck
 from bursar.app.admission.quotas import QuotaCheck
 from bursar.app.log import Log
 from bursar.app.names import WEBHOOK
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.processes.webhook import WebhookProcess
 from bursar.entry.https import (
     Certificate,
@@ -40,10 +40,10 @@ from bursar.entry.https import (
     served,
     with_clients,
 )
-from bursar.entry.lifetime import run_on_cluster
+from bursar.entry.lifetime.lifetime import run_on_cluster
+from bursar.entry.lifetime.state_dump import StateDump
 from bursar.entry.metrics_access import metrics_guard
 from bursar.entry.process import open_tracer, start_tracing
-from bursar.entry.state_dump import StateDump
 
 if TYPE_CHECKING:
     from bursar.adapters.telemetry.tracing.exporter import OtlpTracer

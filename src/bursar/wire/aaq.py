@@ -8,10 +8,10 @@ from typing import Final
 from bursar.core.cel.errors import EvalError
 from bursar.core.cel.times import duration_of
 from bursar.core.kubevirt.mode import VmiMode
-from bursar.core.model.selector import LabelSelector, SelectorError, selector_of
+from bursar.core.model.selectors.selector import LabelSelector, SelectorError, selector_of
 from bursar.core.operator.tls import TlsWish
 from bursar.wire.documents.tree import Json
-from bursar.wire.quota import RawSelector, label_selector
+from bursar.wire.quota.objects import RawSelector, label_selector
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import FieldError, RawTexts, decode_texts
 from bursar.wire.structs.metadata import Condition

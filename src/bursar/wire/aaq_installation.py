@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from bursar.core.model.selector import LabelSelector
-from bursar.wire.quota import RawSelector, label_selector
+from bursar.core.model.selectors.selector import LabelSelector
+from bursar.wire.quota.objects import RawSelector, label_selector
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import decode_texts
 from bursar.wire.structs.metadata import Named, ObjectMeta, OwnerReference, PartialObjectMetadata

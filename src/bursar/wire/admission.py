@@ -12,10 +12,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from bursar.core.model.selector import SelectorError, selector_of
+from bursar.core.model.selectors.selector import SelectorError, selector_of
 from bursar.core.quota.quota import ORDER_ANNOTATION, QuotaKind
 from bursar.wire.documents.tree import Json
-from bursar.wire.quota import (
+from bursar.wire.quota.objects import (
     NamespacesSelector,
     ScopeExpression,
     ScopeSelector,

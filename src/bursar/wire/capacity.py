@@ -9,14 +9,14 @@ from typing import Final
 
 import msgspec
 
-from bursar.core.model.selector import (
+from bursar.core.model.selectors.selector import (
     EVERYTHING,
     LabelSelector,
     Selector,
     SelectorError,
     selector_of,
 )
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.text import parse_selector
 from bursar.core.peerpods.capacity import (
     ADAPTOR_ANNOTATION,
     MARK_ANNOTATION,

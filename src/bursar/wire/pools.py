@@ -6,10 +6,10 @@ limits would not be limited.
 
 from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import NANOS_PER_UNIT, ZERO, Quantity
-from bursar.core.model.selector import Selector, SelectorError, selector_of
+from bursar.core.model.selectors.selector import Selector, SelectorError, selector_of
 from bursar.core.pools.pool import SHARES_MAX, Pool, Share
 from bursar.wire.documents.tree import Value
-from bursar.wire.quota import RawSelector, label_selector
+from bursar.wire.quota.objects import RawSelector, label_selector
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import FieldError, Scalar, decode_quantity, quoted
 from bursar.wire.structs.metadata import ObjectMeta, required_name

@@ -10,7 +10,7 @@ import pytest
 
 from assets import ensure
 from bursar.adapters.client_auth.config_error import ConfigError
-from bursar.adapters.kube.merge import choose
+from bursar.adapters.kube.kubeconfig.merge import choose
 from support.builders.kubeconfigs import write
 from support.until import PATIENCE_SECONDS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bursar.adapters.kube.exec_plugin import ExecCredentials, Plugin
+from bursar.adapters.kube.kubeconfig.exec_plugin import ExecCredentials, Plugin
 from bursar.app.cluster.ports import UnauthorizedError
 from support.builders.kubeconfigs import (
     V1,
@@ -431,7 +431,7 @@ async def test_the_standard_error_of_a_plugin_is_passed_through(tmp_path, clock,
 ASK = """
 import asyncio, os, sys
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.kube.config import load_kubeconfig
+from bursar.adapters.kube.kubeconfig.config import load_kubeconfig
 access = load_kubeconfig([sys.argv[1]], environment=os.environ, clock=SYSTEM_CLOCK)
 try:
     print(dict(asyncio.run(access.credentials.headers()))["Authorization"])

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from bursar.adapters.memory.simulation.clock import VirtualClock
-from bursar.adapters.serving.client_authority import ClientAuthority, client_guard
 from bursar.adapters.serving.limits import ServerLimits
-from bursar.adapters.serving.tls_profile import TlsProfile
+from bursar.adapters.serving.tls.client_authority import ClientAuthority, client_guard
+from bursar.adapters.serving.tls.profile import TlsProfile
 from certificates import Authority, Pair
 from support.builders.reviews import (
     RunningServer,

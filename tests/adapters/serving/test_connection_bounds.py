@@ -17,7 +17,7 @@ from bursar.adapters.serving.bounds import Phase
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import Request, Response, Route, fixed
 from bursar.adapters.serving.server import HttpServer
-from bursar.adapters.telemetry.agent_http import AGENT_LIMITS
+from bursar.adapters.telemetry.agent.http import AGENT_LIMITS
 from support.builders.reviews import running
 from support.http_peer import HttpPeer, connected, request_bytes
 from support.until import until

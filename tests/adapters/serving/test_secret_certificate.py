@@ -13,8 +13,8 @@ import pytest
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.kinds import NAMESPACES, SECRETS
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.adapters.serving.secret_certificate import SecretCertificate
-from bursar.adapters.serving.trial_handshake import try_handshake
+from bursar.adapters.serving.tls.secret_certificate import SecretCertificate
+from bursar.adapters.serving.tls.trial_handshake import try_handshake
 from bursar.adapters.x509.certificates import Certificates
 from bursar.app.certificates.ports import KeyPair
 from bursar.app.certificates.secrets import new_secret, observe_secret, pair_data

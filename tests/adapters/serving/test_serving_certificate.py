@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import Response, Route, fixed
-from bursar.adapters.serving.serving_certificate import ServingCertificate
+from bursar.adapters.serving.tls.serving_certificate import ServingCertificate
 from certificates import Authority, Pair, _draft, _write_key
 from support.builders.reviews import put_pair, running
 

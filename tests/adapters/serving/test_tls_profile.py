@@ -9,8 +9,8 @@ import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.serving.server import HttpServer
-from bursar.adapters.serving.serving_certificate import ServingCertificate
-from bursar.adapters.serving.tls_profile import SUITES, TlsProfile, tls_profile
+from bursar.adapters.serving.tls.profile import SUITES, TlsProfile, tls_profile
+from bursar.adapters.serving.tls.serving_certificate import ServingCertificate
 from certificates import Authority
 from support.builders.reviews import put_pair
 

@@ -10,8 +10,8 @@ import pytest
 
 from bursar.adapters.sidecars.connection import CallLimits, SidecarConnection
 from bursar.adapters.sidecars.sockets import SOCKETS_MAX, SocketFolder
-from bursar.app.counting.sidecar_ports import SidecarError, SidecarFailure
-from bursar.app.counting.sidecar_settings import SidecarTrust
+from bursar.app.counting.sidecars.ports import SidecarError, SidecarFailure
+from bursar.app.counting.sidecars.settings import SidecarTrust
 from bursar.sidecar.server import serving
 from bursar.wire.counting.pod_body import keep_body
 from bursar.wire.counting.pod_usage import (

@@ -8,9 +8,9 @@ from typing import ClassVar
 import pytest
 
 from bursar.adapters.node.server import CODE_NAMES
-from bursar.adapters.telemetry.agent_families import AgentView, agent_families
-from bursar.adapters.telemetry.agent_metrics import agent_metrics
-from bursar.adapters.telemetry.agent_upstream import BOUNDS_S, MeasuredKubelet, UpstreamCounts
+from bursar.adapters.telemetry.agent.families import AgentView, agent_families
+from bursar.adapters.telemetry.agent.metrics import agent_metrics
+from bursar.adapters.telemetry.agent.upstream import BOUNDS_S, MeasuredKubelet, UpstreamCounts
 from bursar.adapters.telemetry.catalogue.agent import DEGRADED
 from bursar.adapters.telemetry.exposition import exposition
 from bursar.app.cluster.events.recorder import Drop

@@ -9,14 +9,14 @@ import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.serving.server import HttpServer
-from bursar.adapters.telemetry.agent_health import (
+from bursar.adapters.telemetry.agent.health import (
     Health,
     Part,
     inventory_part,
     pods_part,
     socket_part,
 )
-from bursar.adapters.telemetry.agent_http import AGENT_LIMITS, agent_routes
+from bursar.adapters.telemetry.agent.http import AGENT_LIMITS, agent_routes
 from support.http_peer import connected
 
 

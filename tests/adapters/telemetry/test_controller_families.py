@@ -6,8 +6,8 @@ import pytest
 
 from assets import ROOT
 from bursar.adapters.kube.limiter import Limiter
-from bursar.adapters.telemetry.capacity_families import CapacityView, capacity_families
-from bursar.adapters.telemetry.controller_families import (
+from bursar.adapters.telemetry.controller.capacity_families import CapacityView, capacity_families
+from bursar.adapters.telemetry.controller.families import (
     ControllerView,
     TermView,
     books_families,
@@ -22,8 +22,8 @@ from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.informer.informer import InformerCounters
 from bursar.app.cluster.kinds import PODS
 from bursar.app.quota.drift import Drift
-from bursar.app.quota.lifting import LiftCounters
 from bursar.app.quota.quota_loop import RELEASE_BOUNDS, QuotaCounters
+from bursar.app.quota.release.lifting import LiftCounters
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.quantity import Quantity
 from bursar.core.peerpods.capacity import CapacityNode

@@ -1,5 +1,5 @@
+from bursar.adapters.telemetry.controller.policy_families import policy_families
 from bursar.adapters.telemetry.exposition import exposition
-from bursar.adapters.telemetry.policy_families import policy_families
 from support.counting.policies import a_counter, a_policy, a_row
 
 

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
+from bursar.adapters.telemetry.controller.quota_families import quota_families
 from bursar.adapters.telemetry.exposition import exposition
-from bursar.adapters.telemetry.quota_families import quota_families
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject, Reported
 from support.builders.pods import parsed
 

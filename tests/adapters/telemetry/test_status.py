@@ -6,10 +6,10 @@ import pytest
 
 from bursar import __version__
 from bursar.adapters.serving.status_page import report_text
-from bursar.adapters.telemetry.agent_families import AgentView
-from bursar.adapters.telemetry.agent_upstream import UpstreamCounts
+from bursar.adapters.telemetry.agent.families import AgentView
+from bursar.adapters.telemetry.agent.upstream import UpstreamCounts
 from bursar.adapters.telemetry.certificates.served import ServedCertificate
-from bursar.adapters.telemetry.controller_metrics import controller_metrics
+from bursar.adapters.telemetry.controller.metrics import controller_metrics
 from bursar.adapters.telemetry.status.agent import agent_status
 from bursar.adapters.telemetry.status.controller import controller_status
 from bursar.adapters.telemetry.status.operator import operator_status

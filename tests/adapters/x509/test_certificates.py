@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory_file import in_memory
-from bursar.adapters.serving.trial_handshake import try_handshake
+from bursar.adapters.serving.tls.trial_handshake import try_handshake
 from bursar.adapters.x509.certificates import PEM_BYTES_MAX, Certificates
 from bursar.app.certificates.ports import KeyPair
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import load_in_cluster
-from bursar.adapters.kube.config import load_kubeconfig
+from bursar.adapters.kube.kubeconfig.config import load_kubeconfig
 
 SERVER = "https://127.0.0.1:6443"
 V1 = "client.authentication.k8s.io/v1"

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from bursar.adapters.memory.objects.patches import json_patched
-from bursar.app.install.peerpod_protection import BIND, KEEP
-from bursar.app.install.peerpod_protection import RECORD as CHECK_RECORD
+from bursar.app.install.policies.peerpod_protection import BIND, KEEP
+from bursar.app.install.policies.peerpod_protection import RECORD as CHECK_RECORD
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.pod import Pod, ResourceRequirements
 from bursar.core.model.pod_row import PodDemand

@@ -10,7 +10,7 @@ from typing import Any
 
 from bursar.core.model.pod_row import Deletion, Extras, PodDemand, PodProfile, PodRow, Stamp
 from bursar.core.model.qos import QosClass
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.text import parse_selector
 from bursar.core.quota.account import Charge
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter, NotReady

@@ -16,8 +16,8 @@ from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import Guard, Handler, Route, Routes
 from bursar.adapters.serving.server import HttpServer
-from bursar.adapters.serving.serving_certificate import ServingCertificate
-from bursar.adapters.serving.tls_profile import DEFAULT_PROFILE, TlsProfile
+from bursar.adapters.serving.tls.profile import DEFAULT_PROFILE, TlsProfile
+from bursar.adapters.serving.tls.serving_certificate import ServingCertificate
 from bursar.adapters.telemetry.exposition import exposition
 from bursar.adapters.telemetry.webhook_families import webhook_families
 from bursar.app.admission.pods import (

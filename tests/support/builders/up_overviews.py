@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from bursar.app.quota.read_model import BooksView, QueuePlace, QuotaLine
+from bursar.app.quota.views.read_model import BooksView, QueuePlace, QuotaLine
 from bursar.app.reports.overview import EventLine, Overview, Policies, overview
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod

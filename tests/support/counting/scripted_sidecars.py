@@ -3,7 +3,7 @@
 import asyncio  # noqa: TC003 - read by people
 import json
 
-from bursar.app.counting.sidecar_ports import SidecarError, SidecarFailure
+from bursar.app.counting.sidecars.ports import SidecarError, SidecarFailure
 from bursar.wire.counting.protocol import evaluate_pb2 as pb
 
 SLOW = SidecarError(SidecarFailure.TIMEOUT, "no answer within 10 s")

@@ -5,7 +5,7 @@ from typing import Any
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.quantity import Quantity
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.text import parse_selector
 from bursar.core.pools.books import PoolBooks
 from bursar.core.pools.pool import Pool, Share
 from support.builders.pods import listed

@@ -20,7 +20,7 @@ from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Quota, QuotaKey
 from bursar.core.quota.refusal import FOREIGN_POD, Reason
 from bursar.core.quota.releases import Release, Wait
-from bursar.wire.resize_promises import decode_promises, encode_promises
+from bursar.wire.quota.resize_promises import decode_promises, encode_promises
 from support.histories.audit import check_others, check_release, numbers_of_others
 from support.histories.naive_count import (
     Amounts,

@@ -15,8 +15,8 @@ from bursar.app.cluster.time_limit import end
 from bursar.app.counting.feeds import Counting
 from bursar.app.quota.growth.resize import ResizeService
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
-from bursar.app.quota.lifting import GateLifter
 from bursar.app.quota.quota_loop import STEPS_MAX, QuotaLoop
+from bursar.app.quota.release.lifting import GateLifter
 from bursar.app.quota.sources import quota_sources
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import Counter, NativeCounter

@@ -10,7 +10,7 @@ from bursar.adapters.files.manifests import ManifestError, Origin, read_objects_
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Json
 from bursar.app.devices.kinds import DEVICES, RESOURCE_CLAIMS
-from bursar.app.devices.report import Evidence
+from bursar.app.devices.reports.report import Evidence
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import DevicePod
 from bursar.core.devices.rows import ClaimDevice

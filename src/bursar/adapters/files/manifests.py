@@ -26,9 +26,9 @@ from bursar.core.quota.quota import QuotaObject
 from bursar.wire.documents.stream import Document, read_documents
 from bursar.wire.documents.text import SOURCE_BYTES_MAX, DocumentError
 from bursar.wire.documents.tree import Number, Value
-from bursar.wire.model.autoscaler import Autoscaler
 from bursar.wire.model.objects import Decoded, Entry, ObjectError, Skipped, read_objects
-from bursar.wire.model.workload import WorkloadTemplate
+from bursar.wire.model.workloads.autoscaler import Autoscaler
+from bursar.wire.model.workloads.workload import WorkloadTemplate
 from bursar.wire.structs.fields import FIELD_LENGTH_MAX, printable, quoted
 from bursar.wire.structs.quantity_hint import likely_quantity
 

@@ -15,7 +15,7 @@ from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.model.problem import Problem
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.validation.spec import spec_problems, undelegated
-from bursar.wire.quota import decode_quota
+from bursar.wire.quota.objects import decode_quota
 from bursar.wire.structs.fields import FieldError
 
 _KINDS = {APPLICATION_QUOTAS: QuotaKind.NAMESPACED, CLUSTER_QUOTAS: QuotaKind.CLUSTER}

@@ -23,7 +23,7 @@ from bursar.adapters.serving.message import (
     refusal,
 )
 from bursar.adapters.serving.request_reader import CONTINUE, Arrived, Headed, RequestReader
-from bursar.adapters.serving.tls_channel import TlsChannel
+from bursar.adapters.serving.tls.channel import TlsChannel
 from bursar.app.cluster.ports import Clock
 
 READY_PATH: Final = "/readyz"

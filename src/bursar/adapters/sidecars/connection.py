@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import grpc
 
-from bursar.app.counting.sidecar_ports import SidecarError, SidecarFailure
+from bursar.app.counting.sidecars.ports import SidecarError, SidecarFailure
 from bursar.wire.counting.pod_usage import (
     EVALUATE,
     HEALTH_CHECK,

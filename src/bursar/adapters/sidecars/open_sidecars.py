@@ -4,8 +4,8 @@ from bursar.adapters.sidecars.connection import CallLimits
 from bursar.adapters.sidecars.sockets import SocketFolder
 from bursar.app.cluster.ports import Clock
 from bursar.app.counting.feeds import CountingPart
-from bursar.app.counting.sidecar_feed import SidecarFeed
-from bursar.app.counting.sidecar_settings import SidecarFallback, SidecarScope, SidecarSettings
+from bursar.app.counting.sidecars.feed import SidecarFeed
+from bursar.app.counting.sidecars.settings import SidecarFallback, SidecarScope, SidecarSettings
 from bursar.core.counting.sidecars import SidecarCounter, SidecarRules
 from bursar.wire.counting.pod_body import keep_body
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from bursar.adapters.sidecars.connection import CallLimits, SidecarConnection
-from bursar.app.counting.sidecar_settings import SidecarTrust
+from bursar.app.counting.sidecars.settings import SidecarTrust
 from bursar.app.log import Log
 
 LOG: Final = Log("sidecars")

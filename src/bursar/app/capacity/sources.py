@@ -7,12 +7,12 @@ from typing import Final
 from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG, PRESET_NAMESPACE
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import CONFIG_MAPS, NODES, PODS
-from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import ForbiddenError, Key, NotFoundError, Query, Reader
+from bursar.app.cluster.reading.listing import list_all
 from bursar.app.cluster.sighting import sighted
 from bursar.core.model.pod_row import PodRow
-from bursar.core.model.selector import Selector
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.selector import Selector
+from bursar.core.model.selectors.text import parse_selector
 from bursar.core.peerpods.capacity import CapacityNode, Declaration, Declared
 from bursar.core.peerpods.names import VM_RESOURCE
 from bursar.wire.capacity import decode_capacity_node, decode_declarations, preset_decoder

@@ -9,11 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from typing import Final
 
-from bursar.app.cluster.collection import (
-    COALESCE_SECONDS,
-    PAUSE_SECONDS,
-    Followed,
-)
 from bursar.app.cluster.ports import (
     Clock,
     ClusterError,
@@ -23,7 +18,12 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     Query,
 )
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.collection import (
+    COALESCE_SECONDS,
+    PAUSE_SECONDS,
+    Followed,
+)
+from bursar.app.cluster.reading.wanted import Wanted
 
 REST_FACTOR: Final = 4
 """After work, the cluster is left alone for this many times as long as the work took."""

@@ -3,7 +3,7 @@
 from typing import Final
 
 from bursar.app.cluster.ports import Resource
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.wanted import Wanted
 
 GROUP: Final = "metrics.k8s.io"
 VERSION: Final = "v1beta1"

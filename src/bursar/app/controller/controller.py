@@ -44,8 +44,8 @@ from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.app.tracing import Tracer
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.books import PATIENCE_SECONDS
-from bursar.core.quota.queue import FullQueues
 from bursar.core.quota.refusal import Reason
+from bursar.core.quota.views.queue import FullQueues
 from bursar.wire.model.pod_row import PodRowDecoder
 
 LOG: Final = Log("controller")

@@ -17,9 +17,15 @@ from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.log import Log
 from bursar.app.names import POD_WEBHOOKS
 from bursar.core.model.namespace import NamespaceObject
-from bursar.core.model.selector import Operator, Requirement, Selector, SelectorError, selector_of
+from bursar.core.model.selectors.selector import (
+    Operator,
+    Requirement,
+    Selector,
+    SelectorError,
+    selector_of,
+)
 from bursar.core.quota.targeting import Targeting, is_spared
-from bursar.wire.gating_configuration import decode_gating
+from bursar.wire.quota.gating_configuration import decode_gating
 
 LOG: Final = Log("controller")
 CHECK_SECONDS: Final = 15.0

@@ -24,7 +24,7 @@ from bursar.app.cluster.reconcile import ReconcileContext, Reconciler
 from bursar.app.log import Log
 from bursar.app.names import CONTROLLER, FULL_QUEUES_ANNOTATION
 from bursar.core.quota.books import Books
-from bursar.core.quota.queue import FullQueues, waiting_by_namespace
+from bursar.core.quota.views.queue import FullQueues, waiting_by_namespace
 from bursar.wire.cluster.annotations import decode_annotation
 
 LOG: Final = Log("controller")

@@ -29,13 +29,13 @@ from bursar.app.quota.drift import DriftCheck
 from bursar.app.quota.events import QuotaReason
 from bursar.app.quota.growth.promise_record import Cluster, PromiseRecord
 from bursar.app.quota.growth.resize import ResizeService
-from bursar.app.quota.lifting import GateLifter
 from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.app.quota.managed.cluster_resource_quotas import ClusterResourceQuotas
 from bursar.app.quota.managed.names import managed_key, owner_key
 from bursar.app.quota.managed.writer import ManagedWriter
 from bursar.app.quota.quota_loop import QuotaLoop
 from bursar.app.quota.refused_writes import RefusedWrites, WrittenObject
+from bursar.app.quota.release.lifting import GateLifter
 from bursar.app.quota.status import StatusWriter
 from bursar.app.quota.wait_text import wait_cost
 from bursar.app.tracing import Tracer

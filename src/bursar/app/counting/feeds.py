@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.listing import name_of
+from bursar.app.cluster.reading.listing import name_of
 from bursar.core.counting.counters import Counters
 from bursar.core.counting.kind_state import KindState
 from bursar.core.quota.counting import Counter, NativeCounter, RecountPods

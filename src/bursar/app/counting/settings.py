@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from bursar.app.counting.sidecar_settings import SidecarSettings
+from bursar.app.counting.sidecars.settings import SidecarSettings
 from bursar.core.counting.device_settings import DeviceCounting
 from bursar.core.counting.peer_pods import PeerPodCounting
 from bursar.core.kubevirt.mode import VmiMode

@@ -10,7 +10,6 @@ from typing import Final, Protocol
 
 from bursar.app.cluster.election.lease import LEASES, decode_lease
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
-from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import (
     EVERYTHING,
     ClusterError,
@@ -22,6 +21,7 @@ from bursar.app.cluster.ports import (
     UnauthorizedError,
     UnreachableError,
 )
+from bursar.app.cluster.reading.listing import list_all
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.doctor.findings import Finding, Verdict
 from bursar.app.doctor.rights import RightsCluster, bindings_finding, rights_finding
@@ -41,7 +41,7 @@ from bursar.app.quota.kinds import QUOTAS
 from bursar.core.quota.quota import QuotaKind, QuotaObject
 from bursar.wire.cluster.annotations import decode_annotation
 from bursar.wire.cluster.server_version import ServerVersion, decode_server_version
-from bursar.wire.unreadable_quota import read_quota
+from bursar.wire.quota.unreadable import read_quota
 
 NAMED_MAX: Final = 5
 """How many quotas a finding names; the others are counted."""

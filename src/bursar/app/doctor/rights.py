@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
-from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import (
     ForbiddenError,
     Json,
@@ -20,6 +19,7 @@ from bursar.app.cluster.ports import (
     Reader,
     Resource,
 )
+from bursar.app.cluster.reading.listing import list_all
 from bursar.app.doctor.findings import Finding, Verdict
 from bursar.app.doctor.needed_rights import (
     ACCOUNTS,

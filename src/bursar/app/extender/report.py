@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import EVERYTHING, Reader
+from bursar.app.cluster.reading.listing import list_all
 from bursar.app.extender.kinds import CLUSTER_RESOURCES
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow

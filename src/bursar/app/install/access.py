@@ -11,7 +11,6 @@ from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.counting.kinds import COUNTING_POLICIES, KUBEVIRTS, MIGRATIONS, VMIS
 from bursar.app.install.admission import GatingSettings
-from bursar.app.install.confinement import confinement_documents
 from bursar.app.install.documents import (
     METRICS_PATH,
     METRICS_READER,
@@ -22,6 +21,7 @@ from bursar.app.install.documents import (
     metrics_review_rules,
     permission,
 )
+from bursar.app.install.policies.confinement import confinement_documents
 from bursar.app.names import CONTROLLER, PROMISES, WEBHOOK
 from bursar.app.quota.kinds import CLUSTER_RESOURCE_QUOTAS, GROUP
 

@@ -35,7 +35,7 @@ from bursar.app.install.documents import (
     validation,
     webhook,
 )
-from bursar.app.install.quota_policy import quota_policy_documents
+from bursar.app.install.policies.quota_policy import quota_policy_documents
 from bursar.app.names import (
     CONTROLLER,
     DEFAULT_NAMESPACE,
@@ -53,7 +53,7 @@ from bursar.app.names import (
     WEBHOOK,
 )
 from bursar.app.quota.kinds import AAQS, APPLICATION_QUOTAS, CLUSTER_QUOTAS, GROUP
-from bursar.core.model.selector import LabelExpression, LabelSelector, selector_of
+from bursar.core.model.selectors.selector import LabelExpression, LabelSelector, selector_of
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, KUBE_SYSTEM
 

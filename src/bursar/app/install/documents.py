@@ -8,7 +8,7 @@ from typing import Final
 
 from bursar.app.cluster.ports import Json
 from bursar.app.names import WEBHOOK
-from bursar.core.model.selector import LabelExpression, LabelSelector
+from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
 from bursar.core.quota.targeting import KUBE_SYSTEM
 
 ADMISSION: Final = "admissionregistration.k8s.io/v1"

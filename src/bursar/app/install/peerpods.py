@@ -27,7 +27,7 @@ from bursar.app.install.documents import (
     selector_document,
     spared_namespaces,
 )
-from bursar.app.install.peerpod_protection import (
+from bursar.app.install.policies.peerpod_protection import (
     LABELS,
     has_class,
     protection_documents,
@@ -36,7 +36,7 @@ from bursar.app.install.peerpod_protection import (
 from bursar.app.names import DEFAULT_NAMESPACE, PEER_PODS_PATH
 from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO, Quantity
-from bursar.core.model.selector import LabelSelector
+from bursar.core.model.selectors.selector import LabelSelector
 from bursar.core.peerpods.names import RUNTIME_CLASS, VM_RESOURCE
 from bursar.core.sharing import no_labels
 

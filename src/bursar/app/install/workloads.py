@@ -11,7 +11,7 @@ from typing import Final, TypeGuard
 from bursar.app.certificates import aaq_names
 from bursar.app.certificates.names import TLS_SECRET
 from bursar.app.cluster.ports import Json
-from bursar.app.counting.sidecar_settings import SOCKETS_FOLDER
+from bursar.app.counting.sidecars.settings import SOCKETS_FOLDER
 from bursar.app.install.certificates import bundle_rules, keeping_rules, serving_rules
 from bursar.app.install.documents import (
     DNS_SUBDOMAIN,

@@ -14,7 +14,6 @@ from bursar.app.cluster.kinds import (
     SERVICE_ACCOUNTS,
     VALIDATING_WEBHOOKS,
 )
-from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import (
     EVERYTHING,
     ClusterError,
@@ -26,6 +25,7 @@ from bursar.app.cluster.ports import (
     Resource,
     Writer,
 )
+from bursar.app.cluster.reading.listing import list_all
 from bursar.app.controller.gating_check import NAME_LABEL
 from bursar.app.migration.guard import BINDINGS, GUARD, POLICIES, REFUSED, gated_namespaces
 from bursar.app.migration.installation import Installation, Manifest, resource_of
@@ -49,9 +49,9 @@ from bursar.app.names import (
     PROTECTION_WEBHOOKS,
     WEBHOOK,
 )
-from bursar.app.quota.inventory import read_inventory
 from bursar.app.quota.kinds import AAQS, CLUSTER_RESOURCE_QUOTAS, GROUP, JOB_QUEUE_CONFIGS
-from bursar.core.model.selector import Selector, SelectorError, selector_of
+from bursar.app.quota.views.inventory import read_inventory
+from bursar.core.model.selectors.selector import Selector, SelectorError, selector_of
 from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import is_spared
 from bursar.wire.aaq_installation import (
@@ -65,7 +65,7 @@ from bursar.wire.aaq_installation import (
     decode_webhooks,
 )
 from bursar.wire.model.namespace import decode_namespace
-from bursar.wire.unreadable_quota import read_quota
+from bursar.wire.quota.unreadable import read_quota
 
 T = TypeVar("T")
 DEPLOYMENTS: Final = resource_of("apps/v1", "Deployment")

@@ -18,7 +18,7 @@ from bursar.app.install.documents import spared_namespaces as spared
 from bursar.app.migration.installation import resource_of
 from bursar.app.migration.state import SHARED_GATE
 from bursar.app.quota.kinds import GROUP
-from bursar.core.model.selector import LabelExpression, LabelSelector
+from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL, KUBE_SYSTEM
 

@@ -20,9 +20,9 @@ from bursar.app.names import (
     PROTECTION_WEBHOOKS,
     WEBHOOK,
 )
-from bursar.core.model.selector import LabelSelector
+from bursar.core.model.selectors.selector import LabelSelector
 from bursar.wire.aaq_installation import decode_deployment
-from bursar.wire.gating_configuration import decode_gating
+from bursar.wire.quota.gating_configuration import decode_gating
 
 _CLUSTER_SCOPED: Final = frozenset(
     {

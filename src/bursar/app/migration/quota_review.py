@@ -10,8 +10,8 @@ from bursar.app.quota.status_document import is_owned
 from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.quota.names import is_schedulable
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
-from bursar.core.quota.statement import counts_alike, delegated
 from bursar.core.quota.validation.spec import enforcement_problem
+from bursar.core.quota.views.statement import counts_alike, delegated
 
 
 def quota_findings(state: State, tenants: TenantState) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from bursar.app.migration.state import (
     is_bursars,
 )
 from bursar.core.kubevirt.mode import VmiMode
-from bursar.core.model.selector import Selector, SelectorError, selector_of
+from bursar.core.model.selectors.selector import Selector, SelectorError, selector_of
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import Targeting
 from bursar.wire.aaq_installation import DeploymentFacts

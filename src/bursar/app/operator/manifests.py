@@ -16,7 +16,6 @@ from bursar.app.cluster.ports import Json, Resource
 from bursar.app.install.access import access_documents
 from bursar.app.install.admission import GatingSettings, single_configuration_documents
 from bursar.app.install.certificates import serving_rules
-from bursar.app.install.confinement import operator_confinement_documents
 from bursar.app.install.documents import (
     Document,
     document,
@@ -26,6 +25,7 @@ from bursar.app.install.documents import (
     require_image,
     require_namespace,
 )
+from bursar.app.install.policies.confinement import operator_confinement_documents
 from bursar.app.install.workloads import (
     NAME,
     PART_OF,

@@ -8,7 +8,6 @@ be repeated, so that another operator goes on where this one ended.
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import (
     Clock,
     ForbiddenError,
@@ -20,12 +19,13 @@ from bursar.app.cluster.ports import (
     Resource,
     Writer,
 )
+from bursar.app.cluster.reading.listing import list_all
 from bursar.app.cluster.sighting import locate
 from bursar.app.log import Log
 from bursar.app.operator.applied import SELECTOR
 from bursar.app.operator.kinds import DEFINITIONS, DELETED, Target
-from bursar.app.quota.force_release import ForcedReleases, release_all, stop_gating
 from bursar.app.quota.kinds import AAQS
+from bursar.app.quota.release.force_release import ForcedReleases, release_all, stop_gating
 from bursar.wire.model.pod_row import PodRowDecoder
 
 LOG: Final = Log("operator")

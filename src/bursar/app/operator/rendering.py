@@ -33,7 +33,7 @@ from bursar.app.install.workloads import webhook_documents as webhook_workload_d
 from bursar.app.operator.kinds import DEPLOYMENTS
 from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.core.certificates.facts import CertificateSettings
-from bursar.core.model.selector import selector_of
+from bursar.core.model.selectors.selector import selector_of
 from bursar.core.operator.tls import tls_choice
 from bursar.wire.aaq import AaqObject, AaqSpec, CertificateLife
 

@@ -34,8 +34,8 @@ from bursar.core.counting.kind_state import KindState
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Coverage, CoveredQuota
 from bursar.core.quota.quota import AppliedQuota, QuotaKey, QuotaKind, QuotaObject
-from bursar.core.quota.statement import statement_of, used_in
 from bursar.core.quota.validation.spec import enforcement_problem
+from bursar.core.quota.views.statement import statement_of, used_in
 from bursar.wire.cluster.object_identity import find_identity
 
 APPLIED_SECONDS: Final = 5.0

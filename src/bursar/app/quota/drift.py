@@ -19,7 +19,7 @@ from bursar.core.quota.counting import Count, NotReady
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.names import Unit, unit_of
 from bursar.core.quota.quota import QuotaKind
-from bursar.core.quota.recount import Recount
+from bursar.core.quota.views.recount import Recount
 
 PAUSE_SECONDS: Final = 60.0
 """Shortest pause between two checks."""

@@ -22,8 +22,8 @@ from bursar.app.cluster.ports import Clock, Key
 from bursar.app.cluster.time_limit import wait_at_most, within
 from bursar.app.log import Log
 from bursar.app.quota.departed_quotas import GRACE_SECONDS, DepartedQuotas, served_by
-from bursar.app.quota.lift_queue import LiftQueue
-from bursar.app.quota.lifting import GateLifter, LiftResult
+from bursar.app.quota.release.lift_queue import LiftQueue
+from bursar.app.quota.release.lifting import GateLifter, LiftResult
 from bursar.app.quota.sources import QuotaSources
 from bursar.app.tracing import NAMESPACE, POD, Span, Tracer
 from bursar.core.model.namespace import NamespaceObject

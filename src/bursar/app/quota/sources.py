@@ -19,8 +19,8 @@ from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.counting import Counter, NativeCounter
 from bursar.core.quota.quota import AppliedQuota, QuotaKind, QuotaObject
 from bursar.core.quota.targeting import Targeting
-from bursar.wire.quota import decode_applied_quota, decode_quota
-from bursar.wire.unreadable_quota import read_quota
+from bursar.wire.quota.objects import decode_applied_quota, decode_quota
+from bursar.wire.quota.unreadable import read_quota
 
 EVERY_KIND: Final = (QuotaKind.NAMESPACED, QuotaKind.CLUSTER)
 """The kinds of quota that hold pods back."""

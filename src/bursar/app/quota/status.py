@@ -35,14 +35,14 @@ from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Coverage, CoveredQuota
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.refusal import Reason
-from bursar.core.quota.statement import (
+from bursar.core.quota.validation.spec import enforcement_problem
+from bursar.core.quota.views.statement import (
     Statement,
     counts_alike,
     delegated,
     statement_of,
     used_in,
 )
-from bursar.core.quota.validation.spec import enforcement_problem
 
 STATUS_SECONDS: Final = 0.5
 """Shortest time between two writes of the status of one quota."""

@@ -13,7 +13,7 @@ from bursar.app.cluster.ports import Json
 from bursar.app.quota.kinds import LABEL, LABEL_VALUE, QUOTAS
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.quota import Quota, QuotaKind, QuotaObject, Reported, ReportedCondition
-from bursar.core.quota.statement import Statement
+from bursar.core.quota.views.statement import Statement
 from bursar.wire.structs.fields import printable
 
 MESSAGE_MAX: Final = 4000

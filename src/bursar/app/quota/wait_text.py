@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from bursar.app.counting.provenance import Explain, charge_parts, cost_text
-from bursar.core.quota.queue import WaitingPod
 from bursar.core.quota.refusal import Refusal, explanation
 from bursar.core.quota.releases import Wait
+from bursar.core.quota.views.queue import WaitingPod
 
 
 def wait_cost(explain: Explain, wait: Wait | WaitingPod) -> str:

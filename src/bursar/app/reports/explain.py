@@ -17,8 +17,8 @@ from bursar.core.placement.choice import choose, scores_of
 from bursar.core.placement.fit_index import FitIndex
 from bursar.core.placement.message import GATED_REASON, NO_NODES, gates_text
 from bursar.core.placement.node_books import NodeBooks
-from bursar.core.placement.obstacles import NodeVerdict, verdicts
-from bursar.core.placement.remedy import Remedy, TooLarge, remedies, too_large
+from bursar.core.placement.remedies.obstacles import NodeVerdict, verdicts
+from bursar.core.placement.remedies.remedy import Remedy, TooLarge, remedies, too_large
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import GATE
 

@@ -26,7 +26,7 @@ from bursar.core.model.validation.node import validate_node
 from bursar.core.placement.attempt import Attempt
 from bursar.core.placement.fit import Shortfall, free
 from bursar.core.placement.node_books import NodeBooks
-from bursar.core.placement.obstacles import verdicts
+from bursar.core.placement.remedies.obstacles import verdicts
 
 ALWAYS_IN_ROWS: Final = (CPU, MEMORY)
 ALWAYS_IN_TOTALS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
-from bursar.app.quota.read_model import NO_BOOKS, BooksView, QuotaLine
+from bursar.app.quota.views.read_model import NO_BOOKS, BooksView, QuotaLine
 from bursar.core.model.admission.limit_range import LimitRange
 from bursar.core.model.names import CPU, MEMORY, PODS
 from bursar.core.model.node import Node

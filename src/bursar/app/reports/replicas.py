@@ -12,9 +12,9 @@ from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import ResourceList, add
 from bursar.core.placement.attempt import Attempt
 from bursar.core.placement.node_books import NodeBooks
-from bursar.core.placement.obstacles import verdicts
-from bursar.wire.model.autoscaler import Autoscaler
-from bursar.wire.model.workload import WorkloadTemplate
+from bursar.core.placement.remedies.obstacles import verdicts
+from bursar.wire.model.workloads.autoscaler import Autoscaler
+from bursar.wire.model.workloads.workload import WorkloadTemplate
 
 CLAIMS: Final = "persistentvolumeclaims"
 STORAGE: Final = "requests.storage"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
-from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import EVERYTHING, ForbiddenError, Key, Query, Reader, Resource
+from bursar.app.cluster.reading.listing import list_all
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from bursar.app.cluster.kinds import NODES, PODS
-from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import EVERYTHING, ClusterError, Key, Query, Reader
+from bursar.app.cluster.reading.listing import list_all
 from bursar.app.storage.allocatable import allocatable_of
 from bursar.app.storage.report import GrowthHistory, NodeFacts, NodeReport, node_report
 from bursar.core.storage.pod import StoragePod

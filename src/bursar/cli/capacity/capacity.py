@@ -20,10 +20,10 @@ from bursar.app.capacity.sources import (
 from bursar.app.capacity.usage import ExtendedUsage, usage_of
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import NODES, PODS
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.names import DEFAULT_NAMESPACE
 from bursar.cli.capacity.options import places_from, preset_options
-from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import LiveCluster, answer_of, cluster_options, live_cluster
 from bursar.cli.output.formats import (
     Output,

@@ -9,13 +9,13 @@ import click
 from bursar.adapters.files.device_sources import read_sources
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Json
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.devices.kinds import DEVICES
 from bursar.app.devices.ports import CallError
-from bursar.app.devices.report import Evidence, device_lines, idle_devices, node_of_report
+from bursar.app.devices.reports.report import Evidence, device_lines, idle_devices, node_of_report
 from bursar.cli import options
 from bursar.cli.devices.view import COLUMNS, IDLE_COLUMNS, idle_row, line_row
-from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import LiveCluster
 from bursar.cli.output.formats import printable
 from bursar.cli.output.listing import Format, ListingPrinter, format_options_with
@@ -133,7 +133,7 @@ class _Origin:
             return view.show(self._with_listing(Evidence(), listing), lambda _space, _name: True)
 
         async def work(cluster: LiveCluster) -> int:
-            from bursar.app.devices.evidence import read_evidence  # noqa: PLC0415 - slow
+            from bursar.app.devices.reports.evidence import read_evidence  # noqa: PLC0415 - slow
 
             selects = await self.reading.selected_in(cluster, PODS)
             evidence = await read_evidence(

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from bursar.app.devices.report import IdleDevice, ReportLine
+from bursar.app.devices.reports.report import IdleDevice, ReportLine
 from bursar.cli.output.listing import Column, Row
 from bursar.core.devices.inventory import Device
 

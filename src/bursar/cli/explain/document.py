@@ -6,8 +6,8 @@ from bursar.app.reports.explain import Placement, PodExplanation
 from bursar.cli.explain.wording import pod_name, remedy_text, taint_text
 from bursar.core.explain.fate import Fate
 from bursar.core.placement.fit import Shortfall
-from bursar.core.placement.obstacles import NodeVerdict
-from bursar.core.placement.remedy import (
+from bursar.core.placement.remedies.obstacles import NodeVerdict
+from bursar.core.placement.remedies.remedy import (
     AddLabels,
     AddNode,
     FreePods,

@@ -7,14 +7,14 @@ import click
 
 from bursar.app.names import DEFAULT_NAMESPACE as OWN_NAMESPACE
 from bursar.app.reports.explain import PodExplanation
-from bursar.cli.exit_codes import NO, OK
+from bursar.cli.errors.exit_codes import NO, OK
 from bursar.cli.explain import layout
 from bursar.cli.explain.source import Question, show_explanations
 from bursar.cli.kinds import KindNames
 from bursar.cli.options import shown
 from bursar.cli.output.formats import Output
 from bursar.cli.output.listing import Format, ListingPrinter, emit_listing, format_options
-from bursar.cli.processes.counting_options import counting_from, view_counting_options
+from bursar.cli.processes.options.counting import counting_from, view_counting_options
 from bursar.cli.processes.processes import Processes
 from bursar.cli.reading.reading import Reading, reading_options
 from bursar.cli.selectors import selector_from

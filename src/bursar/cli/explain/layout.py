@@ -19,7 +19,7 @@ from bursar.cli.output.formats import GAP, cells_of, emit_table, printable
 from bursar.cli.output.listing import Column, Listing, Row
 from bursar.core.placement.fit import Shortfall
 from bursar.core.placement.message import event_text
-from bursar.core.placement.obstacles import NodeVerdict
+from bursar.core.placement.remedies.obstacles import NodeVerdict
 from bursar.core.placement.vector import as_quantity
 
 WIDTH: Final = 80

@@ -10,7 +10,7 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.manifests import Manifests, WorkloadTemplate
 from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
 from bursar.app.cluster.ports import NotFoundError
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.reports.explain import (
     PodExplanation,
@@ -26,7 +26,7 @@ from bursar.app.reports.surroundings import (
     read_surroundings,
     surroundings_of,
 )
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.live_cluster import LiveCluster
 from bursar.cli.output.formats import printable
 from bursar.cli.reading.reading import Reading, shown_progress
@@ -38,7 +38,7 @@ from bursar.core.quota.targeting import Targeting
 
 if TYPE_CHECKING:
     from bursar.app.counting.feeds import Counting
-    from bursar.app.quota.inventory import Inventory
+    from bursar.app.quota.views.inventory import Inventory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def _from_files(question: Question) -> list[PodExplanation]:
 
 def _inventory_of(manifests: Manifests, counting: "Counting") -> "Inventory":
     # Few pods wait for a quota.
-    from bursar.app.quota.inventory import inventory_of  # noqa: PLC0415
+    from bursar.app.quota.views.inventory import inventory_of  # noqa: PLC0415
 
     return inventory_of(
         manifests.pods,
@@ -154,7 +154,7 @@ async def _from_cluster(cluster: LiveCluster, question: Question) -> list[PodExp
             everything = await read_surroundings(cluster, progress=progress)
         inventory = None
         if any(map(waits_for_quota, pods)):
-            from bursar.app.quota.inventory import read_inventory  # noqa: PLC0415 - see above
+            from bursar.app.quota.views.inventory import read_inventory  # noqa: PLC0415 - see above
 
             inventory = await read_inventory(
                 cluster,
@@ -198,7 +198,7 @@ def _not_found(name: str, place: str) -> str:
 def _reasons(inventory: "Inventory", question: Question) -> Mapping[PodKey, str]:
     """Why pods wait behind Bursar's gate."""
     # Few pods do, and the queue with its books takes long to import.
-    from bursar.app.quota.read_model import queue_report  # noqa: PLC0415
+    from bursar.app.quota.views.read_model import queue_report  # noqa: PLC0415
     from bursar.app.quota.wait_text import wait_text  # noqa: PLC0415
 
     for problem in inventory.problems:

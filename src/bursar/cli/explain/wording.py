@@ -6,8 +6,8 @@ from typing import Final
 from bursar.core.model.node import Taint
 from bursar.core.model.pod import Pod
 from bursar.core.placement.fit import Shortfall
-from bursar.core.placement.obstacles import Filter, NodeVerdict
-from bursar.core.placement.remedy import (
+from bursar.core.placement.remedies.obstacles import Filter, NodeVerdict
+from bursar.core.placement.remedies.remedy import (
     AddLabels,
     AddNode,
     FreePods,

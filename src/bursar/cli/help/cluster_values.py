@@ -25,7 +25,7 @@ def cluster_values(asked: Asked) -> Sequence[str]:
 
 
 def _contexts(asked: Asked) -> set[str]:
-    from bursar.adapters.kube.merge import context_names  # noqa: PLC0415 - imports YAML
+    from bursar.adapters.kube.kubeconfig.merge import context_names  # noqa: PLC0415 - imports YAML
 
     listed = [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
     paths = [asked.kubeconfig] if asked.kubeconfig else listed

@@ -9,7 +9,7 @@ nothing but `os`.
 import os
 from typing import Final
 
-from bursar.cli.front_page import as_typed
+from bursar.cli.help.front_page import as_typed
 
 MANUAL: Final = "bursar.1"
 COMMANDS: Final = "commands.json"

@@ -8,7 +8,7 @@ import click
 
 from bursar.app.install.agent import AgentInstallation, agent_arguments
 from bursar.cli.processes.agent import agent
-from bursar.cli.processes.agent_options import settings_from
+from bursar.cli.processes.options.agent import settings_from
 
 ANY_VALUE: Final = "127.0.0.1"
 """In the place of what is known on the node only: addresses, and the name of the node."""

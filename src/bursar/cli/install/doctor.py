@@ -8,7 +8,7 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.doctor.doctor import examine
 from bursar.app.doctor.findings import Finding, Verdict
 from bursar.app.names import DEFAULT_NAMESPACE
-from bursar.cli.exit_codes import NO, OK
+from bursar.cli.errors.exit_codes import NO, OK
 from bursar.cli.install.packaged_definitions import packaged_definitions
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.options import shown

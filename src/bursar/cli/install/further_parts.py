@@ -16,19 +16,19 @@ from bursar.app.install.admission import GatingSettings
 from bursar.app.install.agent import AgentInstallation, agent_documents
 from bursar.app.install.cert_manager import cert_manager_documents
 from bursar.app.install.defaults import KOORDINATORS_SCHEDULER
-from bursar.app.install.device_protection import device_protection_documents
 from bursar.app.install.documents import Document, Endpoint
 from bursar.app.install.grafana.dashboard import dashboard_documents
-from bursar.app.install.launcher_protection import (
-    LauncherProtection,
-    launcher_protection_documents,
-)
 from bursar.app.install.monitoring import monitoring_documents
 from bursar.app.install.peerpods import (
     PeerPodInstallation,
     peer_pod_documents,
     peer_pod_documents_beside_upstream,
     peer_pod_documents_without_webhook,
+)
+from bursar.app.install.policies.device_protection import device_protection_documents
+from bursar.app.install.policies.launcher_protection import (
+    LauncherProtection,
+    launcher_protection_documents,
 )
 from bursar.app.install.removal import removal_documents
 from bursar.cli.install.operator_part import operator_part

@@ -26,7 +26,7 @@ from bursar.app.install.defaults import (
 from bursar.app.install.documents import Document, Endpoint, wanted_definitions
 from bursar.app.install.workloads import controller_documents
 from bursar.app.install.workloads import webhook_documents as webhook_workload_documents
-from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.errors.exit_codes import OK, BadInputError
 from bursar.cli.install.cluster_version import (
     gates_by_policies,
     minor_version,
@@ -40,8 +40,13 @@ from bursar.cli.install.workload_arguments import (
     workload_settings,
 )
 from bursar.cli.options import flag, one_of, shown, together
-from bursar.core.model.selector import LabelExpression, LabelSelector, Operator, SelectorError
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.selector import (
+    LabelExpression,
+    LabelSelector,
+    Operator,
+    SelectorError,
+)
+from bursar.core.model.selectors.text import parse_selector
 from bursar.core.peerpods.names import RUNTIME_CLASS, VM_RESOURCE
 from bursar.wire.documents.json_writing import json_text
 from bursar.wire.documents.yaml_writing import yaml_stream

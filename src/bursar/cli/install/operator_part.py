@@ -14,7 +14,7 @@ from bursar.app.operator.manifests import (
 from bursar.app.operator.rendering import KUBEVIRT_CLASS, Surroundings, rendered
 from bursar.app.quota.kinds import AAQS
 from bursar.app.quota.managed.applied_usage import AppliedUsage
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.install.packaged_definitions import packaged_definitions
 from bursar.cli.install.workload_arguments import Chosen, applied_option
 from bursar.wire.aaq import decode_aaq

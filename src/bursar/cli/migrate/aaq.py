@@ -18,7 +18,7 @@ from bursar.app.migration.plan import Planned, Step, takeover, way_back
 from bursar.app.migration.review import review_takeover, review_way_back
 from bursar.app.migration.run import Move, MoveError
 from bursar.app.migration.step_texts import STEP_TEXTS
-from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.options import duration, files, flag, shown
 from bursar.cli.output.formats import Output, emit_document, output_option, printable

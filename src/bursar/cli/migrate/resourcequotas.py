@@ -9,7 +9,14 @@ import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.manifests import read_objects_as_written
-from bursar.app.migration.import_run import (
+from bursar.app.migration.quota_import.native_quotas import (
+    BOTH_COUNT,
+    Imported,
+    Original,
+    Surroundings,
+    imported,
+)
+from bursar.app.migration.quota_import.run import (
     Import,
     Outcome,
     Result,
@@ -17,14 +24,7 @@ from bursar.app.migration.import_run import (
     native_original,
     read_originals,
 )
-from bursar.app.migration.native_quotas import (
-    BOTH_COUNT,
-    Imported,
-    Original,
-    Surroundings,
-    imported,
-)
-from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.options import duration, files, flag, shown
 from bursar.cli.output.formats import printable

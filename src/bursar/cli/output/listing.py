@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.output.formats import Output, emit_document, emit_table, printable
 from bursar.core.model.quantity import Quantity, QuantityError
 

@@ -8,7 +8,7 @@ import click
 
 from bursar.adapters.files.peerpods import KINDS_READ, RewrittenManifest, rewrite_files
 from bursar.cli import options
-from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.output.formats import printable
 from bursar.cli.output.listing import (
     NO_VALUE,

@@ -7,7 +7,7 @@ import click
 
 from bursar.adapters.files.packaged import packaged
 from bursar.adapters.files.peerpods import read_catalogue
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.options import one_of, together
 from bursar.core.model.names import (
     CPU,

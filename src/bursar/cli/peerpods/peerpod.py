@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from bursar.adapters.files.peerpods import RewrittenManifest, rewrite_files
-from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.options import flag, one_of, shown
 from bursar.cli.output.formats import printable
 from bursar.cli.peerpods.options import (

@@ -12,11 +12,11 @@ from bursar.adapters.cel.language import open_language
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.manifests import Origin, read_objects_as_written
 from bursar.app.cluster.kinds import NAMESPACES, PODS
-from bursar.app.cluster.listing import list_all
 from bursar.app.cluster.ports import Json, Query
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.listing import list_all
+from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.counting.kinds import COUNTING_POLICIES
-from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import LiveCluster
 from bursar.cli.output.formats import printable
 from bursar.cli.output.listing import (

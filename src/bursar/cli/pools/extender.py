@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from bursar.adapters.extender.routes import BODY_BYTES_MAX
-from bursar.adapters.serving.tls_profile import TlsProfile
+from bursar.adapters.serving.tls.profile import TlsProfile
 from bursar.app.cluster.election.timing import Timing
-from bursar.cli.exit_codes import OK
+from bursar.cli.errors.exit_codes import OK
 from bursar.cli.options import duration, flag, path, shown
-from bursar.cli.processes.election_options import election_options, timing_from
 from bursar.cli.processes.installation import own_namespace
-from bursar.cli.processes.process_options import (
+from bursar.cli.processes.options.election import election_options, timing_from
+from bursar.cli.processes.options.process import (
     ClusterChoice,
     MetricsAuth,
     TlsSource,
@@ -25,9 +25,9 @@ from bursar.cli.processes.process_options import (
     serving_options,
     tls_source,
 )
+from bursar.cli.processes.options.tls import tls_from_environment
 from bursar.cli.processes.processes import Processes
 from bursar.cli.processes.telemetry.log_options import LogSettings, log_from, log_options
-from bursar.cli.processes.tls_options import tls_from_environment
 from bursar.core.pools.holds import HOLD_SECONDS
 
 

@@ -13,7 +13,7 @@ from bursar.app.extender.scheduler_config import (
     scheduler_configuration,
     service_url,
 )
-from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.errors.exit_codes import OK, BadInputError
 from bursar.cli.live_cluster import answer_of, live_cluster
 from bursar.cli.options import shown
 from bursar.cli.output.formats import Output, emit_document, printable

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from bursar.adapters.files.manifests import ManifestError, Manifests, read_manifests
 from bursar.app.extender.kinds import CLUSTER_RESOURCES
 from bursar.app.extender.report import PoolObjects
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.pod_row import row_of
 from bursar.wire.pools import decode_pool

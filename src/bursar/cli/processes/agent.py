@@ -4,8 +4,8 @@ from typing import Final
 
 import click
 
-from bursar.cli.exit_codes import OK
-from bursar.cli.processes.agent_options import agent_options, settings_from
+from bursar.cli.errors.exit_codes import OK
+from bursar.cli.processes.options.agent import agent_options, settings_from
 from bursar.cli.processes.processes import Processes
 from bursar.cli.verbs import Verbs
 

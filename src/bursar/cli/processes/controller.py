@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from bursar.adapters.serving.tls_profile import TlsProfile
+from bursar.adapters.serving.tls.profile import TlsProfile
 from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.certificates.keeper import KeeperSettings
 from bursar.app.cluster.election.timing import Timing
@@ -16,17 +16,17 @@ from bursar.app.quota.growth.resize import REQUEST_SECONDS
 from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.app.quota.sources import EVERY_KIND
 from bursar.cli.capacity.options import places_from, preset_options
-from bursar.cli.exit_codes import OK
+from bursar.cli.errors.exit_codes import OK
 from bursar.cli.options import duration, flag, one_of, shown
-from bursar.cli.processes.certificate_options import (
+from bursar.cli.processes.installation import own_namespace
+from bursar.cli.processes.options.certificate import (
     DEPENDENT,
     certificate_options,
     keeper_from,
 )
-from bursar.cli.processes.counting_options import counting_from, counting_options
-from bursar.cli.processes.election_options import election_options, timing_from
-from bursar.cli.processes.installation import own_namespace
-from bursar.cli.processes.process_options import (
+from bursar.cli.processes.options.counting import counting_from, counting_options
+from bursar.cli.processes.options.election import election_options, timing_from
+from bursar.cli.processes.options.process import (
     ClusterChoice,
     MetricsAuth,
     TlsSource,
@@ -39,10 +39,10 @@ from bursar.cli.processes.process_options import (
     serving_options,
     tls_source,
 )
+from bursar.cli.processes.options.tls import tls_from_environment
 from bursar.cli.processes.processes import Processes
 from bursar.cli.processes.telemetry.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.telemetry.trace_options import TraceSettings, trace_options, traces_from
-from bursar.cli.processes.tls_options import tls_from_environment
 from bursar.cli.selectors import selector_from
 from bursar.core.quota.books import PATIENCE_SECONDS
 from bursar.core.quota.quota import QuotaKind

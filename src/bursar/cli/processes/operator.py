@@ -5,17 +5,17 @@ from typing import Any
 
 import click
 
-from bursar.adapters.serving.tls_profile import TlsProfile
+from bursar.adapters.serving.tls.profile import TlsProfile
 from bursar.app.install.documents import Document, require_image
 from bursar.app.install.workloads import REPLICAS
 from bursar.app.operator.manifests import PROBE_PORT, split_definitions
 from bursar.app.quota.managed.applied_usage import AppliedUsage
-from bursar.cli.exit_codes import OK
+from bursar.cli.errors.exit_codes import OK
 from bursar.cli.install.packaged_definitions import packaged_definitions
 from bursar.cli.install.workload_arguments import IMAGE
 from bursar.cli.options import one_of, shown
 from bursar.cli.processes.installation import own_namespace
-from bursar.cli.processes.process_options import (
+from bursar.cli.processes.options.process import (
     ClusterChoice,
     MetricsAuth,
     TlsSource,
@@ -26,10 +26,10 @@ from bursar.cli.processes.process_options import (
     serving_options,
     tls_source,
 )
+from bursar.cli.processes.options.tls import tls_from_environment
 from bursar.cli.processes.processes import Processes
 from bursar.cli.processes.telemetry.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.telemetry.trace_options import TraceSettings, trace_options, traces_from
-from bursar.cli.processes.tls_options import tls_from_environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from typing import TypeAlias
 
 from bursar.app.counting.uncounted import what_would_count
-from bursar.app.quota.read_model import QuotaLine
+from bursar.app.quota.views.read_model import QuotaLine
 from bursar.app.reports.overview import EventLine, Full, NodeLine, Overview, PodState
 
 Document: TypeAlias = dict[str, object]

@@ -13,12 +13,12 @@ from bursar.app.cluster.ports import ClusterError
 from bursar.app.counting.settings import CountingSettings
 from bursar.app.reports.overview import Overview
 from bursar.cli import options
-from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.errors.exit_codes import OK, BadInputError
 from bursar.cli.output.durations import Duration
 from bursar.cli.output.formats import Output, emit_document, output_option
 from bursar.cli.processes import overview_view
-from bursar.cli.processes.counting_options import counting_from, view_counting_options
-from bursar.cli.processes.process_options import ClusterChoice
+from bursar.cli.processes.options.counting import counting_from, view_counting_options
+from bursar.cli.processes.options.process import ClusterChoice
 from bursar.cli.processes.processes import Processes
 from bursar.cli.up.start_line import say_start
 from bursar.cli.up.stop import Stop

@@ -10,10 +10,10 @@ import click
 
 from bursar.adapters.admission.leader_client import LeaderClientSettings
 from bursar.adapters.admission.routes import BODY_BYTES_MAX
-from bursar.adapters.serving.tls_profile import TlsProfile
+from bursar.adapters.serving.tls.profile import TlsProfile
 from bursar.app.admission.pods import Installation, WhenUnreachable
 from bursar.app.names import CONTROLLER
-from bursar.cli.exit_codes import OK
+from bursar.cli.errors.exit_codes import OK
 from bursar.cli.options import duration, one_of, path, shown
 from bursar.cli.peerpods.options import (
     catalogue_options,
@@ -22,7 +22,7 @@ from bursar.cli.peerpods.options import (
     types_from,
 )
 from bursar.cli.processes.installation import SERVICE_ACCOUNT_FOLDER, own_namespace
-from bursar.cli.processes.process_options import (
+from bursar.cli.processes.options.process import (
     ClusterChoice,
     MetricsAuth,
     TlsSource,
@@ -33,10 +33,10 @@ from bursar.cli.processes.process_options import (
     serving_options,
     tls_source,
 )
+from bursar.cli.processes.options.tls import tls_from_environment
 from bursar.cli.processes.processes import Processes
 from bursar.cli.processes.telemetry.log_options import LogSettings, log_from, log_options
 from bursar.cli.processes.telemetry.trace_options import TraceSettings, trace_options, traces_from
-from bursar.cli.processes.tls_options import tls_from_environment
 from bursar.core.peerpods.names import VM_RESOURCE
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 

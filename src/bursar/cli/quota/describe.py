@@ -9,13 +9,13 @@ import click
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Resource
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.quota.kinds import QUOTAS
-from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.errors.exit_codes import OK, BadInputError
 from bursar.cli.options import shown
 from bursar.cli.output.formats import Output, printable
 from bursar.cli.output.listing import Format, Listing, ListingPrinter, format_options
-from bursar.cli.processes.counting_options import counting_from, view_counting_options
+from bursar.cli.processes.options.counting import counting_from, view_counting_options
 from bursar.cli.processes.processes import Processes
 from bursar.cli.reading.reading import Objects, Reading, reading_options
 from bursar.core.quota.quota import QuotaKind
@@ -23,8 +23,8 @@ from bursar.core.quota.targeting import GATING_LABEL, Targeting
 
 if TYPE_CHECKING:
     from bursar.app.counting.feeds import Counting
-    from bursar.app.quota.inventory import Inventory
-    from bursar.app.quota.read_model import QuotaReport
+    from bursar.app.quota.views.inventory import Inventory
+    from bursar.app.quota.views.read_model import QuotaReport
 
 
 @click.command(short_help="Recount quotas from the pods and compare with their status.")
@@ -51,7 +51,7 @@ def quota(
     cluster-wide quotas that cover the namespace.
     """
     from bursar.app.names import DEFAULT_NAMESPACE  # noqa: PLC0415
-    from bursar.app.quota.read_model import quota_reports  # noqa: PLC0415 - imports the books
+    from bursar.app.quota.views.read_model import quota_reports  # noqa: PLC0415 - imports the books
     from bursar.cli.selectors import selector_from  # noqa: PLC0415
 
     settings = counting_from(others)
@@ -116,7 +116,7 @@ def _optional(resource: Resource, namespace: str = "") -> Wanted:
 
 
 def _inventory(reading: Reading, objects: Objects, counting: "Counting") -> "Inventory":
-    from bursar.app.quota.inventory import (  # noqa: PLC0415 - imports the decoders
+    from bursar.app.quota.views.inventory import (  # noqa: PLC0415 - imports the decoders
         inventory_of,
         inventory_of_bodies,
     )

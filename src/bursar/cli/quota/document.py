@@ -6,11 +6,11 @@ from typing import TypeAlias
 
 from bursar.app.counting.provenance import ChargePart
 from bursar.app.counting.uncounted import what_would_count
-from bursar.app.quota.read_model import QuotaReport
+from bursar.app.quota.views.read_model import QuotaReport
 from bursar.cli.output.formats import texts_of
-from bursar.core.quota.queue import WaitingPod
 from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.refusal import Refusal, Shortage
+from bursar.core.quota.views.queue import WaitingPod
 
 Document: TypeAlias = dict[str, object]
 

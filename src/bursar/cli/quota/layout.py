@@ -7,7 +7,7 @@ from typing import Final
 
 from bursar.app.counting.provenance import ChargePart, cost_text
 from bursar.app.counting.uncounted import what_would_count
-from bursar.app.quota.read_model import PodCharge, QuotaReport, ResourceLine
+from bursar.app.quota.views.read_model import PodCharge, QuotaReport, ResourceLine
 from bursar.cli.output.ages import UNKNOWN, age
 from bursar.cli.output.formats import amount_or_dash, printable
 from bursar.cli.output.listing import Column, Row
@@ -15,8 +15,8 @@ from bursar.cli.output.tabwriter import aligned
 from bursar.cli.quota.document import waiting_as_dict
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.resources import ResourceList
-from bursar.core.quota.queue import WaitingPod
 from bursar.core.quota.scopes import ScopeRule
+from bursar.core.quota.views.queue import WaitingPod
 
 NAMESPACES_MAX: Final = 10
 """How many namespaces of a cluster-wide quota are named; the others are only counted."""

@@ -6,7 +6,7 @@ In CSV, each resource of a quota has a row.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bursar.app.quota.read_model import QuotaReport, ResourceLine
+from bursar.app.quota.views.read_model import QuotaReport, ResourceLine
 from bursar.cli.output.formats import amount_or_dash
 from bursar.cli.output.listing import NO_VALUE, Column, Listing, Row
 from bursar.cli.quota.document import quota_as_dict

@@ -10,19 +10,19 @@ import click
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import ForbiddenError
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.counting.feeds import Counting
 from bursar.app.counting.provenance import charge_parts
 from bursar.app.names import DEFAULT_NAMESPACE
-from bursar.app.quota.inventory import Inventory, inventory_of, read_inventory
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
-from bursar.app.quota.read_model import queue_report
-from bursar.cli.exit_codes import OK
+from bursar.app.quota.views.inventory import Inventory, inventory_of, read_inventory
+from bursar.app.quota.views.read_model import queue_report
+from bursar.cli.errors.exit_codes import OK
 from bursar.cli.live_cluster import LiveCluster
 from bursar.cli.options import shown
 from bursar.cli.output.formats import printable
 from bursar.cli.output.listing import Format, Listing, ListingPrinter, format_options
-from bursar.cli.processes.counting_options import counting_from, view_counting_options
+from bursar.cli.processes.options.counting import counting_from, view_counting_options
 from bursar.cli.processes.processes import Processes
 from bursar.cli.quota.layout import QUEUE_COLUMNS, queue_row
 from bursar.cli.reading.reading import Reading, Selects, reading_options, shown_progress

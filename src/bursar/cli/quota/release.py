@@ -5,14 +5,14 @@ import sys
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.quota.force_release import (
+from bursar.app.quota.release.force_release import (
     ForcedReleases,
     force_release,
     gated_pods,
     release_all,
     stop_gating,
 )
-from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.output.formats import Output, emit_document, output_option
 from bursar.core.model.pod_row import PodRow

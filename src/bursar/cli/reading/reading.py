@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 import click
 
 from bursar.cli import options
-from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.errors.exit_codes import OK, BadInputError
 from bursar.cli.live_cluster import (
     LiveCluster,
     answer_of,
@@ -29,10 +29,10 @@ from bursar.cli.output.formats import printable
 
 if TYPE_CHECKING:
     from bursar.adapters.files.manifests import Manifests
-    from bursar.app.cluster.collection import Collection
     from bursar.app.cluster.ports import Resource
-    from bursar.app.cluster.wanted import Wanted
-    from bursar.core.model.selector import Selector
+    from bursar.app.cluster.reading.collection import Collection
+    from bursar.app.cluster.reading.wanted import Wanted
+    from bursar.core.model.selectors.selector import Selector
     from bursar.wire.documents.tree import Value
     from bursar.wire.field_selector import FieldSelector
 
@@ -173,7 +173,7 @@ class Reading:
     async def _read_cluster(
         self, wanted: "Sequence[Wanted]", kept: "Sequence[Resource]"
     ) -> Objects:
-        from bursar.app.cluster.collection import Collection  # noqa: PLC0415 - imports asyncio
+        from bursar.app.cluster.reading.collection import Collection  # noqa: PLC0415 - imports asyncio
 
         async with live_cluster(self.kubeconfig, self.context) as cluster:
             with shown_progress() as progress:
@@ -207,8 +207,8 @@ class Reading:
         """
         if self.selector is None and self.field_selector is None:
             return lambda _namespace, _name: True
-        from bursar.app.cluster.listing import list_all  # noqa: PLC0415 - only for clusters
         from bursar.app.cluster.ports import Query  # noqa: PLC0415
+        from bursar.app.cluster.reading.listing import list_all  # noqa: PLC0415 - only for clusters
         from bursar.app.cluster.sighting import locate  # noqa: PLC0415
 
         query = Query(
@@ -226,7 +226,7 @@ class Reading:
         show: Callable[[Objects], int],
         kept: "Sequence[Resource]",
     ) -> int:
-        from bursar.app.cluster.collection import Collection  # noqa: PLC0415 - imports asyncio
+        from bursar.app.cluster.reading.collection import Collection  # noqa: PLC0415 - imports asyncio
 
         async with live_cluster(self.kubeconfig, self.context) as cluster:
             collection = Collection(cluster, wanted)
@@ -449,8 +449,8 @@ def _require_consistent(reading: Reading) -> None:
 def _selector_from(text: str) -> "Selector | None":
     if not text:
         return None
-    from bursar.core.model.selector import SelectorError  # noqa: PLC0415 - rarely used
-    from bursar.core.model.selector_text import parse_selector  # noqa: PLC0415
+    from bursar.core.model.selectors.selector import SelectorError  # noqa: PLC0415 - rarely used
+    from bursar.core.model.selectors.text import parse_selector  # noqa: PLC0415
 
     try:
         return parse_selector(text)

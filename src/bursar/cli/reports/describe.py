@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
-from bursar.app.cluster.wanted import Wanted
-from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.app.cluster.reading.wanted import Wanted
+from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.kinds import KindNames
 from bursar.cli.output.formats import Output, printable
 from bursar.cli.output.listing import Format, ListingPrinter, format_options

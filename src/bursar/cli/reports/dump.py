@@ -14,9 +14,9 @@ from bursar.app.cluster.kinds import (
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
 )
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.quota.kinds import QUOTAS
-from bursar.cli.exit_codes import OK, BadInputError
+from bursar.cli.errors.exit_codes import OK, BadInputError
 from bursar.cli.output.formats import Output, emit_document
 from bursar.cli.reading.reading import DEFAULT_NAMESPACE, Objects, Reading, reading_once_options
 from bursar.core.quota.quota import QuotaKind

@@ -6,7 +6,7 @@ from typing import BinaryIO, Final
 
 import click
 
-from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.output.formats import Output, emit_document, emit_table, printable
 from bursar.cli.output.listing import Column, Listing, Row, emit_listing, format_options
 from bursar.cli.output.listing import Format as ListFormat

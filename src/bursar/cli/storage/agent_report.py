@@ -12,7 +12,7 @@ from bursar.adapters.http1.errors import HttpError
 from bursar.adapters.http1.request import JSON, USER_AGENT, HttpRequest
 from bursar.adapters.http1.route import Origin, Route
 from bursar.adapters.telemetry.disk.http import DISK_PATH
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.storage.view import node_rows, pod_rows
 
 ANSWER_BYTES_MAX: Final = 64 * 2**20

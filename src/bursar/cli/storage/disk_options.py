@@ -9,7 +9,7 @@ import click
 
 from bursar.app.devices.defaults import KUBELET_FOLDER
 from bursar.cli.options import duration, flag, one_of, path, shown, together
-from bursar.cli.processes.process_options import given_options
+from bursar.cli.processes.options.process import given_options
 from bursar.core.storage.pressure import (
     DEFAULT_THRESHOLDS,
     Threshold,

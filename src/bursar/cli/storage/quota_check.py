@@ -7,7 +7,7 @@ import click
 
 from bursar.adapters.disk.quota_facts import read_facts
 from bursar.app.devices.defaults import KUBELET_FOLDER
-from bursar.cli.exit_codes import NO, OK, BadInputError
+from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.output.formats import printable
 from bursar.cli.output.listing import (
     NO_VALUE,

@@ -12,7 +12,7 @@ from bursar.app.reports.top.grouping import (
     GroupingError,
     parse_grouping,
 )
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
 from bursar.core.model.names import qualified_name_errors
 

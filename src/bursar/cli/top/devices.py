@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import click
 
 from bursar.app.cluster.kinds import NODES, PODS
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.reports.top.devices import DeviceLine, Holding, device_lines, device_totals
 from bursar.app.reports.top.grouping import GroupBy, Grouping
-from bursar.cli.exit_codes import OK
+from bursar.cli.errors.exit_codes import OK
 from bursar.cli.output.amounts import short_amount
 from bursar.cli.output.listing import (
     NO_VALUE,

@@ -8,7 +8,7 @@ import click
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.storage.cluster import ClusterDisks
 from bursar.app.storage.document import node_document
-from bursar.cli.exit_codes import NO, OK
+from bursar.cli.errors.exit_codes import NO, OK
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.options import duration, path, shown
 from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import click
 
 from bursar.app.cluster.kinds import NAMESPACES, PODS
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.extender.kinds import CLUSTER_RESOURCES
 from bursar.app.extender.report import Holding, PoolLine, pool_lines
-from bursar.cli.exit_codes import OK
+from bursar.cli.errors.exit_codes import OK
 from bursar.cli.options import flag
 from bursar.cli.output.formats import printable
 from bursar.cli.output.listing import (

@@ -6,7 +6,7 @@ import click
 
 from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
 from bursar.app.cluster.metrics_kinds import POD_METRICS, wanted_metrics
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.reports.top.consumption import (
     Line,
     grouped_lines,
@@ -15,7 +15,7 @@ from bursar.app.reports.top.consumption import (
     total_of,
 )
 from bursar.app.reports.top.grouping import NONE, GroupBy, Grouping
-from bursar.cli.exit_codes import OK
+from bursar.cli.errors.exit_codes import OK
 from bursar.cli.output.listing import (
     Column,
     Format,

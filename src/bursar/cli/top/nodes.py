@@ -6,10 +6,10 @@ import click
 
 from bursar.app.cluster.kinds import NODES, PODS
 from bursar.app.cluster.metrics_kinds import NODE_METRICS, wanted_metrics
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.reports.top.consumption import READY, Line, grouped_lines, node_lines, total_of
 from bursar.app.reports.top.grouping import NONE, GroupBy, Grouping
-from bursar.cli.exit_codes import OK
+from bursar.cli.errors.exit_codes import OK
 from bursar.cli.output.formats import Output
 from bursar.cli.output.listing import (
     Column,

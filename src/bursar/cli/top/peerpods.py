@@ -4,8 +4,8 @@ import click
 
 from bursar.app.capacity.report import CapacityLine, CapacityReport, capacity_report
 from bursar.app.cluster.kinds import NODES, PODS
-from bursar.app.cluster.wanted import Wanted
-from bursar.cli.exit_codes import OK, BadInputError
+from bursar.app.cluster.reading.wanted import Wanted
+from bursar.cli.errors.exit_codes import OK, BadInputError
 from bursar.cli.options import shown
 from bursar.cli.output.formats import amount_or_dash, printable
 from bursar.cli.output.listing import (

@@ -9,7 +9,7 @@ import click
 from bursar.app.cluster.kinds import NODES, PODS
 from bursar.app.cluster.metrics_kinds import POD_METRICS, wanted_metrics
 from bursar.app.cluster.ports import Resource
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.reports.top.consumption import (
     CountedPod,
     Line,
@@ -21,7 +21,7 @@ from bursar.app.reports.top.consumption import (
 )
 from bursar.app.reports.top.grouping import NONE, GroupBy, Grouping
 from bursar.app.reports.top.owners import Controllers, Owner, top_owner
-from bursar.cli.exit_codes import OK
+from bursar.cli.errors.exit_codes import OK
 from bursar.cli.output.formats import Output
 from bursar.cli.output.listing import (
     NO_VALUE,
@@ -37,7 +37,7 @@ from bursar.cli.top.choices import group_option, names_argument, require_found, 
 from bursar.cli.top.columns import ALL, About, ResourceColumns, line_document, resources_of
 from bursar.cli.top.read import METRICS, Found, found_in
 from bursar.core.model.resources import ResourceList
-from bursar.wire.model.controllers import controlled_objects
+from bursar.wire.model.workloads.controllers import controlled_objects
 
 JOBS: Final = Resource("batch", "v1", "jobs", "Job")
 

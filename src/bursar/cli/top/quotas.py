@@ -8,10 +8,10 @@ import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.kinds import NAMESPACES, PODS
-from bursar.app.cluster.wanted import Wanted
+from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.names import DEFAULT_NAMESPACE as OWN_NAMESPACE
 from bursar.app.quota.kinds import QUOTAS
-from bursar.cli.exit_codes import OK
+from bursar.cli.errors.exit_codes import OK
 from bursar.cli.options import shown
 from bursar.cli.output.amounts import short_amount
 from bursar.cli.output.formats import printable
@@ -24,7 +24,7 @@ from bursar.cli.output.listing import (
     Row,
     format_options,
 )
-from bursar.cli.processes.counting_options import counting_from, view_counting_options
+from bursar.cli.processes.options.counting import counting_from, view_counting_options
 from bursar.cli.processes.processes import Processes
 from bursar.cli.reading.reading import Objects, Reading, reading_options
 from bursar.cli.selectors import selector_from
@@ -118,8 +118,8 @@ def _uses(
     objects: Objects, counting: "Counting", place: str, targeting: Targeting
 ) -> "list[QuotaUse]":
     # Slow to import, and not needed to print the help.
-    from bursar.app.quota.inventory import inventory_of  # noqa: PLC0415
-    from bursar.app.quota.read_model import queue_report, quota_reports  # noqa: PLC0415
+    from bursar.app.quota.views.inventory import inventory_of  # noqa: PLC0415
+    from bursar.app.quota.views.read_model import queue_report, quota_reports  # noqa: PLC0415
     from bursar.app.reports.top.quotas import quota_uses  # noqa: PLC0415
 
     manifests = objects.manifests

@@ -20,7 +20,7 @@ from bursar.core.model.demand import INCOMING, pod_requests
 from bursar.core.model.pod import Pod
 from bursar.core.model.quantity import ZERO
 from bursar.core.placement.message import event_text
-from bursar.core.placement.obstacles import NodeVerdict
+from bursar.core.placement.remedies.obstacles import NodeVerdict
 
 LISTED_MAX: Final = 200
 """Pods that an explanation lists; the others are only counted."""

@@ -9,7 +9,7 @@ from datetime import tzinfo
 from enum import Enum
 from typing import Final, TypeAlias
 
-from bursar.app.quota.read_model import QuotaLine
+from bursar.app.quota.views.read_model import QuotaLine
 from bursar.app.reports.overview import (
     EventLine,
     Full,

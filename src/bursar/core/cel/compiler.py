@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, assert_never
 
-from bursar.core.cel import calls, loops, members, syntax
+from bursar.core.cel import calls, loops, members
 from bursar.core.cel.code import Code, Frame, Typed, constant, truth
 from bursar.core.cel.errors import CompileError, EvalError
 from bursar.core.cel.functions.overload import Functions
 from bursar.core.cel.functions.patterns import PATTERN_FUNCTIONS, Pattern, Patterns, functions_of
-from bursar.core.cel.syntax import Macro, Node
+from bursar.core.cel.parsing import syntax
+from bursar.core.cel.parsing.syntax import Macro, Node
 from bursar.core.cel.types import (
     BOOL,
     DYN,

@@ -13,7 +13,7 @@ from bursar.core.cel.functions.operators import OPERATORS
 from bursar.core.cel.functions.overload import merged
 from bursar.core.cel.functions.patterns import PatternEngine, Patterns
 from bursar.core.cel.functions.texts import TEXTS
-from bursar.core.cel.parser import DEPTH_MAX, parse
+from bursar.core.cel.parsing.parser import DEPTH_MAX, parse
 from bursar.core.cel.times import ZoneOffset
 from bursar.core.cel.types import CelType, depth
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, assert_never
 
 from bursar.core.cel.code import Code, Frame, constant, truth
 from bursar.core.cel.errors import EvalError
-from bursar.core.cel.syntax import Macro
+from bursar.core.cel.parsing.syntax import Macro
 from bursar.core.cel.values import type_of
 
 

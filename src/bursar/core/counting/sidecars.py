@@ -2,7 +2,7 @@
 
 A sidecar is a program of the installation that counts pods in its own way. The table here is
 pure: it remembers answers until their inputs change and says which question is next. The
-feed (`app/counting/sidecar_feed.py`) asks the sidecars.
+feed (`app/counting/sidecars/feed.py`) asks the sidecars.
 
 An answer belongs to the content of a pod, not to its name or resourceVersion: a pod that would be
 resized has the resourceVersion of the stored pod. A sidecar may also look at the other pods of

@@ -7,7 +7,7 @@ from typing import Final
 
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import ResourceList, nothing
-from bursar.core.model.selector import NOTHING, Selector
+from bursar.core.model.selectors.selector import NOTHING, Selector
 from bursar.core.sharing import no_labels
 
 RESTART_ALWAYS: Final = "Always"

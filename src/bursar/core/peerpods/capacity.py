@@ -18,7 +18,7 @@ from typing import Final
 from bursar.core.model.names import is_extended
 from bursar.core.model.numbers.int64 import INT64_MAX, INT64_MIN
 from bursar.core.model.resources import ResourceList, nothing
-from bursar.core.model.selector import Selector
+from bursar.core.model.selectors.selector import Selector
 from bursar.core.peerpods.names import VM_RESOURCE
 from bursar.core.sharing import no_labels
 

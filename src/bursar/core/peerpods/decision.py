@@ -36,7 +36,7 @@ from bursar.core.peerpods.sizing import (
     effective_size,
     upstream_size,
 )
-from bursar.core.peerpods.validation import joined, name_problems, resource_problems
+from bursar.core.peerpods.validation.resources import joined, name_problems, resource_problems
 from bursar.core.peerpods.warnings import removal_warnings
 
 ANNOTATIONS_READ: Final = (

@@ -3,7 +3,7 @@
 A tenant can write the record annotation when he creates a pod. Our rewrite then sizes the VM by the
 same record that the quota charges, or denies the pod. Other webhooks do not know the record; there
 the counter charges more than the record if the containers or the size annotations say more. After
-creation no user can change the annotation (`app/install/peerpod_protection`).
+creation no user can change the annotation (`app/install/policies/peerpod_protection`).
 """
 
 from collections.abc import Iterable

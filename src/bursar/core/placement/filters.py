@@ -11,7 +11,13 @@ from typing import Final
 
 from bursar.core.model.node import Node, Taint
 from bursar.core.model.pod import NodeRequirement, NodeTerm, Pod, Toleration
-from bursar.core.model.selector import Operator, Selector, SelectorError, all_of, requirement
+from bursar.core.model.selectors.selector import (
+    Operator,
+    Selector,
+    SelectorError,
+    all_of,
+    requirement,
+)
 
 UNSCHEDULABLE: Final = "node(s) were unschedulable"
 OTHER_NODE_NAMED: Final = "node(s) didn't match the requested node name"

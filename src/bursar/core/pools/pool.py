@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.core.model.quantity import Quantity
-from bursar.core.model.selector import Selector
+from bursar.core.model.selectors.selector import Selector
 
 SHARES_MAX: Final = 32
 """Most shares of a pool. Every pod that the pool holds has one entry for each share it is in."""

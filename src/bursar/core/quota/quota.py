@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from bursar.core.model.resources import ResourceList, nothing
-from bursar.core.model.selector import Selector
+from bursar.core.model.selectors.selector import Selector
 from bursar.core.quota.scopes import ScopeRule
 from bursar.core.sharing import no_labels
 

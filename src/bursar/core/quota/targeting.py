@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bursar.core.model.namespace import NamespaceObject
-from bursar.core.model.selector import Operator, Selector, all_of, requirement
+from bursar.core.model.selectors.selector import Operator, Selector, all_of, requirement
 from bursar.core.quota.coverage import Namespace
 
 GATING_LABEL: Final = "application-aware-quota/enable-gating"

@@ -34,8 +34,8 @@ from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
 from bursar.app.counting.settings import CountingSettings
 from bursar.app.names import DEFAULT_NAMESPACE
-from bursar.app.quota.read_model import NO_BOOKS, BooksView, view_of
-from bursar.cli.exit_codes import BadInputError
+from bursar.app.quota.views.read_model import NO_BOOKS, BooksView, view_of
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
 from bursar.cli.up.start_line import say_lasting, say_start
 from bursar.core.peerpods.settings import PeerPodSettings

@@ -16,13 +16,13 @@ from bursar.adapters.kube.transport import Limits
 from bursar.app.cluster.ports import ClusterError, UnavailableError
 from bursar.app.reports.overview import EventLine, Overview
 from bursar.app.reports.story import Story
-from bursar.cli.cluster_errors import cluster_error_text
-from bursar.cli.exit_codes import BadInputError
+from bursar.cli.errors.cluster import cluster_error_text
+from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
-from bursar.cli.processes.process_options import ClusterChoice
+from bursar.cli.processes.options.process import ClusterChoice
 from bursar.cli.processes.up import UpSettings
 from bursar.cli.up.start_line import clear_start, say_start
-from bursar.entry.log_output import warnings_as_text
+from bursar.entry.lifetime.log_output import warnings_as_text
 from bursar.entry.process import cluster_access
 from bursar.entry.up.embedded_cluster import embedded_cluster
 from bursar.entry.up.watched_cluster import Shown, WatchedCluster

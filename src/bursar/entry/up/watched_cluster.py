@@ -17,9 +17,15 @@ from bursar.app.cluster.observe import Cluster, RunningInformer, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_nodes, observe_pods
 from bursar.app.cluster.ports import ClusterError, ForbiddenError, NotFoundError
 from bursar.app.names import DEFAULT_NAMESPACE
-from bursar.app.quota.inventory import inventory_of
 from bursar.app.quota.kinds import QUOTAS
-from bursar.app.quota.read_model import NO_BOOKS, BooksView, QuotaLine, places_of, queue_report
+from bursar.app.quota.views.inventory import inventory_of
+from bursar.app.quota.views.read_model import (
+    NO_BOOKS,
+    BooksView,
+    QuotaLine,
+    places_of,
+    queue_report,
+)
 from bursar.app.quota.wait_text import wait_text
 from bursar.app.reports.overview import EventLine, Overview, OverviewReader, Policies
 from bursar.app.reports.story import Story
@@ -29,7 +35,7 @@ from bursar.core.quota.quota import GATE, QuotaKind, QuotaObject
 from bursar.core.quota.targeting import Targeting
 from bursar.wire.cluster.event import decode_event
 from bursar.wire.model.admission_policies import decode_policy
-from bursar.wire.quota import decode_quota
+from bursar.wire.quota.objects import decode_quota
 
 View = Callable[[], BooksView]
 

@@ -22,9 +22,9 @@ from bursar.wire.model import node as wire_node
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.admission_policies import POLICY_KINDS, Policy, decode_policy
 from bursar.wire.model.amounts import require_amounts_of_node, require_amounts_of_pod
-from bursar.wire.model.autoscaler import AUTOSCALER_KINDS, Autoscaler, decode_autoscaler
-from bursar.wire.model.workload import WORKLOAD_KINDS, WorkloadTemplate, decode_workload
-from bursar.wire.quota import quota_in_manifest
+from bursar.wire.model.workloads.autoscaler import AUTOSCALER_KINDS, Autoscaler, decode_autoscaler
+from bursar.wire.model.workloads.workload import WORKLOAD_KINDS, WorkloadTemplate, decode_workload
+from bursar.wire.quota.objects import quota_in_manifest
 from bursar.wire.structs.fields import FieldError, Step, printable
 from bursar.wire.structs.shape import described, shaped
 

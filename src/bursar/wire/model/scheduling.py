@@ -6,7 +6,7 @@ from typing import Final, Protocol
 import msgspec
 
 from bursar.core.model import pod as core
-from bursar.core.model.selector import (
+from bursar.core.model.selectors.selector import (
     NOTHING,
     LabelExpression,
     Operator,
@@ -16,7 +16,7 @@ from bursar.core.model.selector import (
     all_of,
     selector_of,
 )
-from bursar.core.model.selector import LabelSelector as CoreLabelSelector
+from bursar.core.model.selectors.selector import LabelSelector as CoreLabelSelector
 from bursar.wire.structs.fields import FieldError, RawTexts, decode_texts
 from bursar.wire.structs.metadata import MatchExpression
 from bursar.wire.structs.struct import Struct

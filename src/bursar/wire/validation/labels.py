@@ -5,7 +5,7 @@ from typing import Final
 
 from bursar.core.model.names import qualified_name_errors
 from bursar.core.model.problem import Problem, forbidden, invalid, required, too_long
-from bursar.core.model.selector import (
+from bursar.core.model.selectors.selector import (
     LabelExpression,
     LabelSelector,
     Selector,

@@ -12,7 +12,7 @@ from bursar.adapters.memory.objects.patches import JsonObject
 from bursar.app.cluster.ports import Key, Preconditions
 from bursar.core.model.names import label_errors, qualified_name_errors, subdomain_errors
 from bursar.core.model.problem import Problem, forbidden, invalid, quoted, required
-from bursar.core.model.selector import label_value_errors
+from bursar.core.model.selectors.selector import label_value_errors
 
 SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Upstream's letters for generated names. They form no words and look different."""

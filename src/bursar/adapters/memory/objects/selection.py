@@ -9,8 +9,8 @@ from bursar.adapters.memory.kinds import COMMON_FIELDS, Kind
 from bursar.adapters.memory.objects.patches import JsonObject
 from bursar.app.cluster.ports import Query
 from bursar.core.model.problem import quoted
-from bursar.core.model.selector import EVERYTHING, Selector, SelectorError
-from bursar.core.model.selector_text import parse_selector
+from bursar.core.model.selectors.selector import EVERYTHING, Selector, SelectorError
+from bursar.core.model.selectors.text import parse_selector
 
 # A backslash escapes a comma, an equals sign or another backslash.
 _TERM: Final = re.compile(r"(?:[^\\,]|\\.)+")

@@ -22,7 +22,7 @@ from bursar.core.quota.account import FORMATS, to_quantity
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.names import LIMITS_PREFIX
 from bursar.core.quota.quota import QuotaKind, QuotaObject
-from bursar.wire.quota import decode_quota
+from bursar.wire.quota.objects import decode_quota
 from bursar.wire.structs.fields import FieldError
 
 _ALLOWED = Admitted()

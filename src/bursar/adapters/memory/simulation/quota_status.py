@@ -13,7 +13,7 @@ from bursar.adapters.memory.simulation.inbox import Change, Inbox, key_of
 from bursar.adapters.memory.simulation.workloads.effects import OVERTAKEN, apply, status_change
 from bursar.app.cluster.ports import Clock, Key, Query
 from bursar.core.model.pod_row import PodRow, row_of
-from bursar.core.quota.recount import Recount
+from bursar.core.quota.views.recount import Recount
 
 
 class QuotaStatus:

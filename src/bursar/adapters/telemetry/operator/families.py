@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from bursar.adapters.telemetry.certificates.served import ServedCertificate, served_families
-from bursar.adapters.telemetry.controller_families import (
+from bursar.adapters.telemetry.controller.families import (
     Limited,
     informer_families,
     limiter_families,

@@ -1,7 +1,7 @@
 """The status report of an agent: its socket, the node's pods, clients and devices."""
 
 from bursar.adapters.serving.status_page import Report
-from bursar.adapters.telemetry.agent_families import AgentView
+from bursar.adapters.telemetry.agent.families import AgentView
 from bursar.adapters.telemetry.status.process import bytes_per_pod, process_section
 
 

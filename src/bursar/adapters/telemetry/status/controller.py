@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Final
 
 from bursar.adapters.serving.status_page import Report, Value
-from bursar.adapters.telemetry.controller_families import Limited
-from bursar.adapters.telemetry.controller_metrics import reconcilers
+from bursar.adapters.telemetry.controller.families import Limited
+from bursar.adapters.telemetry.controller.metrics import reconcilers
 from bursar.adapters.telemetry.status.process import bytes_per_pod, process_section
 from bursar.app.cluster.observe import RunningInformer
 from bursar.app.controller.controller import Controller
 from bursar.app.controller.term import Term
-from bursar.core.quota.queue import count_waiting, oldest_wait_s
+from bursar.core.quota.views.queue import count_waiting, oldest_wait_s
 
 GROUPS_MAX: Final = 10_000
 """How many groups of waiting pods are searched for the oldest pod."""

@@ -1,7 +1,7 @@
 """The status report of an extender: leadership, and numbers of its books."""
 
 from bursar.adapters.serving.status_page import Report
-from bursar.adapters.telemetry.controller_families import Limited
+from bursar.adapters.telemetry.controller.families import Limited
 from bursar.adapters.telemetry.status.process import process_section
 from bursar.app.extender.extender import Extender
 

@@ -1,7 +1,7 @@
 """The status report of an operator: the installation, and what was done to it."""
 
 from bursar.adapters.serving.status_page import Report
-from bursar.adapters.telemetry.controller_families import Limited
+from bursar.adapters.telemetry.controller.families import Limited
 from bursar.adapters.telemetry.status.process import process_section
 from bursar.app.operator.operator import Operator
 

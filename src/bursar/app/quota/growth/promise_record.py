@@ -37,7 +37,7 @@ from bursar.app.cluster.time_limit import within
 from bursar.app.log import Log
 from bursar.app.names import PROMISES
 from bursar.core.quota.growth.promises import RecordedPromise
-from bursar.wire.resize_promises import decode_promises, encode_promises
+from bursar.wire.quota.resize_promises import decode_promises, encode_promises
 
 LOG: Final = Log("quota")
 TERM: Final = "term"

@@ -19,7 +19,7 @@ from bursar.app.quota.kinds import CLUSTER_RESOURCE_QUOTAS
 from bursar.core.counting.kind_state import KindState
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.quota import QuotaKind, QuotaObject
-from bursar.wire.unreadable_quota import read_quota
+from bursar.wire.quota.unreadable import read_quota
 
 OnQuota = Callable[[Sighting[QuotaObject]], None]
 

@@ -26,7 +26,7 @@ from bursar.app.quota.status_document import is_owned, owned_metadata, ownership
 from bursar.core.counting.kind_state import KindState
 from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.scopes import EXISTS
-from bursar.core.quota.statement import counts_alike, delegated
+from bursar.core.quota.views.statement import counts_alike, delegated
 
 MANAGED_SECONDS: Final = 0.5
 """Shortest time between two writes of one managed quota."""

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bursar.app.quota.read_model import QuotaReport, ResourceLine
+from bursar.app.quota.views.read_model import QuotaReport, ResourceLine
 from bursar.core.model.quantity import ZERO, Quantity
-from bursar.core.quota.queue import WaitingPod
 from bursar.core.quota.quota import QuotaKey
+from bursar.core.quota.views.queue import WaitingPod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

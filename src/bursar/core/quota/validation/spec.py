@@ -2,7 +2,7 @@
 
 AAQ's kinds have the same spec, but the API server does not validate it. The webhook asks the API
 server with a dry-run. Admission policies have the same rules as CEL expressions
-(`app/install/quota_policy`). Here they tell whether a stored quota can be in force.
+(`app/install/policies/quota_policy`). Here they tell whether a stored quota can be in force.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -13,7 +13,7 @@ from bursar.core.model.problem import (
     not_supported,
     required,
 )
-from bursar.core.model.selector import label_value_errors
+from bursar.core.model.selectors.selector import label_value_errors
 from bursar.wire.validation.formats import NOT_POSITIVE, each_invalid
 from bursar.wire.validation.labels import label_name, label_selector
 from bursar.wire.validation.section import Section

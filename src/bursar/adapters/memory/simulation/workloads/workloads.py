@@ -59,7 +59,7 @@ from bursar.app.cluster.ports import (
     Resource,
 )
 from bursar.core.model.node import Node
-from bursar.wire.model.workload import decode_workload
+from bursar.wire.model.workloads.workload import decode_workload
 from bursar.wire.structs.fields import FieldError
 
 OWNERS: Final = (CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)

@@ -1,0 +1,1 @@
+"""Kubeconfig files: how they are merged, and which access they describe."""

@@ -1,0 +1,1 @@
+"""Metrics, health and HTTP routes of the agent."""

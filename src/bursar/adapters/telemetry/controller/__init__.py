@@ -1,0 +1,1 @@
+"""Metrics of the controller, and of what it runs: quotas, policies, sidecars, capacity."""

@@ -1,0 +1,1 @@
+"""Reading objects of a cluster once, for commands."""

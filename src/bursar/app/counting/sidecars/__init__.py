@@ -1,0 +1,1 @@
+"""Counting by sidecars: how they are found and asked, and their settings."""

@@ -1,0 +1,1 @@
+"""The report of `bursar devices`, and the evidence that it is made of."""

@@ -1,0 +1,1 @@
+"""Admission policies that confine accounts, protect objects of Bursar and refuse broken quotas."""

@@ -1,0 +1,1 @@
+"""The import of quotas of Kubernetes and OpenShift."""

@@ -1,0 +1,1 @@
+"""What commands, metrics and status pages show of quotas."""

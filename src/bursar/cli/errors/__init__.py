@@ -1,0 +1,1 @@
+"""How commands end and how errors read: exit codes, usage errors, errors of a cluster."""

@@ -1,0 +1,1 @@
+"""Options of processes, and the settings made of them."""

@@ -1,0 +1,1 @@
+"""Label selectors, and their text as kubectl takes it."""

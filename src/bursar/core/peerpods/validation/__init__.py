@@ -1,0 +1,1 @@
+"""Validation of the resources of a peer pod, before the rewrite removes them."""

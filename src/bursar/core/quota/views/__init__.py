@@ -1,0 +1,1 @@
+"""What statuses and commands show of the books: statements, recounts and the queue."""

@@ -1,0 +1,50 @@
+"""Decoding of the objects that gate pods: which namespaces a policy or a webhook selects."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from bursar.core.model.selectors.selector import LabelSelector
+from bursar.wire.quota.objects import RawSelector, label_selector
+from bursar.wire.structs.body import decode_body
+from bursar.wire.structs.metadata import ObjectMeta
+from bursar.wire.structs.struct import Struct
+
+
+class _Matching(Struct):
+    namespace_selector: RawSelector | None = None
+
+
+class _BindingSpec(Struct):
+    match_resources: _Matching | None = None
+
+
+class _Webhook(Struct):
+    name: str | None = None
+    namespace_selector: RawSelector | None = None
+
+
+class _Configuration(Struct):
+    metadata: ObjectMeta | None = None
+    spec: _BindingSpec | None = None
+    """Of the binding of a policy."""
+    webhooks: list[_Webhook] | None = None
+    """Of a webhook configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatingSelectors:
+    uid: str
+    selectors: tuple[LabelSelector, ...]
+    """Of each webhook, or of the binding. They may be invalid. An empty one selects everything."""
+
+
+def decode_gating(body: bytes, webhooks: Collection[str]) -> GatingSelectors:
+    """Read the namespaceSelectors of a binding, or of these webhooks. Raises `ValueError`."""
+    raw = decode_body(body, _Configuration)
+    if raw.webhooks is None:
+        holders = [(raw.spec and raw.spec.match_resources) or _Matching()]
+        selectors = [each.namespace_selector for each in holders]
+    else:
+        selectors = [each.namespace_selector for each in raw.webhooks if each.name in webhooks]
+    uid = (raw.metadata or ObjectMeta()).uid or ""
+    return GatingSelectors(uid, tuple(label_selector(each or RawSelector()) for each in selectors))
