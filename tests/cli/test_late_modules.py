@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from bursar.cli.late_modules import GETTEXT, INSPECT
+from bursar.cli.start.late_modules import GETTEXT, INSPECT
 
 PROGRAM = """
 import sys
-from bursar.cli.late_modules import defer_modules
+from bursar.cli.start.late_modules import defer_modules
 defer_modules()
 import inspect, gettext
 from gettext import ngettext

@@ -8,7 +8,7 @@ import pytest
 PROGRAM = '''
 import sys
 if sys.argv[1] == "quick":
-    from bursar.cli.quick_start import start_quickly
+    from bursar.cli.start.quick_start import start_quickly
     start_quickly()
     start_quickly()
 import copy, pickle
@@ -98,7 +98,7 @@ print(Frozen.__init__.__code__.co_varnames, file=sys.stderr)
 '''
 
 
-START = "from bursar.cli.quick_start import start_quickly; start_quickly()\n"
+START = "from bursar.cli.start.quick_start import start_quickly; start_quickly()\n"
 
 
 def printed(mode: str) -> tuple[str, str]:

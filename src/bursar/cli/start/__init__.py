@@ -1,0 +1,1 @@
+"""What makes a short command start sooner."""
