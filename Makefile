@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 KUBECTL ?= kubectl
+# More than there are cores: many tests wait for a moment.
+WORKERS := $(shell echo $$(( $$(nproc) * 3 / 2 )))
 IMG ?= bursar:dev
 PARTS ?= rbac controller policies
 SKEW_TESTS := $(addprefix tests/integration/test_,$(addsuffix .py,aaq_arq_rows aaq_arq_scope_rows aaq_acrq_rows \
@@ -59,7 +61,7 @@ imports: $(STAMPS)/dev ## import-linter: the direction of dependencies
 	PYTHONPATH=tools $(BIN)/lint-imports
 
 pure: $(STAMPS)/dev ## Tests that need neither Go nor a cluster, nor long
-	$(BIN)/python -m pytest -q -n $(shell nproc) --dist worksteal --hypothesis-profile=quick \
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --hypothesis-profile=quick \
 	  -m "not oracle and not integration and not slow"
 
 bench: $(STAMPS)/dev ## Ratios measured in one run
