@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bursar.app.install.policies.confinement import CRITICAL_PODS, ONLY_CRITICAL_PODS
 from bursar.core.quota.quota import GATE
 from support.builders.manifests import pod_manifest
 from support.install.confined import JSON_PATCH, MERGE_PATCH, Confined
@@ -171,6 +172,20 @@ def test_the_operator_removes_the_gate_and_changes_nothing_else_of_a_pod(robbed)
 
     assert (refused[0], THE_GATE_ALONE in refused[1]["message"]) == (403, True), refused
     assert lifted[0] == 200, lifted
+
+
+def test_the_operator_writes_the_quota_of_its_installation_and_no_other(robbed):
+    quota = {"metadata": {"name": CRITICAL_PODS}, "spec": {"hard": {"pods": "99"}}}
+    ours = f"/api/v1/namespaces/{robbed.home}/resourcequotas/{CRITICAL_PODS}?dryRun=All"
+    written = robbed.ask(operator(robbed), "PATCH", ours, quota, MERGE_PATCH)
+    refused = [
+        robbed.ask(operator(robbed), "POST", robbed.quotas, quota),
+        robbed.ask(operator(robbed), "DELETE", robbed.quotas),
+    ]
+
+    assert written[0] == 200, written
+    assert [code for code, _ in refused] == [403, 403], refused
+    assert ONLY_CRITICAL_PODS in refused[0][1]["message"]
 
 
 def test_the_operator_replaces_the_controller_in_its_namespace_alone(robbed):

@@ -21,7 +21,7 @@ from bursar.app.install.documents import (
     metrics_review_rules,
     permission,
 )
-from bursar.app.install.policies.confinement import confinement_documents
+from bursar.app.install.policies.confinement import CRITICAL_PODS, confinement_documents
 from bursar.app.names import CONTROLLER, PROMISES, WEBHOOK
 from bursar.app.quota.kinds import CLUSTER_RESOURCE_QUOTAS, GROUP
 
@@ -87,7 +87,7 @@ def _critical_pods(settings: GatingSettings) -> Document:
     Some clusters, such as GKE's, refuse them outside kube-system unless a ResourceQuota names them.
     """
     labels = {GROUP: ""}
-    name, namespace = "bursar-critical-pods", settings.namespace
+    name, namespace = CRITICAL_PODS, settings.namespace
     found = document("v1", "ResourceQuota", name, namespace=namespace, labels=labels)
     classes: Document = {
         "scopeName": "PriorityClass",

@@ -40,7 +40,9 @@ ONLY_THE_GATE: Final = (
     "another webhook that changes pods at every update may be the cause"
 )
 ONLY_MANAGED: Final = f"{CONTROLLER} may write only quotas whose names end with"
-NO_QUOTAS: Final = "may write no quotas: only the controller keeps managed ones"
+CRITICAL_PODS: Final = "bursar-critical-pods"
+"""The ResourceQuota that lets Bursar's own pods have a PriorityClass of the system."""
+ONLY_CRITICAL_PODS: Final = f"may write no quota but {CRITICAL_PODS} in its own namespace"
 ONLY_DRY_RUN: Final = f"{WEBHOOK} may create quotas only with dry-run"
 MAY_NOT_WRITE_MANAGED: Final = (
     f"Bursar keeps this ResourceQuota for an {APPLICATION_QUOTAS.kind}: change that quota instead"
@@ -97,15 +99,17 @@ def confinement_documents(home: str, *, has_cluster_quota: bool = True) -> tuple
 def operator_confinement_documents(home: str, account: str) -> tuple[Document, ...]:
     """The policies for the operator. Of pods, it may change no more than the controller may.
 
-    It has the controller's right to write quotas only to be able to grant it.
+    It has the controller's right to write quotas to be able to grant it, and for one quota of the
+    installation.
     """
     user = f"system:serviceaccount:{home}:{account}"
+    is_ours = f"request.namespace == '{home}' && request.name == '{CRITICAL_PODS}'"
     quotas: Document = {
         "matchConstraints": {
             "resourceRules": [rule(_EVERY_WRITE, "resourcequotas"), _cluster_quota_writes()]
         },
         "matchConditions": [_is_user(user)],
-        "validations": [validation("false", f"{account} {NO_QUOTAS}")],
+        "validations": [validation(is_ours, f"{account} {ONLY_CRITICAL_PODS}")],
     }
     specs = {CONFINE_OPERATOR: _pods(user, account), CONFINE_OPERATOR_QUOTAS: quotas}
     return tuple(
