@@ -49,6 +49,8 @@ CASES = {
     "top-quotas": "top quotas -f examples/cluster",
     "top-devices": "top devices -f examples/devices",
     "top-licences": "top licences -f examples/licences",
+    "top-peerpods": "top peerpods -f examples/cluster",
+    "examples": "examples list",
     "quota-check": "agent quota-check /proc",
     "quota-check-wide": "agent quota-check /proc /sys -o wide",
     "doctor": "doctor",
