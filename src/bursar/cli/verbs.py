@@ -15,10 +15,10 @@ from bursar.cli.help.examples import EXAMPLES
 
 
 class _NoSuchOption(click.NoSuchOption):
-    """No such option, with suggestions only if somebody may read them.
+    """No such option, with suggestions only for a long option.
 
-    click takes `-f` for a long option first, and discards the error and the suggestions with it.
-    To look for them costs as much as to start Python.
+    click takes `-f` for a long option first, and discards the error with its suggestions. The
+    search for suggestions takes as long as the start of Python.
     """
 
     def __init__(

@@ -23,7 +23,8 @@ DEVICE_NAMES: Final = frozenset(
     for prefix in ("", "requests.")
     for kind in ("fpga", "gpu", "rdma", "xpu")
 )
-"""The names of Koordinator's devices."""
+"""The names of Koordinator's devices. They are written out because every view of quotas imports
+this module, and the table of allocators takes long to import; a test compares both."""
 
 
 def uncounted_names(names: Iterable[str], may_charge: Callable[[str], bool]) -> tuple[str, ...]:
