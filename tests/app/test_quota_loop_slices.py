@@ -27,6 +27,22 @@ async def test_the_lease_is_renewed_while_a_long_decision_is_made(scene):
     assert scene.clock.monotonic() > 4 * DEFAULT_TIMING.deadline_seconds
 
 
+@in_virtual_time(on=lambda: a_quota_loop(steps_max=20))
+async def test_young_objects_are_collected_between_slices_of_a_long_decision_alone(scene):
+    slices = []
+    scene.loop.between_slices = lambda: slices.append(scene.loop.counters.decisions)
+    await scene.set_quota("q", cpu="1m")
+    await scene.create_pod("few", "2m")
+    await scene.rest()
+    assert slices == []
+
+    for number in range(100):
+        await scene.create_pod(f"p{number}", f"{number + 3}m")
+    await scene.rest()
+
+    assert slices
+
+
 @in_virtual_time(on=a_quota_loop)
 async def test_pods_to_count_again_are_counted_before_the_next_release(scene):
     await scene.set_quota("q", cpu="1")

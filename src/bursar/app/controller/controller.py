@@ -86,7 +86,7 @@ class ControllerSettings:
 
 
 def _do_nothing() -> None:
-    """Do nothing. The default where the caller passes no `on_synced`."""
+    """Do nothing. The default where the caller passes no function."""
 
 
 @dataclass(eq=False)
@@ -106,6 +106,8 @@ class Controller:
     """None: nothing is traced."""
     on_synced: Callable[[], None] = _do_nothing
     """Called in each term when its caches and the books hold everything."""
+    between_slices: Callable[[], None] = _do_nothing
+    """Called between two slices of a long decision."""
 
     def __post_init__(self) -> None:
         cluster, clock, settings = self.cluster, self.clock, self.settings
@@ -152,6 +154,7 @@ class Controller:
             record_capacity=partial(record_event, self.capacity_recorder),
             tracer=self.tracer,
             on_synced=self.on_synced,
+            between_slices=self.between_slices,
         )
         self._term: Term | None = None
         self._keeper: CertificateKeeper | None = None

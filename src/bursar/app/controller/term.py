@@ -94,6 +94,8 @@ class TermContext:
     tracer: Tracer | None = None
     on_synced: Callable[[], None]
     """Called once, when the caches and the books hold everything."""
+    between_slices: Callable[[], None]
+    """Called between two slices of a long decision."""
 
 
 class Term:
@@ -131,6 +133,7 @@ class Term:
             before_deciding=lambda: self.resizes.restore(),  # noqa: PLW0108 - made below
             tracer=context.tracer,
         )
+        self.loop.between_slices = context.between_slices
         self.resizes: Final = self._resize_service()
         self.drift: Final = DriftCheck(self.loop, sources.books, counter.count, context.clock)
         reconciling = self._reconcile_context(lambda: context.is_leader() and self.loop.is_synced)

@@ -106,6 +106,8 @@ class QuotaLoop:
         self._tracer = tracer
         self.on_decided: Callable[[], None] = lambda: None
         """Called after each round of decisions."""
+        self.between_slices: Callable[[], None] = lambda: None
+        """Called between two slices of a decision."""
         self._is_changed = asyncio.Event()
         self._releases = LiftQueue(LIFTS_MAX)
         self._fed = asyncio.Event()
@@ -260,6 +262,7 @@ class QuotaLoop:
                 continue
             self.counters.decisions += 1
             while not self._decide_slice():
+                self.between_slices()
                 await asyncio.sleep(0)  # Other tasks run in between.
                 if self.is_mixed():
                     break
