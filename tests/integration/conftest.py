@@ -11,7 +11,7 @@ from real_node.node import RealNode
 from support.devices.kubelet_server import KubeletServer, kubelet_server
 from support.devices.socket_clients import PodResourcesClient, podresources_client
 from support.install.installed_bursar import InstalledBursar, built_image
-from support.prometheus import Promtool
+from support.metrics.prometheus import Promtool
 from support.quota.controller_processes import own_cluster
 from support.quota.installed_aaq import Place, System, a_system
 

@@ -18,7 +18,7 @@ from support.devices.kubelet_server import (
     kubelet_server,
 )
 from support.log_lines import messages
-from support.printed_metrics import differences
+from support.metrics.printed_metrics import differences
 from support.until import until, until_blocking
 
 pytestmark = pytest.mark.integration

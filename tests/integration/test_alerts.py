@@ -25,11 +25,11 @@ from bursar.app.operator.names import OPERATOR
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.core.model.selectors.selector import LabelSelector
 from support.builders.manifests import DEFINITIONS
-from support.every_metric import operator_text
 from support.faults.line import Line, Request
-from support.printed_metrics import differences, series_of
-from support.prometheus import AT_CONTROLLER, AT_WEBHOOK, Scrapes, rule_groups, target
-from support.promql import unknown_names
+from support.metrics.every_metric import operator_text
+from support.metrics.printed_metrics import differences, series_of
+from support.metrics.prometheus import AT_CONTROLLER, AT_WEBHOOK, Scrapes, rule_groups, target
+from support.metrics.promql import unknown_names
 from support.quota.aaq_controller import AaqScene
 
 pytestmark = pytest.mark.integration

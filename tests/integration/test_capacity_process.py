@@ -12,7 +12,7 @@ from certificates import Authority
 from controlplane import LOOPBACK
 from program import free_port
 from support.builders.reviews import put_pair
-from support.printed_metrics import differences
+from support.metrics.printed_metrics import differences
 from support.processes.kubectl import kubectl, try_kubectl
 from support.quota.controller_processes import Controllers, own_cluster, printed
 from support.until import PATIENCE_SECONDS, until_sync

@@ -7,15 +7,15 @@ import pytest
 from bursar.adapters.telemetry.catalogue.index import SECTIONS
 from bursar.app.install.grafana.dashboard import LOAD_LABEL, dashboard, dashboard_documents
 from bursar.app.install.grafana.panels import ROWS
-from support.every_metric import (
+from support.metrics.every_metric import (
     agent_text,
     controller_text,
     extender_text,
     operator_text,
     webhook_text,
 )
-from support.prometheus import AT_CONTROLLER, AT_WEBHOOK, Scrapes, target
-from support.promql import LISTED, metrics_in, unknown_names
+from support.metrics.prometheus import AT_CONTROLLER, AT_WEBHOOK, Scrapes, target
+from support.metrics.promql import LISTED, metrics_in, unknown_names
 
 MINUTES = 6
 """Longer than the ranges of the queries."""

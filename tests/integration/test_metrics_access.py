@@ -11,7 +11,7 @@ import yaml
 
 from bursar.adapters.telemetry.catalogue.metric import Process
 from controlplane import LOOPBACK, ControlPlane
-from support.printed_metrics import differences
+from support.metrics.printed_metrics import differences
 from support.processes.command_line import run_bursar
 from support.processes.kubectl import kubectl
 from support.processes.webhook import Webhook

@@ -7,14 +7,14 @@ import pytest
 import generate_metrics_page
 from bursar.adapters.telemetry.catalogue.index import METRICS, SECTIONS
 from bursar.adapters.telemetry.catalogue.metric import Kind, Process, metric
-from support.every_metric import (
+from support.metrics.every_metric import (
     agent_text,
     controller_text,
     extender_text,
     operator_text,
     webhook_text,
 )
-from support.printed_metrics import differences, families_of
+from support.metrics.printed_metrics import differences, families_of
 
 PAGE = generate_metrics_page.PAGE.read_text()
 

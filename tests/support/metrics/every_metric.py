@@ -38,7 +38,7 @@ from bursar.app.devices.counters import CallCounts, ProxyCounts
 from bursar.app.devices.node_pods import FreshnessCounts
 from bursar.app.devices.ports import Method, Version
 from bursar.app.names import WEBHOOK
-from bursar.app.quota.departed_quotas import DepartedQuotas, served_by
+from bursar.app.quota.departed_quotas import DepartedQuotas
 from bursar.app.quota.drift import Drift
 from bursar.app.quota.quota_loop import QuotaCounters
 from bursar.app.quota.refused_writes import RefusedWrites
@@ -111,6 +111,10 @@ def quotas() -> list[QuotaObject]:
     return [own, wide]
 
 
+async def _never(_key: object) -> bool:
+    return False
+
+
 def controller_view() -> ControllerView:
     return ControllerView(
         is_leader=True,
@@ -124,7 +128,7 @@ def controller_view() -> ControllerView:
             quotas=quotas(),
             drift=Drift(accounts=0, largest=dict.fromkeys(Unit, Quantity.of(0)), count_seconds=0.0),
             refused=RefusedWrites(lambda _key, _text: None),
-            departed=DepartedQuotas(SYSTEM_CLOCK, served_by(()), lambda _: None),
+            departed=DepartedQuotas(SYSTEM_CLOCK, _never, lambda _: None),
             mismatches={"MutatingWebhookConfiguration gating-mutator": True},
         ),
     )

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from bursar.adapters.telemetry.catalogue.metric import Kind
-from support.printed_metrics import LISTED
-from support.prometheus import AT_CONTROLLER
+from support.metrics.printed_metrics import LISTED
+from support.metrics.prometheus import AT_CONTROLLER
 
 SELECTOR = re.compile(r"\b((?:bursar|kube|process)_\w+|up)\b(?:\{([^}]*)\})?")
 GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")

@@ -12,7 +12,7 @@ from typing import Any
 
 from bursar.app.install.monitoring import monitoring_documents
 from bursar.app.names import CONTROLLER, WEBHOOK
-from support.printed_metrics import series_of
+from support.metrics.printed_metrics import series_of
 
 HOME = "aaq"
 MISSING = "_"

@@ -1,0 +1,1 @@
+"""Metrics: what processes print, and Prometheus's own rule engine."""
