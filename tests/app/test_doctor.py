@@ -17,7 +17,7 @@ from bursar.app.cluster.kinds import (
 )
 from bursar.app.cluster.ports import ForbiddenError, NotFoundError, UnavailableError
 from bursar.app.doctor.doctor import NAMED_MAX, examine
-from bursar.app.doctor.findings import Finding, Verdict
+from bursar.app.doctor.findings import Finding, Severity
 from bursar.app.doctor.rights import ACCESS_REVIEWS, BINDINGS, DAEMON_SETS, DEPLOYMENTS
 from bursar.app.doctor.supported import NEWEST, OLDEST
 from bursar.app.doctor.versions import LOSSES, version_findings
@@ -102,7 +102,7 @@ class Patient:
 
     async def findings(self):
         found = await examine(self, HOME, NOW)
-        return {each.check: each for each in found if each.verdict is not Verdict.NOTE}
+        return {each.check: each for each in found if each.severity is not Severity.NOTE}
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ async def test_a_good_installation_has_no_problem(patient):
     await patient.quota("one", is_ready=True)
     found = await patient.findings()
 
-    assert {each.verdict for each in found.values()} == {Verdict.OK}
+    assert {each.severity for each in found.values()} == {Severity.OK}
     assert list(found) == [
         *("server", "kinds", "gate", "protection", "activation", "leader"),
         *("rights", "bindings", "quotas"),
@@ -131,21 +131,21 @@ async def test_a_leader_that_no_longer_renews_its_lease_is_a_problem(patient):
     await patient.install(renewed="2027-01-01T11:00:00.000000Z")
     found = (await patient.findings())["leader"]
 
-    assert found.verdict is Verdict.PROBLEM
+    assert found.severity is Severity.PROBLEM
     assert found.text == "pod-1 has not renewed the Lease for 3600 s, so gated pods wait"
 
 
 async def test_a_lease_without_a_time_is_not_judged(patient):
     await patient.install(renewed="soon")
 
-    assert (await patient.findings())["leader"].verdict is Verdict.OK
+    assert (await patient.findings())["leader"].severity is Severity.OK
 
 
 async def test_an_empty_cluster_has_a_problem_with_advice_for_each_part(patient):
     found = await patient.findings()
 
     for check in ("gate", "protection", "activation", "leader"):
-        assert found[check].verdict is Verdict.PROBLEM, check
+        assert found[check].severity is Severity.PROBLEM, check
         assert found[check].advice
     assert found["gate"].advice == "apply: bursar manifests policies"
 
@@ -157,7 +157,7 @@ async def test_on_older_servers_the_advice_is_the_webhook():
 
 async def test_a_gate_that_no_controller_has_switched_on_is_a_warning(patient):
     await patient.make(SERVICE_ACCOUNTS, CONTROLLER, namespace=HOME)
-    assert (await patient.findings())["activation"].verdict is Verdict.WARNING
+    assert (await patient.findings())["activation"].severity is Severity.WARNING
 
 
 async def test_quotas_that_are_not_ready_are_named_up_to_a_number(patient):
@@ -166,23 +166,23 @@ async def test_quotas_that_are_not_ready_are_named_up_to_a_number(patient):
     await patient.quota("good", is_ready=True)
     found = (await patient.findings())["quotas"]
 
-    assert found.verdict is Verdict.WARNING
+    assert found.severity is Severity.WARNING
     assert found.text.startswith(f"{NAMED_MAX + 2} of {NAMED_MAX + 3} quotas are not ready: ")
     assert found.text.endswith(" and 2 more")
 
 
 @pytest.mark.parametrize(
-    ("missing", "verdict"),
+    ("missing", "severity"),
     [
-        ((CLUSTER_QUOTAS,), Verdict.NOTE),
-        ((APPLICATION_QUOTAS, CLUSTER_QUOTAS), Verdict.PROBLEM),
+        ((CLUSTER_QUOTAS,), Severity.NOTE),
+        ((APPLICATION_QUOTAS, CLUSTER_QUOTAS), Severity.PROBLEM),
     ],
 )
-async def test_kinds_that_are_not_defined_are_found(patient, missing, verdict):
+async def test_kinds_that_are_not_defined_are_found(patient, missing, severity):
     patient.errors = {each.kind: NotFoundError("unknown") for each in missing}
     [found] = [each for each in await examine(patient, HOME, NOW) if each.check == "kinds"]
 
-    assert found.verdict is verdict
+    assert found.severity is severity
     assert all(each.kind in found.text for each in missing)
 
 
@@ -192,9 +192,9 @@ async def test_what_cannot_be_read_stops_no_other_check(patient):
     patient.errors = {"Lease": ForbiddenError("not you")}
     found = await patient.findings()
 
-    assert found["server"].verdict is found["leader"].verdict is Verdict.WARNING
+    assert found["server"].severity is found["leader"].severity is Severity.WARNING
     assert found["leader"].advice == "ask for the right to read it"
-    assert found["quotas"].verdict is Verdict.OK
+    assert found["quotas"].severity is Severity.OK
 
 
 # ------------------------------------------------------------------ rights
@@ -224,7 +224,7 @@ async def test_rights_that_an_account_lacks_are_named(patient):
     patient.denied = {("patch", "pods"), ("create", "resourcequotas")}
     found = (await patient.findings())["rights"]
 
-    assert found.verdict is Verdict.PROBLEM
+    assert found.severity is Severity.PROBLEM
     assert found.text == (
         "aaq-controller may not: create resourcequotas, patch pods; "
         "aaq-server may not: create resourcequotas"
@@ -263,21 +263,21 @@ async def test_rights_are_needed_for_what_is_installed(patient, name, resource, 
     if name != CONTROLLER:
         await patient.make(SERVICE_ACCOUNTS, name, namespace=HOME)
     patient.denied = {denied}
-    assert (await patient.findings())["rights"].verdict is Verdict.OK
+    assert (await patient.findings())["rights"].severity is Severity.OK
 
     await deploy(patient, name, *arguments, resource=resource)
     found = (await patient.findings())["rights"]
-    assert found.verdict is Verdict.PROBLEM
+    assert found.severity is Severity.PROBLEM
     assert f"{name} may not: {' '.join(denied)}" in found.text
 
 
 async def test_without_cluster_quotas_their_rights_are_not_needed(patient):
     await patient.install()
     patient.denied = {("list", "applicationawareclusterresourcequotas")}
-    assert (await patient.findings())["rights"].verdict is Verdict.PROBLEM
+    assert (await patient.findings())["rights"].severity is Severity.PROBLEM
 
     await deploy(patient, CONTROLLER, "--without-cluster-quota")
-    assert (await patient.findings())["rights"].verdict is Verdict.OK
+    assert (await patient.findings())["rights"].severity is Severity.OK
 
 
 async def test_the_operator_needs_what_it_grants(patient):
@@ -294,12 +294,12 @@ async def test_who_may_not_ask_about_rights_is_told(patient):
     patient.errors = {"SubjectAccessReview": ForbiddenError("not you")}
     found = await patient.findings()
 
-    assert found["rights"].verdict is found["bindings"].verdict is Verdict.WARNING
+    assert found["rights"].severity is found["bindings"].severity is Severity.WARNING
     assert "subjectaccessreviews" in found["rights"].advice
 
 
 async def test_in_another_namespace_there_are_no_accounts(patient):
-    assert (await patient.findings())["rights"].verdict is Verdict.WARNING
+    assert (await patient.findings())["rights"].severity is Severity.WARNING
 
 
 async def test_bindings_that_the_manifests_do_not_have_are_found(patient):
@@ -311,7 +311,7 @@ async def test_bindings_that_the_manifests_do_not_have_are_found(patient):
     patient.is_everything_allowed = True
     found = (await patient.findings())["bindings"]
 
-    assert found.verdict is Verdict.WARNING
+    assert found.severity is Severity.WARNING
     assert found.text.startswith(
         "further rights than the manifests grant: "
         "ClusterRoleBinding extra (ClusterRole cluster-admin) for aaq-controller, "
@@ -322,12 +322,12 @@ async def test_bindings_that_the_manifests_do_not_have_are_found(patient):
 
 def test_each_version_is_judged():
     assert version_findings(ServerVersion(1, NEWEST, "")) == (
-        Finding("server", Verdict.OK, f"Kubernetes 1.{NEWEST}"),
+        Finding("server", Severity.OK, f"Kubernetes 1.{NEWEST}"),
     )
     [old] = version_findings(ServerVersion(1, OLDEST - 1, ""))
-    assert old.verdict is Verdict.PROBLEM
+    assert old.severity is Severity.PROBLEM
     [new] = version_findings(ServerVersion(1, NEWEST + 1, ""))
-    assert new.verdict is Verdict.WARNING
+    assert new.severity is Severity.WARNING
     supported, *lost = version_findings(ServerVersion(1, OLDEST, ""))
-    assert supported.verdict is Verdict.OK
-    assert [each.verdict for each in lost] == [Verdict.NOTE] * len(LOSSES)
+    assert supported.severity is Severity.OK
+    assert [each.severity for each in lost] == [Severity.NOTE] * len(LOSSES)

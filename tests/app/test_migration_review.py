@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bursar.app.migration.findings import Level, Verdict, verdict_of
+from bursar.app.migration.findings import Level, Readiness, readiness_of
 from bursar.app.migration.gather import DEFINITIONS
 from bursar.app.migration.installation import Installation
 from bursar.app.migration.review import review_takeover, review_way_back, suggested
@@ -91,8 +91,8 @@ def texts(state: State, tenants: TenantState = NOTHING, level: Level | None = No
     return [f"{each.about}: {each.text}" for each in found if level in {None, each.level}]
 
 
-def verdict(state: State, tenants: TenantState = NOTHING) -> Verdict:
-    return verdict_of(review_takeover(state, tenants))
+def readiness(state: State, tenants: TenantState = NOTHING) -> Readiness:
+    return readiness_of(review_takeover(state, tenants))
 
 
 def has(found: list[str], *parts: str) -> bool:
@@ -100,7 +100,7 @@ def has(found: list[str], *parts: str) -> bool:
 
 
 def test_an_installation_that_fits_is_ready():
-    assert verdict(RUNNING) is Verdict.READY
+    assert readiness(RUNNING) is Readiness.READY
     found = texts(RUNNING, level=Level.CHANGE)
     assert has(found, "Deployment aaq-controller", "deleted after its pods have ended")
     assert has(found, "ValidatingWebhookConfiguration aaq-validator", "every update of every pod")
@@ -117,7 +117,7 @@ def test_the_gravest_findings_come_first():
 def test_without_aaq_there_is_nothing_to_take_over():
     state = State(home="aaq")
 
-    assert verdict(state) is Verdict.BLOCKED
+    assert readiness(state) is Readiness.BLOCKED
     assert has(texts(state), "no AAQ object", "name it with -n")
 
 
@@ -127,21 +127,21 @@ def test_an_operator_that_another_program_keeps_blocks_the_move():
     )
     state = replace(RUNNING, operator=deployment("aaq-operator", owner=owner))
 
-    assert verdict(state) is Verdict.BLOCKED
+    assert readiness(state) is Readiness.BLOCKED
     assert has(texts(state), "ClusterServiceVersion cnv owns AAQ's operator")
 
 
 def test_an_aaq_object_that_is_being_deleted_blocks_the_move():
     state = replace(RUNNING, aaq=an_aaq(metadata=metadata("aaq", is_deleting=True)))
 
-    assert verdict(state) is Verdict.BLOCKED
+    assert readiness(state) is Readiness.BLOCKED
     assert has(texts(state, level=Level.BLOCKER), "is being deleted", "all quotas")
 
 
 def test_an_operator_at_work_is_waited_for():
     state = replace(RUNNING, aaq=an_aaq(phase="Upgrading"))
 
-    assert verdict(state) is Verdict.NOT_READY
+    assert readiness(state) is Readiness.NOT_READY
     assert has(texts(state, level=Level.TASK), "the phase is Upgrading")
 
 
@@ -179,7 +179,7 @@ def test_without_manifests_the_command_that_prints_them_is_suggested():
         "> bursar.yaml"
     )
     assert has(texts(state, level=Level.FACT), "bursar manifests --image=IMAGE")
-    assert verdict(state) is Verdict.READY
+    assert readiness(state) is Readiness.READY
 
 
 def test_the_suggestion_is_what_the_review_accepts():
@@ -193,7 +193,7 @@ def test_the_suggestion_is_what_the_review_accepts():
         aaq=an_aaq(selector=LabelSelector(match_labels={"team": "a"}), sidecars=("a", "b")),
         controller=deployment("c", "--VMI_CALCULATOR_CONFIGURATION=VirtualResources"),
     )
-    assert verdict(state) is Verdict.NOT_READY
+    assert readiness(state) is Readiness.NOT_READY
     found = texts(state, level=Level.TASK)
     assert has(found, "namespaces", "-l team=a")
     assert has(found, "virtual machines", "--vmi-mode=VirtualResources")
@@ -215,7 +215,7 @@ def test_with_webhooks_pods_are_refused_for_a_time():
     by_webhook = bursars_installation("crds", "rbac", "controller", "webhook", "webhooks")
     state = replace(RUNNING, installation=by_webhook)
 
-    assert verdict(state) is Verdict.READY
+    assert readiness(state) is Readiness.READY
     assert has(texts(state, level=Level.CHANGE), "refuses new pods of gated namespaces")
 
 
@@ -230,7 +230,7 @@ def test_manifests_without_what_is_needed_are_not_applied():
 def test_manifests_that_the_api_server_would_refuse_are_tasks():
     found = review_takeover(RUNNING, NOTHING, ["ServiceMonitor aaq/m: no such kind"])
 
-    assert verdict_of(found) is Verdict.NOT_READY
+    assert readiness_of(found) is Readiness.NOT_READY
     assert "would refuse ServiceMonitor aaq/m: no such kind." in found[0].text
 
 
@@ -351,8 +351,8 @@ def test_without_openshift_a_cluster_wide_quota_over_services_is_a_task():
 def test_while_a_move_goes_on_no_tenant_stops_it():
     tenants = with_quotas(a_quota({"hard": {"pods": "x"}}))
 
-    assert verdict(RUNNING, tenants) is Verdict.NOT_READY
-    assert verdict(replace(RUNNING, has_guard=True), tenants) is Verdict.READY
+    assert readiness(RUNNING, tenants) is Readiness.NOT_READY
+    assert readiness(replace(RUNNING, has_guard=True), tenants) is Readiness.READY
 
 
 def a_row(where: str, *gates: str):
@@ -403,13 +403,13 @@ def test_a_selector_that_cannot_be_read_is_a_task():
 
 
 def test_the_way_back_needs_aaqs_operator_and_its_object():
-    assert verdict_of(review_way_back(RUNNING)) is Verdict.READY
+    assert readiness_of(review_way_back(RUNNING)) is Readiness.READY
     for missing in ("aaq", "operator"):
         state = replace(RUNNING, **{missing: None})
-        assert verdict_of(review_way_back(state)) is Verdict.BLOCKED
+        assert readiness_of(review_way_back(state)) is Readiness.BLOCKED
     without = replace(RUNNING, has_operator_config=False)
     assert "aaq-config" in review_way_back(without)[0].text
     deleting = replace(RUNNING, aaq=an_aaq(metadata=metadata("aaq", is_deleting=True)))
-    assert verdict_of(review_way_back(deleting)) is Verdict.BLOCKED
+    assert readiness_of(review_way_back(deleting)) is Readiness.BLOCKED
     elsewhere = replace(RUNNING, home="other")
-    assert verdict_of(review_way_back(elsewhere)) is Verdict.NOT_READY
+    assert readiness_of(review_way_back(elsewhere)) is Readiness.NOT_READY

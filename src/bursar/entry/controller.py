@@ -25,7 +25,7 @@ from bursar.app.cluster.ports import ClusterError
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
-from bursar.app.doctor.findings import Verdict
+from bursar.app.doctor.findings import Severity
 from bursar.app.doctor.versions import version_findings
 from bursar.app.log import Log
 from bursar.app.names import CONTROLLER
@@ -138,7 +138,7 @@ async def _report_version(client: KubeClient) -> None:
         LOG.warning("the version of the API server is not known", error=error)
         return
     for finding in version_findings(server):
-        write = LOG.info if finding.verdict in {Verdict.OK, Verdict.NOTE} else LOG.warning
+        write = LOG.info if finding.severity in {Severity.OK, Severity.NOTE} else LOG.warning
         write("version of the API server", version=server.text, finding=finding.text)
 
 

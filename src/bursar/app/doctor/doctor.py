@@ -23,7 +23,7 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.cluster.reading.listing import list_all
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
-from bursar.app.doctor.findings import Finding, Verdict
+from bursar.app.doctor.findings import Finding, Severity
 from bursar.app.doctor.rights import RightsCluster, bindings_finding, rights_finding
 from bursar.app.doctor.supported import MUTATING_POLICIES_SINCE
 from bursar.app.doctor.versions import version_findings
@@ -101,7 +101,7 @@ async def _findings(
 
 def _unreadable(check: str, error: Exception) -> Finding:
     advice = "ask for the right to read it" if isinstance(error, ForbiddenError) else ""
-    return Finding(check, Verdict.WARNING, f"it could not be read: {error}", advice)
+    return Finding(check, Severity.WARNING, f"it could not be read: {error}", advice)
 
 
 # ------------------------------------------------------------------ the server
@@ -116,12 +116,12 @@ async def _kinds(cluster: Reader) -> Finding:
             missing.append(QUOTAS[kind].kind)
     if QUOTAS[QuotaKind.NAMESPACED].kind in missing:
         text = f"the API server does not know {', '.join(missing)}"
-        return Finding("kinds", Verdict.PROBLEM, text, "apply: bursar manifests crds")
+        return Finding("kinds", Severity.PROBLEM, text, "apply: bursar manifests crds")
     if missing:
         text = f"no cluster-wide quotas: the API server does not know {missing[0]}"
         advice = "start the controller with --without-cluster-quota, or apply the part crds"
-        return Finding("kinds", Verdict.NOTE, text, advice)
-    return Finding("kinds", Verdict.OK, "the kinds of quotas are defined")
+        return Finding("kinds", Severity.NOTE, text, advice)
+    return Finding("kinds", Severity.OK, "the kinds of quotas are defined")
 
 
 # ------------------------------------------------------------------ the gate
@@ -145,19 +145,19 @@ async def _find(cluster: Reader, resource: Resource, key: Key) -> bytes | None:
 async def _gate(cluster: Reader, server: ServerVersion | None) -> Finding:
     found = await _installed(cluster, (GATING_POLICY, GATING_WEBHOOKS))
     if found:
-        return Finding("gate", Verdict.OK, f"pods are gated by {' and '.join(found)}")
+        return Finding("gate", Severity.OK, f"pods are gated by {' and '.join(found)}")
     by_policies = server is None or server.minor >= MUTATING_POLICIES_SINCE
     advice = "apply: bursar manifests " + ("policies" if by_policies else "webhook webhooks")
     text = "neither a policy nor a webhook gates pods, so quotas hold no pod back"
-    return Finding("gate", Verdict.PROBLEM, text, advice)
+    return Finding("gate", Severity.PROBLEM, text, advice)
 
 
 async def _protection(cluster: Reader) -> Finding:
     found = await _installed(cluster, (PROTECTION_POLICY, PROTECTION_WEBHOOKS))
     if found:
-        return Finding("protection", Verdict.OK, f"the gate is protected by {' and '.join(found)}")
+        return Finding("protection", Severity.OK, f"the gate is protected by {' and '.join(found)}")
     text = "every user who may update a pod may remove its gate"
-    return Finding("protection", Verdict.PROBLEM, text, "apply the policies or webhooks again")
+    return Finding("protection", Severity.PROBLEM, text, "apply the policies or webhooks again")
 
 
 async def _activation(cluster: Reader, namespace: str) -> Finding:
@@ -165,11 +165,11 @@ async def _activation(cluster: Reader, namespace: str) -> Finding:
     if body is None:
         text = f"there is no service account {CONTROLLER} in namespace {namespace}"
         advice = "name the namespace of Bursar with -n, or apply: bursar manifests rbac"
-        return Finding("activation", Verdict.PROBLEM, text, advice)
+        return Finding("activation", Severity.PROBLEM, text, advice)
     if decode_annotation(body, GATING_ANNOTATION) == GATING_ACTIVE:
-        return Finding("activation", Verdict.OK, "a controller has switched the gate on")
+        return Finding("activation", Severity.OK, "a controller has switched the gate on")
     text = "no controller has read the cluster yet, so new pods get no gate"
-    return Finding("activation", Verdict.WARNING, text, "look at the log of the controller")
+    return Finding("activation", Severity.WARNING, text, "look at the log of the controller")
 
 
 async def _leader(cluster: Reader, namespace: str, now: datetime) -> Finding:
@@ -178,12 +178,12 @@ async def _leader(cluster: Reader, namespace: str, now: datetime) -> Finding:
     advice = "look at the Deployment of the controller, and at its log"
     if record is None or not record.holder:
         text = "no controller leads, so gated pods wait"
-        return Finding("leader", Verdict.PROBLEM, text, advice)
+        return Finding("leader", Severity.PROBLEM, text, advice)
     age = _age(record.renew_time, now)
     if age is not None and age > record.duration_seconds + CLOCKS_DIFFER_SECONDS:
         text = f"{record.holder} has not renewed the Lease for {age} s, so gated pods wait"
-        return Finding("leader", Verdict.PROBLEM, text, advice)
-    return Finding("leader", Verdict.OK, f"the Lease is held by {record.holder}")
+        return Finding("leader", Severity.PROBLEM, text, advice)
+    return Finding("leader", Severity.OK, f"the Lease is held by {record.holder}")
 
 
 def _age(written: str, now: datetime) -> int | None:
@@ -207,12 +207,12 @@ async def _quotas(cluster: Reader) -> Finding:
             if not _is_ready(quota):
                 names.append(str(quota.quota.key))
     if not names:
-        return Finding("quotas", Verdict.OK, f"{count} quotas are in force")
+        return Finding("quotas", Severity.OK, f"{count} quotas are in force")
     listed = ", ".join(names[:NAMED_MAX])
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
     text = f"{len(names)} of {count} quotas are not ready: {listed}{more}"
     advice = "read their condition Ready: bursar describe quota NAME -A"
-    return Finding("quotas", Verdict.WARNING, text, advice)
+    return Finding("quotas", Severity.WARNING, text, advice)
 
 
 async def _list_quotas(cluster: Reader, kind: QuotaKind) -> list[QuotaObject]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Verdict(Enum):
+class Severity(Enum):
     OK = "ok"
     NOTE = "note"
     """Less than on the newest version, and nothing is wrong."""
@@ -16,7 +16,7 @@ class Verdict(Enum):
 @dataclass(frozen=True, slots=True)
 class Finding:
     check: str
-    verdict: Verdict
+    severity: Severity
     text: str
     advice: str = ""
     """What to do about it; empty if there is nothing to do."""

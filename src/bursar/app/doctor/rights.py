@@ -20,7 +20,7 @@ from bursar.app.cluster.ports import (
     Resource,
 )
 from bursar.app.cluster.reading.listing import list_all
-from bursar.app.doctor.findings import Finding, Verdict
+from bursar.app.doctor.findings import Finding, Severity
 from bursar.app.doctor.needed_rights import (
     ACCOUNTS,
     InstalledParts,
@@ -67,24 +67,24 @@ async def rights_finding(
     parts = await _installed(cluster, namespace, definitions)
     if not parts.accounts:
         text = f"there is no service account of Bursar in namespace {namespace}"
-        return Finding("rights", Verdict.WARNING, text, "name the namespace of Bursar with -n")
+        return Finding("rights", Severity.WARNING, text, "name the namespace of Bursar with -n")
     rights = needed_rights(parts)
     try:
         lacking = await _denied(cluster, namespace, rights)
     except ForbiddenError as error:
         text = f"the API server does not tell the rights of accounts: {error}"
         advice = "ask for the right to create subjectaccessreviews.authorization.k8s.io"
-        return Finding("rights", Verdict.WARNING, text, advice)
+        return Finding("rights", Severity.WARNING, text, advice)
     if not lacking:
         names = " and ".join(sorted(parts.accounts))
         text = f"{names} have the {len(rights)} rights that they need"
-        return Finding("rights", Verdict.OK, text)
+        return Finding("rights", Severity.OK, text)
     text = "; ".join(
         f"{account} may not: {_listed(str(each) for each in lacking if each.account == account)}"
         for account in sorted({each.account for each in lacking})
     )
     advice = "apply the manifests of the installation again: bursar manifests rbac, and its parts"
-    return Finding("rights", Verdict.PROBLEM, text, advice)
+    return Finding("rights", Severity.PROBLEM, text, advice)
 
 
 async def bindings_finding(
@@ -112,10 +112,10 @@ async def bindings_finding(
     denied = await _denied(cluster, namespace, everything)
     found += [f"{each.account} may do everything" for each in everything if each not in denied]
     if not found:
-        return Finding("bindings", Verdict.OK, "no binding grants the accounts further rights")
+        return Finding("bindings", Severity.OK, "no binding grants the accounts further rights")
     text = f"further rights than the manifests grant: {_listed(found)}"
     advice = "delete these bindings, unless you know what they are for"
-    return Finding("bindings", Verdict.WARNING, text, advice)
+    return Finding("bindings", Severity.WARNING, text, advice)
 
 
 def _accounts(binding: Binding, ours: set[tuple[str, str]]) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.doctor.findings import Finding, Verdict
+from bursar.app.doctor.findings import Finding, Severity
 from bursar.app.doctor.supported import MUTATING_POLICIES_SINCE, NEWEST, OLDEST
 from bursar.wire.cluster.server_version import ServerVersion
 
@@ -53,12 +53,12 @@ def version_findings(server: ServerVersion) -> tuple[Finding, ...]:
     known = f"Kubernetes {server}"
     if server.major != 1 or server.minor < OLDEST:
         text = f"{known} is older than 1.{OLDEST}, the oldest version that Bursar supports"
-        return (Finding("server", Verdict.PROBLEM, text, "upgrade the cluster"),)
+        return (Finding("server", Severity.PROBLEM, text, "upgrade the cluster"),)
     if server.minor > NEWEST:
         text = f"{known} is newer than 1.{NEWEST}, the newest version that Bursar was tested on"
-        return (Finding("server", Verdict.WARNING, text, "look for a newer Bursar"),)
+        return (Finding("server", Severity.WARNING, text, "look for a newer Bursar"),)
     lost = (
-        Finding("server", Verdict.NOTE, f"no {each.feature} before 1.{each.since}: {each.without}")
+        Finding("server", Severity.NOTE, f"no {each.feature} before 1.{each.since}: {each.without}")
         for each in losses(server.minor)
     )
-    return (Finding("server", Verdict.OK, known), *lost)
+    return (Finding("server", Severity.OK, known), *lost)

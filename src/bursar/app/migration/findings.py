@@ -14,7 +14,7 @@ class Level(Enum):
     FACT = "fact"
 
 
-class Verdict(Enum):
+class Readiness(Enum):
     """Whether a move can begin."""
 
     READY = "ready"
@@ -30,8 +30,8 @@ class Finding:
     text: str
 
 
-def verdict_of(findings: Sequence[Finding]) -> Verdict:
+def readiness_of(findings: Sequence[Finding]) -> Readiness:
     levels = {each.level for each in findings}
     if Level.BLOCKER in levels:
-        return Verdict.BLOCKED
-    return Verdict.NOT_READY if Level.TASK in levels else Verdict.READY
+        return Readiness.BLOCKED
+    return Readiness.NOT_READY if Level.TASK in levels else Readiness.READY

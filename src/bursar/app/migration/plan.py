@@ -18,6 +18,7 @@ from bursar.app.migration.state import (
     are_bursars,
     is_bursars,
 )
+from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.wire.aaq_installation import DeploymentFacts, WebhookFacts
 
 
@@ -239,7 +240,7 @@ def _are_locked(state: State) -> bool:
 
 
 def _missing_of_aaq(state: State) -> str:
-    for name, found in (("aaq-controller", state.controller), ("aaq-server", state.server)):
+    for name, found in ((CONTROLLER, state.controller), (WEBHOOK, state.server)):
         deployment = _aaqs(found)
         if deployment is None or not deployment.ready:
             return f"a ready pod of AAQ's Deployment {name}"

@@ -6,7 +6,7 @@ import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.doctor.doctor import examine
-from bursar.app.doctor.findings import Finding, Verdict
+from bursar.app.doctor.findings import Finding, Severity
 from bursar.app.names import DEFAULT_NAMESPACE
 from bursar.cli.errors.exit_codes import NO, OK
 from bursar.cli.install.packaged_definitions import packaged_definitions
@@ -42,12 +42,12 @@ def doctor(namespace: str, kubeconfig: str | None, context: str, format: Format)
     emit_listing(Listing(columns=COLUMNS, rows=rows, nothing="nothing was checked"), format)
     if format.output is Output.TABLE:
         _emit_advice(findings)
-    return NO if any(each.verdict is Verdict.PROBLEM for each in findings) else OK
+    return NO if any(each.severity is Severity.PROBLEM for each in findings) else OK
 
 
 def _row(finding: Finding) -> Row:
     return Row(
-        cells=(finding.check, finding.verdict.value, finding.text, finding.advice or "-"),
+        cells=(finding.check, finding.severity.value, finding.text, finding.advice or "-"),
         document=_as_dict(finding),
         name=f"check/{finding.check}",
     )
@@ -65,7 +65,7 @@ def _emit_advice(findings: Sequence[Finding]) -> None:
 def _as_dict(finding: Finding) -> dict[str, str]:
     return {
         "check": finding.check,
-        "verdict": finding.verdict.value,
+        "verdict": finding.severity.value,
         "text": finding.text,
         "advice": finding.advice,
     }

@@ -11,7 +11,7 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.manifests import read_objects_as_written
 from bursar.app.cluster.ports import ClusterError
 from bursar.app.migration.effects import refusals_of
-from bursar.app.migration.findings import Finding, Level, Verdict, verdict_of
+from bursar.app.migration.findings import Finding, Level, Readiness, readiness_of
 from bursar.app.migration.gather import MovingCluster, read_state, read_tenants
 from bursar.app.migration.installation import Installation, installation_of
 from bursar.app.migration.plan import Planned, Step, takeover, way_back
@@ -25,7 +25,7 @@ from bursar.cli.output.formats import Output, emit_document, output_option, prin
 
 BLOCKED: Final = 4
 """The move cannot begin, and Bursar cannot change that."""
-CODES: Final = {Verdict.READY: OK, Verdict.NOT_READY: NO, Verdict.BLOCKED: BLOCKED}
+CODES: Final = {Readiness.READY: OK, Readiness.NOT_READY: NO, Readiness.BLOCKED: BLOCKED}
 HEADINGS: Final = {
     Level.BLOCKER: "Blocked by:",
     Level.TASK: "To do first:",
@@ -109,14 +109,14 @@ def _read(files: Sequence[str]) -> Installation:
 async def _work(order: _Order, kubeconfig: str | None, context: str) -> int:
     async with live_cluster(kubeconfig, context) as cluster:
         findings, steps = await _review(cluster, order)
-        verdict = verdict_of(findings)
+        readiness = readiness_of(findings)
         if not order.is_apply:
-            _show(verdict, findings, steps, order)
-            return CODES[verdict]
-        if verdict is not Verdict.READY:
-            _show(verdict, findings, steps, order)
+            _show(readiness, findings, steps, order)
+            return CODES[readiness]
+        if readiness is not Readiness.READY:
+            _show(readiness, findings, steps, order)
             click.echo("bursar: nothing was changed", err=True)
-            return CODES[verdict]
+            return CODES[readiness]
         if all(each.is_done for each in steps):
             click.echo("bursar: there is nothing left to do", err=True)
             return OK
@@ -180,20 +180,20 @@ def _ask(order: _Order, findings: Sequence[Finding], steps: Sequence[Planned]) -
 
 
 def _show(
-    verdict: Verdict, findings: Sequence[Finding], steps: Sequence[Planned], order: _Order
+    readiness: Readiness, findings: Sequence[Finding], steps: Sequence[Planned], order: _Order
 ) -> None:
     if order.output is not Output.TABLE:
-        emit_document(_document(verdict, findings, steps), order.output)
+        emit_document(_document(readiness, findings, steps), order.output)
         return
     _emit(findings, steps, err=False)
-    click.echo(f"\n{verdict.value}")
+    click.echo(f"\n{readiness.value}")
 
 
 def _document(
-    verdict: Verdict, findings: Sequence[Finding], steps: Sequence[Planned]
+    readiness: Readiness, findings: Sequence[Finding], steps: Sequence[Planned]
 ) -> dict[str, object]:
     return {
-        "state": verdict.value,
+        "state": readiness.value,
         "findings": [
             {"level": each.level.value, "about": each.about, "text": each.text} for each in findings
         ],
