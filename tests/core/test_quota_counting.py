@@ -2,7 +2,8 @@
 
 import pytest
 
-from bursar.core.quota.account import Charge
+from bursar.core.model.quantity import Quantity
+from bursar.core.quota.account import Charge, greater_charge
 from bursar.core.quota.books import RETRY_SECONDS
 from bursar.core.quota.counting import NotReady
 from bursar.core.quota.refusal import Reason
@@ -134,6 +135,49 @@ def test_a_resize_that_is_stored_is_charged_as_promised_even_if_it_cannot_be_cou
     priced.see_pod(larger)
 
     assert cpu(priced) == (500, 0)
+
+
+@pytest.mark.parametrize(("price", "charged"), [(300, 999), (1_500, 1_500)])
+def test_a_resize_without_a_promise_costs_the_greater_charge_until_it_can_be_counted(
+    priced, prices, price, charged
+):
+    """A pod that no quota limits may have more resizes under way than there are promises."""
+    web = a_row("a/web", "memory=1", gates=UNGATED)
+    other = changed(web, profile=with_facts(web.profile, requests="memory=2"))
+    prices["web"] = price
+    priced.see_pod(web)
+    del prices["web"]
+
+    priced.see_pod(other)
+    assert cpu(priced) == (charged, 0)
+    priced.see_pod(changed(other))
+    assert cpu(priced) == (charged, 0)
+    prices["web"] = 200
+    priced.recount_pod(changed(other))
+
+    assert cpu(priced) == (200, 0)
+
+
+def test_the_greater_of_two_charges_has_the_greater_amount_under_each_name():
+    greater = greater_charge(Charge(parsed("cpu=1 memory=1Gi")), Charge(parsed("cpu=2 pods=1")))
+
+    assert not greater.is_wide
+    assert greater.amounts == Charge(parsed("cpu=2 memory=1Gi pods=1")).amounts
+
+
+def test_the_greater_of_two_charges_counts_further_names_if_one_of_them_does():
+    first, second, none = (f"requests.example.com/{name}" for name in "abc")
+
+    def amounts_in(names):
+        asked = {first: Quantity.of(3), second: Quantity.of(1)}
+        return {name: amount for name, amount in asked.items() if name in names}
+
+    narrow = Charge(parsed(f"cpu=500m {first}=2 {second}=2"))
+    greater = greater_charge(Charge(parsed("cpu=1"), amounts_in), narrow)
+
+    assert greater.is_wide
+    expected = Charge(parsed(f"cpu=1 {first}=3 {second}=2")).amounts
+    assert greater.amounts_of([first, second, none]) == expected
 
 
 def test_a_resize_of_a_pod_that_cannot_be_counted_is_refused_where_a_quota_limits_it(priced):

@@ -74,6 +74,8 @@ class World:
     """Namespaces in which somebody else's webhook refuses writes to pods."""
     unready: set[str] = field(default_factory=set)
     """Uids of pods of which nobody can tell yet what they cost."""
+    resized_unready: set[str] = field(default_factory=set)
+    """Uids of pods that were resized meanwhile. They may be charged more than they use."""
     bypassed: dict[str, int] = field(default_factory=dict)
     """Uids of pods that use something no leader has agreed to, and since which version."""
     hostile: frozenset[str] = frozenset()
@@ -152,6 +154,8 @@ class World:
     def resize(self, resize: Resize) -> None:
         if self.pods.get(PodKey(resize.before.namespace, resize.before.name)) is resize.before:
             self.met["resizes"] += 1
+            if resize.before.stamp.uid in self.unready:
+                self.resized_unready.add(resize.before.stamp.uid)
             after = self.put(changed(resize.before, profile=resize.after.profile))
             self.check_growth(after, resize.known, cost(resize.before))
 
@@ -289,6 +293,18 @@ class World:
             self.check_wait(leader, row, waiting, totals)
         for quota in self.quotas.values():
             self.check_turn(leader, quota, waiting, totals)
+
+    def check_enough(self) -> None:
+        """Pods that were resized while they could not be counted are charged enough."""
+        leader = self.leader
+        assert leader is not None, "somebody has to lead"
+        self.met["uncounted resizes"] += 1
+        for key, total in self.all_used().items():
+            covered = leader.books.coverage.quota(key)
+            assert covered is not None, key
+            charged = charged_of(covered.accounts)
+            lacking = {name for name, amount in total.items() if charged[name] < amount.nanos}
+            assert not lacking, (key, lacking)
 
     def check_accounts(self, leader: Leader, quota: Quota, total: Amounts) -> None:
         covered = leader.books.coverage.quota(quota.key)

@@ -21,6 +21,7 @@ FORMATS: Final = (Format.BINARY_SI, Format.DECIMAL_SI, Format.DECIMAL_EXPONENT)
 BILL_BYTES: Final = 256
 ITEM_BYTES: Final = 100
 """About the bytes of a bill, and of one item of it."""
+_NONE: Final = (0, 0)
 _FORMAT_INDEX: Final = {each: index for index, each in enumerate(FORMATS)}
 
 
@@ -46,6 +47,11 @@ class Charge:
         self._amounts_in: Final = amounts_in
         self._asked: set[str] | None = None if amounts_in is None else set()
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether the pod has so many names that each is counted only if a quota limits it."""
+        return self._amounts_in is not None
+
     def amounts_of(self, names: Iterable[str]) -> Mapping[str, tuple[int, int]]:
         """`amounts`, with at least these names."""
         if self._amounts_in is not None and self._asked is not None:
@@ -66,6 +72,19 @@ def _in_nanos(amounts: ResourceList) -> dict[str, tuple[int, int]]:
 
 
 NO_CHARGE: Final = Charge({})
+
+
+def greater_charge(one: Charge, other: Charge) -> Charge:
+    """The greater amount of two charges under each name."""
+
+    def amounts_in(names: Collection[str]) -> ResourceList:
+        mine, theirs = one.amounts_of(names), other.amounts_of(names)
+        greater = {name: max(mine.get(name, _NONE), theirs.get(name, _NONE)) for name in names}
+        return {name: to_quantity(pair[0], FORMATS[pair[1]]) for name, pair in greater.items()}
+
+    is_wide = one.is_wide or other.is_wide
+    known = amounts_in(one.amounts.keys() | other.amounts.keys())
+    return Charge(known, amounts_in if is_wide else None)
 
 
 def to_quantity(nanos: int, format: Format) -> Quantity:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.account import Bill, Charge
+from bursar.core.quota.account import Bill, Charge, greater_charge
 from bursar.core.quota.counting import Count, NotReady, RelatedPods
 from bursar.core.quota.coverage import Coverage, CoveredQuota, Namespace
 from bursar.core.quota.growth.promises import Growth, GrowthRefusals
@@ -205,16 +205,24 @@ class Books:
     def _running_bill(self, pod: PodKey, row: PodRow) -> Bill:
         counted = self._count(row)
         if isinstance(counted, NotReady):
-            counted = self._earlier_charge(pod, row) or counted.provisional
+            counted = self._charge_meanwhile(pod, row, counted.provisional)
         return self.coverage.bill(row.profile, counted)
 
-    def _earlier_charge(self, pod: PodKey, row: PodRow) -> Charge | None:
-        """What was promised to the pod for what it requests now, else what it is charged."""
+    def _charge_meanwhile(self, pod: PodKey, row: PodRow, provisional: Charge) -> Charge:
+        """The charge of a running pod that cannot be counted now.
+
+        It is what was promised to the pod for what it requests now, else what it is charged. If it
+        requests something else than before without a promise, it is charged the greater of both.
+        """
         for reservation in self.ledger.reservations_of(pod):
             if reservation.is_for(row):
                 return reservation.bill.charge
         held = self.ledger.bill_of(pod)
-        return None if held is None else held.charge
+        if held is None:
+            return provisional
+        if held.profile.demand == row.demand:
+            return held.charge
+        return greater_charge(held.charge, provisional)
 
     def lose_pod(self, namespace: str, name: str, uid: str = "") -> None:
         """A pod was deleted. Reservations of another pod of that name, by uid, are kept."""

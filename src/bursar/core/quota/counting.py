@@ -21,7 +21,8 @@ from bursar.core.sharing import Attached
 class NotReady:
     """The counter cannot tell yet what the pod costs.
 
-    A gated pod stays gated. A pod that is charged keeps its charge until it can be counted.
+    A gated pod stays gated. A pod that is charged keeps its charge until it can be counted. If its
+    requests change meanwhile, it is charged at least `provisional`.
     """
 
     detail: str
