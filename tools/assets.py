@@ -200,8 +200,8 @@ PACKAGES = {
         "libxtables12",
     ),
     "vm": ("linux-image-cloud-amd64", "qemu-system-x86"),
-    # A kernel with project quotas, as a process, and mkfs.xfs with its libraries:
-    "quota": ("user-mode-linux", "xfsprogs", "libinih1", "liburcu8"),
+    # mkfs.xfs with its libraries:
+    "xfs": ("xfsprogs", "libinih1", "liburcu8"),
     "shells": ("fish", "fish-common", "libpcre2-32-0", "zsh", "zsh-common"),
 }
 """Debian packages that are downloaded and unpacked, never installed."""

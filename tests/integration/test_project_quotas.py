@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from support.kernels.user_mode_linux import run_project_quotas
+from support.kernels.virtual_machine import run_project_quotas
 
 pytestmark = [
     pytest.mark.integration,
@@ -21,7 +21,7 @@ KINDS = pytest.mark.parametrize("kind", ["ext4", "xfs"])
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    return run_project_quotas(tmp_path_factory.mktemp("uml"))
+    return run_project_quotas(tmp_path_factory.mktemp("machine"))
 
 
 @KINDS

@@ -4,19 +4,24 @@ Nothing is installed, and the machine cannot change anything of this one. Its ke
 Debian's cloud images, and has cgroup v2.
 """
 
+import fnmatch
 import lzma
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from real_node import RealNodeError
 
-MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "virtio_console", "overlay", "veth")
-PACKET_MODULES = ("nf_conntrack", "nf_conntrack_netlink", "nf_tables")
-"""For kube-proxy, together with all modules that are parts of rules, `nft_...`."""
+PORT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console")
+"""For the disks and the ports of a machine."""
+NODE_MODULES = (
+    *(*PORT_MODULES, "virtio_net", "overlay", "veth"),
+    # For kube-proxy, together with all modules that are parts of rules.
+    *("nf_conntrack", "nf_conntrack_netlink", "nf_tables", "nft_*"),
+)
 C_LIBRARIES = ("libc", "libdl", "libm", "libpthread", "libresolv", "librt")
 """Parts of the C library that programs of the node are linked with."""
 FOLDERS = ("bin", "dev", "etc/node", "proc", "root", "run", "sbin", "sys", "tmp", "var/log/pods")
@@ -36,22 +41,29 @@ LIBRARY_FOLDER = "lib/x86_64-linux-gnu"
 LOADER = "ld-linux-x86-64.so.2"
 
 
-def write_root(root: Path, packages: Path, busybox: Path, files: Sequence[Path]) -> None:
-    """Write the root folder of a machine: busybox, the C library, and files at their own paths."""
-    for folder in (*FOLDERS, "lib64", LIBRARY_FOLDER):
+def write_base(root: Path, busybox: Path, init: str, files: Iterable[Path]) -> None:
+    """Write the root folder of a machine: its first program, busybox, and files at their paths."""
+    for folder in FOLDERS:
         (root / folder).mkdir(parents=True)
     _link(busybox, root / "bin" / "busybox")
     (root / "bin" / "sh").symlink_to("busybox")
-    shutil.copy(GUEST / "init.sh", root / "sbin" / "init")
+    (root / "sbin" / "init").write_text(init)
     (root / "sbin" / "init").chmod(0o755)
+    for path in files:
+        _link_all(path, root / path.relative_to("/"))
+
+
+def write_root(root: Path, packages: Path, busybox: Path, files: Sequence[Path]) -> None:
+    """Write the root folder of a node: `write_base`, the C library, and settings."""
+    write_base(root, busybox, (GUEST / "init.sh").read_text(), files)
+    for folder in ("lib64", LIBRARY_FOLDER):
+        (root / folder).mkdir(parents=True, exist_ok=True)
     for name, content in FILES.items():
         (root / "etc" / name).write_text(content)
     _link(_library(packages, LOADER), root / "lib64" / LOADER)
     for name in C_LIBRARIES:
         library = _library(packages, f"{name}.so.[0-9]*")
         _link(library, root / LIBRARY_FOLDER / library.name)
-    for path in files:
-        _link_all(path, root / path.relative_to("/"))
 
 
 def write_disk(disk: Path, root: Path) -> None:
@@ -60,7 +72,9 @@ def write_disk(disk: Path, root: Path) -> None:
     _checked([*command, str(disk), DISK_SIZE])
 
 
-def write_initrd(initrd: Path, packages: Path, busybox: Path) -> None:
+def write_initrd(
+    initrd: Path, packages: Path, busybox: Path, modules: Sequence[str] = NODE_MODULES
+) -> None:
     """Write what the kernel has in memory before it has a disk: its modules, in order."""
     folder = initrd.with_suffix(".folder")
     (folder / "bin").mkdir(parents=True)
@@ -68,17 +82,17 @@ def write_initrd(initrd: Path, packages: Path, busybox: Path) -> None:
     _link(busybox, folder / "bin" / "busybox")
     shutil.copy(GUEST / "initrd.sh", folder / "init")
     (folder / "init").chmod(0o755)
-    for number, (name, content) in enumerate(ordered_modules(packages).items()):
+    for number, (name, content) in enumerate(ordered_modules(packages, modules).items()):
         (folder / "modules" / f"{number:03}-{name}.ko").write_bytes(content)
     names = "\n".join(str(path.relative_to(folder)) for path in sorted(folder.rglob("*")))
     command = [str(busybox), "cpio", "-o", "-H", "newc"]
     initrd.write_bytes(_checked(command, folder=folder, given=names.encode()))
 
 
-def ordered_modules(packages: Path) -> dict[str, bytes]:
+def ordered_modules(packages: Path, wanted: Sequence[str] = NODE_MODULES) -> dict[str, bytes]:
     """The kernel modules of a machine by name, each after those that it depends on.
 
-    A module that the packages lack is part of the kernel itself.
+    `wanted` are names or patterns. A module that the packages lack is part of the kernel itself.
     """
     files = {
         path.name.partition(".")[0].replace("-", "_"): path for path in packages.rglob("*.ko*")
@@ -96,16 +110,22 @@ def ordered_modules(packages: Path) -> dict[str, bytes]:
             add(needed.replace("-", "_"))
         ordered[name] = content
 
-    rules = sorted(name for name in files if name.startswith("nft_"))
-    for name in (*MODULES, *PACKET_MODULES, *rules):
-        add(name)
+    for pattern in wanted:
+        for name in fnmatch.filter(sorted(files), pattern):
+            add(name)
     return ordered
 
 
 def qemu_command(
-    packages: Path, *, initrd: Path, disk: Path, tap: str, console: Path, ports: Mapping[str, str]
+    packages: Path,
+    *,
+    initrd: Path,
+    disks: Sequence[Path],
+    console: Path,
+    ports: Mapping[str, str],
+    tap: str = "",
 ) -> list[str]:
-    """The command that runs a machine.
+    """The command that runs a machine. The first disk is its root; without a tap it has no network.
 
     `console` is the file that the kernel's messages go to. `ports` are the machine's serial ports
     by name, each with its other end on this machine: the backend of a character device of qemu.
@@ -123,10 +143,12 @@ def qemu_command(
     command += ["-smp", "2", "-m", str(MEMORY_MIB)]
     command += ["-L", str(share / "seabios"), "-L", str(share / "qemu")]
     command += ["-kernel", str(kernel), "-initrd", str(initrd), "-append", KERNEL_ARGUMENTS]
-    command += ["-drive", f"if=none,id=disk,format=raw,cache=unsafe,file={disk}"]
-    command += ["-device", "virtio-blk-pci,drive=disk"]
-    command += ["-netdev", f"tap,id=net,ifname={tap},script=no,downscript=no"]
-    command += ["-device", "virtio-net-pci,netdev=net,romfile="]
+    for number, disk in enumerate(disks):
+        command += ["-drive", f"if=none,id=disk{number},format=raw,cache=unsafe,file={disk}"]
+        command += ["-device", f"virtio-blk-pci,drive=disk{number}"]
+    if tap:
+        command += ["-netdev", f"tap,id=net,ifname={tap},script=no,downscript=no"]
+        command += ["-device", "virtio-net-pci,netdev=net,romfile="]
     command += ["-chardev", f"file,id=console,path={console},append=on"]
     command += ["-serial", "chardev:console", "-device", "virtio-serial-pci"]
     for name, backend in ports.items():

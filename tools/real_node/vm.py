@@ -122,7 +122,7 @@ class VirtualNode(Node):
         command = machine.qemu_command(
             self._machine_packages,
             initrd=folder / "initrd",
-            disk=folder / "disk",
+            disks=[folder / "disk"],
             tap=tap,
             console=log,
             ports={**logs, "shell": f"socket,server=on,wait=off,path={self._channel.path}"},
