@@ -18,7 +18,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 # With this variable every process of the tests would compile all that it imports: a fifth of `make check`.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run test test-skew test-aaq check fmt lint types imports pure coverage bench fuzz histories cluster image load protocol field-types docs pages chart lock clean
+.PHONY: help setup run test test-skew test-aaq check fmt lint types imports pure bench explore fuzz histories cluster image load protocol field-types docs pages chart lock clean
 .PHONY: deploy undeploy docker-build docker-push kind-cluster
 
 help: ## List the targets
@@ -66,6 +66,10 @@ pure: $(STAMPS)/dev ## Tests that need neither Go nor a cluster, nor long
 
 bench: $(STAMPS)/dev ## Ratios measured in one run
 	$(BIN)/python benchmarks/run.py
+
+explore: $(STAMPS)/dev ## All tests that draw cases, with a new seed (SEED=number repeats one): `make test` has always the same cases
+	seed=$(or $(SEED),$$RANDOM$$RANDOM); echo "SEED=$$seed"; BURSAR_SEED=$$seed \
+	  $(BIN)/python -m pytest -q -m "hypothesis or seeded" --hypothesis-profile=explore --hypothesis-seed=$$seed
 
 fuzz: $(STAMPS)/dev ## Five minutes of hostile annotations and frames at a real agent (FOR=5m SEED=1)
 	$(BIN)/python tools/fuzz_agent.py --for $(or $(FOR),5m) --seed $(or $(SEED),1)

@@ -29,11 +29,15 @@ NEEDS_GO = {
 
 ABSENCE: list[str] = []
 
-# Machines are noisy: how long an example takes says nothing about whether it is right. `make check`
-# takes the profile `quick`: fewer examples, except for tests that say themselves how many.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", settings.get_profile("untimed"), max_examples=30)
-settings.load_profile("untimed")
+# Machines are noisy: how long an example takes says nothing about whether it is right. `make test`
+# has the same examples in every run. `make check` takes the profile `quick`: fewer examples, except
+# for tests that say themselves how many. `make explore` draws new ones.
+settings.register_profile(
+    "fixed", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("quick", settings.get_profile("fixed"), max_examples=30)
+settings.register_profile("explore", settings.get_profile("fixed"), derandomize=False)
+settings.load_profile("fixed")
 
 
 @pytest.hookimpl(wrapper=True)

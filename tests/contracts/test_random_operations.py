@@ -1,7 +1,6 @@
 """The same script of operations on both clusters, step by step: the answers are the same."""
 
 import contextlib
-import os
 import uuid
 from random import Random
 from typing import Any
@@ -14,10 +13,9 @@ from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import AlreadyExistsError, Key, NotFoundError
 from support.cluster.access import a_client, access_of
 from support.cluster.random_operations import THINGS, Side, script
+from support.seeds import SEED
 from support.until import until
 
-FIXED_SEED = 20_260_417
-FRESH_SEED = int(os.environ.get("BURSAR_SEED") or int.from_bytes(os.urandom(4), "big"))
 LENGTH = 150
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 DEFINITION = {
@@ -65,13 +63,13 @@ async def is_served(port: Any) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", [FIXED_SEED, FRESH_SEED], ids=["fixed", "fresh"])
-async def test_both_clusters_give_the_same_answers(control_plane, seed):
+@pytest.mark.seeded
+async def test_both_clusters_give_the_same_answers(control_plane):
     memory = MemoryCluster(SYSTEM_CLOCK, source=Random(1))  # noqa: S311
     async with a_client(access_of(control_plane)) as client:
         embedded, real = await prepared(memory), await prepared(client)
-        for number, step in enumerate(script(seed, LENGTH)):
+        for number, step in enumerate(script(SEED, LENGTH)):
             ours, theirs = await embedded.answer(step), await real.answer(step)
 
-            assert ours == theirs, f"BURSAR_SEED={seed}, step {number}: {step}"
+            assert ours == theirs, f"BURSAR_SEED={SEED}, step {number}: {step}"
         await client.delete(NAMESPACES, Key("", real.namespace))

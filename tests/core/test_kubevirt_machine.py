@@ -15,7 +15,7 @@ from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.quota.quota import GATE
 from support.builders.vms import a_kubevirt, a_launcher, a_migration, a_vmi
 from support.counting.vm_scene import VmScene
-from support.histories.seeds import one_quick
+from support.seeds import one_quick
 
 STEPS = 120
 VMS, PODS, MOVES, NODES = (

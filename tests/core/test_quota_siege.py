@@ -21,7 +21,7 @@ from support.builders.shared_quota import (
     shared_books,
     wait,
 )
-from support.histories.seeds import one_quick
+from support.seeds import one_quick
 
 STEPS = 4_000
 VICTIMS = ("alice", "bob", "carol")

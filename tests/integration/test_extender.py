@@ -24,6 +24,7 @@ from support.extender.processes import (
 )
 from support.processes.kubectl import kubectl, try_kubectl
 from support.quota.controller_processes import printed
+from support.seeds import SEED
 from support.until import until, until_blocking
 
 pytestmark = pytest.mark.integration
@@ -32,7 +33,6 @@ RESOURCES = tuple(f"example.com/licence-{number}" for number in range(8))
 """Each test takes one, so that no pool is left over from another test."""
 SECOND = "second-scheduler"
 KILLS = int(os.environ.get("BURSAR_KILLS") or 3)
-SEED = int(os.environ.get("BURSAR_SEED") or int.from_bytes(os.urandom(4), "big"))
 
 
 @dataclass
@@ -289,6 +289,7 @@ def test_only_the_scheduler_is_answered(scene):
     assert code == 413
 
 
+@pytest.mark.seeded
 async def test_killed_at_any_moment_it_never_gives_more_and_never_gets_stuck(scene):
     random = Random(SEED)  # noqa: S311 - a seed
     resource, space = RESOURCES[6], scene.namespace()

@@ -25,11 +25,11 @@ from support.quota.controller_processes import (
     administering,
     watched,
 )
+from support.seeds import SEED
 from support.until import PATIENCE_SECONDS, until
 
 KILLS = int(os.environ.get("BURSAR_KILLS") or 6)
 """Each takes about eight seconds: the Lease of the dead leader has to expire."""
-SEED = int(os.environ.get("BURSAR_SEED") or int.from_bytes(os.urandom(4), "big"))
 PODS = 800
 ROOM = 400
 FIRST_PODS = 160
@@ -185,6 +185,7 @@ async def has_lease(people: Administrator) -> bool:
 # ------------------------------------------------------------------ stopped and woken
 
 
+@pytest.mark.seeded
 async def test_a_leader_that_was_stopped_for_longer_than_its_term_finishes_nothing_it_began(
     control_plane, tmp_path
 ):
@@ -283,6 +284,7 @@ async def test_what_was_asked_of_a_server_that_froze_is_not_given_to_others_as_w
 # ------------------------------------------------------------------ kill -9
 
 
+@pytest.mark.seeded
 async def test_no_room_is_given_twice_or_lost_however_often_the_leader_is_killed(
     control_plane, tmp_path
 ):

@@ -8,7 +8,6 @@ text that Bursar computes from the objects as the API server stores them.
 import asyncio
 import http.client
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
@@ -27,13 +26,13 @@ from support.builders.random_objects import as_pod
 from support.cluster.access import a_client, access_of
 from support.processes.command_line import run_bursar
 from support.scheduling import random_cluster as random_objects
+from support.seeds import SEED
 from support.until import until_sync
 
 pytestmark = pytest.mark.integration
 
 CASES = 330
 NODE_COUNT = 14
-SEED = int(os.environ.get("BURSAR_SEED", "20261117"))
 
 
 def call(plane: ControlPlane, method: str, path: str, body: object = None, kind: str = "") -> Any:
@@ -138,6 +137,7 @@ def scene(plane: ControlPlane) -> Surroundings:
     return found
 
 
+@pytest.mark.seeded
 def test_the_scheduler_gives_every_pod_the_same_reasons(plane: ControlPlane, scene: Surroundings):
     pods = until_sync(
         lambda: all(map(written, (found := waiting_pods(plane)).values())) and found,

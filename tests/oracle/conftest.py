@@ -1,4 +1,4 @@
-"""The oracle for a whole test run, its two seeds, and the closing count."""
+"""The oracle for a whole test run, its generated cases, and the closing count."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from assets import AssetError, ensure
 from support.processes.oracle import Oracle
-
-FIXED_SEED = 20_260_417
-FRESH_SEED = int(os.environ.get("BURSAR_SEED") or int.from_bytes(os.urandom(4), "big"))
+from support.seeds import IS_FIXED, SEED
 
 IN_CI = os.environ.get("CI") == "true"
 COMPARED: dict[str, int] = {}
@@ -35,25 +33,23 @@ def oracle() -> Iterator[Oracle]:
 Check = Callable[[Any], None]
 
 
-@pytest.fixture(params=["fixed", "fresh"])
-def for_all(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Run a check on generated examples, once from the fixed seed and once from a fresh one.
+@pytest.fixture
+def for_all() -> Callable[..., None]:
+    """Run a check on generated examples.
 
-    The examples of the fixed seed are the same in each run, and fewer of them are enough.
+    The examples of the fixed seed are the same in each run, and half of them are enough.
     """
-    is_fixed = request.param == "fixed"
-    seed = FIXED_SEED if is_fixed else FRESH_SEED
 
     def run(strategy: st.SearchStrategy[Any], check: Check, *, examples: int) -> None:
         limits = settings(
-            max_examples=-(-examples // (3 if is_fixed else 2)),
+            max_examples=-(-examples // (2 if IS_FIXED else 1)),
             deadline=None,
             database=None,
             phases=(Phase.generate, Phase.shrink),
             suppress_health_check=list(HealthCheck),
         )
 
-        @hypothesis.seed(seed)
+        @hypothesis.seed(SEED)
         @limits
         @hypothesis.given(strategy)
         def property_(example: Any) -> None:
@@ -94,6 +90,12 @@ def agree(oracle: Oracle, for_all: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "for_all" in getattr(item, "fixturenames", ()):
+            item.add_marker("seeded")
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     COMPARED["tests"] = sum(1 for item in session.items if item.get_closest_marker("oracle"))
 
@@ -110,6 +112,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if "all" in COMPARED:
         terminalreporter.write_line(
             f"oracle: {COMPARED['all']} comparisons with upstream Kubernetes,"
-            f" fixed seed {FIXED_SEED}, fresh seed {FRESH_SEED}"
-            f" (BURSAR_SEED={FRESH_SEED} repeats it)"
+            f" seed {SEED} (BURSAR_SEED={SEED} repeats it)"
         )

@@ -11,7 +11,7 @@ import pytest
 from bursar.adapters.disk import beneath, tree
 from bursar.adapters.disk.beneath import open_beneath, open_by_steps
 from bursar.adapters.disk.tree import DEFAULT_LIMITS, FolderTree, ScanLimits
-from support.histories.seeds import one_quick
+from support.seeds import one_quick
 
 ROUND_MS = 10_000
 

@@ -209,8 +209,11 @@ class History(HostileActs):
             self.let_all_land()
             self.audit()
             if world.leader is not None and world.leader.is_calm and self.is_settled():
-                world.check_quiet()
-                return
+                if not world.resized_unready & world.unready:
+                    world.check_quiet()
+                    return
+                world.check_enough()
+                self.count_all()
             world.pass_time(REST_S if world.leader is not None else HANDOVER_S)
         raise AssertionError("it does not come to rest")
 

@@ -24,7 +24,7 @@ from support.cluster.simulated_life import (
     workload,
 )
 from support.faults.line import Line
-from support.histories.seeds import one_quick
+from support.seeds import one_quick
 
 SEEDS = [1, 2, 3]
 
