@@ -10,6 +10,7 @@ from bursar.app.cluster.ports import (
     AlreadyExistsError,
     ConflictError,
     EventKind,
+    ForbiddenError,
     InvalidError,
     Key,
     NotFoundError,
@@ -62,12 +63,13 @@ class Custom:
     def __init__(self, cluster, namespace, resource):
         self.cluster, self.namespace, self.resource = cluster, namespace, resource
         self.key = Key(namespace, "t")
+        self.definition = Key("", str(resource))
 
-    async def create(self, **fields):
+    async def create(self, name="t", **fields):
         body = {
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
-            "metadata": {"name": "t"},
+            "metadata": {"name": name},
             **fields,
         }
         made = await self.cluster.port.create(self.resource, body, namespace=self.namespace)
@@ -180,6 +182,52 @@ async def test_lists_of_custom_objects_are_one_value_unless_the_schema_says_othe
     )
 
 
+async def test_discovery_has_the_verbs_of_a_kind_while_it_is_served(cluster):
+    custom = await defined(cluster)
+
+    async def is_offered():
+        return "create" in await cluster.port.verbs(custom.resource)
+
+    async def is_ending():
+        return "create" not in await cluster.port.verbs(custom.resource)
+
+    async def is_gone():
+        return not await cluster.port.verbs(custom.resource)
+
+    await until(is_offered, "discovery has it")
+    await custom.create()
+    # The objects of a kind are deleted before its definition, so this object holds both.
+    await custom.patch({"metadata": {"finalizers": ["bursar.io/hold"]}})
+    await cluster.port.delete(CRDS, custom.definition)
+    await until(is_ending, "nothing is created while the definition is being deleted")
+    assert {"get", "list", "watch", "delete"} <= await cluster.port.verbs(custom.resource)
+    with pytest.raises(ForbiddenError, match="while custom resource definition is terminating"):
+        await custom.create(name="another")
+
+    await custom.patch({"metadata": {"finalizers": None}})
+    await until(is_gone, "discovery does not have it any more")
+
+
+async def test_a_definition_that_is_held_after_its_objects_went_is_served_like_others(cluster):
+    custom = await defined(cluster)
+    await custom.create()
+    hold = Patch(kind=PatchKind.MERGE, body={"metadata": {"finalizers": ["bursar.io/hold"]}})
+    await cluster.port.patch(CRDS, custom.definition, hold)
+    await cluster.port.delete(CRDS, custom.definition)
+
+    async def is_empty_and_offered():
+        is_empty = not (await cluster.port.list(custom.resource)).items
+        return is_empty and "create" in await cluster.port.verbs(custom.resource)
+
+    async def is_gone():
+        return not await cluster.port.verbs(custom.resource)
+
+    await until(is_empty_and_offered, "the objects are gone and the kind is served")
+    release = Patch(kind=PatchKind.MERGE, body={"metadata": {"finalizers": None}})
+    await cluster.port.patch(CRDS, custom.definition, release)
+    await until(is_gone, "discovery does not have it any more")
+
+
 async def test_a_kind_goes_with_its_definition(cluster):
     custom = await defined(cluster)
     await custom.create()
@@ -188,7 +236,7 @@ async def test_a_kind_goes_with_its_definition(cluster):
         cluster.events(custom.resource, count=1, resource_version=start)
     )
     await asyncio.sleep(0.05)
-    await cluster.port.delete(CRDS, Key("", f"things.{custom.resource.group}"))
+    await cluster.port.delete(CRDS, custom.definition)
     (event,) = await deleted
 
     async def is_unknown():

@@ -50,6 +50,9 @@ class Line:
         key = Key(query.namespace, "")
         return await self._call("list", resource, key, self.cluster.list, query, **options)
 
+    async def verbs(self, resource: Resource) -> frozenset[str]:
+        return await self._call("discover", resource, Key("", ""), self.cluster.verbs)
+
     async def watch(
         self, resource: Resource, query: Query = EVERYTHING, **options: Any
     ) -> AsyncIterator[WatchEvent]:

@@ -1,4 +1,4 @@
-"""The ports `Reader`, `Writer` and `Watcher` for a real API server.
+"""The ports of `app/cluster/ports.py` for a real API server.
 
 Not a general Kubernetes client: it knows no kinds, keeps no state besides connections, and
 returns objects as the bytes that it received.
@@ -27,14 +27,17 @@ from bursar.app.cluster.ports import (
     Clock,
     Json,
     Key,
+    NotFoundError,
     Page,
     Patch,
     PatchKind,
     Preconditions,
     Query,
     Resource,
+    UnavailableError,
     WatchEvent,
 )
+from bursar.wire.cluster.discovery import decode_verbs
 from bursar.wire.cluster.status import EnvelopeError, decode_list
 
 DEFAULT_LIMITS: Final = Limits()
@@ -92,6 +95,26 @@ class KubeClient:
                 is_idempotent=True,
             )
         )
+
+    async def verbs(self, resource: Resource) -> frozenset[str]:
+        """Return the verbs that the API offers for a resource; none if it is not served."""
+        try:
+            body = await self._transport.exchange(
+                Request(
+                    method="GET",
+                    target=paths.version_path(resource),
+                    subject=Subject(resource),
+                    seconds=self._limits.request_seconds,
+                    is_idempotent=True,
+                )
+            )
+        except NotFoundError:
+            return frozenset()
+        try:
+            return decode_verbs(body, resource.plural)
+        except ValueError as error:
+            message = f"the list of the API's resources cannot be read: {error}"
+            raise UnavailableError(message, resource=str(resource)) from error
 
     async def node_summary(self, node: str) -> bytes:
         """Return the `/stats/summary` of a node's kubelet, through the API server."""

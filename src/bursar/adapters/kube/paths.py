@@ -13,17 +13,26 @@ from bursar.app.cluster.ports import InvalidError, Key, Query, Resource
 _NOT_SEGMENTS: Final = frozenset({"", ".", ".."})
 
 
+def version_path(resource: Resource) -> str:
+    """The version of the API group that a resource belongs to.
+
+    >>> version_path(Resource("", "v1", "pods", "Pod"))
+    '/api/v1'
+    """
+    root = f"/apis/{resource.group}" if resource.group else "/api"
+    return f"{root}/{resource.version}"
+
+
 def collection_path(resource: Resource, namespace: str = "") -> str:
     """All objects of a kind, or those in one namespace.
 
     >>> collection_path(Resource("apps", "v1", "deployments", "Deployment"), "web")
     '/apis/apps/v1/namespaces/web/deployments'
     """
-    root = f"/apis/{resource.group}" if resource.group else "/api"
     scope = ""
     if namespace and resource.is_namespaced:
         scope = f"/namespaces/{_segment(namespace, resource, None)}"
-    return f"{root}/{resource.version}{scope}/{resource.plural}"
+    return f"{version_path(resource)}{scope}/{resource.plural}"
 
 
 def object_path(resource: Resource, key: Key, subresource: str = "") -> str:

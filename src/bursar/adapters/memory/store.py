@@ -1,4 +1,4 @@
-"""The embedded cluster: `Reader`, `Writer` and `Watcher` over objects in memory.
+"""The embedded cluster: the ports of `app/cluster/ports.py` over objects in memory.
 
 Behind the ports it behaves like an API server with its controllers; `tests/contracts` runs the
 same suite on a real one. These are the differences:
@@ -46,6 +46,7 @@ from bursar.app.cluster.ports import (
     Clock,
     Json,
     Key,
+    NotFoundError,
     Page,
     Patch,
     PatchKind,
@@ -55,6 +56,8 @@ from bursar.app.cluster.ports import (
     WatchEvent,
 )
 
+VERBS: Final = frozenset({"create", "delete", "get", "list", "patch", "watch"})
+"""The verbs of every kind that is served."""
 _ATTEMPTS: Final = 5
 """How often a patch is retried if the object changes meanwhile, as in the API server."""
 _DEFAULT_LIMITS: Final = WatchLimits()
@@ -110,6 +113,13 @@ class MemoryCluster:
                     return _page(kind, found, revision, _page_token(revision, found[-1]))
                 found.append(stored)
         return _page(kind, found, revision)
+
+    async def verbs(self, resource: Resource) -> frozenset[str]:
+        try:
+            kind = self.objects.kinds.of(resource)
+        except NotFoundError:
+            return frozenset()
+        return VERBS - {"create"} if self.objects.is_ending(kind) else VERBS
 
     async def watch(
         self,
@@ -170,7 +180,7 @@ class MemoryCluster:
         self, kind: Kind, key: Key, named: JsonObject, *, is_dry_run: bool
     ) -> JsonObject:
         """The new object after admission and validation, not stored yet."""
-        writes.require_namespace(kind, key, self.objects)
+        writes.require_creatable(kind, key, self.objects)
         request = Request(
             operation=Operation.CREATE,
             resource=kind.resource,
@@ -191,7 +201,7 @@ class MemoryCluster:
         if present is not None:
             ending = "deletionTimestamp" in present.body["metadata"]
             raise errors.already_exists(kind.resource, key, is_being_deleted=ending)
-        writes.require_namespace(kind, key, self.objects)
+        writes.require_creatable(kind, key, self.objects)
         return encoded(new) if is_dry_run else self.objects.commit(kind, key, new).raw
 
     async def patch(

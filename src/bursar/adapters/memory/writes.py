@@ -97,8 +97,11 @@ def _key(namespace: str, body: JsonObject) -> Key:
     return Key(namespace, body["metadata"].get("name", ""))
 
 
-def require_namespace(kind: Kind, key: Key, objects: Objects) -> None:
-    """Raise `NotFoundError` or `ForbiddenError` if the namespace accepts no new objects."""
+def require_creatable(kind: Kind, key: Key, objects: Objects) -> None:
+    """Raise `NotFoundError` or `ForbiddenError` if namespace or kind accept no new objects."""
+    if objects.is_ending(kind):
+        detail = "create not allowed while custom resource definition is terminating"
+        raise errors.forbidden(kind.resource, key, detail)
     if not kind.resource.is_namespaced:
         return
     terminating = objects.is_terminating(key.namespace)

@@ -1,4 +1,4 @@
-"""The ports to a Kubernetes cluster: `Reader`, `Watcher`, `Writer`, `Binder` and `Clock`.
+"""The ports to a cluster: `Reader`, `Discoverer`, `Watcher`, `Writer`, `Binder` and `Clock`.
 
 `adapters/kube` implements them for a real API server, `adapters/memory` for the embedded cluster.
 `tests/contracts` runs the same tests on both.
@@ -88,6 +88,16 @@ class Reader(Protocol):
         """List objects at one resourceVersion, in pages of at most `limit` objects (0: all).
 
         Raises `ExpiredError` if the server no longer has the resourceVersion of a later page.
+        """
+
+
+class Discoverer(Protocol):
+    """Says what the API offers."""
+
+    async def verbs(self, resource: Resource) -> frozenset[str]:
+        """The verbs that the server offers for a resource; none if it does not serve it.
+
+        While the objects of a kind are deleted with its definition, the kind has no `create`.
         """
 
 

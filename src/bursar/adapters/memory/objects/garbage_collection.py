@@ -2,12 +2,14 @@
 
 A deletion only marks an object that has finalizers or that a node still runs. When an object is
 removed, its dependents are deleted unless another owner exists. A namespace that is being deleted
-is removed when it is empty. A real cluster does this in the background; here it is complete when
-the call returns.
+is removed when it is empty, and the definition of a kind when no object of the kind is left. A real
+cluster does this in the background; here it is complete when the call returns.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 from bursar.adapters.memory import pods
 from bursar.adapters.memory.kinds import CRDS, NAMESPACES, Kind, custom_kind
@@ -15,6 +17,9 @@ from bursar.adapters.memory.objects import metadata
 from bursar.adapters.memory.objects.objects import Objects
 from bursar.adapters.memory.objects.patches import JsonObject
 from bursar.app.cluster.ports import Clock, Key
+
+_CONTAINERS: Final = frozenset({NAMESPACES, CRDS})
+"""They are removed when nothing is left in them."""
 
 
 class GarbageCollector:
@@ -47,29 +52,33 @@ class GarbageCollector:
             marked = _marked(kind, stored.body, self._clock.now(), grace_seconds)
             if marked is not None:
                 stored = self._objects.commit(kind, key, marked)
-            if marked is not None and kind.resource == NAMESPACES:
-                todo.extend(
-                    (inner, each, None) for inner, each in self._objects.content_of(key.name)
-                )
+                content = self._content(kind, key, stored.body)
+                todo.extend((inner, each, None) for inner, each in content)
             if self._is_released(kind, key, stored.body) or not _must_be_marked(kind, stored.body):
                 self._remove(kind, key, todo)
 
     def _is_released(self, kind: Kind, key: Key, body: JsonObject) -> bool:
         if not metadata.is_released(kind, body):
             return False
-        return kind.resource != NAMESPACES or next(self._objects.content_of(key.name), None) is None
+        return next(self._content(kind, key, body), None) is None
+
+    def _content(self, kind: Kind, key: Key, body: JsonObject) -> Iterator[tuple[Kind, Key]]:
+        """The objects that are deleted with a namespace or with the definition of a kind."""
+        if kind.resource == NAMESPACES:
+            yield from self._objects.content_of(key.name)
+        defined = custom_kind(body) if kind.resource == CRDS else None
+        if defined is not None:
+            yield from ((defined, each) for each in self._objects.collection(defined).keys)
 
     def _remove(self, kind: Kind, key: Key, todo: deque[tuple[Kind, Key, int | None]]) -> None:
-        defined = custom_kind(self._objects.get(kind, key).body) if kind.resource == CRDS else None
-        if defined is not None:
-            # Remove its objects first, while the kind is still known.
-            for each in [*self._objects.collection(defined).keys]:
-                self._objects.remove(defined, each)
         last = self._objects.remove(kind, key)
         for dependent, each in [*self._objects.dependents_of(last.body["metadata"]["uid"])]:
             self._let_go_of_dead_owners(dependent, each, todo)
         if key.namespace and self._objects.is_terminating(key.namespace):
             todo.append((self._objects.kinds.of(NAMESPACES), Key("", key.namespace), None))
+        definition = Key("", str(kind.resource))
+        if self._objects.is_deleted_definition(definition.name):
+            todo.append((self._objects.kinds.of(CRDS), definition, None))
 
     def _let_go_of_dead_owners(
         self, kind: Kind, key: Key, todo: deque[tuple[Kind, Key, int | None]]
@@ -87,7 +96,7 @@ class GarbageCollector:
 def _must_be_marked(kind: Kind, body: JsonObject) -> bool:
     """Whether deletion only sets `deletionTimestamp`, because something still holds the object."""
     held = bool(body["metadata"].get("finalizers"))
-    return held or kind.is_graceful or kind.resource == NAMESPACES
+    return held or kind.is_graceful or kind.resource in _CONTAINERS
 
 
 def _marked(

@@ -58,6 +58,20 @@ class Objects:
                 for key in self.collection(kind).keys_in(namespace):
                     yield kind, key
 
+    def is_ending(self, kind: Kind) -> bool:
+        """Whether the objects of a kind are being deleted together with its definition.
+
+        As in the API server, a definition that a finalizer holds afterwards is an ordinary one.
+        """
+        return self.is_deleted_definition(str(kind.resource)) and bool(
+            self.collection(kind).objects
+        )
+
+    def is_deleted_definition(self, name: str) -> bool:
+        """Whether a CustomResourceDefinition is being deleted."""
+        body = self.find(CRDS, name)
+        return body is not None and "deletionTimestamp" in body["metadata"]
+
     def is_terminating(self, namespace: str) -> bool | None:
         """Whether a namespace is being deleted; None if it does not exist."""
         body = self.find(NAMESPACES, namespace)
