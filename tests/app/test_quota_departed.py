@@ -1,15 +1,30 @@
 """A deleted quota stays in force for a while: `kubectl replace --force` releases no queue."""
 
 import asyncio
+from random import Random
 
 import pytest
 
 from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.simulation.clock import VirtualClock
-from bursar.app.cluster.ports import Key, UnavailableError
+from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.ports import (
+    ForbiddenError,
+    Key,
+    NotFoundError,
+    Patch,
+    PatchKind,
+    UnavailableError,
+)
 from bursar.app.cluster.time_limit import end
-from bursar.app.quota.departed_quotas import GRACE_SECONDS, RETRY_SECONDS, DepartedQuotas
+from bursar.app.quota.departed_quotas import (
+    GRACE_SECONDS,
+    RESTORE_SECONDS,
+    RETRY_SECONDS,
+    DepartedQuotas,
+    exists_in,
+)
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.quota import QuotaKey, QuotaKind
 from support.builders.manifests import DEFINITIONS
@@ -97,9 +112,9 @@ async def test_quotas_stay_in_force_while_their_kind_is_not_served(scene, caplog
         assert said in caplog.messages
 
         await load_manifests(scene.cluster, [definition])
-        await scene.moment(GRACE_SECONDS - 2)
+        await scene.moment(RESTORE_SECONDS - 2)
         await put("pods=1")
-        await scene.moment(GRACE_SECONDS * 10)
+        await scene.moment(RESTORE_SECONDS * 2)
         assert await waiting(scene) == WAITING
         assert departed.missing == set()
         assert len(departed) == 0
@@ -107,8 +122,39 @@ async def test_quotas_stay_in_force_while_their_kind_is_not_served(scene, caplog
         await scene.cluster.delete(CRDS, Key("", definition["metadata"]["name"]))
         await scene.moment(GRACE_SECONDS * 5)
         await load_manifests(scene.cluster, [definition])
-        await scene.moment(GRACE_SECONDS * 10)
+        await scene.moment(RESTORE_SECONDS + GRACE_SECONDS * 2)
         assert await waiting(scene) == 0, "the kind is back, and the quota is not"
+
+
+async def test_quotas_stay_in_force_while_their_definition_is_being_deleted(scene):
+    """The API server has deleted the quotas but one, and still serves the kind."""
+    [definition] = [
+        each for each in DEFINITIONS if each["spec"]["names"]["kind"] == APPLICATION_QUOTAS.kind
+    ]
+    name = Key("", definition["metadata"]["name"])
+    hold = Patch(kind=PatchKind.MERGE, body={"metadata": {"finalizers": ["bursar.io/hold"]}})
+    await scene.quota("pods=1")
+    await scene.quota("pods=5", name="held")
+    await a_queue(scene)
+    async with scene.at_work() as controller:
+        await scene.cluster.patch(APPLICATION_QUOTAS, Key(TEAM, "held"), hold)
+        await scene.cluster.delete(CRDS, name)
+        await scene.moment(GRACE_SECONDS * 10)
+        assert await waiting(scene) == WAITING
+        assert controller.term.loop.departed.missing == {QuotaKind.NAMESPACED}
+
+
+class Undiscoverable(MemoryCluster):
+    async def verbs(self, resource):
+        raise ForbiddenError("no", resource=str(resource))
+
+
+async def test_without_the_right_to_discover_a_list_decides():
+    cluster = Undiscoverable(VirtualClock(), source=Random(1))  # noqa: S311
+    with pytest.raises(NotFoundError):
+        await exists_in(cluster, Q)
+    await load_manifests(cluster, DEFINITIONS)
+    assert not await exists_in(cluster, Q)
 
 
 async def test_a_controller_that_starts_without_the_kind_releases_nothing(scene):
@@ -121,22 +167,83 @@ async def test_a_controller_that_starts_without_the_kind_releases_nothing(scene)
         assert await waiting(scene) == WAITING
 
 
+class Server:
+    """Answers whether a quota exists, in the order of `answers`; the last answer stays."""
+
+    def __init__(self, *answers: bool | Exception) -> None:
+        self.asked: list[QuotaKey] = []
+        self._answers = list(answers)
+
+    async def exists(self, key: QuotaKey) -> bool:
+        self.asked.append(key)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
 async def test_while_the_api_server_cannot_be_asked_quotas_stay():
-    clock = VirtualClock()
-    asked, dropped = [], []
-
-    async def is_served(kind):
-        asked.append(kind)
-        if len(asked) <= 3:
-            raise UnavailableError("down")
-        return True
-
-    departed = DepartedQuotas(clock, is_served, dropped.append)
+    clock, dropped = VirtualClock(), []
+    server = Server(*[UnavailableError("down")] * 3, False)
+    departed = DepartedQuotas(clock, server.exists, dropped.append)
     running = asyncio.create_task(departed.run())
     departed.on_delete(Q)
     await clock.advance(GRACE_SECONDS + RETRY_SECONDS)
     assert dropped == []
     await clock.advance(RETRY_SECONDS * 5)
     assert dropped == [Q]
-    assert len(asked) == 4
+    assert server.asked == [Q] * 4
+    await end(running)
+
+
+async def test_a_quota_that_the_informer_has_not_seen_again_stays():
+    """An informer that backs off may see a new quota later than the grace period ends."""
+    clock, dropped = VirtualClock(), []
+    server = Server(True)
+    departed = DepartedQuotas(clock, server.exists, dropped.append)
+    running = asyncio.create_task(departed.run())
+    departed.on_delete(Q)
+    await clock.advance(GRACE_SECONDS * 3 + 1)
+    assert (dropped, len(departed)) == ([], 1)
+    departed.on_change(Q)
+    await clock.advance(GRACE_SECONDS * 5)
+    assert (dropped, len(departed), len(server.asked)) == ([], 0, 3)
+    await end(running)
+
+
+async def test_a_quota_that_is_created_and_deleted_while_the_server_is_asked_has_its_grace_period():
+    clock, dropped = VirtualClock(), []
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def exists(_key):
+        asked.set()
+        await may_answer.wait()
+        return False
+
+    departed = DepartedQuotas(clock, exists, dropped.append)
+    running = asyncio.create_task(departed.run())
+    departed.on_delete(Q)
+    await clock.advance(GRACE_SECONDS)
+    await asked.wait()
+    departed.on_change(Q)
+    departed.on_delete(Q)
+    may_answer.set()
+    await clock.advance(GRACE_SECONDS - 1)
+    assert dropped == []
+    await clock.advance(2)
+    assert dropped == [Q]
+    await end(running)
+
+
+async def test_all_quotas_of_a_kind_are_asked_for_once_while_it_is_missing():
+    clock, dropped = VirtualClock(), []
+    server = Server(NotFoundError("no such kind"))
+    departed = DepartedQuotas(clock, server.exists, dropped.append)
+    running = asyncio.create_task(departed.run())
+    for number in range(100):
+        departed.on_delete(QuotaKey(QuotaKind.NAMESPACED, TEAM, f"q{number}"))
+    await clock.advance(GRACE_SECONDS + 1)
+    assert (dropped, len(server.asked)) == ([], 1)
+    await clock.advance(GRACE_SECONDS * 2)
+    assert (dropped, len(server.asked)) == ([], 3)
     await end(running)

@@ -185,13 +185,15 @@ class Administrator:
         labelled = {GATING_LABEL: ""} | {
             key.replace("team", TEAM): value for key, value in labels.items()
         }
-        body = {"metadata": {"name": unique, "labels": labelled}}
-        await self.client.create(NAMESPACES, body)
+        await self.create_namespace(unique, labelled)
+        return unique
+
+    async def create_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        await self.client.create(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
         # Pods are refused without it. The controller that makes it need not be waited for.
         with contextlib.suppress(AlreadyExistsError):
             account = {"metadata": {"name": "default"}}
-            await self.client.create(SERVICE_ACCOUNTS, account, namespace=unique)
-        return unique
+            await self.client.create(SERVICE_ACCOUNTS, account, namespace=name)
 
     async def quota(self, key: Key, hard: Mapping[str, str], **spec: object) -> None:
         await self._create(APPLICATION_QUOTAS, key, {"hard": hard, **spec})

@@ -9,13 +9,14 @@ from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.capacity.watched_sources import CapacitySources, capacity_sources
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.observe import Cluster, RunningInformer
+from bursar.app.cluster.observe import RunningInformer
 from bursar.app.cluster.ports import Clock
 from bursar.app.controller.queue_limit import observe_full_queues
 from bursar.app.counting.feeds import Counting
 from bursar.app.quota.managed.cluster_resource_quotas import ClusterResourceQuotas
 from bursar.app.quota.sources import (
     EVERY_KIND,
+    Cluster,
     QuotaSources,
     observe_applied_quotas,
     observe_quotas,

@@ -4,46 +4,77 @@
 step, the whole queue would be released before the second. So a quota stays in force for a grace
 period after its deletion. A new quota of the same name takes its place at once.
 
+When the grace period is over, the API server is asked for the quota: an informer that backs off
+after failures may not have seen yet that the quota was created again.
+
 If a CustomResourceDefinition is deleted, the API server deletes all its objects first. That is no
-decision about quotas either: as long as the API server does not serve the kind, its quotas stay in
-force. When it serves the kind again, the grace period begins anew.
+decision about quotas either: as long as the API server does not serve the kind, or is about to end
+that, its quotas stay in force. When it serves the kind again, people have some minutes to create
+the quotas again. A definition that a finalizer of another program holds after its objects are gone
+cannot be told from an ordinary one: the API server offers `create` for it again.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Final
+import math
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
 
-from bursar.app.cluster.informer.informer import Informer
-from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.ports import Clock, ClusterError, NotFoundError
+from bursar.app.cluster.ports import (
+    Clock,
+    ClusterError,
+    Discoverer,
+    ForbiddenError,
+    NotFoundError,
+    Query,
+    Reader,
+    Resource,
+)
 from bursar.app.cluster.time_limit import wait_at_most
 from bursar.app.log import Log
 from bursar.app.quota.kinds import QUOTAS
-from bursar.core.quota.quota import QuotaKey, QuotaKind, QuotaObject
+from bursar.core.quota.quota import QuotaKey, QuotaKind
 
 LOG: Final = Log("quota")
 GRACE_SECONDS: Final = 10.0
 """How long a deleted quota stays in force."""
+RESTORE_SECONDS: Final = 300.0
+"""How long quotas stay in force after the API server serves their kind again."""
 RETRY_SECONDS: Final = 1.0
-"""Pause after the API server could not be asked whether it serves a kind."""
+"""Pause after the API server could not be asked for a quota."""
 
-IsServed = Callable[[QuotaKind], Awaitable[bool]]
-"""Asks the API server whether it serves a kind. Raises `ClusterError`."""
+Exists = Callable[[QuotaKey], Awaitable[bool]]
+"""Asks the API server whether it has a quota.
+
+Raises `NotFoundError` if it does not serve the kind, or is about to end that, and other
+`ClusterError`s.
+"""
 
 
-def served_by(informers: Iterable[Informer[Sighting[QuotaObject]]]) -> IsServed:
-    """Ask with a list of one object, through the reader of the informer of the kind."""
-    by_resource = {informer.resource: informer.reader for informer in informers}
+class Cluster(Reader, Discoverer, Protocol):
+    """A cluster that can be asked for quotas."""
 
-    async def is_served(kind: QuotaKind) -> bool:
-        resource = QUOTAS[kind]
-        try:
-            await by_resource[resource].list(resource, limit=1)
-        except NotFoundError:
-            return False
+
+async def exists_in(cluster: Cluster, key: QuotaKey) -> bool:
+    """An `Exists`.
+
+    It lists by name, because reading one object gives `NotFoundError` in both cases: without the
+    quota, and without its kind. Without `create`, the definition of the kind is being deleted, and
+    the API server deletes the quotas with it.
+    """
+    resource = QUOTAS[key.kind]
+    query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
+    page = await cluster.list(resource, query, limit=1)
+    if not page.items and not await _offers_create(cluster, resource):
+        raise NotFoundError("the definition is being deleted", resource=str(resource))
+    return bool(page.items)
+
+
+async def _offers_create(cluster: Discoverer, resource: Resource) -> bool:
+    try:
+        return "create" in await cluster.verbs(resource)
+    except ForbiddenError:
+        # Every service account may discover the API, unless an administrator took that right away.
         return True
-
-    return is_served
 
 
 class DepartedQuotas:
@@ -52,12 +83,12 @@ class DepartedQuotas:
     def __init__(
         self,
         clock: Clock,
-        is_served: IsServed,
+        exists: Exists,
         drop: Callable[[QuotaKey], None],
         grace_s: float = GRACE_SECONDS,
     ) -> None:
         """`drop` is called with a quota when it is not in force any more."""
-        self._clock, self._is_served, self._drop, self._grace_s = clock, is_served, drop, grace_s
+        self._clock, self._exists, self._drop, self._grace_s = clock, exists, drop, grace_s
         self._due: dict[QuotaKey, float] = {}
         self._has_new = asyncio.Event()
         self.missing: Final[set[QuotaKind]] = set()
@@ -71,7 +102,7 @@ class DepartedQuotas:
         if self._grace_s <= 0:
             self._drop(key)
             return
-        self._postpone(key)
+        self._keep(key, self._grace_s)
         self._has_new.set()
         LOG.info("a quota was deleted; it stays in force for a while", quota=key)
 
@@ -79,48 +110,59 @@ class DepartedQuotas:
         """A quota was created or changed."""
         self._due.pop(key, None)
 
-    def _postpone(self, key: QuotaKey) -> None:
-        self._due[key] = self._clock.monotonic() + self._grace_s
+    def _keep(self, key: QuotaKey, seconds: float) -> None:
+        self._due[key] = self._clock.monotonic() + seconds
 
     async def run(self) -> None:
         """End quotas whose grace period is over, until cancelled."""
         while True:
             self._has_new.clear()
             await wait_at_most(self._clock, self._pause_s(), self._has_new)
-            due = self._overdue()
-            for kind in {key.kind for key in due}:
-                await self._expire(kind)
+            for key in [key for key in self._due if self._is_overdue(key)]:
+                # Meanwhile it may have been created again, or postponed with others of its kind.
+                if self._is_overdue(key):
+                    await self._expire(key)
 
     def _pause_s(self) -> float | None:
         first = min(self._due.values(), default=None)
         return None if first is None else max(0.0, first - self._clock.monotonic())
 
-    def _overdue(self) -> list[QuotaKey]:
-        now = self._clock.monotonic()
-        return [key for key, due in self._due.items() if due <= now]
+    def _is_overdue(self, key: QuotaKey) -> bool:
+        return self._due.get(key, math.inf) <= self._clock.monotonic()
 
-    async def _expire(self, kind: QuotaKind) -> None:
+    async def _expire(self, key: QuotaKey) -> None:
         try:
-            is_served = await self._is_served(kind)
+            exists = await self._exists(key)
+        except NotFoundError:
+            self._on_missing(key.kind)
+            return
         except ClusterError as error:
-            LOG.warning("cannot ask whether a kind is served; its quotas stay", error=error)
+            LOG.warning("cannot ask whether a quota exists; it stays in force", error=error)
             await self._clock.sleep(RETRY_SECONDS)
             return
-        if is_served and kind not in self.missing:
-            for key in self._overdue():
-                if key.kind is kind:
-                    del self._due[key]
-                    self._drop(key)
-            return
-        if is_served:
-            self.missing.discard(kind)
-            LOG.info("the API server serves the kind again", resource=QUOTAS[kind])
-        else:
-            self.missing.add(kind)
-            LOG.error(
-                "the API server does not serve the kind any more; its quotas stay in force",
-                resource=QUOTAS[kind],
-                quotas=sum(key.kind is kind for key in self._due),
-            )
+        if key.kind in self.missing:
+            self._on_served_again(key.kind)
+        elif exists:
+            # The informer will bring it.
+            self._keep(key, self._grace_s)
+        elif self._is_overdue(key):
+            del self._due[key]
+            self._drop(key)
+
+    def _on_missing(self, kind: QuotaKind) -> None:
+        self.missing.add(kind)
+        LOG.error(
+            "the API server does not serve the kind any more; its quotas stay in force",
+            resource=QUOTAS[kind],
+            quotas=sum(key.kind is kind for key in self._due),
+        )
+        self._keep_all(kind, self._grace_s)
+
+    def _on_served_again(self, kind: QuotaKind) -> None:
+        self.missing.discard(kind)
+        LOG.info("the API server serves the kind again", resource=QUOTAS[kind])
+        self._keep_all(kind, max(self._grace_s, RESTORE_SECONDS))
+
+    def _keep_all(self, kind: QuotaKind, seconds: float) -> None:
         for key in [key for key in self._due if key.kind is kind]:
-            self._postpone(key)
+            self._keep(key, seconds)

@@ -21,7 +21,7 @@ from bursar.app.cluster.observe import follow
 from bursar.app.cluster.ports import Clock, Key
 from bursar.app.cluster.time_limit import wait_at_most, within
 from bursar.app.log import Log
-from bursar.app.quota.departed_quotas import GRACE_SECONDS, DepartedQuotas, served_by
+from bursar.app.quota.departed_quotas import GRACE_SECONDS, DepartedQuotas
 from bursar.app.quota.release.lift_queue import LiftQueue
 from bursar.app.quota.release.lifting import GateLifter, LiftResult
 from bursar.app.quota.sources import QuotaSources
@@ -99,9 +99,7 @@ class QuotaLoop:
         self._record_wait, self._on_usage_changed = record_wait, on_usage_changed
         self.steps_max = STEPS_MAX
         self._dispute = dispute
-        self.departed: Final = DepartedQuotas(
-            clock, served_by(sources.quotas), self._drop_quota, grace_s
-        )
+        self.departed: Final = DepartedQuotas(clock, sources.exists, self._drop_quota, grace_s)
         self._before_deciding = before_deciding
         self._tracer = tracer
         self.on_decided: Callable[[], None] = lambda: None

@@ -4,15 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.observe import Cluster, RunningInformer, observe
+from bursar.app.cluster.observe import Cluster as Watched
+from bursar.app.cluster.observe import RunningInformer, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_pod_rows
-from bursar.app.cluster.ports import Clock
+from bursar.app.cluster.ports import Clock, Discoverer
 from bursar.app.counting.feeds import CounterFeed, Counting, LeftOut, ObjectFeed
 from bursar.app.counting.provenance import Explain
+from bursar.app.quota.departed_quotas import Exists, exists_in
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS, QUOTAS
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
@@ -26,6 +28,10 @@ EVERY_KIND: Final = (QuotaKind.NAMESPACED, QuotaKind.CLUSTER)
 """The kinds of quota that hold pods back."""
 
 
+class Cluster(Watched, Discoverer, Protocol):
+    """The cluster as the books use it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaSources:
     """The informers that the books depend on. The caller that made them runs them."""
@@ -33,6 +39,8 @@ class QuotaSources:
     pods: Informer[PodRow]
     namespaces: Informer[Sighting[NamespaceObject]]
     quotas: tuple[Informer[Sighting[QuotaObject]], ...]
+    exists: Exists
+    """Asks the cluster whether it has a quota."""
     targeting: Targeting
     counter: Counter = field(default_factory=NativeCounter)
     """What pods cost. Its facts are in the rows of `pods`."""
@@ -67,6 +75,7 @@ def quota_sources(
         pods=observe_pod_rows(cluster, clock, random, counter.derive_facts),
         namespaces=observe_namespaces(cluster, clock, random),
         quotas=tuple(observe_quotas(cluster, clock, random, kind) for kind in kinds),
+        exists=partial(exists_in, cluster),
         targeting=targeting,
         counter=counter,
         explain=None if isinstance(counter, NativeCounter) else counting.explain,
@@ -77,7 +86,7 @@ def quota_sources(
 
 
 def observe_quotas(
-    cluster: Cluster, clock: Clock, random: Random, kind: QuotaKind
+    cluster: Watched, clock: Clock, random: Random, kind: QuotaKind
 ) -> Informer[Sighting[QuotaObject]]:
     """Watch all quotas of one kind."""
     decode = decode_quota if kind is QuotaKind.NATIVE else read_quota
@@ -85,7 +94,7 @@ def observe_quotas(
 
 
 def observe_applied_quotas(
-    cluster: Cluster, clock: Clock, random: Random
+    cluster: Watched, clock: Clock, random: Random
 ) -> Informer[Sighting[AppliedQuota]]:
     """Watch the copies of cluster-wide quotas in all namespaces."""
     return observe(cluster, clock, random, APPLIED_CLUSTER_QUOTAS, decode_applied_quota)
