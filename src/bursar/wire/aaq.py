@@ -13,8 +13,8 @@ from bursar.core.operator.tls import TlsWish
 from bursar.wire.documents.tree import Json
 from bursar.wire.quota.objects import RawSelector, label_selector
 from bursar.wire.structs.body import decode_body
-from bursar.wire.structs.fields import FieldError, RawTexts, decode_texts
-from bursar.wire.structs.metadata import Condition
+from bursar.wire.structs.fields import FieldError, decode_texts
+from bursar.wire.structs.metadata import Condition, ObjectMeta
 from bursar.wire.structs.struct import Struct
 
 HOUR: Final = 3600
@@ -99,16 +99,6 @@ class AaqObject:
 # ------------------------------------------------------------------ structs
 
 
-class _Meta(Struct):
-    name: str | None = None
-    uid: str | None = None
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    finalizers: list[str] | None = None
-    labels: RawTexts | None = None
-    annotations: RawTexts | None = None
-
-
 class _Status(Struct):
     phase: str | None = None
     operator_version: str | None = None
@@ -120,7 +110,7 @@ class _Status(Struct):
 class _Head(Struct):
     """All but the spec, so that an object whose spec cannot be read is known all the same."""
 
-    metadata: _Meta | None = None
+    metadata: ObjectMeta | None = None
     status: _Status | None = None
 
 
@@ -172,7 +162,7 @@ class _Body(Struct):
 def decode_aaq(body: bytes) -> AaqObject:
     """Read an AAQ object. Raises `ValueError` only if not even its metadata can be read."""
     head = decode_body(body, _Head)
-    meta = head.metadata or _Meta()
+    meta = head.metadata or ObjectMeta()
     spec, problem = None, ""
     try:
         spec = _spec(decode_body(body, _Body).spec or _Spec(), json.loads(body).get("spec") or {})

@@ -9,19 +9,16 @@ from typing import Final
 from bursar.core.certificates.webhooks import WebhookClient
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import RawTexts, decode_texts
+from bursar.wire.structs.metadata import ObjectMeta
 from bursar.wire.structs.struct import Struct
 
 _URL: Final = re.compile(r"https://(?:\[([0-9a-fA-F:.]+)\]|([^/:?#@\[\]]+))(?::[0-9]+)?(?:/.*)?")
 """An API server accepts neither user nor query nor fragment in the URL of a webhook."""
 
 
-class _Meta(Struct):
-    annotations: RawTexts | None = None
-
-
 class _Secret(Struct):
     data: RawTexts | None = None
-    metadata: _Meta | None = None
+    metadata: ObjectMeta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ def decode_secret(body: bytes) -> Mapping[str, bytes]:
 
 def decode_annotated_secret(body: bytes) -> AnnotatedSecret:
     """The data of a Secret, and its annotations. Raises `ValueError`."""
-    annotations = (decode_body(body, _Secret).metadata or _Meta()).annotations
+    annotations = (decode_body(body, _Secret).metadata or ObjectMeta()).annotations
     return AnnotatedSecret(decode_secret(body), decode_texts(annotations))
 
 

@@ -26,13 +26,15 @@ class _Args(msgspec.Struct, rename="pascal"):
     node_names: msgspec.Raw = msgspec.Raw(_NULL)
 
 
-class _Meta(msgspec.Struct):
+class _Identity(msgspec.Struct):
+    """Of the metadata only what identifies: a request may have thousands of whole nodes."""
+
     name: str = ""
     uid: str = ""
 
 
 class _Object(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    metadata: _Identity = msgspec.field(default_factory=_Identity)
 
 
 class _NodeList(msgspec.Struct):

@@ -25,6 +25,7 @@ from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.ports import ClusterError, Key, Reader
 from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER, RESIZES_PATH
 from bursar.wire.structs.fields import printable
+from bursar.wire.structs.metadata import PartialObjectMetadata
 
 REQUEST_SECONDS: Final = 3.0
 ASK_SECONDS_MAX: Final = 8.0
@@ -48,14 +49,6 @@ class LeaderClientSettings:
     """Name that the leader's certificate must have. Default: the host of its address."""
 
 
-class _Meta(msgspec.Struct):
-    annotations: dict[str, str] | None = None
-
-
-class _Lease(msgspec.Struct):
-    metadata: _Meta | None = None
-
-
 class _Request(msgspec.Struct, rename="camel"):
     id: str
     namespace: str
@@ -70,7 +63,7 @@ class _Answer(msgspec.Struct):
     message: str = ""
 
 
-_LEASES: Final = msgspec.json.Decoder(_Lease)
+_LEASES: Final = msgspec.json.Decoder(PartialObjectMetadata)
 _RESPONSES: Final = msgspec.json.Decoder(_Answer)
 
 
@@ -208,9 +201,9 @@ def _address(body: bytes, key: Key) -> Origin:
         metadata = _LEASES.decode(body).metadata
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise _LeaderError(f"the lease {key} cannot be read") from None
-    text = ((metadata and metadata.annotations) or {}).get(ADDRESS_ANNOTATION, "")
+    text = ((metadata and metadata.annotations) or {}).get(ADDRESS_ANNOTATION)
     if not text:
-        raise _LeaderError(f"the lease {key} names no address: nobody leads")
+        raise _LeaderError(f"the lease {key} names no address: there is no leader")
     try:
         origin, _ = parse_origin(text)
     except ValueError:

@@ -24,7 +24,7 @@ CONTROLLER_LIMITS: Final = ServerLimits(
     bytes_in_flight_max=16 * 2**20,
 )
 """The callers are the kubelet's probes, metrics scrapers and the webhook's replicas, which send at
-most 8 requests at a time. Each connection costs about 65 kB, whoever opens it."""
+most 8 requests at a time. Each connection costs about 65 kB, also that of a stranger."""
 LEADER_PATH: Final = "/leader"
 RESIZE_BODY_BYTES_MAX: Final = 3 * 2**20
 """A resize request holds one pod. An API server stores no object above 1.5 MiB by default."""

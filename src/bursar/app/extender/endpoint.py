@@ -15,7 +15,7 @@ from bursar.app.log import Log
 
 LOG: Final = Log("extender")
 REPEAT_SECONDS: Final = 30.0
-"""How often the slice is written again, in case somebody has changed it."""
+"""How often the slice is written again, in case another client has changed it."""
 RETRY_SECONDS: Final = 1.0
 
 

@@ -8,7 +8,7 @@ from bursar.core.model.pod_row import PodRow
 from bursar.core.model.resources import ResourceList
 
 
-class Answer(NamedTuple):
+class SidecarAnswer(NamedTuple):
     epoch: int
     """Which connection of the slot gave the answer."""
     generation: int
@@ -23,7 +23,7 @@ class Question:
 
     row: PodRow
     body: PodBody
-    answers: dict[int, Answer] = field(default_factory=dict)
+    answers: dict[int, SidecarAnswer] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
     is_known: bool = False
     """Whether all sidecars have answered about this pod, or about an earlier content of it."""

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from bursar.core.counting.counter import Counted, Pending, fact_of
 from bursar.core.counting.pod_body import PodBody
-from bursar.core.counting.sidecar_questions import Answer, Question, QuestionQueue
+from bursar.core.counting.sidecar_questions import Question, QuestionQueue, SidecarAnswer
 from bursar.core.model.pod_row import PodRow
 from bursar.core.model.resources import NOTHING, ResourceList, add
 from bursar.core.quota.ledger import PodKey
@@ -375,7 +375,7 @@ class SidecarCounter:
         """The sidecar answered. Returns the pods that must be counted again."""
         before = question.answers.get(slot.index)
         was_answered = self._is_answered(slot, question)
-        question.answers[slot.index] = Answer(slot.epoch, generation, amounts)
+        question.answers[slot.index] = SidecarAnswer(slot.epoch, generation, amounts)
         question.failures.pop(slot.index, None)
         slot.tries.pop(question, None)
         slot.problem = ""

@@ -3,8 +3,9 @@
 A VM runs in one launcher pod. A live migration adds a second one, the target. After a migration
 the pod that the VM has left, or the target that it never reached, remains for a short time.
 
-Labels and owner references say little: whoever may create pods can write them. So a pod has a
-role only if VM and migration, which KubeVirt writes, agree. At most one pod is the source of a VM.
+Labels and owner references say little: every tenant that may create pods can write them. So a pod
+has a role only if VM and migration, which KubeVirt writes, agree. At most one pod is the source of
+a VM.
 """
 
 from __future__ import annotations

@@ -24,12 +24,14 @@ REMEMBERED_MAX: Final = 512
 """Annotations whose result is remembered. A pod changes often, and its devices do not."""
 
 
-class _Meta(Struct):
+class _Annotations(Struct):
+    """Of the metadata only the annotations: it is decoded for each change of a pod."""
+
     annotations: RawTexts | None = None
 
 
 class _Pod(Struct):
-    metadata: _Meta | None = None
+    metadata: _Annotations | None = None
 
 
 def derive_devices(sources: Sequence[Source]) -> DeriveDevices:
@@ -44,7 +46,7 @@ def derive_devices(sources: Sequence[Source]) -> DeriveDevices:
         if not any(mark in body for mark in marks):
             return None
         try:
-            meta = decode_body(body, _Pod).metadata or _Meta()
+            meta = decode_body(body, _Pod).metadata or _Annotations()
         except ValueError:
             return None
         held = meta.annotations or {}

@@ -22,7 +22,7 @@ LEVEL: Final = 1
 """The fastest compression. Made-up names are about ten times smaller with it."""
 
 _PLAIN: Final = re.compile(r"[0-9]{1,15}(?:[munkMGTPE]|[KMGTPE]i)?")
-"""Amounts of which nobody doubts that they are ones. Others are decoded to find out."""
+"""Texts that are certainly amounts. All other texts are decoded to find out."""
 _DECODER: Final = msgspec.json.Decoder(wire_pod.Pod)
 _ENCODER: Final = msgspec.json.Encoder()
 

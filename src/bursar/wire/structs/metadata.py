@@ -29,6 +29,7 @@ class ObjectMeta(Struct):
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
     owner_references: list[OwnerReference] | None = None
+    finalizers: list[str] | None = None
 
 
 class PartialObjectMetadata(Struct):

@@ -1,4 +1,4 @@
-"""What somebody meant who wrote an amount as other programs do: `512MB`, `0.5 GB`."""
+"""What a user meant who wrote an amount as other programs do: `512MB`, `0.5 GB`."""
 
 import re
 from typing import Final

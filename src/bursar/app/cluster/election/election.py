@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 
 from bursar.app.cluster.election.lease import (
     LEASES,
-    NOBODY,
+    NO_HOLDER,
     LeaseRecord,
     StoredLease,
     decode_lease,
@@ -82,7 +82,7 @@ class Loss(Enum):
     """The reason why a term ended before its work."""
 
     LATE = "renewal was not confirmed before the deadline"
-    TAKEN = "somebody else holds the Lease"
+    TAKEN = "another process holds the Lease"
     DELETED = "the Lease was deleted"
 
 
@@ -143,12 +143,12 @@ class Election:
     @property
     def holder(self) -> str:
         """The identity of the last seen leader; empty if there is none."""
-        return NOBODY if self._observed is None else self._observed.record.holder
+        return NO_HOLDER if self._observed is None else self._observed.record.holder
 
     @property
     def is_led_by_another(self) -> bool:
         """Whether another candidate was last seen as the leader."""
-        return self.holder not in {NOBODY, self._candidacy.identity}
+        return self.holder not in {NO_HOLDER, self._candidacy.identity}
 
     async def run(self, lead: Callable[[], Awaitable[T]]) -> T:
         """Wait for the election, then call `lead`. The Lease is released when `lead` has ended.
@@ -224,7 +224,7 @@ class Election:
 
         This holds even if the Lease was deleted, because its holder may still work.
         """
-        if self._observed is None or self._observed.record.holder == NOBODY:
+        if self._observed is None or self._observed.record.holder == NO_HOLDER:
             return False
         if self._is_ours(self._observed.record):
             return False
@@ -348,7 +348,7 @@ class Election:
                 now = format_micro_time(self._clock.now())
                 released = replace(
                     lease.record,
-                    holder=NOBODY,
+                    holder=NO_HOLDER,
                     duration_seconds=RELEASED_SECONDS,
                     acquire_time=now,
                     renew_time=now,

@@ -12,7 +12,7 @@ from typing import Final
 from bursar.app.cluster.ports import Json, Key, Resource
 
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
-NOBODY: Final = ""
+NO_HOLDER: Final = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ the term that wrote it: once a new leader has taken the record over, no write of
 succeeds, and an answer that the earlier leader gave before is in what the new leader read. No clock
 is involved.
 
-Ended promises stay in the record until the next write. They harm nobody: the pod has a newer
+Ended promises stay in the record until the next write. They do no harm: the pod has a newer
 resourceVersion, or is gone.
 """
 
@@ -142,7 +142,7 @@ class PromiseRecord:
                     stored = await self._read()
                     if stored is not None and stored.term != self._term:
                         raise UnavailableError("another replica has taken over the promises")
-                # Until the answer is here, nobody knows what is stored.
+                # Until the answer is here, it is unknown what is stored.
                 self._stored = None
                 if stored is not None:
                     self._stored = await self._patch(stored.resource_version, text)

@@ -1,6 +1,6 @@
 """The releases that wait for a worker, fair between namespaces.
 
-A gate may be behind a webhook of somebody else that fails or hangs, and the controller cannot tell
+A gate may be behind another team's webhook that fails or hangs, and the controller cannot tell
 before it tries. So no namespace gets all workers, and namespaces take turns. A namespace whose last
 attempt had no clear answer is *troubled*: its attempts are few at a time, and all troubled
 namespaces together leave half of the workers to the others.

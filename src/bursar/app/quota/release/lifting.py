@@ -8,7 +8,7 @@ If the answer to a patch is lost, the patch may have been applied. It is sent ag
 A refusal of the second patch then only says that the pod has changed, and the watch has to
 show whether the first patch changed it.
 
-An attempt takes a bounded time. A webhook of somebody else that fails or hangs must not keep the
+An attempt takes a bounded time. Another team's webhook that fails or hangs must not keep the
 worker that another pod needs: after some errors, or one patch without an answer, the outcome is
 `UNANSWERED`. The books then keep the reservation and retry the release later.
 """
@@ -83,7 +83,7 @@ def _timing(write_seconds: float, remaining: float, *, is_patient: bool) -> _Tim
     """Time limits by which the patch ends before another leader can start.
 
     Another leader can start `write_seconds` after this process stops leading. While the Lease is
-    fresh, a patch may take longer. Then it can outlast a webhook of somebody else that hangs.
+    fresh, a patch may take longer. Then it can outlast another team's webhook that hangs.
     The server counts from sending, so such a patch has to be sent early.
     """
     patient = remaining + write_seconds - SEND_SECONDS

@@ -203,7 +203,8 @@ def _queued(books: Books) -> Iterator[_Entry]:
 def _refusals(books: Books, group: WaitingGroup) -> tuple[Refusal, ...]:
     """Why the group waits as of now.
 
-    The pod ahead is named even if it is of another namespace: whoever reads the list has read it.
+    The pod ahead is named even if it is of another namespace: the reader of the list may read all
+    of its pods.
     """
     refusals = group.bill.refusals()
     if refusals:

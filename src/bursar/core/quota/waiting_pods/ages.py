@@ -1,7 +1,7 @@
 """Ages: since when pods wait, as far as the books know it.
 
 A pod that was behind gates of others as well is as old as the time since when only the quota gate
-is left: nobody can save up age behind a gate of their own. How long a pod has waited counts from
+is left: a tenant cannot save up age behind a gate of its own. How long a pod has waited counts from
 when the books first saw it wait. After a restart of the controller that is the restart.
 """
 

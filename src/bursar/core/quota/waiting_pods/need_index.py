@@ -2,7 +2,7 @@
 
 It is a treap: a search tree by need and rank, balanced by weights. Each node knows the node
 with the lowest rank below it. Adding, removing and finding take logarithmic time. The weights
-are hashes of names, which Python salts, so that nobody can choose names that unbalance it.
+are hashes of names, which Python salts, so that a tenant cannot choose names that unbalance it.
 """
 
 from typing import Generic, TypeAlias, TypeVar
