@@ -31,6 +31,9 @@ from support.builders.manifests import DEFINITIONS
 from support.quota.aaq_controller import TEAM, AaqScene
 
 WAITING = 100
+[DEFINITION] = [
+    each for each in DEFINITIONS if each["spec"]["names"]["kind"] == APPLICATION_QUOTAS.kind
+]
 Q = QuotaKey(QuotaKind.NAMESPACED, TEAM, "q")
 
 
@@ -126,12 +129,42 @@ async def test_quotas_stay_in_force_while_their_kind_is_not_served(scene, caplog
         assert await waiting(scene) == 0, "the kind is back, and the quota is not"
 
 
+async def test_a_definition_that_is_replaced_within_the_grace_period_leaves_time_to_restore(scene):
+    await scene.quota("pods=1")
+    await a_queue(scene)
+    async with scene.at_work() as controller:
+        await scene.cluster.delete(CRDS, Key("", str(APPLICATION_QUOTAS)))
+        await scene.moment()
+        await load_manifests(scene.cluster, [DEFINITION])
+        await scene.moment(RESTORE_SECONDS - 2)
+        assert await waiting(scene) == WAITING
+        assert len(controller.term.loop.departed) == 1
+
+        await scene.moment(GRACE_SECONDS * 2)
+        assert await waiting(scene) == 0
+
+
+async def test_a_kind_is_known_to_be_served_as_soon_as_all_its_quotas_are_back(scene):
+    await scene.quota("pods=1")
+    await scene.quota("pods=2", name="other")
+    await a_queue(scene)
+    async with scene.at_work() as controller:
+        departed = controller.term.loop.departed
+        await scene.cluster.delete(CRDS, Key("", str(APPLICATION_QUOTAS)))
+        await scene.moment()
+        assert departed.missing == {QuotaKind.NAMESPACED}
+        await load_manifests(scene.cluster, [DEFINITION])
+        await scene.quota("pods=1")
+        await scene.moment()
+        assert departed.missing == {QuotaKind.NAMESPACED}
+        await scene.quota("pods=2", name="other")
+        await scene.moment()
+        assert (departed.missing, len(departed)) == (set(), 0)
+
+
 async def test_quotas_stay_in_force_while_their_definition_is_being_deleted(scene):
     """The API server has deleted the quotas but one, and still serves the kind."""
-    [definition] = [
-        each for each in DEFINITIONS if each["spec"]["names"]["kind"] == APPLICATION_QUOTAS.kind
-    ]
-    name = Key("", definition["metadata"]["name"])
+    name = Key("", str(APPLICATION_QUOTAS))
     hold = Patch(kind=PatchKind.MERGE, body={"metadata": {"finalizers": ["bursar.io/hold"]}})
     await scene.quota("pods=1")
     await scene.quota("pods=5", name="held")
@@ -192,7 +225,7 @@ async def test_while_the_api_server_cannot_be_asked_quotas_stay():
     assert dropped == []
     await clock.advance(RETRY_SECONDS * 5)
     assert dropped == [Q]
-    assert server.asked == [Q] * 4
+    assert server.asked == [Q] * 4, "at the deletion, after the grace period, and twice again"
     await end(running)
 
 
@@ -207,7 +240,7 @@ async def test_a_quota_that_the_informer_has_not_seen_again_stays():
     assert (dropped, len(departed)) == ([], 1)
     departed.on_change(Q)
     await clock.advance(GRACE_SECONDS * 5)
-    assert (dropped, len(departed), len(server.asked)) == ([], 0, 3)
+    assert (dropped, len(departed), len(server.asked)) == ([], 0, 4)
     await end(running)
 
 

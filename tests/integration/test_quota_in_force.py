@@ -192,6 +192,31 @@ async def test_quotas_stay_in_force_without_their_definition(control_plane, cont
         await until(lambda: turnstile.released == 101, "after the grace period all go")
 
 
+async def test_a_definition_that_is_replaced_within_the_grace_period_is_noticed(
+    control_plane, patient_controllers
+):
+    async with (
+        administering(control_plane) as people,
+        watched(people.client, team=Lane(1)) as turnstile,
+    ):
+        quota = await a_queue(people, turnstile, "redefined", waiting=10)
+
+        kubectl(control_plane, "delete", CRD, "--timeout=120s")
+        try:
+            said = "the API server does not serve the kind any more"
+            await until(lambda: said in patient_controllers.logs(), "the controller says so")
+        finally:
+            install(control_plane)
+        await until(lambda: is_made(people, quota), "the quota is back")
+        await people.uses(quota, pods="1")
+        assert turnstile.excesses == []
+        assert (turnstile.released, turnstile.waiting) == (1, 10)
+        # Leave no queue to the next test.
+        turnstile.lanes["team"].limit = 11
+        await people.limit(quota, pods="11")
+        await until(lambda: turnstile.released == 11, "all go")
+
+
 async def test_policies_for_other_namespaces_release_nobody(control_plane, controllers):
     policies = printed("policies", "-l", "bursar-test/dispute=a")
     kubectl(control_plane, "apply", "-f", "-", stdin=policies)

@@ -10,8 +10,11 @@ after failures may not have seen yet that the quota was created again.
 If a CustomResourceDefinition is deleted, the API server deletes all its objects first. That is no
 decision about quotas either: as long as the API server does not serve the kind, or is about to end
 that, its quotas stay in force. When it serves the kind again, people have some minutes to create
-the quotas again. A definition that a finalizer of another program holds after its objects are gone
-cannot be told from an ordinary one: the API server offers `create` for it again.
+the quotas again. The API server is also asked as soon as a quota is deleted, because a definition
+that is replaced may be back before the grace period is over.
+
+A definition that a finalizer of another program holds after its objects are gone cannot be told
+from an ordinary one: the API server offers `create` for it again.
 """
 
 import asyncio
@@ -90,6 +93,8 @@ class DepartedQuotas:
         """`drop` is called with a quota when it is not in force any more."""
         self._clock, self._exists, self._drop, self._grace_s = clock, exists, drop, grace_s
         self._due: dict[QuotaKey, float] = {}
+        self._new: dict[QuotaKind, QuotaKey] = {}
+        """A quota of each kind of which quotas were deleted since the API server was asked."""
         self._has_new = asyncio.Event()
         self.missing: Final[set[QuotaKind]] = set()
         """Kinds that the API server did not serve when it was last asked."""
@@ -103,12 +108,18 @@ class DepartedQuotas:
             self._drop(key)
             return
         self._keep(key, self._grace_s)
+        self._new[key.kind] = key
         self._has_new.set()
         LOG.info("a quota was deleted; it stays in force for a while", quota=key)
 
     def on_change(self, key: QuotaKey) -> None:
         """A quota was created or changed."""
-        self._due.pop(key, None)
+        was_due = self._due.pop(key, None) is not None
+        if was_due and key.kind in self.missing and not self._has_due(key.kind):
+            self._on_served_again(key.kind)
+
+    def _has_due(self, kind: QuotaKind) -> bool:
+        return any(key.kind is kind for key in self._due)
 
     def _keep(self, key: QuotaKey, seconds: float) -> None:
         self._due[key] = self._clock.monotonic() + seconds
@@ -118,6 +129,10 @@ class DepartedQuotas:
         while True:
             self._has_new.clear()
             await wait_at_most(self._clock, self._pause_s(), self._has_new)
+            while self._new:
+                kind, key = self._new.popitem()
+                if kind not in self.missing:
+                    await self._ask(key)
             for key in [key for key in self._due if self._is_overdue(key)]:
                 # Meanwhile it may have been created again, or postponed with others of its kind.
                 if self._is_overdue(key):
@@ -130,15 +145,20 @@ class DepartedQuotas:
     def _is_overdue(self, key: QuotaKey) -> bool:
         return self._due.get(key, math.inf) <= self._clock.monotonic()
 
-    async def _expire(self, key: QuotaKey) -> None:
+    async def _ask(self, key: QuotaKey) -> bool | None:
+        """Whether the API server has the quota; None if it did not say so."""
         try:
-            exists = await self._exists(key)
+            return await self._exists(key)
         except NotFoundError:
             self._on_missing(key.kind)
-            return
         except ClusterError as error:
             LOG.warning("cannot ask whether a quota exists; it stays in force", error=error)
             await self._clock.sleep(RETRY_SECONDS)
+        return None
+
+    async def _expire(self, key: QuotaKey) -> None:
+        exists = await self._ask(key)
+        if exists is None:
             return
         if key.kind in self.missing:
             self._on_served_again(key.kind)
