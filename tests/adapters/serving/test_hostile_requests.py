@@ -212,6 +212,22 @@ async def test_a_head_that_never_ends_is_refused_when_it_is_too_large():
         assert (await peer.answer()).code == 431
 
 
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [(b"0\r\nX: ", b"x"), (b"0\r\n", b"x"), (b"5;", b"x"), (b"5;a=", b"x")],
+    ids=["trailer", "name of a trailer", "extension", "value of an extension"],
+)
+async def test_chunks_whose_framing_never_ends_are_refused_when_it_is_too_large(start, piece):
+    async with a_peer() as peer:
+        await peer.send(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + start)
+        answering = asyncio.create_task(peer.answer())
+        with contextlib.suppress(ConnectionError):
+            for _ in range(200):  # More than the server reads together with the head.
+                await peer.send(piece * 1000)
+
+        assert (await answering).code == 431
+
+
 # ------------------------------------------------------------------ order of answers
 
 

@@ -91,6 +91,9 @@ class RequestReader:
         self._hosts = 0
         self._head_bytes = 0
         self._unparsed_bytes = 0
+        """Input since the parser last passed on a part of the request."""
+        self._has_progress = False
+        """Whether the last piece of input completed the head or held a part of the body."""
         self._is_headed = False
         self._route = _NO_ROUTE
         self._method = self._path = self._query = ""
@@ -107,10 +110,11 @@ class RequestReader:
         if self._is_done:
             return []
         try:
+            self._has_progress = False
             self._parser.feed_data(data)
-            if self.is_mid_request and not self._is_headed and not self._arrived:
-                # The parser keeps a header until it is complete, so it is counted here.
-                self._unparsed_bytes += len(data)
+            if self.is_mid_request and not self._arrived:
+                # The parser keeps a header or trailer until it is complete, so it is counted here.
+                self._unparsed_bytes = 0 if self._has_progress else self._unparsed_bytes + len(data)
                 if self._unparsed_bytes > self._limits.head_bytes_max:
                     raise self._too_large()
         except HttpParserUpgrade:
@@ -180,7 +184,7 @@ class RequestReader:
     def on_headers_complete(self) -> None:
         if self._is_done:
             return
-        self._is_headed = True
+        self._is_headed = self._has_progress = True
         headers, parser = self._headers, self._parser
         self._method = parser.get_method().decode("latin-1")
         self._path, _, self._query = self._target().partition("?")
@@ -206,6 +210,7 @@ class RequestReader:
 
     def on_body(self, piece: bytes) -> None:
         self.wants_continue = False
+        self._has_progress = True
         self._bound_body(len(self._body) + len(piece))
         if not self._body:
             self._body = piece
