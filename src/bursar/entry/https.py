@@ -1,13 +1,13 @@
 """Serving with a certificate, as the webhook and the controller do."""
 
 import asyncio
-import ssl
 from dataclasses import replace
 from random import Random
 from typing import Protocol
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.serving.tls.channel import FindContext
 from bursar.adapters.serving.tls.client_authority import ClientAuthority
 from bursar.adapters.serving.tls.newest_context import NewestContext
 from bursar.adapters.serving.tls.profile import DEFAULT_PROFILE, TlsProfile
@@ -30,7 +30,7 @@ class Certificate(Protocol):
     @property
     def newest(self) -> NewestContext: ...
 
-    async def wait_for_context(self) -> ssl.SSLContext: ...
+    async def wait_for_context(self) -> FindContext: ...
 
     async def watch(self) -> None: ...
 
@@ -88,8 +88,8 @@ async def listen(
     """
     watching = asyncio.create_task(certificate.watch())
     try:
-        context = await certificate.wait_for_context()
-        log.info("listening", address=await start_server(server, address, context))
+        find_context = await certificate.wait_for_context()
+        log.info("listening", address=await start_server(server, address, find_context))
         try:
             await watching
         finally:

@@ -11,6 +11,7 @@ import bursar
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.access import ClusterAccess, load_in_cluster
 from bursar.adapters.serving.server import HttpServer
+from bursar.adapters.serving.tls.channel import FindContext
 from bursar.app.log import Log
 from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.live_cluster import named_cluster
@@ -32,12 +33,12 @@ def cluster_access(choice: ClusterChoice) -> ClusterAccess:
 
 
 async def start_server(
-    server: HttpServer, address: tuple[str, int], context: ssl.SSLContext | None = None
+    server: HttpServer, address: tuple[str, int], find_context: FindContext | None = None
 ) -> str:
-    """Listen, with TLS if there is a context; return the address. Raises `BadInputError`."""
+    """Listen, with TLS if `find_context` is given; return the address. Raises `BadInputError`."""
     host, port = address
     try:
-        port = await server.start(host, port, context)
+        port = await server.start(host, port, find_context)
     except OSError as error:
         problem = error.strerror or error
         raise BadInputError(f"cannot listen on {host}:{port}: {problem}") from None

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ssl
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.memory.kinds import NAMESPACES, SECRETS
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.adapters.serving.tls.channel import FindContext
 from bursar.adapters.serving.tls.secret_certificate import SecretCertificate
 from bursar.adapters.serving.tls.trial_handshake import try_handshake
 from bursar.adapters.x509.certificates import Certificates
@@ -66,9 +66,9 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def shown(front: ssl.SSLContext) -> object:
+def shown(find_context: FindContext) -> object:
     """When the certificate that a client is shown expires."""
-    return try_handshake(front, CA.certificate.decode())
+    return try_handshake(find_context(), CA.certificate.decode())
 
 
 @pytest.fixture(autouse=True)
@@ -82,13 +82,13 @@ async def test_the_server_waits_for_the_secret_and_uses_each_new_pair(caplog):
         await until(lambda: caplog.messages)
         assert caplog.records[0].fields["error"] == "the Secret does not exist"
         await world.put(ONE)
-        front = await waiting
-        assert shown(front) == NOW + HOUR
+        find_context = await waiting
+        assert shown(find_context) == NOW + HOUR
         assert world.certificate.newest.not_after == NOW + HOUR
 
         await world.put(TWO)
         await world.loads(2)
-        assert shown(front) == NOW + 2 * HOUR
+        assert shown(find_context) == NOW + 2 * HOUR
         assert caplog.messages[1:] == ["a certificate was read", "a new certificate"]
 
 
@@ -108,17 +108,17 @@ async def test_the_server_waits_for_the_secret_and_uses_each_new_pair(caplog):
 async def test_an_invalid_pair_is_counted_and_the_last_one_stays(pair, authorities, caplog):
     async with watching() as world:
         await world.put(ONE)
-        front = await world.certificate.wait_for_context()
+        find_context = await world.certificate.wait_for_context()
         await world.put(pair, authorities)
         await world.refuses(1)
 
-        assert shown(front) == NOW + HOUR
+        assert shown(find_context) == NOW + HOUR
         assert world.certificate.authorities == CA.certificate.decode()
         assert caplog.records[-1].fields["reason"] == "the one before stays in use"
         assert "PRIVATE" not in caplog.text
         await world.put(TWO)
         await world.loads(2)
-        assert shown(front) == NOW + 2 * HOUR
+        assert shown(find_context) == NOW + 2 * HOUR
 
 
 async def test_new_cas_are_trusted_without_a_new_pair():
@@ -148,16 +148,16 @@ async def test_without_a_ca_every_pair_that_fits_is_used():
 async def test_a_deleted_secret_and_broken_watches_change_nothing(caplog):
     async with watching() as world:
         await world.put(ONE)
-        front = await world.certificate.wait_for_context()
+        find_context = await world.certificate.wait_for_context()
         await world.cluster.delete(SECRETS, KEY)
         await until(lambda: "the Secret was deleted" in caplog.text)
-        assert shown(front) == NOW + HOUR
+        assert shown(find_context) == NOW + HOUR
 
         await world.put(ONE)
         world.cluster.cut_watches(is_fault=True)
         await world.put(TWO)
         await world.loads(2)
-        assert shown(front) == NOW + 2 * HOUR
+        assert shown(find_context) == NOW + 2 * HOUR
 
 
 async def test_a_change_of_labels_loads_nothing():

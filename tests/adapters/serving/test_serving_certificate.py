@@ -1,7 +1,10 @@
 """Certificates are replaced while requests are under way, and none of them notices."""
 
 import asyncio
+import contextlib
 import ssl
+import sys
+from collections.abc import Iterator
 
 import pytest
 from cryptography import x509
@@ -14,6 +17,8 @@ from bursar.adapters.serving.message import Response, Route, fixed
 from bursar.adapters.serving.tls.serving_certificate import ServingCertificate
 from certificates import Authority, Pair, _draft, _write_key
 from support.builders.reviews import put_pair, running
+from support.http_peer import connected
+from support.until import until
 
 LIMITS = ServerLimits(linger_seconds=0.01)
 ROUTES = {("GET", "/healthz"): Route(fixed(Response(b"OK")))}
@@ -59,6 +64,20 @@ async def test_a_new_certificate_is_used_in_the_next_handshake(tmp_path, caplog)
         assert caplog.messages == ["a certificate was read", "a new certificate"]
 
 
+async def test_a_handshake_uses_the_certificate_of_its_beginning_not_of_the_connection(tmp_path):
+    async with running(tmp_path, ROUTES, LIMITS) as server, connected(server.port) as early:
+        await until(lambda: server.server._state.connections)
+        put_pair(tmp_path, Authority(tmp_path).server("second"))
+        server.certificate.reload()
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+        await early.writer.start_tls(tls)
+        der = early.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+
+        assert x509.load_der_x509_certificate(der).subject.rfc4514_string() == "CN=second"
+
+
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_a_certificate_with_another_type_of_key_replaces_the_old_one(tmp_path, version):
     """One TLS context holds a certificate for each type of key, and would go on showing both."""
@@ -70,6 +89,42 @@ async def test_a_certificate_with_another_type_of_key_replaces_the_old_one(tmp_p
         put_pair(tmp_path, Authority(tmp_path).server("elliptic"))
         server.certificate.reload()
         assert await shown(server.port, version) == "CN=elliptic"
+
+
+def hello_to(name: bytes) -> bytes:
+    """A ClientHello with a server name of any bytes, which Python's own client would refuse."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    sent, placeholder = ssl.MemoryBIO(), "a" * len(name)
+    client = context.wrap_bio(ssl.MemoryBIO(), sent, server_hostname=placeholder)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return sent.read().replace(placeholder.encode(), name)
+
+
+@contextlib.contextmanager
+def printed_tracebacks() -> Iterator[list[object]]:
+    """The exceptions that Python would print because it cannot raise them."""
+    found: list[object] = []
+    before, sys.unraisablehook = sys.unraisablehook, found.append
+    try:
+        yield found
+    finally:
+        sys.unraisablehook = before
+
+
+async def test_a_server_name_that_is_not_ascii_prints_nothing(tmp_path, caplog):
+    async with (
+        running(tmp_path, ROUTES, LIMITS) as server,
+        connected(server.port) as peer,
+    ):
+        with printed_tracebacks() as printed:
+            await peer.send(hello_to(b"a name\nthat \xe4\xf6\xfc forges a line of the log"))
+            await peer.reader.read(1)
+
+        assert (printed, caplog.messages) == ([], ["a certificate was read"])
+        assert await server.get("/healthz") == (200, "OK")
 
 
 async def test_open_connections_outlive_their_certificate(tmp_path):
@@ -145,7 +200,7 @@ async def test_u_cm_04_the_server_waits_for_its_first_certificate(tmp_path, capl
     put_pair(tmp_path, Authority(tmp_path).server("late"))
     await clock.advance(5)
 
-    assert (await waiting).minimum_version is ssl.TLSVersion.TLSv1_2
+    assert (await waiting)().minimum_version is ssl.TLSVersion.TLSv1_2
     assert caplog.messages == ["the certificate cannot be used", "a certificate was read"]
     assert caplog.records[0].fields == {
         "reason": "waiting for one",

@@ -23,7 +23,7 @@ from bursar.adapters.serving.message import (
     refusal,
 )
 from bursar.adapters.serving.request_reader import CONTINUE, Arrived, Headed, RequestReader
-from bursar.adapters.serving.tls.channel import TlsChannel
+from bursar.adapters.serving.tls.channel import FindContext, TlsChannel
 from bursar.app.cluster.ports import Clock
 
 READY_PATH: Final = "/readyz"
@@ -83,9 +83,11 @@ _BUSY_PHASES: Final = (Phase.CHECKING, Phase.ANSWERING)
 class Connection(asyncio.BufferedProtocol):
     """Requests on one connection are answered one after the other, in their order."""
 
-    def __init__(self, state: ServerState, context: ssl.SSLContext | None) -> None:
+    def __init__(self, state: ServerState, find_context: FindContext | None) -> None:
         self._state = state
-        self._tls = None if context is None else TlsChannel(context)
+        self._find_context = find_context
+        self._tls: TlsChannel | None = None
+        """None until the first bytes of a handshake arrive, and without TLS."""
         self._reader = RequestReader(state.routes, state.limits)
         self._waiting: deque[Arrived | Headed] = deque()
         """Requests that have arrived and are not being answered yet."""
@@ -96,7 +98,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_read_paused = self._is_write_paused = self._is_eof = False
         self._drained: asyncio.Future[None] | None = None
         self.address = ""
-        self.phase = Phase.IDLE if context is None else Phase.HANDSHAKE
+        self.phase = Phase.IDLE if find_context is None else Phase.HANDSHAKE
         self.deadline = math.inf
         """Time of the clock at which `expire` is due."""
         self.held_bytes = 0
@@ -114,7 +116,8 @@ class Connection(asyncio.BufferedProtocol):
         # Not all event loops derive their transports from asyncio's.
         self._transport = cast("asyncio.Transport", transport)
         limits = self._state.limits
-        self._expect(limits.idle_seconds if self._tls is None else limits.handshake_seconds)
+        is_plain = self._find_context is None
+        self._expect(limits.idle_seconds if is_plain else limits.handshake_seconds)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
         return self._state.buffer
@@ -123,9 +126,11 @@ class Connection(asyncio.BufferedProtocol):
         if self.phase is Phase.CLOSING or self._transport is None:
             return
         data = self._state.buffer[:nbytes]
-        if self._tls is None:
+        if self._find_context is None:
             self._received(data)
             return
+        if self._tls is None:
+            self._tls = TlsChannel(self._find_context())
         try:
             plaintext = self._tls.receive(data)
         except ssl.SSLError:

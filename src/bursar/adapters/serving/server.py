@@ -5,12 +5,12 @@ docs/adr/0012-http-server.md for the reasons.
 """
 
 import asyncio
-import ssl
 from typing import Final
 
 from bursar.adapters.serving.connection import Connection, ServerState
 from bursar.adapters.serving.limits import DEFAULT_LIMITS, ServerLimits
 from bursar.adapters.serving.message import Routes, http_date
+from bursar.adapters.serving.tls.channel import FindContext
 from bursar.app.cluster.ports import Clock
 
 SWEEP_SECONDS: Final = 1.0
@@ -33,13 +33,13 @@ class HttpServer:
     def is_stopping(self) -> bool:
         return self._state.is_stopping
 
-    async def start(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
-        """Listen, with TLS if there is a context. Raises `OSError`.
+    async def start(self, host: str, port: int, find_context: FindContext | None = None) -> int:
+        """Listen, with TLS if `find_context` is given. Raises `OSError`.
 
         Returns the port, which differs from `port` if that is 0.
         """
         listener = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._state, context), host, port, backlog=BACKLOG
+            lambda: Connection(self._state, find_context), host, port, backlog=BACKLOG
         )
         self._listeners.append(listener)
         self._state.date = http_date(self._state.clock.now())

@@ -6,10 +6,14 @@ connection only after the handshake, so handshakes that never finish could not b
 
 import contextlib
 import ssl
-from typing import Final, cast
+from collections.abc import Callable
+from typing import Final, TypeAlias, cast
 
 RECORD_BYTES: Final = 2**14
 """The largest plaintext of one TLS record."""
+
+FindContext: TypeAlias = Callable[[], ssl.SSLContext]
+"""Returns the context for the handshake that begins now."""
 
 
 class TlsChannel:

@@ -81,12 +81,14 @@ class NewestContext:
             error=error,
         )
 
-    def front(self) -> ssl.SSLContext:
-        """A context whose handshakes use the newest certificate. There must be one."""
+    def current(self) -> ssl.SSLContext:
+        """The context with the newest certificate. There must be one.
+
+        A server calls this for each handshake. It sets no `sni_callback`: Python decodes the server
+        name before it calls one, and prints a traceback for a name that is not ASCII.
+        """
         assert self._newest is not None
-        context = self._newest
-        context.sni_callback = self._use_newest
-        return context
+        return self._newest
 
     def _empty(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -95,16 +97,6 @@ class NewestContext:
         context.options |= ssl.OP_NO_RENEGOTIATION
         self._profile.apply(context)
         return context
-
-    def _use_newest(
-        self,
-        connection: ssl.SSLSocket | ssl.SSLObject,
-        name: str | None,  # noqa: ARG002 - ssl's signature
-        context: ssl.SSLContext,  # noqa: ARG002 - ssl's signature
-    ) -> None:
-        """OpenSSL calls this in each handshake, also if the client sends no server name."""
-        assert self._newest is not None
-        connection.context = self._newest
 
 
 def problem(error: Exception) -> str:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from bursar.adapters.memory_file import in_memory
+from bursar.adapters.serving.tls.channel import FindContext
 from bursar.adapters.serving.tls.newest_context import LOG, NewestContext, problem
 from bursar.adapters.serving.tls.profile import DEFAULT_PROFILE, TlsProfile
 from bursar.adapters.serving.tls.trial_handshake import try_handshake
@@ -37,13 +38,13 @@ class SecretCertificate:
         self.authorities = ""
         """CA certificates (PEM) of the last Secret that could be used."""
 
-    async def wait_for_context(self) -> ssl.SSLContext:
-        """Wait for a certificate. Return a context whose handshakes use the newest one.
+    async def wait_for_context(self) -> FindContext:
+        """Wait for a certificate. Return a function that finds the context of the newest one.
 
         `watch` must run meanwhile.
         """
         await self._is_loaded.wait()
-        return self.newest.front()
+        return self.newest.current
 
     async def watch(self) -> None:
         """Follow the Secret until cancelled."""

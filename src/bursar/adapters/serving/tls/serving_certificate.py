@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from bursar.adapters.serving.tls.channel import FindContext
 from bursar.adapters.serving.tls.newest_context import NewestContext
 from bursar.adapters.serving.tls.profile import DEFAULT_PROFILE, TlsProfile
 from bursar.adapters.serving.tls.trial_handshake import try_handshake
@@ -39,11 +40,11 @@ class ServingCertificate:
         self._stamps: tuple[_Stamp, ...] = ()
         self.newest: Final = NewestContext(profile)
 
-    async def wait_for_context(self) -> ssl.SSLContext:
-        """Wait for a certificate. Return a context whose handshakes use the newest one."""
+    async def wait_for_context(self) -> FindContext:
+        """Wait for a certificate. Return a function that finds the context of the newest one."""
         while not self.reload():
             await self._clock.sleep(POLL_SECONDS)
-        return self.newest.front()
+        return self.newest.current
 
     async def watch(self) -> None:
         """Reload the files when they change, until cancelled."""
