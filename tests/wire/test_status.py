@@ -41,6 +41,7 @@ def test_a_status_names_its_object():
         b"",
         b"<html>",
         b"[]",
+        b'{"deep": ' + b"[" * 9000,
         b'{"kind": "Pod"}',
         b'{"kind": 3}',
         b'{"kind": "Status", "code": 404, "reason": "NotFound"}',

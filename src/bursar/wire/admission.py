@@ -21,6 +21,7 @@ from bursar.wire.quota.objects import (
     ScopeSelector,
     label_selector,
 )
+from bursar.wire.structs.body import UNREADABLE
 from bursar.wire.structs.fields import printable
 from bursar.wire.structs.metadata import Named, ObjectMeta
 from bursar.wire.structs.struct import Struct
@@ -34,7 +35,6 @@ NO_OBJECT: Final = b""
 T = TypeVar("T")
 
 _ABSENT: Final = msgspec.Raw(b"null")
-UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class ReviewError(ValueError):

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from bursar.core.quota.ledger import PodKey
+from bursar.wire.structs.body import UNREADABLE
 
 _NULL: Final = b"null"
 
@@ -91,7 +92,7 @@ class FilterRequest:
             if self.has_names:
                 return _NAMES.decode(self.nodes)
             return [node.metadata.name for node in _NODES.decode(self.nodes).items or ()]
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             raise ExtenderRequestError("the nodes cannot be read") from None
 
 
@@ -122,7 +123,7 @@ def decode_filter(body: bytes) -> FilterRequest:
     """Decode a request of filter or prioritize. Raises `ExtenderRequestError`."""
     try:
         args = _ARGS.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         raise ExtenderRequestError("the body is not an ExtenderArgs object") from None
     names, nodes = bytes(args.node_names), bytes(args.nodes)
     if names == _NULL and nodes == _NULL:
@@ -137,7 +138,7 @@ def decode_preempt(body: bytes) -> PreemptRequest:
     """Raises `ExtenderRequestError`."""
     try:
         args = _PREEMPT.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         raise ExtenderRequestError("the body is not an ExtenderPreemptionArgs object") from None
     victims = {
         node: Victims(uids=tuple(pod.uid for pod in each.pods or ()), violations=each.violations)
@@ -156,7 +157,7 @@ def decode_bind(body: bytes) -> BindRequest:
     """Raises `ExtenderRequestError`."""
     try:
         args = _BIND.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         raise ExtenderRequestError("the body is not an ExtenderBindingArgs object") from None
     if not (args.name and args.namespace and args.uid and args.node):
         raise ExtenderRequestError("PodName, PodNamespace, PodUID and Node are required")

@@ -2,11 +2,13 @@
 
 import base64
 import json
+import sys
 
 import pytest
 
 from bursar.adapters.admission.reviewer import UnanswerableError
 from bursar.app.admission.pods import Granted, WhenUnreachable
+from bursar.wire.admission import ReviewError
 from support.builders.reviews import (
     ACRQ,
     ARQ,
@@ -172,6 +174,23 @@ async def test_a_pod_of_another_api_group_is_not_gated():
 async def test_an_object_that_is_missing_or_broken_is_an_error(review):
     with pytest.raises(UnanswerableError, match="could not generate admission response: "):
         await response_to(a_reviewer(), review)
+
+
+async def test_a_resize_is_answered_or_refused_however_deeply_its_pods_are_nested():
+    """The pods of a review are decoded again, with a few more calls on the stack."""
+    pod = a_pod(deep="nested")
+    text = json.dumps(a_review("Pod", "UPDATE", pod, pod, subResource="resize"))
+    answered = refused = 0
+    for depth in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit()):
+        body = text.replace('"nested"', "[" * depth + "]" * depth).encode()
+        try:
+            await a_reviewer().answer(body)
+            answered += 1
+        except (ReviewError, UnanswerableError):
+            refused += 1
+
+    assert answered
+    assert refused
 
 
 # ------------------------------------------------------------------ resizes

@@ -173,6 +173,7 @@ async def test_the_scheme_is_not_case_sensitive(scene):
         ({"content_type": "text/plain"}, 415, "application/json is expected"),
         ({"body": b"{"}, 400, "the question cannot be read"),
         ({"body": b"\xff"}, 400, "the question cannot be read"),
+        ({"body": b'{"deep": ' + b"[" * 9000}, 400, "the question cannot be read"),
         ({"body": b'{"id": "hidden"}'}, 400, "the question cannot be read"),
         ({"changes": {"id": ""}}, 400, "the question needs a short id"),
         ({"changes": {"id": "x" * 257}}, 400, "the question needs a short id"),

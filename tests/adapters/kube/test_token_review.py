@@ -13,6 +13,7 @@ from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.app.cluster.ports import BusyError, ForbiddenError, Json, Resource, UnavailableError
 from support.cluster.access import NAMESPACES, SERVICE_ACCOUNTS, a_client, access_of
 
+DEEP = b'{"deep": ' + b"[" * 9000
 WEBHOOK = "system:serviceaccount:aaq:aaq-server"
 
 
@@ -286,6 +287,7 @@ async def test_callers_with_the_same_token_share_a_review_and_may_leave(clock):
         ("a.W10.c", ""),
         ("a./w.c", ""),
         ("a.\u20ac.c", ""),
+        (f"a.{base64.urlsafe_b64encode(DEEP).decode()}.c", ""),
     ],
 )
 def test_the_user_that_a_token_claims(token, user):

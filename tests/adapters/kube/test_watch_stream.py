@@ -175,6 +175,7 @@ async def test_an_error_in_the_stream_is_raised_after_the_events_before_it(statu
         b'{"type":"ADDED","object":"hunter2"}\n',
         b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}}\n',
         b"hunter2\n",
+        b'{"type":"ADDED","object":{"deep":' + b"[" * 9000 + b"\n",
         b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"\xff"}}}\n',
         b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":[]}}}\n',
     ],

@@ -24,6 +24,7 @@ from bursar.app.admission.pods import Denied, Granted, Reply, ResizeRequest, Unr
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.ports import ClusterError, Key, Reader
 from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER, RESIZES_PATH
+from bursar.wire.structs.body import UNREADABLE
 from bursar.wire.structs.fields import printable
 from bursar.wire.structs.metadata import PartialObjectMetadata
 
@@ -199,7 +200,7 @@ class LeaderClient:
 def _address(body: bytes, key: Key) -> Origin:
     try:
         metadata = _LEASES.decode(body).metadata
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         raise _LeaderError(f"the lease {key} cannot be read") from None
     text = ((metadata and metadata.annotations) or {}).get(ADDRESS_ANNOTATION)
     if not text:
@@ -221,5 +222,5 @@ async def _read(response: Response) -> _Answer:
         raise _LeaderError(f"{CONTROLLER} gave an answer that is too long")
     try:
         return _RESPONSES.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         raise _LeaderError(f"{CONTROLLER} gave an answer that cannot be read") from None

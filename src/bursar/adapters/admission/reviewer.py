@@ -36,6 +36,7 @@ from bursar.wire.admission import (
     encode_response,
 )
 from bursar.wire.model import pod as wire_pod
+from bursar.wire.structs.body import UNREADABLE
 from bursar.wire.structs.fields import FieldError
 
 CREATE: Final = "CREATE"
@@ -131,5 +132,5 @@ def _quota_writing(review: Review, kind: QuotaKind) -> QuotaWriting:
 def _decode_pod(body: bytes) -> Pod:
     try:
         return wire_pod.to_core(_PODS.decode(body))
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         raise ObjectError("a pod that cannot be read") from None

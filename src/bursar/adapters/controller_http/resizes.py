@@ -19,6 +19,7 @@ from bursar.app.names import WEBHOOK
 from bursar.app.quota.growth.resize import ResizeService
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.refusal import explanation
+from bursar.wire.structs.body import UNREADABLE
 
 SCHEME: Final = "bearer"
 ID_LENGTH_MAX: Final = 256
@@ -113,7 +114,7 @@ class ResizeRoute:
     def _decode_pod(self, question: _ResizeQuestion) -> PodRow:
         try:
             row = self.decode(_without_conditions(question.pod))
-        except ValueError:
+        except (ValueError, *UNREADABLE):
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "the pod cannot be read") from None
         if (row.namespace, row.name, row.stamp.uid) != (
             question.namespace,
@@ -129,7 +130,7 @@ def _decode_question(request: Request) -> _ResizeQuestion:
         raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"{JSON} is expected")
     try:
         question = _QUESTIONS.decode(request.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         raise _RefusedError(HTTPStatus.BAD_REQUEST, "the question cannot be read") from None
     if not question.id or len(question.id) > ID_LENGTH_MAX:
         raise _RefusedError(HTTPStatus.BAD_REQUEST, "the question needs a short id")

@@ -13,6 +13,7 @@ import msgspec
 from bursar.adapters.kube.token_review import User
 from bursar.app.cluster.ports import BusyError, Clock, Json, Resource, UnavailableError, Writer
 from bursar.app.cluster.time_limit import within
+from bursar.wire.structs.body import UNREADABLE
 
 ACCESS_REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", is_namespaced=False
@@ -90,7 +91,7 @@ class PathAccess:
             )
         try:
             status = _REVIEWS.decode(answer).status
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except UNREADABLE:
             raise UnavailableError("the answer to an access review cannot be read") from None
         return status is not None and status.allowed and not status.denied
 

@@ -17,6 +17,7 @@ import msgspec
 
 from bursar.app.cluster.ports import BusyError, Clock, Resource, UnavailableError, Writer
 from bursar.app.cluster.time_limit import within
+from bursar.wire.structs.body import UNREADABLE
 
 TOKEN_REVIEWS: Final = Resource(
     "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", is_namespaced=False
@@ -173,7 +174,7 @@ class TokenReviewer:
             )
         try:
             status = _REVIEWS.decode(answer).status
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except UNREADABLE:
             # The decoder's text is left out: it may repeat the token.
             raise UnavailableError("the answer to a token review cannot be read") from None
         if status is None or not status.authenticated or status.user is None:
@@ -220,5 +221,5 @@ def claimed_user(token: str) -> str:
     try:
         claims = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
         return _CLAIMS.decode(claims).sub
-    except (ValueError, msgspec.MsgspecError):
+    except (ValueError, *UNREADABLE):
         return ""

@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from bursar.wire.structs.body import UNREADABLE
 from bursar.wire.structs.metadata import PartialObjectMetadata
 
 _METADATA: Final = msgspec.json.Decoder(PartialObjectMetadata)
@@ -17,7 +18,7 @@ def decode_annotation(body: bytes, name: str) -> str:
     """
     try:
         metadata = _METADATA.decode(body).metadata
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         raise ValueError("not an object with metadata") from None
     annotations = None if metadata is None else metadata.annotations
     return (annotations or {}).get(name) or ""

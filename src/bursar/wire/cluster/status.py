@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from bursar.wire.structs.body import UNREADABLE
 from bursar.wire.structs.fields import printable
 from bursar.wire.structs.metadata import PartialObjectMetadata
 from bursar.wire.structs.struct import Struct
@@ -20,8 +21,6 @@ MESSAGE_LENGTH_MAX: Final = 2048
 CAUSES_MAX: Final = 64
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-
-_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError)
 
 ERROR: Final = "ERROR"
 """The type of a watch event whose object is a Status."""
@@ -83,7 +82,7 @@ def find_status(body: bytes) -> Status | None:
     """Decode the `metav1.Status` of a failure; None for any other body."""
     try:
         raw = _STATUS.decode(body)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
     if (raw.api_version, raw.kind, raw.status) != ("v1", "Status", "Failure"):
         return None
@@ -128,7 +127,7 @@ def decode_list(body: bytes) -> ListEnvelope:
     """Split a list into its items. Raises `EnvelopeError`."""
     try:
         raw = _LIST.decode(body)
-    except _UNREADABLE:
+    except UNREADABLE:
         raise EnvelopeError("not a list of objects") from None
     meta = raw.metadata
     if meta is None or not meta.resource_version:
@@ -171,13 +170,13 @@ def decode_event(line: bytes) -> tuple[str, bytes, str]:
     if cut is not None:
         try:
             return *cut, _find_version(cut[1])
-        except _UNREADABLE:
+        except UNREADABLE:
             pass  # There is more after the object, so the line must be parsed.
     try:
         envelope = _WATCH_LINE.decode(line)
         body = bytes(envelope.object)
         return envelope.type, body, _find_version(body)
-    except _UNREADABLE:
+    except UNREADABLE:
         raise EnvelopeError("not a watch event") from None
 
 
@@ -203,7 +202,7 @@ def ends_initial_events(bookmark: bytes) -> bool:
     """Whether a bookmark ends the initial objects of a watch."""
     try:
         metadata = _BOOKMARK.decode(bookmark).metadata
-    except _UNREADABLE:
+    except UNREADABLE:
         raise EnvelopeError("not an object") from None
     return bool(metadata and (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true")
 

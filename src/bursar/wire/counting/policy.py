@@ -9,7 +9,7 @@ from bursar.core.cel.values import Double
 from bursar.core.counting.pod_body import PodBody
 from bursar.core.counting.policy import PolicyMode, PolicyText
 from bursar.wire.documents.tree import Value
-from bursar.wire.structs.body import decode_body
+from bursar.wire.structs.body import UNREADABLE, decode_body
 from bursar.wire.structs.metadata import ObjectMeta, required_name
 from bursar.wire.structs.shape import shaped
 from bursar.wire.structs.struct import Struct
@@ -78,5 +78,5 @@ def read_body(body: PodBody) -> dict[str, object]:
     """The pod as values of expressions. Raises `ValueError`."""
     try:
         return _PODS.decode(body.json())
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         raise ValueError("its body is not a JSON object") from None

@@ -5,8 +5,9 @@ from typing import Final, Generic, TypedDict, TypeVar, cast
 
 import msgspec
 
-from bursar.wire.admission import API_VERSIONS, UNREADABLE, decode_object
+from bursar.wire.admission import API_VERSIONS, decode_object
 from bursar.wire.documents.tree import Number, Value
+from bursar.wire.structs.body import UNREADABLE
 from bursar.wire.structs.struct import Struct
 
 

@@ -1,6 +1,6 @@
 """Decoding of an API server's JSON to typed structs, with errors that name the field."""
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -8,6 +8,10 @@ from bursar.wire.structs.fields import FieldError
 from bursar.wire.structs.shape import shaped
 
 Typed = TypeVar("Typed", bound=msgspec.Struct)
+
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoders of msgspec raise for bytes that they cannot decode. For JSON that is nested about
+as deeply as the recursion limit this is `RecursionError`, also in fields that are not read."""
 
 
 def decode_body(body: bytes, kind: type[Typed]) -> Typed:
