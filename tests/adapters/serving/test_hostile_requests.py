@@ -264,6 +264,17 @@ async def test_pipelined_requests_are_bounded():
         assert await peer.is_closed()
 
 
+async def test_the_heads_of_pipelined_requests_are_bounded_together():
+    """Small headers take more memory than bytes on the wire."""
+    many = b"".join(b"%x:\r\n" % number for number in range(0x100, 0x120))
+    async with a_peer() as peer:
+        await peer.send((b"GET /echo HTTP/1.1\r\nHost: a\r\n" + many + b"\r\n") * 15)
+        codes = [(await peer.answer()).code for _ in range(5)]
+
+        assert codes == [200] * 4 + [429]
+        assert await peer.is_closed()
+
+
 async def test_a_client_may_pipeline_any_number_of_requests_if_it_reads_the_responses():
     async with a_peer() as peer:
 

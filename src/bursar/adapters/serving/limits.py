@@ -24,7 +24,8 @@ class ServerLimits:
     """Bodies of requests that are arriving or being answered, and responses that clients have not
     read yet, of all connections together."""
     head_bytes_max: int = 2**15
-    """Size of the request line, the headers and the trailers of one request."""
+    """Size of the request line, the headers and the trailers of one request. Pipelined requests are
+    refused after the one with which their heads exceed this size together."""
     pipelined_max: int = 16
     """Requests that a client may send on one connection before it reads a response."""
     handshake_seconds: float = 10

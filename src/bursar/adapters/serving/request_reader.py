@@ -75,6 +75,8 @@ class RequestReader:
         self._limits = limits
         self._parser = HttpRequestParser(self)
         self._arrived: list[Arrived | Headed] = []
+        self._arrived_head_bytes = 0
+        """Size of the heads of the requests in `_arrived`."""
         self.peer: Peer = NO_PEER
         """The client, as requests name it."""
         self._is_done = False
@@ -125,6 +127,7 @@ class RequestReader:
             cause = error.__context__
             self._refuse(cause.response if isinstance(cause, _RefusedError) else _NOT_HTTP)
         arrived, self._arrived = self._arrived, []
+        self._arrived_head_bytes = 0
         return arrived
 
     def give_up(self, response: Response) -> list[Arrived | Headed]:
@@ -158,7 +161,10 @@ class RequestReader:
     # -------------------------------------------------------------- called by the parser
 
     def on_message_begin(self) -> None:
-        if len(self._arrived) >= self._limits.pipelined_max:
+        limits = self._limits
+        # Decoded headers take several times their size, so the heads are bounded together, too.
+        is_large = self._arrived_head_bytes > limits.head_bytes_max
+        if is_large or len(self._arrived) >= limits.pipelined_max:
             text = "too many requests before a response was read"
             raise _RefusedError(refusal(HTTPStatus.TOO_MANY_REQUESTS, text))
         self.is_mid_request = not self._is_done
@@ -224,6 +230,7 @@ class RequestReader:
         if self._is_done:
             return
         self.is_mid_request = self.wants_continue = False
+        self._arrived_head_bytes += self._head_bytes
         request = self._request(bytes(self._body))
         is_chunkable = self._parser.get_http_version() == "1.1"
         self._arrived.append(Arrived(request, self._route.handler, self._is_last, is_chunkable))
