@@ -275,6 +275,7 @@ async def test_simultaneous_connections_are_bounded_too():
 
 PIECE = b"x" * 10_000
 HALF_SENT = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n" + PIECE
+HEAD_OF_PIECE = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n"
 BYTES = ServerLimits(bytes_in_flight_max=45_000)
 
 
@@ -297,6 +298,50 @@ async def test_bodies_that_arrive_are_bounded_together_and_the_greediest_address
         assert (await other.answer()).code == 503
         for each in waiting:
             each.cancel()
+
+
+@pytest.mark.parametrize("strangers", [1, 4])
+async def test_an_address_that_holds_little_is_answered_while_others_hold_all_bytes(strangers):
+    held = asyncio.Event()
+    async with plain(BYTES, held) as made, contextlib.AsyncExitStack() as stack:
+        bounds = made.server._state.bounds
+        addresses = [f"127.0.0.{2 + number % strangers}" for number in range(4)]
+        crowd = [await made.connect_from(each, stack) for each in addresses]
+        for each in crowd:
+            await each.send(request_bytes("POST", "/held", PIECE))
+        await until(lambda: bounds.bytes_in_flight == 4 * len(PIECE))
+        other = await made.connect_from("127.0.0.9", stack)
+        await other.send(HEAD_OF_PIECE + PIECE[:6000])
+        await until(lambda: bounds.bytes_in_flight > 45_000 or bounds.refused)
+        await other.send(PIECE[6000:9000])
+
+        assert (await other.answer()).code == 200
+        greedy = await made.connect_from("127.0.0.2", stack)
+        await greedy.send(HALF_SENT)
+        assert (await greedy.answer()).code == 503
+        held.set()
+
+
+async def test_the_spare_bytes_are_bounded_too():
+    limits = ServerLimits(bytes_in_flight_max=45_000, bytes_spare=15_000)
+    held = asyncio.Event()
+    async with plain(limits, held) as made, contextlib.AsyncExitStack() as stack:
+        bounds = made.server._state.bounds
+        crowd = [await made.connect_from("127.0.0.2", stack) for _ in range(4)]
+        for each in crowd:
+            await each.send(request_bytes("POST", "/held", PIECE))
+        await until(lambda: bounds.bytes_in_flight == 4 * len(PIECE))
+        others = [await made.connect_from(f"127.0.0.{number}", stack) for number in (3, 4, 5)]
+        answers = [asyncio.ensure_future(each.answer()) for each in others]
+        for each in others:
+            await each.send(HEAD_OF_PIECE + PIECE[:8000])
+        [refused], waiting = await asyncio.wait(answers, return_when=asyncio.FIRST_COMPLETED)
+
+        assert refused.result().code == 503
+        assert bounds.bytes_in_flight <= 60_000
+        for each in waiting:
+            each.cancel()
+        held.set()
 
 
 async def test_bytes_are_given_back_when_the_answer_is_sent_or_the_client_leaves():

@@ -22,6 +22,7 @@ CONTROLLER_LIMITS: Final = ServerLimits(
     connections_per_address_max=16,
     handshakes_max=64,
     bytes_in_flight_max=16 * 2**20,
+    bytes_spare=4 * 2**20,
 )
 """The callers are the kubelet's probes, metrics scrapers and the webhook's replicas, which send at
 most 8 requests at a time. Each connection costs about 65 kB, also that of a stranger."""

@@ -136,14 +136,23 @@ class Bounds:
             is_more = victim is not connection
 
     def _largest_holder(self) -> Bounded | None:
-        """The largest holder that can give way, of the address that holds the most."""
+        """The largest holder that can give way, of the address that holds the most.
+
+        None if that address holds no more than an equal share: the bytes are those of requests of
+        others that are being answered. Only beyond the spare bytes it gives way all the same.
+        """
         by_address: Counter[str] = Counter()
+        for each in self.connections:
+            if each.held_bytes:
+                by_address[each.address] += each.held_bytes
         able = [each for each in self.connections if each.held_bytes and _gives_way(each)]
-        for each in able:
-            by_address[each.address] += each.held_bytes
         if not able:
             return None
-        [(greediest, _)] = by_address.most_common(1)
+        greediest = max((each.address for each in able), key=by_address.__getitem__)
+        most = self._limits.bytes_in_flight_max
+        is_modest = by_address[greediest] <= most // len(by_address)
+        if is_modest and self.bytes_in_flight <= most + self._limits.bytes_spare:
+            return None
         return max(
             (each for each in able if each.address == greediest), key=lambda each: each.held_bytes
         )

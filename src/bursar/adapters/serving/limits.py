@@ -23,6 +23,9 @@ class ServerLimits:
     bytes_in_flight_max: int = 64 * 2**20
     """Bodies of requests that are arriving or being answered, and responses that clients have not
     read yet, of all connections together."""
+    bytes_spare: int = 16 * 2**20
+    """Further bytes in flight for addresses that hold less than an equal share of them, such as an
+    API server's, while the bodies of others are being answered."""
     head_bytes_max: int = 2**15
     """Size of the request line, the headers and the trailers of one request. Pipelined requests are
     refused after the one with which their heads exceed this size together."""

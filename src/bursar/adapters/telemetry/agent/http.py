@@ -14,6 +14,7 @@ AGENT_LIMITS: Final = ServerLimits(
     connections_spare=8,
     connections_per_address_max=16,
     bytes_in_flight_max=8 * 2**20,
+    bytes_spare=2 * 2**20,
     linger_seconds=0,
     finish_seconds=1,
 )
