@@ -29,6 +29,8 @@ from bursar.app.cluster.ports import Clock
 READY_PATH: Final = "/readyz"
 """A server that is stopping is not ready, whatever the handler of this path says."""
 BUFFER_BYTES: Final = 2**16
+LARGE_BODY_BYTES: Final = 2**16
+"""Requests with larger bodies take turns. Decoding an object of 3 MiB can take half a second."""
 
 _LOG: Final = logging.getLogger(__name__)
 _FAILED: Final = refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error")
@@ -57,9 +59,19 @@ class ServerState:
     """Input of whichever connection is being read. It is consumed before another one is."""
 
     bounds: Bounds = field(init=False)
+    _large_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         self.bounds = Bounds(self.limits)
+
+    async def take_turn(self) -> None:
+        """Wait until no other large request begins in this pass of the event loop.
+
+        Between two large requests the event loop reads from all connections and runs the handlers
+        of small requests, such as probes.
+        """
+        async with self._large_turn:
+            await asyncio.sleep(0)
 
     @property
     def connections(self) -> Collection["Connection"]:
@@ -298,6 +310,8 @@ class Connection(asyncio.BufferedProtocol):
     async def _answer(self, arrived: Arrived) -> None:
         request, is_last = arrived.request, arrived.is_last
         try:
+            if len(request.body) > LARGE_BODY_BYTES:
+                await self._state.take_turn()
             response = await arrived.handler(request)
             if self._state.is_stopping:
                 is_last = True
