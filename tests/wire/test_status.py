@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bursar.wire.cluster.status import find_status
+from bursar.wire.cluster.status import RETRY_AFTER_S_MAX, find_status
 
 CAUSES = [
     {"field": "spec.replicas", "message": "must be positive"},
@@ -26,6 +26,15 @@ def test_causes_are_told_with_their_field():
     assert found is not None
     assert found.code == 422
     assert found.causes == ("spec.replicas: must be positive", "FieldValueInvalid", "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "found"), [(5, 5), (0, None), (-5, None), (10**400, RETRY_AFTER_S_MAX)]
+)
+def test_the_time_of_a_retry_is_bounded(seconds, found):
+    status = find_status(status_text(details={"retryAfterSeconds": seconds}))
+
+    assert status.retry_after_s == found
 
 
 def test_a_status_names_its_object():

@@ -20,6 +20,9 @@ MESSAGE_LENGTH_MAX: Final = 2048
 
 CAUSES_MAX: Final = 64
 
+RETRY_AFTER_S_MAX: Final = 2**31 - 1
+"""The largest value of `retryAfterSeconds` in Go. JSON has larger ones, which are no float."""
+
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 ERROR: Final = "ERROR"
@@ -94,7 +97,7 @@ def find_status(body: bytes) -> Status | None:
         kind=printable(details.kind or ""),
         name=printable(details.name or ""),
         causes=tuple(_cause_text(cause) for cause in (details.causes or ())[:CAUSES_MAX]),
-        retry_after_s=details.retry_after_seconds or None,
+        retry_after_s=min(max(details.retry_after_seconds or 0, 0), RETRY_AFTER_S_MAX) or None,
     )
 
 
