@@ -188,3 +188,26 @@ def test_a_charge_of_a_demand_that_is_gone_is_not_that_of_another_one():
 
         assert charge.amounts["requests.cpu"][0] == cores * 10**9
         del demand
+
+
+def test_groups_that_change_before_they_are_tried_leave_nothing(controller):
+    """A quota that changes all the time leaves no time for a decision."""
+    books = controller.books
+    for number in range(20):
+        books.see_pod(a_row(f"a/{number}", f"cpu={number + 1}m"))
+    for number in range(200):
+        books.see_quota(a_quota("a/q", "cpu=0" if number % 2 else "cpu=0 pods=0"))
+
+    assert len(books.waiting.groups_in("a")) == 20
+    assert len(books.waiting._lines["a"]._untried) <= 2 * 20 + STALE_MAX
+
+
+def test_a_group_whose_first_pod_changes_before_it_is_tried_is_kept_once(controller):
+    books = controller.books
+    books.see_pod(a_row("a/stays", "cpu=10"))
+    for _ in range(200):
+        books.see_pod(a_row("a/older", "cpu=10", created_s=-1))
+        books.lose_pod("a", "older")
+
+    assert len(books.waiting._lines["a"]._untried) <= 2 + STALE_MAX
+    assert [each.row.name for each in books.decide().waits] == ["stays"]

@@ -135,10 +135,18 @@ class Line:
         self.rank: Rank = NO_RANK
         """The rank of this entry."""
         self._untried: list[tuple[Rank, int, WaitingGroup]] = []
+        """A heap. It may hold stale entries of groups that were tried, or are gone."""
 
     def add(self, rank: Rank, number: int, group: WaitingGroup) -> None:
-        """A group is to be tried. The number is of the caller, and different each time."""
+        """A group is to be tried. The number is of the caller, and greater each time."""
         heappush(self._untried, (rank, number, group))
+        if len(self._untried) > 2 * len(self.groups) + STALE_MAX:
+            # No two groups have a rank in common, so one number does for all.
+            groups = self.groups.values()
+            self._untried = [
+                (each.untried_rank, number, each) for each in groups if each.untried_rank
+            ]
+            heapify(self._untried)
 
     def first(self) -> WaitingGroup | None:
         """The group to be tried first."""
