@@ -181,6 +181,22 @@ def test_room_that_a_pod_ahead_holds_wakes_nobody_behind_it():
     assert [row.name for row in releases(books)][:2] == ["a-first", "p00000"]
 
 
+def test_a_pod_that_leaves_between_slices_stops_no_decision():
+    """Two limits are free at once, and one pod waits for both of them."""
+    books = books_with(a_quota("a/q", "cpu=10 memory=10"))
+    books.see_pod(a_row("a/big", "cpu=10 memory=10", gates=UNGATED))
+    for age, (name, requests) in enumerate(
+        {"first": "cpu=5", "second": "memory=5", "both": "cpu=1 memory=1"}.items()
+    ):
+        books.see_pod(a_row(f"a/{name}", requests, created_s=age))
+    books.decide()
+    books.lose_pod("a", "big")
+    assert books.decide(2).releases == []
+    books.lose_pod("a", "second")
+
+    assert [row.name for row in releases(books)] == ["first", "both"]
+
+
 def test_equal_pods_are_told_in_slices_too():
     books = books_with(a_quota("a/q", "cpu=0"))
     for number in range(100):

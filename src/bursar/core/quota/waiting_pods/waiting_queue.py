@@ -237,7 +237,8 @@ class WaitingQueue:
         """One of its groups has been tried: find the next one."""
         if line.drawn:
             for place, (group, rank) in list(line.drawn.items()):
-                if group.untried_rank != rank:
+                # The group drawn from one place may have been the last one at another.
+                if place in line.drawn and group.untried_rank != rank:
                     self._draw(line, place)
         if not line.number:
             first = line.first()
