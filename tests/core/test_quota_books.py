@@ -2,16 +2,15 @@
 
 import pytest
 
-from bursar.core.quota.books import (
-    BACKOFF_SECONDS,
-    BACKOFF_SECONDS_MAX,
-    PATIENCE_SECONDS,
-    RETRY_SECONDS,
-    Books,
-)
+from bursar.core.quota.books import PATIENCE_SECONDS, RETRY_SECONDS, Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.refusal import Reason
-from bursar.core.quota.releases import UNANSWERED_SECONDS, ReleaseOutcome
+from bursar.core.quota.releases import (
+    BACKOFF_SECONDS,
+    BACKOFF_SECONDS_MAX,
+    UNANSWERED_SECONDS,
+    ReleaseOutcome,
+)
 from support.builders.quota_books import (
     GATED,
     NOW_S,

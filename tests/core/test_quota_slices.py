@@ -234,14 +234,14 @@ def test_nothing_is_released_while_a_quota_is_not_entered_for_all_pods():
     books = many_running(count)
     books.see_pod(a_row("a/waits", "cpu=1"))
     books.see_quota(a_quota("a/q", f"cpu={count}"))
-    assert books.is_catching_up
+    assert books.is_catching_up("a")
     assert cpu(books)[0] < count * 1_000
 
     parts = list(slices(books, 100))
 
     assert len(parts) > 5
     assert [each for part in parts for each in part.releases] == []
-    assert (cpu(books), books.is_catching_up) == ((count * 1_000, 0), False)
+    assert (cpu(books), books.is_catching_up("a")) == ((count * 1_000, 0), False)
 
 
 def test_a_change_that_comes_before_the_last_one_is_entered_for_all_is_entered_too():

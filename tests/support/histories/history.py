@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from random import Random
 
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.books import BACKOFF_SECONDS_MAX
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import QuotaKey
+from bursar.core.quota.releases import BACKOFF_SECONDS_MAX
 from bursar.core.quota.waiting_pods.turns import HOLD_SECONDS
 from support.builders.quota_books import a_namespace, a_quota
 from support.histories.audit import check_books, check_size

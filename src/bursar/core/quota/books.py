@@ -9,7 +9,8 @@ The reservation of a release in flight is kept until the watch shows what became
 An answer that is lost, late or repeated must not free an amount that the pod may already use.
 
 A change that concerns many pods is entered in steps: some at once, the others when `decide` is
-called. Nothing is released while such steps are left, because accounts are right only then.
+called. Nothing is released while such steps are left, because accounts are right only then. A
+change of a quota of one namespace holds up the pods of this namespace alone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,14 +37,11 @@ from bursar.core.quota.releases import (
 from bursar.core.quota.usage import is_counted
 from bursar.core.quota.waiting_pods.blocked import BlockedPods
 from bursar.core.quota.waiting_pods.deciding import Decider
-from bursar.core.quota.waiting_pods.steps import StepQueue
+from bursar.core.quota.waiting_pods.steps import Changes
 from bursar.core.quota.waiting_pods.timers import PodTimers
 
 PATIENCE_SECONDS: Final = 600
 """After this time smaller pods may no longer pass a pod that does not fit."""
-BACKOFF_SECONDS: Final = 2
-BACKOFF_SECONDS_MAX: Final = 300
-"""Back-off after the API server refused to lift a gate: doubles from the first to the second."""
 STEPS_AT_ONCE: Final = 256
 """How many pods are entered at once after a change that concerns many."""
 UNLIMITED: Final = 2**62
@@ -72,8 +70,6 @@ class Books:
         """When a pod that is being deleted is charged no longer."""
         self._wall_timers: Final = PodTimers()
         self._steady_timers: Final = PodTimers()
-        self._changes = StepQueue()
-        """Changes that are not entered for all pods yet."""
         self._retries: list[Release] = []
         self._waits: list[Wait] = []
         self.ledger: Final = Ledger()
@@ -88,6 +84,8 @@ class Books:
         )
         self.waiting: Final = self._decider.waiting
         self.ages: Final = self._decider.ages
+        self._changes: Final = Changes(self.waiting.pause, self.waiting.resume)
+        """Changes that are not entered for all pods yet."""
 
     @property
     def pending_release_count(self) -> int:
@@ -268,19 +266,20 @@ class Books:
         known = self.coverage.quota(quota.key)
         if known is not None and known.quota == quota:
             return
+        is_own = not quota.key.kind.is_cluster_wide
         for name in self.coverage.put_quota(quota):
-            self._rebill(name)
+            self._rebill(name, is_own=is_own)
         self.ledger.touched.add(quota.key)
         covered = self.coverage.quota(quota.key)
         assert covered is not None, "it was just put there"
         # More may be free now, and a group that could never fit may hold others up, or no longer.
         for name in covered.namespaces:
-            self._changes.put(("groups", name), self._retry_steps(name))
+            self._changes.put("groups", name, self._retry_steps(name), is_own=is_own)
         self._changes.run(STEPS_AT_ONCE)
 
     def lose_quota(self, key: QuotaKey) -> None:
         for name in self.coverage.drop_quota(key):
-            self._rebill(name)
+            self._rebill(name, is_own=not key.kind.is_cluster_wide)
         self.waiting.turns.forget_quota(key)
         self._changes.run(STEPS_AT_ONCE)
 
@@ -290,7 +289,7 @@ class Books:
         if self.coverage.put_namespace(namespace):
             self._rebill(namespace.name, covering)
         if before is None or before.gating != namespace.gating:
-            self._changes.put(("pods", namespace.name), self._requeue_steps(namespace.name))
+            self._changes.put("pods", namespace.name, self._requeue_steps(namespace.name))
         self._changes.run(STEPS_AT_ONCE)
 
     def lose_namespace(self, name: str) -> None:
@@ -299,12 +298,14 @@ class Books:
             self._rebill(name, covering)
         self.waiting.turns.forget_namespace(name)
         # Pods of an unknown namespace stay gated, even while the namespace is being deleted.
-        self._changes.put(("pods", name), self._requeue_steps(name))
+        self._changes.put("pods", name, self._requeue_steps(name))
         self._changes.run(STEPS_AT_ONCE)
 
-    def _rebill(self, namespace: str, left: tuple[CoveredQuota, ...] = ()) -> None:
+    def _rebill(
+        self, namespace: str, left: tuple[CoveredQuota, ...] = (), *, is_own: bool = False
+    ) -> None:
         """Bill all pods of a namespace again. `left` are quotas that no longer cover it."""
-        self._changes.put(("bills", namespace), self._rebill_steps(namespace))
+        self._changes.put("bills", namespace, self._rebill_steps(namespace), is_own=is_own)
         for covered in (*left, *self.coverage.covering(namespace)):
             self.ledger.touched.add(covered.quota.key)
 
@@ -333,14 +334,13 @@ class Books:
 
     # ------------------------------------------------------------------ changes in steps
 
-    @property
-    def is_catching_up(self) -> bool:
-        """Whether a change is not entered for all pods yet, so that accounts are not right."""
-        return bool(self._changes)
+    def is_catching_up(self, namespace: str) -> bool:
+        """Whether accounts that pods of the namespace use are not right yet, after a change."""
+        return self._changes.concern(namespace)
 
     def enter_in_steps(self, steps: Iterator[None]) -> None:
         """Enter a change that concerns many pods. Nothing is released before the last step."""
-        self._changes.put(object(), steps)
+        self._changes.put_others(steps)
         self._changes.run(STEPS_AT_ONCE)
 
     # ------------------------------------------------------------------ time
@@ -440,9 +440,9 @@ class Books:
         waits = self._waits[:steps_max]
         del self._retries[:steps_max], self._waits[:steps_max]
         decisions = Decisions(releases=retries, waits=waits)
-        left = left and self._changes.run(left)
+        left = left and self._changes.run_fairly(left)
         left = left and self._decider.decide(decisions, left)
-        is_done = left > 0 and not self._retries and not self._waits
+        is_done = left > 0 and not (self._changes or self._retries or self._waits)
         return decisions if is_done else replace(decisions, is_done=False)
 
     def _make_release(self, pod: PodKey, row: PodRow, bill: Bill | None) -> Release:
@@ -474,7 +474,8 @@ class Books:
             case ReleaseOutcome.REFUSED if pending.is_unconfirmed:
                 return  # This patch was refused; an earlier one may have been applied.
             case ReleaseOutcome.REFUSED:
-                self._back_off(pod, detail)
+                before = self._backoffs.get(pod)
+                self._backoffs[pod] = Backoff.after(before, self._steady_s, detail)
                 self._end_release(pod)
                 self._enqueue(pod, pending.latest)
             case _:
@@ -483,13 +484,6 @@ class Books:
     def _is_pending(self, row: PodRow) -> bool:
         pending = self._pending.get(PodKey(row.namespace, row.name))
         return pending is not None and pending.row is row
-
-    def _back_off(self, pod: PodKey, detail: str) -> None:
-        before = self._backoffs.get(pod)
-        seconds = BACKOFF_SECONDS
-        if before is not None:
-            seconds = min(before.seconds * 2, BACKOFF_SECONDS_MAX)
-        self._backoffs[pod] = Backoff(self._steady_s + seconds, seconds, detail)
 
     def _end_release(self, pod: PodKey) -> None:
         pending = self._pending.pop(pod, None)

@@ -11,6 +11,9 @@ RETRY_SECONDS: Final = 30
 """When a release is retried whose outcome the watch has still not shown."""
 UNANSWERED_SECONDS: Final = 1
 """Back-off after the first patch without a clear answer; it doubles up to `RETRY_SECONDS`."""
+BACKOFF_SECONDS: Final = 2
+BACKOFF_SECONDS_MAX: Final = 300
+"""Back-off after the API server refused to lift a gate: doubles from the first to the second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,14 @@ class Backoff(NamedTuple):
     seconds: int
     detail: str
     """The API server's message."""
+
+    @classmethod
+    def after(cls, before: "Backoff | None", now_s: int, detail: str) -> "Backoff":
+        """The next back-off; `before` is the one that has passed."""
+        seconds = BACKOFF_SECONDS
+        if before is not None:
+            seconds = min(before.seconds * 2, BACKOFF_SECONDS_MAX)
+        return cls(now_s + seconds, seconds, detail)
 
 
 class PendingRelease:

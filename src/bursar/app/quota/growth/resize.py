@@ -90,9 +90,9 @@ class ResizeService:
         """
         # The API server received the request before this time.
         until_s = ceil(self._clock.monotonic() + self._bound_seconds)
-        self._require_current_books()
+        self._require_current_books(row.namespace)
         known = await self._find_known(row)
-        self._require_current_books()
+        self._require_current_books(row.namespace)
         books = self._loop.books
         refusals = books.resize(row, known, until_s=until_s, is_dry_run=is_dry_run)
         if refusals or is_dry_run:
@@ -101,12 +101,12 @@ class ResizeService:
         await self._save()
         return ()
 
-    def _require_current_books(self) -> None:
+    def _require_current_books(self, namespace: str) -> None:
         if not self._loop.is_synced:
             raise UnavailableError("the books are not open yet")
         if self._loop.is_mixed():
             raise UnavailableError("all objects are being listed again")
-        if self._loop.books.is_catching_up:
+        if self._loop.books.is_catching_up(namespace):
             raise UnavailableError("the pods of a changed quota or namespace are being counted")
         problem = staleness_problem(self._informers)
         if problem:

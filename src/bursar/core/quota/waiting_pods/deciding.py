@@ -57,6 +57,7 @@ class Decider:
             self._begin_turn(key)
         if not waiting.is_anything_parked:
             freed.clear()
+        waiting.drop_paused(freed)
         for left in range(steps_max, 0, -1):
             if freed:
                 account, _ = freed.popitem()

@@ -1,6 +1,6 @@
 """Changes that concern many pods: entered in steps, so that each call takes little time."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Final
 
 
@@ -29,4 +29,69 @@ class StepQueue:
                     break
             else:
                 del self._changes[key]
+        return left
+
+
+class Changes:
+    """All unfinished changes.
+
+    Most concern accounts that namespaces share. A change of a quota of one namespace does not, so
+    it *pauses* its namespace: only its own pods have to wait until it is entered. Namespaces take
+    turns, so a namespace whose quotas change all the time is behind all others.
+    """
+
+    def __init__(self, pause: Callable[[str], None], resume: Callable[[str], None]) -> None:
+        """`resume` is called with a paused namespace when all its changes are entered."""
+        self._shared: Final = StepQueue()
+        self._own: Final[dict[str, StepQueue]] = {}
+        """By namespace."""
+        self._pause, self._resume = pause, resume
+
+    def __bool__(self) -> bool:
+        return bool(self._shared or self._own)
+
+    def concern(self, namespace: str) -> bool:
+        """Whether accounts that the pods of a namespace use are not right yet."""
+        return bool(self._shared) or namespace in self._own
+
+    def put(
+        self, what: str, namespace: str, steps: Iterator[None], *, is_own: bool = False
+    ) -> None:
+        """Add a change for the pods of a namespace. It replaces an unfinished one of its sort.
+
+        It is the namespace's own if it concerns no account that others use.
+        """
+        if not is_own:
+            self._shared.put((what, namespace), steps)
+            return
+        changes = self._own.pop(namespace, None) or StepQueue()
+        changes.put(what, steps)
+        self._own[namespace] = changes
+        self._pause(namespace)
+
+    def put_others(self, steps: Iterator[None]) -> None:
+        """Add a change for any pods."""
+        self._shared.put(object(), steps)
+
+    def run(self, steps_max: int) -> int:
+        """Do this many steps. Returns how many are left over; 0 if there may be more to do."""
+        return self._run_own(self._shared.run(steps_max))
+
+    def run_fairly(self, steps_max: int) -> int:
+        """Do this many steps, and at most half of them for changes of single namespaces.
+
+        Otherwise a tenant that changes its quotas all the time would leave no step to decide about
+        the pods of others.
+        """
+        left = self._shared.run(steps_max)
+        return left // 2 + self._run_own(left - left // 2)
+
+    def _run_own(self, steps_max: int) -> int:
+        left = steps_max
+        while self._own and left:
+            namespace, changes = next(iter(self._own.items()))
+            left = changes.run(left)
+            if not changes:
+                del self._own[namespace]
+                self._resume(namespace)
         return left

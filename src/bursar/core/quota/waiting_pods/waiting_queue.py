@@ -50,6 +50,8 @@ class WaitingQueue:
         """A heap of lines with groups to be tried. Of each line the latest entry is valid."""
         self._numbers = count(1)
         self._popped: WaitingGroup | None = None
+        self._paused: set[str] = set()
+        """Namespaces whose groups are not to be tried for now."""
         self._counts: dict[Reason | None, int] = {}
         self.turns: Final = Turns()
 
@@ -205,6 +207,8 @@ class WaitingQueue:
     def _enter(self, group: WaitingGroup, rank: Rank) -> None:
         """Enter a line among the others, with the group that is its first."""
         line = group.line
+        if line.namespace in self._paused:
+            return
         line.number, line.rank = next(self._numbers), rank
         # The turn changes only when a pod of the line is released, and then it is entered anew.
         turn = self.turns.release_number(line.namespace, group.bill.shared)
@@ -225,6 +229,8 @@ class WaitingQueue:
             if number != line.number:
                 continue
             line.number = 0
+            if line.namespace in self._paused:
+                continue
             group = line.first()
             if group is not None and group.untried_rank == line.rank:
                 group.untried_rank = None
@@ -240,10 +246,32 @@ class WaitingQueue:
                 # The group drawn from one place may have been the last one at another.
                 if place in line.drawn and group.untried_rank != rank:
                     self._draw(line, place)
-        if not line.number:
-            first = line.first()
-            if first is not None and first.untried_rank is not None:
-                self._enter(first, first.untried_rank)
+        self._enter_first(line)
+
+    def _enter_first(self, line: Line) -> None:
+        """Enter a line among the others, unless it is entered or has nothing to be tried."""
+        first = None if line.number else line.first()
+        if first is not None and first.untried_rank is not None:
+            self._enter(first, first.untried_rank)
+
+    # ------------------------------------------------------------------ pauses
+
+    def pause(self, namespace: str) -> None:
+        """Have no group of a namespace tried until `resume`, while its accounts are not right."""
+        self._paused.add(namespace)
+
+    def resume(self, namespace: str) -> None:
+        """Have the groups of a namespace tried again that are to be tried."""
+        self._paused.discard(namespace)
+        line = self._lines.get(namespace)
+        if line is not None:
+            self._enter_first(line)
+
+    def drop_paused(self, freed: dict[Account, None]) -> None:
+        """Remove the accounts of paused namespaces: after the pause all their groups are tried."""
+        if self._paused:
+            for account in [each for each in freed if each.quota.namespace in self._paused]:
+                del freed[account]
 
     # ------------------------------------------------------------------ parking
 
