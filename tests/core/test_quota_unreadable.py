@@ -48,7 +48,7 @@ def test_pods_that_an_unreadable_quota_may_cover_wait_until_it_can_be_read(books
     [wait] = decisions.waits
     [refusal] = wait.refusals
     assert refusal.reason is Reason.QUOTA_UNREADABLE
-    assert refusal.message().endswith(f"cannot be read: ApplicationAwareResourceQuota a/q: {WRONG}")
+    assert refusal.message().endswith(f"cannot be used: ApplicationAwareResourceQuota a/q: {WRONG}")
 
     books.see_quota(a_quota("a/q", "pods=5"))
     assert releases(books) == [row]

@@ -126,7 +126,7 @@ def _not_in_force(problems: QuotaProblems) -> Iterator[tuple[ConditionReason, st
     """Why limits are not in force, the gravest first. The texts may be empty."""
     unreadable, uncounted = problems.unreadable, problems.uncounted
     if unreadable:
-        unreadable = f"the spec cannot be read, so pods that it may cover wait: {unreadable}"
+        unreadable = f"the spec cannot be used, so pods that it may cover wait: {unreadable}"
     yield ConditionReason.UNREADABLE, unreadable
     yield ConditionReason.WRITE_REFUSED, problems.refused
     if not problems.refused:

@@ -263,6 +263,10 @@ class Books:
 
     def see_quota(self, quota: Quota) -> None:
         """A quota was created or changed."""
+        for each in self.coverage.own_limits.put(quota):
+            self._enter_quota(each)
+
+    def _enter_quota(self, quota: Quota) -> None:
         known = self.coverage.quota(quota.key)
         if known is not None and known.quota == quota:
             return
@@ -281,6 +285,8 @@ class Books:
         for name in self.coverage.drop_quota(key):
             self._rebill(name, is_own=not key.kind.is_cluster_wide)
         self.waiting.turns.forget_quota(key)
+        for each in self.coverage.own_limits.drop(key):
+            self._enter_quota(each)
         self._changes.run(STEPS_AT_ONCE)
 
     def see_namespace(self, namespace: Namespace) -> None:

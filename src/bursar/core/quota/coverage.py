@@ -7,18 +7,24 @@ namespace changes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final, TypeAlias
 
 from bursar.core.model.pod_row import PodProfile
+from bursar.core.model.resources import nothing
 from bursar.core.quota import scopes
 from bursar.core.quota.account import Account, Bill, Charge, Item
 from bursar.core.quota.names import is_schedulable
-from bursar.core.quota.quota import Order, Quota, QuotaKey
+from bursar.core.quota.quota import Order, Quota, QuotaKey, QuotaKind
 from bursar.core.quota.refusal import Reason, Refusal
 from bursar.core.sharing import Generations, Living
 
+OWN_LIMITS_MAX: Final = 256
+"""Limits that a gate enforces, of all quotas of a namespace. A quota without any counts as one."""
+TOO_MANY_LIMITS: Final = (
+    f"the quotas of the namespace have more than {OWN_LIMITS_MAX} limits together"
+)
 ADDRESS_BITS: Final = 64
 RECENT_BILLS: Final = 2048
 RECENT_BILLS_BYTES: Final = 4 << 20
@@ -118,10 +124,85 @@ def _is_billed_alike(one: Quota, other: Quota) -> bool:
     )
 
 
+@dataclass(slots=True)
+class _Own:
+    """The quotas of one namespace."""
+
+    counts: dict[QuotaKey, int] = field(default_factory=dict)
+    """How many limits each quota has that is entered as it is."""
+    total: int = 0
+    left_out: dict[QuotaKey, Quota] = field(default_factory=dict)
+    """The others, the one that has waited longest first."""
+
+
+class OwnLimits:
+    """Bounds the limits that the quotas of one namespace have together.
+
+    The bill of each pod has an item for each limit that covers it. So a tenant that may write
+    quotas could make every decision about its pods long, and the bills of many pods large. A quota
+    beyond the bound is entered without limits and with a problem: the pods that it may cover wait,
+    as for a quota that cannot be read. Cluster-wide quotas are not bounded.
+    """
+
+    def __init__(self) -> None:
+        self._namespaces: Final[dict[str, _Own]] = {}
+
+    def put(self, quota: Quota) -> list[Quota]:
+        """A quota was created or changed. Returns the quotas to enter, as they are to be entered.
+
+        Others may have room now.
+        """
+        if quota.key.kind is not QuotaKind.NAMESPACED:
+            return [quota]
+        own = self._namespaces.setdefault(quota.key.namespace, _Own())
+        own.total -= own.counts.pop(quota.key, 0)
+        if _has_room(own, quota):
+            own.left_out.pop(quota.key, None)
+            return [quota, *_enter_left_out(own)]
+        own.left_out[quota.key] = quota
+        problem = quota.problem or TOO_MANY_LIMITS
+        return [replace(quota, hard=nothing(), problem=problem), *_enter_left_out(own)]
+
+    def drop(self, key: QuotaKey) -> list[Quota]:
+        """A quota was deleted. Returns the quotas that have room now."""
+        own = self._namespaces.get(key.namespace)
+        if own is None:
+            return []
+        own.total -= own.counts.pop(key, 0)
+        own.left_out.pop(key, None)
+        entered = _enter_left_out(own)
+        if not own.counts and not own.left_out:
+            del self._namespaces[key.namespace]
+        return entered
+
+
+def _has_room(own: _Own, quota: Quota) -> bool:
+    """Count the quota as one that is entered as it is, if there is room for its limits."""
+    limits = max(1, sum(map(is_schedulable, quota.hard)))
+    if own.total + limits > OWN_LIMITS_MAX:
+        return False
+    own.counts[quota.key] = limits
+    own.total += limits
+    return True
+
+
+def _enter_left_out(own: _Own) -> list[Quota]:
+    """The quotas that were left out and have room now, in the order in which they came."""
+    entered: list[Quota] = []
+    while own.left_out:
+        key, quota = next(iter(own.left_out.items()))
+        if not _has_room(own, quota):
+            break
+        del own.left_out[key]
+        entered.append(quota)
+    return entered
+
+
 class Coverage:
     """The known quotas and namespaces, and the bills that follow from them."""
 
     def __init__(self) -> None:
+        self.own_limits: Final = OwnLimits()
         self._quotas: dict[QuotaKey, CoveredQuota] = {}
         self._cluster_wide: dict[QuotaKey, CoveredQuota] = {}
         self._own: dict[str, dict[QuotaKey, CoveredQuota]] = {}

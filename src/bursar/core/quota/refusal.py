@@ -37,7 +37,7 @@ class Reason(Enum):
     RELEASE_REFUSED = "ReleaseRefused"
     """The quotas allow it, but the API server refused to lift the gate."""
     QUOTA_UNREADABLE = "QuotaUnreadable"
-    """A quota that may cover the pod cannot be read, so it is not known what it limits."""
+    """A quota that may cover the pod cannot be read, or its namespace has too many limits."""
     GATING_MISMATCH = "GatingMismatch"
     """The installed policies or webhooks gate the namespace, and the controller does not target it.
     """
@@ -104,7 +104,7 @@ _WORDS = {
     Reason.OTHER_GATES: "other scheduling gates come first",
     Reason.NAMESPACE_UNKNOWN: "the namespace has not been seen yet",
     Reason.RELEASE_REFUSED: "there is room, but the gate could not be lifted",
-    Reason.QUOTA_UNREADABLE: "a quota that may cover the pod cannot be read",
+    Reason.QUOTA_UNREADABLE: "a quota that may cover the pod cannot be used",
     Reason.GATING_MISMATCH: "the namespace is gated, but this controller does not target it",
     Reason.QUOTA_EXCEEDED: "exceeded quota",
     Reason.QUOTA_TOO_SMALL: "exceeded quota",

@@ -243,4 +243,4 @@ def _unreadable(quotas: Iterable[QuotaObject]) -> Iterator[str]:
     for each in quotas:
         if each.quota.problem:
             problem = f"{each.quota.key}: {each.quota.problem}"
-            yield f"cannot be read, so pods that it may cover wait: {problem}"
+            yield f"cannot be used, so pods that it may cover wait: {problem}"
