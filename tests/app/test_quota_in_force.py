@@ -76,14 +76,47 @@ async def test_limits_are_in_force_when_kubernetes_has_said_that_it_enforces_the
 
     async with scene.at_work():
         assert (await ready(scene))[:2] == ("False", "NotEnforced")
-        patch = Patch(kind=PatchKind.MERGE, body={"status": {"hard": {"services": "1"}}})
-        await scene.cluster.patch(RESOURCE_QUOTAS, Key(TEAM, MANAGED), patch, subresource="status")
-        await scene.moment()
+        await say_counted(scene, hard={"services": "1"}, used={"services": "0"})
         assert await ready(scene) == ("True", "LimitsInForce", "the limits are in force")
 
         await scene.limit(services="5")
         await scene.moment()
         assert (await ready(scene))[:2] == ("False", "NotEnforced")
+
+
+async def say_counted(scene, **status):
+    """Write the status of the managed ResourceQuota, as Kubernetes' controller does."""
+    patch = Patch(kind=PatchKind.MERGE, body={"status": status})
+    await scene.cluster.patch(RESOURCE_QUOTAS, Key(TEAM, MANAGED), patch, subresource="status")
+    await scene.moment()
+
+
+async def test_a_limit_on_what_kubernetes_does_not_count_is_not_in_force(scene):
+    """Kubernetes takes over every limit, and shows a usage only of names that it counts."""
+    hard = {"count/service": "1", "example.com/gpu": "2", "services": "1"}
+    await scene.quota("count/service=1 example.com/gpu=2 services=1")
+
+    async with scene.at_work():
+        await say_counted(scene, hard=hard, used={"services": "0"})
+        status, reason, message = await ready(scene)
+        assert (status, reason) == ("False", "NotEnforced")
+        assert message.endswith("does not count: count/service, example.com/gpu")
+
+        await scene.limit(**{"count/service": None, "example.com/gpu": None})
+        await say_counted(scene, hard={**dict.fromkeys(hard), "services": "1"})
+        assert (await ready(scene))[:2] == ("True", "LimitsInForce")
+
+
+async def test_a_limit_on_objects_that_have_no_scopes_is_not_in_force(scene):
+    """The API server accepts it in a ResourceQuota, and counts no ConfigMap under it."""
+    await scene.quota("count/configmaps=1 pods=3", scopes=["BestEffort"])
+
+    async with scene.at_work():
+        counted = {"count/configmaps": "0"}
+        await say_counted(scene, hard={"count/configmaps": "1"}, used=counted)
+        status, reason, message = await ready(scene)
+        assert (status, reason) == ("False", "Invalid")
+        assert "count/configmaps" in message
 
 
 @pytest.mark.parametrize(

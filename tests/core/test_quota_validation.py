@@ -123,6 +123,27 @@ def test_a_contradiction_between_the_two_notations_is_found():
     assert "conflicting scopes" in enforcement_problem(a_quota("pods=1", *scopes))
 
 
+@pytest.mark.parametrize(
+    ("hard", "scopes", "names"),
+    [
+        ("count/services=1 count/pods=1 pods=1", ["BestEffort"], "count/services"),
+        ("count/services=1 example.com/gpu=1", ["PriorityClass"], "count/services example.com/gpu"),
+        ("count/persistentvolumeclaims=1", ["NotTerminating"], "count/persistentvolumeclaims"),
+        ("requests.example.com/gpu=1 cpu/vmi=1", ["VolumeAttributesClass"], "cpu/vmi requests"),
+        ("count/persistentvolumeclaims=1", ["VolumeAttributesClass"], ""),
+        ("count/pods=1 requests.example.com/gpu=1 cpu/vmi=1", ["Terminating", "BestEffort"], ""),
+        ("count/services=1 example.com/gpu=1", [], ""),
+    ],
+)
+def test_names_of_which_no_object_has_the_scopes_are_not_in_force(hard, scopes, names):
+    """The API server accepts them in a ResourceQuota, and counts nothing."""
+    quota = a_quota(hard, *listed(*scopes))
+    assert texts(quota) == [], "the API server does not find it"
+    problem = enforcement_problem(quota)
+    assert bool(problem) == bool(names)
+    assert names in problem
+
+
 def test_a_cluster_quota_can_limit_only_what_a_gate_enforces():
     problem = enforcement_problem(a_quota("cpus=1 pods=1 services=2", kind=QuotaKind.CLUSTER))
     assert problem.startswith("spec.quota.hard[cpus]: ")

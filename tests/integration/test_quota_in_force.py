@@ -116,6 +116,41 @@ async def test_a_resource_quota_that_the_api_server_refuses_is_said_on_the_quota
         assert created == [True, False]
 
 
+async def not_ready(people: Administrator, quota: Key, words: str) -> dict:
+    """The condition Ready, once it is false and ends with these words."""
+    shown: dict = {}
+
+    async def is_said() -> bool:
+        nonlocal shown
+        shown = await ready(people, quota)
+        return shown.get("status") == "False" and shown["message"].endswith(words)
+
+    await until(is_said, lambda: f"the quota says so: {shown}")
+    return shown
+
+
+@pytest.mark.usefixtures("controllers")
+async def test_limits_that_kubernetes_accepts_and_does_not_count_are_not_ready(control_plane):
+    async with administering(control_plane) as people:
+        namespace = await people.namespace("uncounted")
+        await people.quota(
+            Key(namespace, "misspelt"),
+            {"services": "5", "count/service": "1", "example.com/gpu": "1"},
+        )
+        scoped = {"count/configmaps": "0", "count/pods": "9"}
+        await people.quota(Key(namespace, "scoped"), scoped, scopes=["BestEffort"])
+        words = "does not count: count/service, example.com/gpu"
+        shown = await not_ready(people, Key(namespace, "misspelt"), words)
+        assert shown["reason"] == "NotEnforced"
+        shown = await not_ready(people, Key(namespace, "scoped"), "count/configmaps")
+        assert shown["reason"] == "Invalid"
+        # Kubernetes enforces no limit on objects under a scope, and the quota does not claim it.
+        configuration = Resource("", "v1", "configmaps", "ConfigMap")
+        await people.client.create(
+            configuration, {"metadata": {"name": "one"}}, namespace=namespace
+        )
+
+
 @pytest.mark.usefixtures("patient_controllers")
 async def test_replacing_a_quota_by_force_releases_nobody_of_a_hundred(control_plane):
     async with (

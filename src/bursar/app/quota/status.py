@@ -182,22 +182,26 @@ class StatusWriter:
         """The limits that are left to a managed quota, as long as it does not enforce them.
 
         The API server enforces what the status of a ResourceQuota says, not its spec. OpenShift
-        does likewise with the status of a ClusterResourceQuota.
+        does likewise with the status of a ClusterResourceQuota. A name that is in `hard` but not in
+        `used` is not counted: it may be misspelt, as `count/service` is.
         """
         wanted = delegated(quota.hard)
         if not wanted or (quota.key.kind is QuotaKind.CLUSTER and not self._is_delegated()):
             return ""
         key = managed_key(quota.key)
         managed = self.find(key)
+        lacking, uncounted = sorted(wanted), list[str]()
         if managed is not None and counts_alike(managed.item.quota, quota):
-            hard = managed.item.reported_hard
+            hard, used = managed.item.reported_hard, managed.item.reported_used
             lacking = sorted(name for name in wanted if hard.get(name) != wanted[name])
-        else:
-            lacking = sorted(wanted)
-        if not lacking:
-            return ""
-        names = ", ".join(lacking)
-        return f"not in force yet, because {key.kind.value} {key.name} is not: {names}"
+            uncounted = sorted(wanted.keys() - used.keys() - set(lacking))
+        of = f"{key.kind.value} {key.name}"
+        texts = []
+        if lacking:
+            texts.append(f"not in force yet, because {of} is not: {', '.join(lacking)}")
+        if uncounted:
+            texts.append(f"not in force, because {of} does not count: {', '.join(uncounted)}")
+        return "; ".join(texts)
 
     def _not_gated(self, covered: CoveredQuota) -> str:
         """Why no pod is held, if pods are gated in no namespace that the quota covers."""

@@ -39,6 +39,9 @@ _OBJECT_NAMES: Final = frozenset(
     {"configmaps", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "secrets"}
     | {"services", "services.loadbalancers", "services.nodeports", _REQUESTS_STORAGE}
 )
+_CLAIM_NAMES: Final = frozenset(
+    {_REQUESTS_STORAGE, "persistentvolumeclaims", "count/persistentvolumeclaims"}
+)
 _CLASS_SUFFIXES: Final = tuple(
     f".storageclass.storage.k8s.io/{name}" for name in (_REQUESTS_STORAGE, "persistentvolumeclaims")
 )
@@ -78,6 +81,15 @@ def is_application_name(name: str) -> bool:
 def is_pod_name(name: str) -> bool:
     """Whether Kubernetes counts it for pods."""
     return name in _POD_NAMES or name.startswith(_POD_PREFIXES) or _is_extended(name)
+
+
+def is_claim_name(name: str) -> bool:
+    """Whether Kubernetes counts it for PersistentVolumeClaims.
+
+    >>> [is_claim_name(each) for each in ("requests.storage", "count/services")]
+    [True, False]
+    """
+    return name in _CLAIM_NAMES or name.endswith(_CLASS_SUFFIXES)
 
 
 def is_native_name(name: str) -> bool:

@@ -24,8 +24,9 @@ POD_SCOPES: Final = frozenset(
     }
 )
 """Scopes that look at pods."""
-SCOPES: Final = POD_SCOPES | {"VolumeAttributesClass"}
-"""All scopes. VolumeAttributesClass looks at claims for volumes, and matches no pod."""
+CLAIM_SCOPES: Final = frozenset({"VolumeAttributesClass"})
+"""Scopes that look at claims for volumes. They match no pod."""
+SCOPES: Final = POD_SCOPES | CLAIM_SCOPES
 
 
 @dataclass(frozen=True, slots=True)

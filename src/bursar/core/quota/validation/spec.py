@@ -21,9 +21,16 @@ from bursar.core.model.names import (
 from bursar.core.model.problem import JsonText, Problem, invalid, required
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import ResourceList
-from bursar.core.quota.names import is_schedulable
+from bursar.core.quota.names import is_claim_name, is_pod_name, is_schedulable
 from bursar.core.quota.quota import Quota, QuotaKind
-from bursar.core.quota.scopes import EXISTS, OPERATORS, POD_SCOPES, SCOPES, ScopeRule
+from bursar.core.quota.scopes import (
+    CLAIM_SCOPES,
+    EXISTS,
+    OPERATORS,
+    POD_SCOPES,
+    SCOPES,
+    ScopeRule,
+)
 
 NOT_STANDARD: Final = "must be a standard resource type or fully qualified"
 NOT_FOR_QUOTA: Final = "must be a standard resource for quota"
@@ -32,6 +39,7 @@ NOT_WHOLE: Final = "must be an integer"
 SCOPE_UNKNOWN: Final = "unsupported scope"
 SCOPE_UNFIT: Final = "unsupported scope applied to resource"
 SCOPES_CONFLICT: Final = "conflicting scopes"
+SCOPES_MATCH_NOTHING: Final = "no object that these resources count has the scopes of the quota"
 OPERATOR_UNFIT: Final = (
     "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
     "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
@@ -94,9 +102,29 @@ def enforcement_problem(quota: Quota, *, is_delegated: bool = False) -> str:
     if not texts and _conflicting({rule.scope for rule in quota.scopes}):
         # The API server compares each of the two lists with itself only.
         texts.append(f"{path}.scopes, {path}.scopeSelector: {SCOPES_CONFLICT}")
+    if not texts:
+        texts += filter(None, [_unmatched(quota, path)])
     if quota.key.kind is QuotaKind.CLUSTER and not is_delegated:
         texts += filter(None, [undelegated(quota.hard)])
     return ", ".join(texts)
+
+
+def _unmatched(quota: Quota, path: str) -> str:
+    """Why nothing is counted under some of the names; empty if there are none.
+
+    Only pods and claims for volumes have scopes. The API server checks that for standard names, and
+    accepts others, such as `count/services`, with any scope.
+    """
+    scopes = {rule.scope for rule in quota.scopes}
+    found = sorted(name for name in quota.hard if not scopes <= _scopes_of(name))
+    return f"{path}.hard: {SCOPES_MATCH_NOTHING}: {' '.join(found)}" if found else ""
+
+
+def _scopes_of(name: str) -> frozenset[str]:
+    """The scopes that an object can have that is counted under the name."""
+    if is_claim_name(name):
+        return CLAIM_SCOPES
+    return POD_SCOPES if is_schedulable(name) or is_pod_name(name) else frozenset()
 
 
 # ------------------------------------------------------------------ limits
