@@ -58,7 +58,8 @@ async def test_a_cluster_wide_quota_is_shown_in_the_default_namespace():
     ("error", "message"),
     [
         (InvalidError('ResourceQuota "x" is invalid: [a: b, c: d]'), "[a: b, c: d]"),
-        (ForbiddenError('resourcequotas "x" is forbidden: exceeded quota: y'), "exceeded quota: y"),
+        (ForbiddenError('resourcequotas "x" is forbidden: not today'), "not today"),
+        (ForbiddenError('webhook "w" denied the request: exceeded quota: y'), "exceeded quota: y"),
         (NotFoundError('namespaces "team-a" not found'), 'namespaces "team-a" not found'),
     ],
 )
@@ -66,6 +67,22 @@ async def test_what_the_api_server_refuses_is_refused_without_naming_the_stand_i
     verdict = await a_check(OpinionatedWriter(error)).judge(a_writing("cpu"))
 
     assert (verdict.is_allowed, verdict.code, verdict.message) == (False, 403, message)
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "exceeded quota: y, requested: resourcequotas=1, used: resourcequotas=1, limited: ...",
+        "status unknown for quota: y, resources: count/resourcequotas",
+    ],
+)
+async def test_a_full_quota_on_resource_quotas_is_no_objection_to_the_spec(cause):
+    """The API server validates the spec first. The dry-run adds no ResourceQuota."""
+    error = ForbiddenError(f'resourcequotas "x" is forbidden: {cause}')
+
+    verdict = await a_check(OpinionatedWriter(error)).judge(a_writing("cpu"))
+
+    assert verdict.is_allowed
 
 
 @pytest.mark.parametrize("kind", [BusyError, UnauthorizedError, UnavailableError])

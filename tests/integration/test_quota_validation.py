@@ -52,12 +52,12 @@ def prefix(kind):
     return "cluster, " if kind is QuotaKind.CLUSTER else ""
 
 
-async def asked_by_the_webhook(plane, kind, body):
+async def asked_by_the_webhook(plane, kind, body, namespace="default"):
     """What the webhook answers, which asks the API server about a ResourceQuota."""
     text = decode_quota_text(json.dumps(body).encode(), kind)
     writing = QuotaWriting(
         kind=kind,
-        namespace="default" if kind is QuotaKind.NAMESPACED else "",
+        namespace=namespace if kind is QuotaKind.NAMESPACED else "",
         spec=text.spec,
         names=text.names,
         selector=text.selector,
@@ -99,6 +99,28 @@ async def test_webhook_policies_and_the_embedded_cluster_judge_alike(plane, kind
         assert {judge: words in answer for judge, answer in answers.items()} == dict.fromkeys(
             answers, True
         ), answers
+
+
+async def test_a_namespace_that_may_have_no_more_resource_quotas_may_change_its_quotas(plane):
+    """The managed ResourceQuota of a limit on `resourcequotas` alone may use that limit up."""
+    namespace = f"full-{uuid.uuid4().hex[:8]}"
+    kubectl(plane, "create", "namespace", namespace)
+    path = ("quota", "one", "-n", namespace)
+    kubectl(plane, "create", *path, "--hard=resourcequotas=1")
+    used = ("get", *path, "-o", "jsonpath={.status.used.resourcequotas}")
+    until_sync(lambda: try_kubectl(plane, *used).out == "1", "the ResourceQuota is counted")
+    refused = try_kubectl(plane, "create", "quota", "two", "-n", namespace, "--dry-run=server")
+    kind = QuotaKind.NAMESPACED
+    good, bad = ({"hard": {name: "2"}} for name in ("resourcequotas", "podss"))
+    answers = [
+        await asked_by_the_webhook(plane, kind, body_of(kind, spec), namespace)
+        for spec in (good, bad)
+    ]
+    kubectl(plane, "delete", "namespace", namespace, "--wait=false")
+
+    assert "exceeded quota: one" in refused.err
+    assert answers[0] == ""
+    assert "must be a standard resource type" in answers[1]
 
 
 async def test_a_stored_quota_that_is_bad_can_be_changed_elsewhere_and_deleted(plane):

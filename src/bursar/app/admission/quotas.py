@@ -1,8 +1,11 @@
 """Validation of AAQ quotas by the API server's own rules for ResourceQuotas.
 
 A quota of AAQ's kinds has the spec of a ResourceQuota. To validate it, a ResourceQuota with the
-same spec is created with dry-run. An unchanged spec is not validated again: a namespace that is
-being deleted refuses every creation, and then the finalizer of a quota could never be removed.
+same spec is created with dry-run. The API server compares the number of ResourceQuotas with a quota
+on them only after it has accepted the spec, so that answer is no objection.
+
+An unchanged spec is not validated again: a namespace that is being deleted refuses every creation,
+and then the finalizer of a quota could never be removed.
 
 A cluster-wide quota may limit resources that a scheduling gate cannot enforce only where the API
 server serves OpenShift's ClusterResourceQuota, to which the controller leaves them. The webhook
@@ -21,6 +24,7 @@ from bursar.app.cluster.ports import (
     BusyError,
     Clock,
     ClusterError,
+    ForbiddenError,
     Json,
     NotFoundError,
     UnauthorizedError,
@@ -42,6 +46,8 @@ CLUSTER_WIDE_NAMESPACE: Final = "default"
 ASK_SECONDS_MAX: Final = 7.0
 """Timeout of the dry-runs. The API server's default timeout for a webhook is ten seconds."""
 
+_ABOUT_OTHERS: Final = ("exceeded quota: ", "status unknown for quota: ")
+"""How the API server begins if a quota on ResourceQuotas has no room for the one of the dry-run."""
 _NO_OPINION: Final = (BusyError, UnauthorizedError, UnavailableError)
 
 
@@ -114,7 +120,11 @@ class QuotaCheck:
             "metadata": {"namespace": namespace, "name": name},
             "spec": writing.spec,
         }
-        await self._writer.create(RESOURCE_QUOTAS, body, namespace=namespace, is_dry_run=True)
+        try:
+            await self._writer.create(RESOURCE_QUOTAS, body, namespace=namespace, is_dry_run=True)
+        except ForbiddenError as error:
+            if not _is_about_others(error.message):
+                raise
 
     async def _try_delegated(self, writing: QuotaWriting) -> None:
         """Try the limits that are left to a ClusterResourceQuota."""
@@ -148,6 +158,16 @@ def _without_prefix(message: str) -> str:
     """
     _, separator, rest = message.partition(": ")
     return rest if separator else message
+
+
+def _is_about_others(message: str) -> bool:
+    """Whether a refusal is about the quotas of the namespace and not about the spec.
+
+    >>> _is_about_others('resourcequotas "x" is forbidden: exceeded quota: q, requested: ...')
+    True
+    """
+    _, _, cause = message.partition('" is forbidden: ')
+    return cause.startswith(_ABOUT_OTHERS)
 
 
 def _unasked(cause: str) -> AdmissionDecision:
