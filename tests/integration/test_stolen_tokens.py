@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from bursar.app.install.policies.confinement import CRITICAL_PODS, ONLY_CRITICAL_PODS
+from bursar.app.install.policies.confinement import (
+    CRITICAL_PODS,
+    ONLY_CRITICAL_PODS,
+    ONLY_THE_NODE,
+)
 from bursar.core.quota.quota import GATE
 from support.builders.manifests import pod_manifest
 from support.install.confined import JSON_PATCH, MERGE_PATCH, Confined
@@ -38,6 +42,11 @@ def robbed(control_plane) -> Iterator[Confined]:
         until_sync(lambda: here.ask("", "GET", account)[0] == 200, "a service account was made")
         probe = here.create_pod(GATE)
         until_sync(lambda: is_confined(here, probe), "the policy of the operator is in force")
+        free = here.create_pod()
+        until_sync(
+            lambda: bind(here, free, query="?dryRun=All", annotations={"a": "b"})[0] == 403,
+            "the policy of the extender is in force",
+        )
         yield here
     finally:
         here.ask("", "DELETE", f"/api/v1/namespaces/{here.namespace}")
@@ -115,14 +124,16 @@ def test_a_thief_of_either_token_gains_no_pod_secret_quota_or_role(robbed, thief
 # ------------------------------------------------------------------ the extender
 
 
-def bind(here: Confined, pod: str) -> tuple[int, Any]:
+def bind(
+    here: Confined, pod: str, *, node: str = "any", query: str = "", **metadata: object
+) -> tuple[int, Any]:
     body = {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"name": pod.rpartition("/")[2]},
-        "target": {"kind": "Node", "name": "any"},
+        "metadata": {"name": pod.rpartition("/")[2], **metadata},
+        "target": {"kind": "Node", "name": node},
     }
-    return here.ask(extender(here), "POST", f"{pod}/binding", body)
+    return here.ask(extender(here), "POST", f"{pod}/binding{query}", body)
 
 
 def test_the_extender_binds_pods_and_none_that_waits_at_a_gate(robbed):
@@ -139,6 +150,38 @@ def test_the_extender_changes_nothing_of_a_pod(robbed, change):
     pod = robbed.create_pod(GATE)
 
     assert robbed.ask(extender(robbed), "PATCH", pod, change, JSON_PATCH)[0] == 403
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"labels": {"app": "of-another"}}, {"annotations": {"example.com/device": "1"}}]
+)
+def test_the_extender_brings_no_labels_or_annotations_by_a_binding(robbed, metadata):
+    """The API server copies both to the pod, over those that the pod has."""
+    pod = robbed.create_pod()
+    refused = bind(robbed, pod, **metadata)
+
+    assert (refused[0], ONLY_THE_NODE in refused[1].get("message", "")) == (403, True), refused
+    assert "nodeName" not in robbed.ask("", "GET", pod)[1]["spec"]
+
+
+def test_the_extender_binds_to_nodes_with_topology_labels(robbed):
+    """The API server writes these labels of the node into the Binding, before policies see it."""
+    name = f"zoned-{uuid.uuid4().hex[:6]}"
+    zone = {"topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r"}
+    node = {"metadata": {"name": name, "labels": zone}}
+    assert robbed.ask("", "POST", "/api/v1/nodes", node)[0] == 201
+
+    def is_labelled() -> bool:
+        pod = robbed.create_pod()
+        bound = bind(robbed, pod, node=name)
+        assert bound[0] == 201, bound
+        labels = robbed.ask("", "GET", pod)[1]["metadata"].get("labels", {})
+        return zone.items() <= labels.items()
+
+    try:
+        until_sync(is_labelled, "the API server knows the node, and labels its pods")
+    finally:
+        robbed.ask("", "DELETE", f"/api/v1/nodes/{name}")
 
 
 def test_the_extender_writes_the_status_of_a_pool_and_not_its_capacity(robbed):

@@ -16,6 +16,7 @@ from bursar.app.install.documents import (
     metrics_review_rules,
     permission,
 )
+from bursar.app.install.policies.confinement import extender_confinement_documents
 from bursar.app.install.workloads import (
     CLIENT_CA,
     CLIENT_CA_FOLDER,
@@ -44,7 +45,7 @@ class ExtenderInstallation:
 
 
 def extender_documents(installation: ExtenderInstallation) -> tuple[Document, ...]:
-    """The service account, its permissions, the Deployment and its Service."""
+    """The service account, its permissions and their limits, the Deployment and its Service."""
     settings = installation.workload
     home, labels = settings.namespace, labels_of("extender")
     account = document("v1", "ServiceAccount", EXTENDER, namespace=home, labels=labels)
@@ -55,6 +56,7 @@ def extender_documents(installation: ExtenderInstallation) -> tuple[Document, ..
         *granted(
             EXTENDER, _home_rules(), account=EXTENDER, home=home, namespace=home, labels=labels
         ),
+        *extender_confinement_documents(home, EXTENDER),
         *certificate_access(settings, EXTENDER, keeps=False),
         *workload_documents(
             settings,

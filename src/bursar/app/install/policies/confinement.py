@@ -2,7 +2,8 @@
 
 RBAC grants a verb on a whole object. The controller may patch pods, but needs only to remove the
 quota gate. The webhook may create ResourceQuotas, but does so only with dry-run. If a token of one
-of these accounts is stolen, the policies leave no more than that.
+of these accounts is stolen, the policies leave no more than that. The extender may bind pods, and
+the API server copies labels and annotations of a Binding to the pod.
 
 A managed ResourceQuota enforces a part of a tenant's limits, so a tenant must not change it,
 whatever its role says about ResourceQuotas. A user who may change the quota itself may do so.
@@ -32,6 +33,7 @@ CONFINE_QUOTAS: Final = "confine-controller-quotas.bursar.io"
 CONFINE_WEBHOOK: Final = "confine-webhook.bursar.io"
 CONFINE_OPERATOR: Final = "confine-operator.bursar.io"
 CONFINE_OPERATOR_QUOTAS: Final = "confine-operator-quotas.bursar.io"
+CONFINE_EXTENDER: Final = "confine-extender.bursar.io"
 PROTECT_MANAGED: Final = "protect-managed-quotas.bursar.io"
 PROTECT_CLUSTER_MANAGED: Final = "protect-managed-cluster-quotas.bursar.io"
 
@@ -44,6 +46,10 @@ CRITICAL_PODS: Final = "bursar-critical-pods"
 """The ResourceQuota that lets Bursar's own pods have a PriorityClass of the system."""
 ONLY_CRITICAL_PODS: Final = f"may write no quota but {CRITICAL_PODS} in its own namespace"
 ONLY_DRY_RUN: Final = f"{WEBHOOK} may create quotas only with dry-run"
+ONLY_THE_NODE: Final = (
+    "may only choose the node of a pod: its Bindings have no annotations, and no labels except "
+    "those that the API server takes from the node"
+)
 MAY_NOT_WRITE_MANAGED: Final = (
     f"Bursar keeps this ResourceQuota for an {APPLICATION_QUOTAS.kind}: change that quota instead"
 )
@@ -72,6 +78,8 @@ _SPEC_FIELDS: Final = (
     "affinity",
 )
 """Fields that Kubernetes lets an update of a pod change, besides the gates."""
+_TOPOLOGY: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+"""Labels that the API server writes into a Binding. It replaces those that the request had."""
 _META_FIELDS: Final = ("labels", "annotations", "ownerReferences", "finalizers")
 
 
@@ -117,6 +125,21 @@ def operator_confinement_documents(home: str, account: str) -> tuple[Document, .
         for name, spec in specs.items()
         for each in admission_policy("Validating", name, spec, {}, labels={GROUP: ""})
     )
+
+
+def extender_confinement_documents(home: str, account: str) -> tuple[Document, ...]:
+    """The policy for the extender: the labels and annotations of a pod stay as they are."""
+    labels = ", ".join(f"'{label}'" for label in _TOPOLOGY)
+    bare = (
+        "object.metadata.?annotations.orValue({}).size() == 0 && "
+        f"object.metadata.?labels.orValue({{}}).all(label, label in [{labels}])"
+    )
+    spec: Document = {
+        "matchConstraints": {"resourceRules": [rule(["CREATE"], "pods/binding", "bindings")]},
+        "matchConditions": [_is_user(f"system:serviceaccount:{home}:{account}")],
+        "validations": [validation(bare, f"{account} {ONLY_THE_NODE}")],
+    }
+    return admission_policy("Validating", CONFINE_EXTENDER, spec, {}, labels={GROUP: ""})
 
 
 _EVERY_WRITE: Final = ("CREATE", "UPDATE", "DELETE")
