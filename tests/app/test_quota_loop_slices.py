@@ -1,6 +1,7 @@
 """The quota loop works in slices: no number of pods stops the other tasks."""
 
 from bursar.app.cluster.election.timing import DEFAULT_TIMING
+from bursar.core.quota.books import STEPS_AT_ONCE
 from bursar.core.quota.ledger import PodKey
 from support.cluster.election_candidates import Bench
 from support.quota.quota_loop import HOME, a_quota_loop
@@ -52,3 +53,18 @@ async def test_pods_to_count_again_are_counted_before_the_next_release(scene):
     await scene.rest()
 
     assert scene.loop.counters.released == 1
+
+
+@in_virtual_time(on=a_quota_loop)
+async def test_a_pod_whose_cost_changes_again_and_again_is_counted_again_once(scene):
+    """A tenant decides how often its VMs change, and how many pods claim to run them."""
+    await scene.set_quota("q", cpu="1")
+    pods = [PodKey(HOME, f"p{number}") for number in range(2 * STEPS_AT_ONCE)]
+    for _ in range(10):
+        scene.loop.recount(pods)
+
+    books = scene.loop.books
+    books.decide(len(pods) + 1)
+    assert not books.is_catching_up(HOME)
+    scene.loop.recount(pods[:1])
+    assert not books.is_catching_up(HOME)

@@ -106,6 +106,8 @@ class QuotaLoop:
         """Called after each round of decisions."""
         self.between_slices: Callable[[], None] = lambda: None
         """Called between two slices of a decision."""
+        self._to_recount: dict[PodKey, None] = {}
+        """Each pod once, however often its counter's answer changes before its turn comes."""
         self._is_changed = asyncio.Event()
         self._releases = LiftQueue(LIFTS_MAX)
         self._fed = asyncio.Event()
@@ -138,11 +140,15 @@ class QuotaLoop:
 
     def recount(self, pods: Iterable[PodKey]) -> None:
         """Count these pods again, because the counter's answer may have changed."""
-        self.books.enter_in_steps(self._recount_steps(list(pods)))
+        is_under_way = bool(self._to_recount)
+        self._to_recount.update(dict.fromkeys(pods))
+        if not is_under_way:
+            self.books.enter_in_steps(self._recount_steps())
         self.notify()
 
-    def _recount_steps(self, pods: Iterable[PodKey]) -> Iterator[None]:
-        for pod in pods:
+    def _recount_steps(self) -> Iterator[None]:
+        while self._to_recount:
+            pod, _ = self._to_recount.popitem()
             row = self._sources.pods.find(Key(pod.namespace, pod.name))
             if row is not None:
                 self.books.recount_pod(row)
