@@ -18,16 +18,23 @@ import asyncio, sys
 from random import SystemRandom
 from bursar.adapters.admission.reviewer import Reviewer
 from bursar.adapters.admission.routes import review_counts, webhook_routes
+from bursar.adapters.cel.language import open_language
 from bursar.adapters.serving.message import JSON, Response, Route, fixed
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.tls.serving_certificate import ServingCertificate
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.admission.pods import Installation
+from bursar.app.admission.policies import PolicyCheck
 from bursar.app.admission.quotas import QuotaCheck
 
 async def main():
     quotas = QuotaCheck(None, clock=SYSTEM_CLOCK, random=SystemRandom())
-    reviewer = Reviewer(installation=Installation(), quotas=quotas, reservations=None)
+    reviewer = Reviewer(
+        installation=Installation(),
+        quotas=quotas,
+        reservations=None,
+        policies=PolicyCheck(open_language()),
+    )
     routes = dict(
         webhook_routes(
             reviewer.answer, counts=review_counts(), metrics=bytes, metrics_guard=None
@@ -70,9 +77,12 @@ def a_review() -> bytes:
     return json.dumps(review).encode()
 
 
+def all_requests() -> dict[str, list[bytes]]:
+    return {path: [a_request(path, a_review())] for path in ("/gate", "/noop")}
+
+
 def measure() -> Iterator[Ratio]:
-    requests = {path: [a_request(path, a_review())] for path in ("/gate", "/noop")}
-    found = measured(SERVER, requests, lambda _: REQUESTS)
+    found = measured(SERVER, all_requests(), lambda _: REQUESTS)
     rate = {path: statistics.median(each[0] for each in rounds) for path, rounds in found.items()}
     late = {path: statistics.median(each[1] for each in rounds) for path, rounds in found.items()}
     yield Ratio(

@@ -65,15 +65,18 @@ def a_filter(name: str, amount: int) -> bytes:
     return json.dumps({"Pod": pod, "Nodes": None, "NodeNames": NODES}).encode()
 
 
-def measure() -> Iterator[Ratio]:
+def all_requests() -> dict[str, list[bytes]]:
     path = "/scheduler/filter"
-    requests = {
+    return {
         "passes": [a_request(path, a_filter("fits", 1))],
         "refused": [a_request(path, a_filter("large", 6))],
         "fixed 250 kB": [a_request("/noop-250000", a_filter("fits", 1))],
         "fixed 1 MB": [a_request("/noop-1000000", a_filter("fits", 1))],
     }
-    found = measured(SERVER, requests, lambda _: REQUESTS)
+
+
+def measure() -> Iterator[Ratio]:
+    found = measured(SERVER, all_requests(), lambda _: REQUESTS)
     late = {kind: statistics.median(each[1] for each in rounds) for kind, rounds in found.items()}
     # The responses of a no-op handler are as large as those that it is compared with.
     for kind, noop in (("passes", "fixed 250 kB"), ("refused", "fixed 1 MB")):
