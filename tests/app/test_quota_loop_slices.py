@@ -1,6 +1,7 @@
 """The quota loop works in slices: no number of pods stops the other tasks."""
 
 from bursar.app.cluster.election.timing import DEFAULT_TIMING
+from bursar.app.quota.quota_loop import STEPS_MAX, STEPS_MIN, SliceSize
 from bursar.core.quota.books import STEPS_AT_ONCE
 from bursar.core.quota.ledger import PodKey
 from support.cluster.election_candidates import Bench
@@ -68,3 +69,16 @@ async def test_a_pod_whose_cost_changes_again_and_again_is_counted_again_once(sc
     assert not books.is_catching_up(HOME)
     scene.loop.recount(pods[:1])
     assert not books.is_catching_up(HOME)
+
+
+def test_slices_become_smaller_while_they_are_slow_and_larger_while_they_are_fast():
+    size = SliceSize()
+    sizes = []
+    for seconds in (0.5, 0.01, 0.5, 0.5, 0.5, 0.5, 0.5, 0.01):
+        size.adapt(seconds)
+        sizes.append(size.steps)
+    assert sizes == [100, 100, 50, 25, 12, STEPS_MIN, STEPS_MIN, STEPS_MIN]
+
+    for _ in range(10):
+        size.adapt(0.001)
+    assert size.steps == STEPS_MAX

@@ -78,7 +78,7 @@ class QuotaLoopScene:
             record_wait=self.record_wait,
             on_usage_changed=lambda _: None,
         )
-        self.loop.steps_max = steps_max
+        self.loop.slice_size.steps_max = self.loop.slice_size.steps = steps_max
         self.decode = PodRowDecoder().decode
 
     def record_wait(self, wait: Wait) -> None:

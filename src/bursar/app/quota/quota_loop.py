@@ -46,6 +46,10 @@ QUICK_SECONDS: Final = 1.0
 """A namespace whose gates are lifted within this time is not held up by a webhook."""
 STEPS_MAX: Final = 200
 """Steps of one slice of a decision: a few milliseconds. A step is about one pod or one group."""
+STEPS_MIN: Final = 8
+SLOW_SECONDS: Final = 0.02
+FAST_SECONDS: Final = 0.005
+"""After a slice that took longer or less, the next one has half or twice as many steps."""
 RELEASE_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 """Upper bounds of the histogram of waiting times, in seconds."""
 
@@ -54,6 +58,22 @@ T = TypeVar("T")
 
 async def _do_nothing() -> None:
     """Do nothing. The default where the caller has nothing to do before the first decision."""
+
+
+@dataclass(slots=True)
+class SliceSize:
+    """How many steps the next slice has. Steps take longer if pods have many quotas."""
+
+    steps_max: int = STEPS_MAX
+    steps: int = STEPS_MAX
+
+    def adapt(self, seconds: float) -> None:
+        """A slice took so long."""
+        if seconds > SLOW_SECONDS:
+            self.steps = max(STEPS_MIN, self.steps // 2)
+        elif seconds < FAST_SECONDS:
+            self.steps = self.steps * 2
+        self.steps = min(self.steps, self.steps_max)
 
 
 @dataclass(slots=True)
@@ -97,7 +117,7 @@ class QuotaLoop:
         self.counters: Final = QuotaCounters()
         self._sources, self._lifter, self._clock = sources, lifter, clock
         self._record_wait, self._on_usage_changed = record_wait, on_usage_changed
-        self.steps_max = STEPS_MAX
+        self.slice_size: Final = SliceSize()
         self._dispute = dispute
         self.departed: Final = DepartedQuotas(clock, sources.exists, self._drop_quota, grace_s)
         self._before_deciding = before_deciding
@@ -277,7 +297,9 @@ class QuotaLoop:
     def _decide_slice(self) -> bool:
         """Have the books decide for a bounded number of steps. Returns whether they are done."""
         self._tell_time()
-        decisions = self.books.decide(self.steps_max)
+        began = self._clock.monotonic()
+        decisions = self.books.decide(self.slice_size.steps)
+        self.slice_size.adapt(self._clock.monotonic() - began)
         for release in decisions.releases:
             self._releases.put(release)
         for wait in decisions.waits:

@@ -44,6 +44,8 @@ PATIENCE_SECONDS: Final = 600
 """After this time smaller pods may no longer pass a pod that does not fit."""
 STEPS_AT_ONCE: Final = 256
 """How many pods are entered at once after a change that concerns many."""
+OWN_STEPS_AT_ONCE: Final = 16
+"""The same after a change of a quota of one namespace: a tenant decides how often it changes."""
 UNLIMITED: Final = 2**62
 
 
@@ -279,15 +281,16 @@ class Books:
         # More may be free now, and a group that could never fit may hold others up, or no longer.
         for name in covered.namespaces:
             self._changes.put("groups", name, self._retry_steps(name), is_own=is_own)
-        self._changes.run(STEPS_AT_ONCE)
+        self._changes.run(OWN_STEPS_AT_ONCE if is_own else STEPS_AT_ONCE)
 
     def lose_quota(self, key: QuotaKey) -> None:
+        is_own = not key.kind.is_cluster_wide
         for name in self.coverage.drop_quota(key):
-            self._rebill(name, is_own=not key.kind.is_cluster_wide)
+            self._rebill(name, is_own=is_own)
         self.waiting.turns.forget_quota(key)
         for each in self.coverage.own_limits.drop(key):
             self._enter_quota(each)
-        self._changes.run(STEPS_AT_ONCE)
+        self._changes.run(OWN_STEPS_AT_ONCE if is_own else STEPS_AT_ONCE)
 
     def see_namespace(self, namespace: Namespace) -> None:
         before = self.coverage.namespace(namespace.name)
