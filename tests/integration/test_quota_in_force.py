@@ -1,7 +1,8 @@
 """Limits that look enforced, on a real API server: they are said not to be, and nothing goes."""
 
+import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -198,6 +199,21 @@ async def is_made(people: Administrator, quota: Key) -> bool:
     return True
 
 
+@contextlib.asynccontextmanager
+async def without_definition(plane: ControlPlane, controllers: Controllers) -> AsyncIterator[None]:
+    """Delete the definition of quotas, and create it again when the block ends.
+
+    The block begins when the controller has noticed that the definition is gone.
+    """
+    kubectl(plane, "delete", CRD, "--timeout=120s")
+    try:
+        said = "the API server does not serve the kind any more"
+        await until(lambda: said in controllers.logs(), "the controller says so")
+        yield
+    finally:
+        install(plane)
+
+
 async def test_quotas_stay_in_force_without_their_definition(control_plane, controllers):
     async with (
         administering(control_plane) as people,
@@ -205,14 +221,9 @@ async def test_quotas_stay_in_force_without_their_definition(control_plane, cont
     ):
         quota = await a_queue(people, turnstile, "undefined", waiting=100)
 
-        kubectl(control_plane, "delete", CRD, "--timeout=120s")
-        try:
-            said = "the API server does not serve the kind any more"
-            await until(lambda: said in controllers.logs(), "the controller says so")
+        async with without_definition(control_plane, controllers):
             await people.settle()
             assert (turnstile.released, turnstile.waiting) == (1, 100)
-        finally:
-            install(control_plane)
         said = "the API server serves the kind again"
         await until(lambda: said in controllers.logs(), "the controller has seen it")
         # The API server may answer 404 for a moment although the kind is established.
@@ -236,12 +247,8 @@ async def test_a_definition_that_is_replaced_within_the_grace_period_is_noticed(
     ):
         quota = await a_queue(people, turnstile, "redefined", waiting=10)
 
-        kubectl(control_plane, "delete", CRD, "--timeout=120s")
-        try:
-            said = "the API server does not serve the kind any more"
-            await until(lambda: said in patient_controllers.logs(), "the controller says so")
-        finally:
-            install(control_plane)
+        async with without_definition(control_plane, patient_controllers):
+            pass
         await until(lambda: is_made(people, quota), "the quota is back")
         await people.uses(quota, pods="1")
         assert turnstile.excesses == []

@@ -338,7 +338,7 @@ async def test_the_spare_bytes_are_bounded_too():
         [refused], waiting = await asyncio.wait(answers, return_when=asyncio.FIRST_COMPLETED)
 
         assert refused.result().code == 503
-        assert bounds.bytes_in_flight <= 60_000
+        assert bounds.bytes_in_flight <= limits.bytes_in_flight_max + limits.bytes_spare
         for each in waiting:
             each.cancel()
         held.set()
