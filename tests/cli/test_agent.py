@@ -402,5 +402,6 @@ async def test_what_people_and_controllers_need_is_not_loaded_on_every_node():
         *("rich", "aiohttp", "yaml", "email", "shutil"),
         *("bursar.core.quota", "bursar.app.admission", "bursar.core.model.node"),
         *("bursar.core.model.pod_row", "bursar.adapters.serving.tls.profile"),
+        *("bursar.core.storage", "fractions", "bursar.app.tracing", "hmac", "grp"),
     }
     assert not unwanted & loaded

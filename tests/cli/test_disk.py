@@ -130,10 +130,19 @@ def test_another_answer_is_refused_in_one_line(body, status, text):
         ("agent", "quota-check", "/nowhere"),
         ("agent", "--disk-interval=5s"),
         ("agent", "--disk", "--disk-interval=10ms"),
+        ("agent", "--disk", "--eviction-hard=nodefs.available"),
     ],
 )
 def test_bad_input_is_refused(arguments):
     assert run_bursar(*arguments).code == 2
+
+
+@pytest.mark.parametrize("verb", [("agent", "--disk"), ("top", "disk")])
+def test_a_threshold_that_cannot_be_read_is_named_with_its_option(verb):
+    ended = run_bursar(*verb, "--eviction-hard=nodefs.available<lots")
+    assert (ended.code, ended.out) == (2, "")
+    assert "'--eviction-hard'" in ended.err
+    assert "nodefs.available: quantities must match" in ended.err
 
 
 def test_a_folder_of_another_filesystem_lacks_project_quotas():

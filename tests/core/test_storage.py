@@ -12,7 +12,6 @@ from bursar.core.storage.limits import LimitKind, exceeded_limit, limit_states
 from bursar.core.storage.pod import EmptyDirVolume, StorageContainer, StoragePod
 from bursar.core.storage.pod_facts import storage_pod
 from bursar.core.storage.pressure import (
-    DEFAULT_THRESHOLDS,
     Filesystem,
     Signal,
     ThresholdError,
@@ -218,7 +217,8 @@ def test_a_percentage_is_rounded_as_the_kubelets_float():
 
 
 def test_thresholds_are_read_as_the_kubelets_option():
-    found = parse_thresholds(DEFAULT_THRESHOLDS + ", memory.available<100Mi,")
+    text = "nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<15%,imagefs.inodesFree<5%"
+    found = parse_thresholds(f"{text}, memory.available<100Mi,")
     assert [each.signal for each in found] == list(Signal)
     assert parse_thresholds("nodefs.available<0%,imagefs.available<100%") == ()
     (amount,) = parse_thresholds("nodefs.available<1Gi")

@@ -70,7 +70,6 @@ from bursar.cli.processes.options.agent import AgentSettings
 from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import live_pods
 from bursar.core.devices.source import Source
-from bursar.core.storage.pod import StoragePod
 from bursar.entry.lifetime.lifetime import run_process
 from bursar.entry.lifetime.state_dump import StateDump
 from bursar.entry.metrics_access import metrics_guard, metrics_guard_without_cluster
@@ -78,6 +77,7 @@ from bursar.entry.process import cluster_access, start_server
 from bursar.wire.devices.pod import DevicePodDecoder
 
 if TYPE_CHECKING:
+    from bursar.core.storage.pod import StoragePod
     from bursar.entry.agent_disk import DiskPart
 
 LOG: Final = Log("agent")
@@ -264,7 +264,7 @@ def _kubelet_pods(
     )
 
 
-def _storage_decoder(settings: AgentSettings) -> Callable[[bytes], StoragePod] | None:
+def _storage_decoder(settings: AgentSettings) -> "Callable[[bytes], StoragePod] | None":
     if settings.disk is None:
         return None
     from bursar.wire.storage.pod import decode_storage_pod  # noqa: PLC0415 - as for `disk_part`

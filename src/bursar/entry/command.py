@@ -38,10 +38,10 @@ def main() -> None:
         return
     # gRPC would write on standard error what clients send; it looks here when it is loaded.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    if arguments[0] not in PROCESSES:
-        from bursar.cli.start.late_modules import defer_modules  # noqa: PLC0415 - see above
+    from bursar.cli.start.late_modules import defer_modules  # noqa: PLC0415 - see above
 
-        defer_modules()
+    defer_modules()
+    if arguments[0] not in PROCESSES:
         from bursar.cli.start.quick_start import start_quickly  # noqa: PLC0415 - see above
 
         start_quickly()

@@ -16,10 +16,10 @@ from bursar.app.log import Log
 from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.live_cluster import named_cluster
 from bursar.cli.processes.options.process import ClusterChoice
-from bursar.cli.processes.telemetry.trace_options import TraceSettings
 
 if TYPE_CHECKING:
     from bursar.adapters.telemetry.tracing.exporter import OtlpTracer
+    from bursar.cli.processes.telemetry.trace_options import TraceSettings
 
 LOG: Final = Log("tracing")
 LACKING: Final = "traces need the package opentelemetry-proto: pip install 'bursar[otel]'"
@@ -54,7 +54,7 @@ def process_identity() -> str:
 
 
 def open_tracer(
-    settings: TraceSettings | None, service: str, random: Random
+    settings: "TraceSettings | None", service: str, random: Random
 ) -> "OtlpTracer | None":
     """The tracer of this process; None if it does not trace. Raises `BadInputError`.
 
@@ -94,7 +94,7 @@ def open_tracer(
     return None
 
 
-def _context(settings: TraceSettings) -> ssl.SSLContext | None:
+def _context(settings: "TraceSettings") -> ssl.SSLContext | None:
     if not settings.certificate:
         return None
     return ssl.create_default_context(cafile=settings.certificate)

@@ -6,9 +6,7 @@ file stays when the agent ends.
 """
 
 import fcntl
-import grp
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -128,7 +126,7 @@ def publish(place: SocketPlace, listen: Callable[[str], None]) -> Identity:
     path = Path(place.path)
     with _explained(path):
         _check_that_it_is_a_socket(path)
-        private = path.parent / f".{secrets.token_hex(2)}"
+        private = path.parent / f".{os.urandom(2).hex()}"
         private.mkdir(mode=0o700)
         try:
             new = private / _NEW_NAME
@@ -170,6 +168,8 @@ def _set_group(path: Path, group: int | str | None) -> None:
     if group is None:
         return
     if isinstance(group, str):
+        import grp  # noqa: PLC0415 - most agents give the socket to no group
+
         try:
             group = grp.getgrnam(group).gr_gid
         except KeyError:

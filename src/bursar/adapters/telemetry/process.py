@@ -4,11 +4,14 @@ import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bursar import __version__
 from bursar.adapters.telemetry.exposition import Family, Sample, by, table
-from bursar.app.tracing import TraceCounts
+
+if TYPE_CHECKING:
+    # A process that does not trace must not load it.
+    from bursar.app.tracing import TraceCounts
 
 PROC: Final = Path("/proc")
 
@@ -44,7 +47,7 @@ def _boot_s(proc: Path) -> int:
     return 0
 
 
-def trace_families(counts: TraceCounts | None) -> Iterator[Family]:
+def trace_families(counts: "TraceCounts | None") -> Iterator[Family]:
     """None if the process does not trace: then there is no metric of it."""
     if counts is None:
         return iter(())

@@ -1,7 +1,8 @@
-"""Modules of Python that short commands import when they need more of them than click does.
+"""Modules of Python that are imported when something needs more of them than click does.
 
-click imports `inspect` and `gettext`, and calls one function of each for every option. Both bring
-other modules; `gettext` looks for a file of translations at each call. In their place stand these.
+Commands start faster, and processes take less memory. click imports `inspect` and `gettext`, and
+calls one function of each for every option. Both bring other modules; `gettext` looks for a file
+of translations at each call. In their place stand these.
 """
 
 import sys

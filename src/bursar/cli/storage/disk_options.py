@@ -3,20 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from bursar.app.devices.defaults import KUBELET_FOLDER
 from bursar.cli.options import duration, flag, one_of, path, shown, together
 from bursar.cli.processes.options.process import given_options
-from bursar.core.storage.pressure import (
-    DEFAULT_THRESHOLDS,
-    Threshold,
-    ThresholdError,
-    parse_thresholds,
-)
 
+if TYPE_CHECKING:
+    # Only an agent with --disk loads it.
+    from bursar.core.storage.pressure import Threshold
+
+DEFAULT_THRESHOLDS: Final = (
+    "nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<15%,imagefs.inodesFree<5%"
+)
+"""The kubelet's defaults on Linux, without memory."""
 LOGS_FOLDER: Final = "/var/log/pods"
 INTERVAL_LEAST_S: Final = 1
 ONLY_WITH_DISK: Final = ("disk_interval", "disk_quota", "pod_logs_folder", "eviction_hard")
@@ -36,15 +38,17 @@ class DiskSettings:
     logs_folder: str
     interval_s: float
     quota: QuotaUse
-    thresholds: tuple[Threshold, ...]
+    thresholds: "tuple[Threshold, ...]"
 
 
-def parse_option(_: click.Context, __: click.Parameter, text: str) -> tuple[Threshold, ...]:
-    """Thresholds of an option, for click."""
+def thresholds_from(text: str) -> "tuple[Threshold, ...]":
+    """The value of `--eviction-hard`. Raises `click.BadParameter`."""
+    from bursar.core.storage.pressure import ThresholdError, parse_thresholds  # noqa: PLC0415
+
     try:
         return parse_thresholds(text)
     except ThresholdError as error:
-        raise click.BadParameter(str(error)) from None
+        raise click.BadParameter(str(error), param_hint="'--eviction-hard'") from None
 
 
 def _interval(_: click.Context, __: click.Parameter, seconds: float) -> float:
@@ -71,13 +75,15 @@ disk_options: Final = together(
         "--eviction-hard",
         DEFAULT_THRESHOLDS,
         "Kubelet's hard eviction thresholds, as in its own option of this name.",
-        callback=parse_option,
     ),
 )
 
 
 def disk_from(chosen: Mapping[str, Any]) -> DiskSettings | None:
-    """None without --disk. Raises `click.UsageError` if options need --disk."""
+    """None without --disk. Raises `click.UsageError` if options need --disk.
+
+    Raises `click.BadParameter` if one cannot be read.
+    """
     if not chosen["disk"]:
         if given := given_options(*ONLY_WITH_DISK):
             raise click.UsageError(f"{given[0]}: has no effect without --disk")
@@ -87,5 +93,5 @@ def disk_from(chosen: Mapping[str, Any]) -> DiskSettings | None:
         logs_folder=chosen["pod_logs_folder"],
         interval_s=chosen["disk_interval"],
         quota=QuotaUse(chosen["disk_quota"]),
-        thresholds=chosen["eviction_hard"],
+        thresholds=thresholds_from(chosen["eviction_hard"]),
     )

@@ -12,9 +12,9 @@ from bursar.cli.errors.exit_codes import NO, OK
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.options import duration, path, shown
 from bursar.cli.output.formats import Output, emit_document, emit_table, output_option, printable
-from bursar.cli.storage.disk_options import parse_option
+from bursar.cli.storage.disk_options import DEFAULT_THRESHOLDS, thresholds_from
 from bursar.cli.storage.view import NODE_COLUMNS, POD_COLUMNS, node_rows, pod_rows
-from bursar.core.storage.pressure import DEFAULT_THRESHOLDS, Threshold
+from bursar.core.storage.pressure import Threshold
 
 
 @click.command(short_help="Show local ephemeral storage of pods, and which of them are evicted.")
@@ -33,7 +33,7 @@ from bursar.core.storage.pressure import DEFAULT_THRESHOLDS, Threshold
     "--eviction-hard",
     DEFAULT_THRESHOLDS,
     "The kubelets' hard eviction thresholds.",
-    callback=parse_option,
+    callback=lambda _, __, text: thresholds_from(text),
 )
 @click.option(
     "--check", "is_check", is_flag=True, help="Exit with code 1 if a pod is over a limit."

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bursar.core.devices.allocation import PodKey
 from bursar.core.devices.claim import Claims, no_amounts
-from bursar.core.storage.pod import StoragePod
+
+if TYPE_CHECKING:
+    # Only agents that account for the node's disk load it.
+    from bursar.core.storage.pod import StoragePod
 
 CLAIM_PREFIX: Final = "claim:"
 """Prefix of a resource name in a pod's status if a ResourceClaim provides the device."""
@@ -51,7 +54,7 @@ class DevicePod:
     """Devices in the pod's status, if kubelet writes them."""
     is_terminal: bool = False
     is_terminating: bool = False
-    storage: StoragePod | None = None
+    storage: "StoragePod | None" = None
     """What the accounting of the node's disk needs, which shares the cached pods with devices. None
     if the decoder was not asked for it."""
 

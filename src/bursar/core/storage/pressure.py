@@ -92,12 +92,6 @@ def _parse_percent(signal: Signal, value: str) -> Threshold | None:
     return Threshold(signal, binary32(binary32(Fraction(digits)) * Fraction(1, 100)))
 
 
-DEFAULT_THRESHOLDS: Final = (
-    "nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<15%,imagefs.inodesFree<5%"
-)
-"""The kubelet's defaults on Linux, without memory."""
-
-
 # ------------------------------------------------------------------ pressure
 
 

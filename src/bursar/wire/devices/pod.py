@@ -8,7 +8,7 @@ are not decoded again.
 
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -16,7 +16,6 @@ from bursar.core.devices.claim import NO_AMOUNTS, Claims
 from bursar.core.devices.pod import DeviceContainer, DevicePod, StatusDevice
 from bursar.core.devices.source import Source
 from bursar.core.model.numbers.int64 import INT64_MAX
-from bursar.core.storage.pod import StoragePod
 from bursar.wire.devices.annotation import decode_claims
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import (
@@ -28,6 +27,9 @@ from bursar.wire.structs.fields import (
     quoted,
 )
 from bursar.wire.structs.struct import Struct
+
+if TYPE_CHECKING:
+    from bursar.core.storage.pod import StoragePod
 
 LIST_KIND: Final = "PodList"
 ITEMS_MAX: Final = 10_000
@@ -108,7 +110,7 @@ class DevicePodDecoder:
         self,
         sources: Iterable[Source],
         *,
-        storage: Callable[[bytes], StoragePod] | None = None,
+        storage: "Callable[[bytes], StoragePod] | None" = None,
     ) -> None:
         """`storage` decodes the pods' local storage too. It raises `ValueError`."""
         self._sources = tuple(sources)
@@ -152,14 +154,14 @@ class DevicePodDecoder:
         except ValueError:
             return None
 
-    def _storage_of(self, body: bytes) -> StoragePod | None:
+    def _storage_of(self, body: bytes) -> "StoragePod | None":
         try:
             return None if self._storage is None else self._storage(body)
         except ValueError:
             # The pod keeps its devices, whatever the rest of its spec is.
             return None
 
-    def _pod(self, raw: _Pod, storage: StoragePod | None) -> DevicePod:
+    def _pod(self, raw: _Pod, storage: "StoragePod | None") -> DevicePod:
         meta, spec = raw.metadata or _PodMeta(), raw.spec or _Spec()
         status = raw.status or _Status()
         sidecars, init_containers = _init_containers(spec.init_containers or ())

@@ -1,7 +1,6 @@
 """The access that kubeconfig files describe."""
 
 import base64
-import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -20,13 +19,11 @@ from bursar.adapters.client_auth.credentials import (
 from bursar.adapters.client_auth.tls import ClientTls, Pem, TlsSettings
 from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.address import parse_proxy, parse_server
-from bursar.adapters.kube.kubeconfig.exec_plugin import IF_AVAILABLE, MODES, ExecCredentials, Plugin
 from bursar.adapters.kube.kubeconfig.impersonation import impersonation_headers
 from bursar.adapters.kube.kubeconfig.merge import Choice, Located, choose
 from bursar.adapters.kube.proxy import find_proxy
 from bursar.app.cluster.ports import Clock
-from bursar.wire.cluster.exec_credential import API_VERSIONS
-from bursar.wire.cluster.kubeconfig import Cluster, Exec, Plain, User, decode_data
+from bursar.wire.cluster.kubeconfig import Cluster, Plain, User, decode_data
 from bursar.wire.structs.fields import FieldError
 
 ANONYMOUS: Final[Credentials] = FixedCredentials()
@@ -119,20 +116,22 @@ def _identity(
 ) -> tuple[ClientTls, Credentials]:
     cluster, user = choice.cluster, choice.user or Located(User(), "", "")
     settings = _tls_settings(cluster, user)
-    plugin = None
     if user.entry.auth_provider is not None:
         problem = "removed from Kubernetes; use an exec plugin instead"
         raise ConfigError(user.place("auth-provider"), problem)
+    given = None
     if user.entry.exec is not None:
+        # Others need not load what starts programs.
+        from bursar.adapters.kube.kubeconfig.exec_user import exec_credentials  # noqa: PLC0415
+
         about = (
             _about_cluster(choice, server, settings)
             if user.entry.exec.provide_cluster_info
             else None
         )
-        plugin = _plugin(user, user.entry.exec, environment, about)
+        given = exec_credentials(user, user.entry.exec, about, environment, clock)
     credentials = _fixed(user, clock)
-    if credentials is None and plugin is not None and not settings.certificate.is_given:
-        given = ExecCredentials(plugin, clock=clock)
+    if credentials is None and given is not None and not settings.certificate.is_given:
         return ClientTls(settings, clock=clock, source=given.client_certificate), given
     return ClientTls(settings, clock=clock), credentials or ANONYMOUS
 
@@ -173,51 +172,8 @@ def _fixed(user: Located[User], clock: Clock) -> Credentials | None:
     return None
 
 
-# ------------------------------------------------------------------ exec plugins
-
-
-def _plugin(
-    user: Located[User],
-    raw: Exec,
-    environment: Mapping[str, str],
-    cluster: Mapping[str, Plain] | None,
-) -> Plugin:
-    if not raw.command:
-        raise ConfigError(user.place("exec.command"), _MISSING)
-    if raw.api_version not in API_VERSIONS:
-        problem = f"{' or '.join(API_VERSIONS)} is expected" if raw.api_version else _MISSING
-        raise ConfigError(user.place("exec.apiVersion"), problem)
-    variables = {}
-    for index, each in enumerate(raw.env or ()):
-        if each is None or not each.name:
-            raise ConfigError(user.place(f"exec.env[{index}].name"), _MISSING)
-        variables[each.name] = each.value or ""
-    return Plugin(
-        place=f"{user.file}: {user.field}.exec",
-        command=user.path(raw.command) if os.sep in raw.command else raw.command,
-        arguments=tuple(argument or "" for argument in raw.args or ()),
-        environment=environment,
-        variables=variables,
-        api_version=raw.api_version,
-        mode=_mode(user, raw),
-        install_hint=raw.install_hint or "",
-        cluster=cluster,
-    )
-
-
-def _mode(user: Located[User], raw: Exec) -> str:
-    place = user.place("exec.interactiveMode")
-    if not raw.interactive_mode:
-        if raw.api_version != API_VERSIONS[0]:
-            return IF_AVAILABLE
-        raise ConfigError(place, _MISSING)
-    if raw.interactive_mode not in MODES:
-        raise ConfigError(place, f"one of {', '.join(MODES)} is expected")
-    return raw.interactive_mode
-
-
 def _about_cluster(choice: Choice, server: str, settings: TlsSettings) -> Mapping[str, Plain]:
-    """`spec.cluster` of the ExecCredential that is passed to the plugin."""
+    """`spec.cluster` of the ExecCredential that is passed to an exec plugin."""
     entry = choice.cluster.entry
     authority = settings.authority.read()
     told: dict[str, Plain] = {
