@@ -26,7 +26,7 @@ def covering():
 def billed(covering, namespace="a", charge=CPU, **facts):
     """What a pod is billed for, as `quota:resource`."""
     bill = covering.bill(a_profile(namespace, **facts), charge)
-    return [f"{item.account.quota.name}:{item.account.resource}" for item in bill.items]
+    return [f"{account.quota.name}:{account.resource}" for account, _, _ in bill.items]
 
 
 def test_a_pod_is_billed_by_the_quotas_of_its_namespace_then_by_those_of_the_cluster(covering):
@@ -76,7 +76,7 @@ def test_only_cluster_wide_quotas_have_shares(covering):
 
     bill = covering.bill(a_profile("a"), CPU)
 
-    assert [item.account.resource for item in bill.shares] == ["cpu", "pods"]
+    assert [account.resource for account, _, _ in bill.shares] == ["cpu", "pods"]
     assert covering.quota(a_key("wide")).shares.keys() == {"a"}
 
 
@@ -94,7 +94,7 @@ def test_new_limits_change_no_bill(covering):
 
     assert covering.put_quota(a_quota("a/q", "pods=7")) == []
     assert covering.bill(a_profile("a"), CPU) is bill
-    assert bill.items[0].account.hard == 7 * 10**9
+    assert bill.items[0][0].hard == 7 * 10**9
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from bursar.core.model.quantity import Format, Quantity
-from bursar.core.quota.account import NO_CHARGE, Account, Bill, Charge, Item, to_quantity
+from bursar.core.quota.account import NO_CHARGE, Account, Bill, Charge, to_quantity
 from bursar.core.quota.ledger import Ledger, PodKey, Reservation
 from bursar.core.quota.refusal import Reason
 from support.builders.pods import parsed
@@ -22,7 +22,7 @@ def an_account(resource="cpu", hard="1"):
 
 def a_bill(account, amount, *, namespace="a"):
     charge = Charge(parsed(f"{account.resource}={amount}"))
-    item = Item(account, *charge.amounts[account.resource])
+    item = (account, *charge.amounts[account.resource])
     return Bill(a_profile(namespace), charge, [item])
 
 
@@ -98,8 +98,7 @@ def test_a_refusal_counts_what_is_promised_as_used(ledger, account):
 
 def test_shares_are_charged_and_limit_nothing(account):
     share = an_account("cpu", "0")
-    item = Item(share, 500 * M, 1)
-    bill = Bill(a_profile("a"), NO_CHARGE, [item._replace(account=account)], [item])
+    bill = Bill(a_profile("a"), NO_CHARGE, [(account, 500 * M, 1)], [(share, 500 * M, 1)])
 
     assert bill.fits()
     bill.charge_once()
@@ -231,7 +230,7 @@ def test_a_namespace_is_billed_anew_with_its_promises(ledger, account):
     ledger.reserve(promise(a_bill(account, "50m", namespace="b"), "b", PodKey("b", "db")))
 
     def rebill(bill):
-        return Bill(bill.profile, bill.charge, [each._replace(account=new) for each in bill.items])
+        return Bill(bill.profile, bill.charge, [(new, *rest) for _, *rest in bill.items])
 
     for _ in ledger.rebill_steps("a", rebill):
         pass

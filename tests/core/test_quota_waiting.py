@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from bursar.core.model.quantity import Quantity
-from bursar.core.quota.account import NO_CHARGE, Account, Bill, Item
+from bursar.core.quota.account import NO_CHARGE, Account, Bill
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.waiting_pods.groups import Line, WaitingGroup
@@ -27,7 +27,7 @@ def queue():
 
 
 def a_bill(account, wanted=1, **facts):
-    return Bill(a_profile("a", **facts), NO_CHARGE, [Item(account, wanted * 10**9, 1)])
+    return Bill(a_profile("a", **facts), NO_CHARGE, [(account, wanted * 10**9, 1)])
 
 
 def join(queue, name, bill, created_s=0, *, ignores_priority=False):

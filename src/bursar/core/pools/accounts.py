@@ -117,9 +117,9 @@ class PoolAccounts:
             if amount is None or amount.nanos <= 0:
                 continue
             state, index = self._by_resource[name], FORMATS.index(amount.format)
-            items.append(Item(state.account, amount.nanos, index))
+            items.append((state.account, amount.nanos, index))
             items += [
-                Item(state.share_account(share, profile.namespace), amount.nanos, index)
+                (state.share_account(share, profile.namespace), amount.nanos, index)
                 for share in state.pool.shares
                 if namespace is not None and share.selector.matches(namespace.labels)
             ]

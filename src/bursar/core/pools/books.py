@@ -225,7 +225,7 @@ class PoolBooks:
             return []
         if self.holds.find(row.stamp.uid) is not None:
             return []
-        items = ((item.account.quota.name, item.nanos) for item in self._bill(row).items)
+        items = ((account.quota.name, nanos) for account, nanos, _ in self._bill(row).items)
         return [(name, nanos) for name, nanos in items if "/" not in name]
 
     def bound_pods(self) -> dict[str, list[tuple[PodRow, int]]]:
@@ -233,9 +233,9 @@ class PoolBooks:
         found: dict[str, list[tuple[PodRow, int]]] = {}
         for key, row in self._pods.items():
             bill = self._ledger.bill_of(key)
-            for item in () if bill is None else bill.items:
-                if "/" not in item.account.quota.name:
-                    found.setdefault(item.account.quota.name, []).append((row, item.nanos))
+            for account, nanos, _ in () if bill is None else bill.items:
+                if "/" not in account.quota.name:
+                    found.setdefault(account.quota.name, []).append((row, nanos))
         return found
 
     # ------------------------------------------------------------------ parts
@@ -268,8 +268,8 @@ class PoolBooks:
         for uid in set(uids):
             key = self._by_uid.get(uid)
             bill = None if key is None else self._ledger.bill_of(key)
-            for item in () if bill is None else bill.items:
-                freed[item.account] = freed.get(item.account, 0) + item.nanos
+            for account, nanos, _ in () if bill is None else bill.items:
+                freed[account] = freed.get(account, 0) + nanos
         return freed
 
     def _set_state(self, uid: str, state: HoldState) -> None:
@@ -306,8 +306,8 @@ def _is_relevant(row: PodRow) -> bool:
 
 
 def _fits_with(bill: Bill, freed: Mapping[Account, int], charged: Bill | None) -> bool:
-    held = {} if charged is None else {item.account: item.nanos for item in charged.items}
+    held = {} if charged is None else {account: nanos for account, nanos, _ in charged.items}
     return all(
-        item.nanos - held.get(item.account, 0) <= item.account.free + freed.get(item.account, 0)
-        for item in bill.items
+        nanos - held.get(account, 0) <= account.free + freed.get(account, 0)
+        for account, nanos, _ in bill.items
     )

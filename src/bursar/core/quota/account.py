@@ -6,7 +6,7 @@ themselves, so that charging a pod is a few additions. Pods that are alike share
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from bursar.core.model.numbers.int64 import INT64_MAX
 from bursar.core.model.pod_row import PodProfile
@@ -157,12 +157,12 @@ class Account:
         )
 
 
-class Item(NamedTuple):
-    """One item of a bill: how much of which account, and the format it was stated in."""
+Item: TypeAlias = tuple[Account, int, int]
+"""One item of a bill: the account, the amount in nanos, and the index of its format.
 
-    account: Account
-    nanos: int
-    format_index: int
+A plain tuple, because each decision unpacks every item of a bill: Python unpacks a named tuple
+several times more slowly.
+"""
 
 
 @lru_cache(maxsize=1024)
@@ -200,7 +200,9 @@ class Bill:
         """What must fit: the accounts of one quota after those of another, sorted by resource."""
         self.shares: Final = tuple(shares)
         """What is added to the namespace's share of cluster-wide quotas. Shares limit nothing."""
-        self.quotas, self.shared = _same_sets(frozenset(item.account.quota for item in self.items))
+        self.quotas, self.shared = _same_sets(
+            frozenset(account.quota for account, _, _ in self.items)
+        )
         """The quotas, and those of them that are cluster-wide."""
         self.is_fifo: Final = is_fifo
         """Whether the order of one of the quotas ignores priority."""
@@ -218,7 +220,7 @@ class Bill:
 
     def short_items(self) -> list[Item]:
         """The items that do not fit."""
-        return [item for item in self.items if item.nanos > item.account.free]
+        return [item for item in self.items if item[1] > item[0].free]
 
     def refusals(self) -> tuple[Refusal, ...]:
         """One for each quota that is short; none if the bill fits."""

@@ -109,7 +109,7 @@ def _items(accounts: Mapping[str, Account], amounts: _Amounts) -> list[Item]:
         amount = amounts.get(name)
         if amount is not None:
             nanos, format_index = amount
-            items.append(Item(account, nanos, format_index))
+            items.append((account, nanos, format_index))
     return items
 
 

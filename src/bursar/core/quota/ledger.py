@@ -54,7 +54,8 @@ class _Promise:
     __slots__ = ("extra", "reservations")
 
     def __init__(self) -> None:
-        self.reservations: dict[str, Reservation] = {}
+        self.reservations: tuple[Reservation, ...] = ()
+        """Nearly always one: a tuple is made and dropped sooner than a dictionary."""
         self.extra: tuple[Item, ...] = ()
 
     def hold(self, bill: Bill) -> None:
@@ -123,8 +124,9 @@ class Ledger:
             self._update_promise(pod)
 
     def _note_freed(self, bill: Bill) -> None:
-        for item in bill.items:
-            self.freed[item.account] = None
+        freed = self.freed
+        for account, _, _ in bill.items:
+            freed[account] = None
         self.touched.update(bill.quotas)
 
     # ------------------------------------------------------------------ reservations
@@ -166,7 +168,7 @@ class Ledger:
         promise = promises.get(name)
         if promise is None:
             promise = promises[name] = _Promise()
-        promise.reservations[reservation_id] = reservation
+        promise.reservations += (reservation,)
         if is_new:
             promise.hold(bill)
         else:
@@ -186,16 +188,17 @@ class Ledger:
         pod = reservation.pod
         promises = self._promises[pod.namespace]
         promise = promises[pod.name]
-        del promise.reservations[id]
-        if promise.reservations:
+        if len(promise.reservations) > 1:
+            promise.reservations = tuple(each for each in promise.reservations if each.id != id)
             self._update_promise(pod)
             return
         del promises[pod.name]
         if not promises:
             del self._promises[pod.namespace]
+        freed = self.freed
         for account, nanos, _ in promise.extra:
             account.promised -= nanos
-            self.freed[account] = None
+            freed[account] = None
 
     def reservation(self, id: str) -> Reservation:
         """The reservation of this id. It must exist."""
@@ -203,7 +206,7 @@ class Ledger:
 
     def reservations_of(self, pod: PodKey) -> tuple[Reservation, ...]:
         promise = self._promise_of(pod)
-        return () if promise is None else tuple(promise.reservations.values())
+        return () if promise is None else promise.reservations
 
     def _promise_of(self, pod: PodKey) -> _Promise | None:
         promises = self._promises.get(pod.namespace)
@@ -218,16 +221,16 @@ class Ledger:
         promise = self._promises[pod.namespace][pod.name]
         before, charged = promise.extra, self._charged(pod)
         wanted: dict[Account, Item] = {}
-        for reservation in promise.reservations.values():
+        for reservation in promise.reservations:
             for account, nanos, index in reservation.bill.items:
                 extra = nanos - charged.get(account, 0)
                 greatest = wanted.get(account)
-                if extra > (0 if greatest is None else greatest.nanos):
-                    wanted[account] = Item(account, extra, index)
+                if extra > (0 if greatest is None else greatest[1]):
+                    wanted[account] = (account, extra, index)
         promise.extra = tuple(wanted.values())
         for account, nanos, _ in before:
             account.promised -= nanos
-            if account not in wanted or nanos > wanted[account].nanos:
+            if account not in wanted or nanos > wanted[account][1]:
                 self.freed[account] = None
         for account, nanos, _ in promise.extra:
             account.promised += nanos
@@ -254,12 +257,15 @@ class Ledger:
         changed = reservation._replace(bill=bill)
         self._reservations[changed.id] = changed
         pod = changed.pod
-        self._promises[pod.namespace][pod.name].reservations[changed.id] = changed
-        self._update_promise(changed.pod)
+        promise = self._promises[pod.namespace][pod.name]
+        promise.reservations = tuple(
+            changed if each.id == changed.id else each for each in promise.reservations
+        )
+        self._update_promise(pod)
 
 
 def _by_account(items: tuple[Item, ...]) -> dict[Account, int]:
-    return {item.account: item.nanos for item in items}
+    return {account: nanos for account, nanos, _ in items}
 
 
 def _shortfalls(bill: Bill, charged: dict[Account, int], extra: dict[Account, int]) -> list[Item]:
@@ -268,5 +274,5 @@ def _shortfalls(bill: Bill, charged: dict[Account, int], extra: dict[Account, in
     for account, nanos, index in bill.items:
         growth = nanos - charged.get(account, 0) - extra.get(account, 0)
         if growth > 0 and growth > account.free:
-            short.append(Item(account, growth, index))
+            short.append((account, growth, index))
     return short

@@ -122,11 +122,11 @@ def holders(
     if covered is None or account is None:
         return []
     held = (
-        (item.nanos, PodKey(namespace, name), FORMATS[item.format_index])
+        (nanos, PodKey(namespace, name), FORMATS[index])
         for namespace in covered.namespaces
         for name, bill in books.ledger.pods_of(namespace)
-        for item in bill.items
-        if item.account is account
+        for billed, nanos, index in bill.items
+        if billed is account
     )
     largest = nsmallest(count, held, key=lambda each: (-each[0], each[1]))
     return [(pod, to_quantity(nanos, style)) for nanos, pod, style in largest]

@@ -235,7 +235,7 @@ class Growth:
         """What the next leader has to know: each promise, with the names that quotas limit."""
         for promise in self:
             bill = self._ledger.reservation(promise.id).bill
-            names = {item.account.resource for item in bill.items}
+            names = {account.resource for account, _, _ in bill.items}
             amounts = bill.charge.amounts
             limited = {name: amounts[name][0] for name in sorted(names & amounts.keys())}
             if limited:

@@ -81,9 +81,9 @@ class Decider:
             return
         if not group.bill.fits():
             short = group.bill.short_items()
-            self.waiting.park(group, ((item.account, item.nanos) for item in short))
-            is_hopeless = any(item.nanos > item.account.hard for item in short)
-            self._hold(group, row, () if is_hopeless else [item.account for item in short])
+            self.waiting.park(group, ((account, nanos) for account, nanos, _ in short))
+            is_hopeless = any(nanos > account.hard for account, nanos, _ in short)
+            self._hold(group, row, () if is_hopeless else [account for account, _, _ in short])
             reason = Reason.QUOTA_TOO_SMALL if is_hopeless else Reason.QUOTA_EXCEEDED
             self.waiting.set_reason(group, reason)
             if group.unreported:
