@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bursar.core.quota.account import ITEMS_PER_STEP
 from bursar.core.quota.books import STEPS_AT_ONCE, Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.refusal import Reason
@@ -195,6 +196,44 @@ def test_a_pod_that_leaves_between_slices_stops_no_decision():
     books.lose_pod("a", "second")
 
     assert [row.name for row in releases(books)] == ["first", "both"]
+
+
+MANY = [f"example.com/r{number}" for number in range(10 * ITEMS_PER_STEP)]
+
+
+def requests_of(names, amount):
+    return " ".join(f"{name}={amount}" for name in names)
+
+
+def long_quota(amount):
+    limits = requests_of((f"requests.{name}" for name in MANY), amount)
+    return a_quota("a/q", limits)
+
+
+def test_a_pod_with_many_limits_takes_many_steps():
+    """In proportion to its limits: a slice takes as long as one with many ordinary pods."""
+    books = books_with(long_quota(10))
+    for number in range(5):
+        books.see_pod(a_row(f"a/p{number}", requests_of(MANY, 20 + number)))
+
+    parts = list(slices(books, 10))
+
+    assert len(parts) >= 5
+    assert max(len(part.waits) for part in parts) == 1
+    assert sum(len(part.waits) for part in parts) == 5
+
+
+def test_a_changed_quota_with_many_limits_is_entered_in_many_steps():
+    books = books_with()
+    for number in range(10):
+        books.see_pod(a_row(f"a/p{number}", requests_of(MANY, 1), gates=UNGATED))
+        books.see_pod(a_row(f"a/w{number}", requests_of(MANY, 30 + number)))
+    books.see_quota(long_quota(20))
+
+    assert len(list(slices(books, 20))) > 10
+    assert books.coverage.quota(a_key("a/q")).accounts[f"requests.{MANY[0]}"].charged == 10 * 10**9
+    books.see_quota(long_quota(21))
+    assert len(list(slices(books, 20))) > 10
 
 
 def test_equal_pods_are_told_in_slices_too():

@@ -4,8 +4,9 @@ This is the hot part of the books. Amounts are whole nanos, and a bill holds the
 themselves, so that charging a pod is a few additions. Pods that are alike share one bill.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import repeat
 from typing import Final, TypeAlias
 
 from bursar.core.model.numbers.int64 import INT64_MAX
@@ -21,6 +22,8 @@ FORMATS: Final = (Format.BINARY_SI, Format.DECIMAL_SI, Format.DECIMAL_EXPONENT)
 BILL_BYTES: Final = 256
 ITEM_BYTES: Final = 100
 """About the bytes of a bill, and of one item of it."""
+ITEMS_PER_STEP: Final = 16
+"""Most bills have fewer items, and take one step."""
 _NONE: Final = (0, 0)
 _FORMAT_INDEX: Final = {each: index for index, each in enumerate(FORMATS)}
 
@@ -206,6 +209,14 @@ class Bill:
         """The quotas, and those of them that are cluster-wide."""
         self.is_fifo: Final = is_fifo
         """Whether the order of one of the quotas ignores priority."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps it takes to try this bill, or to replace it: more if it is long."""
+        return 1 + len(self.items) // ITEMS_PER_STEP
+
+    def take_steps(self) -> Iterator[None]:
+        return repeat(None, self.steps)
 
     def weigh(self) -> int:
         """About the bytes in memory, with the demand."""

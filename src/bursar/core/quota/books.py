@@ -326,20 +326,20 @@ class Books:
         yield from self._requeue_steps(namespace)
 
     def _requeue_steps(self, namespace: str) -> Iterator[None]:
-        """Look again what the gated pods of a namespace wait for, at one in each step."""
+        """Look again what the gated pods of a namespace wait for."""
         for name in self._blocked.names_in(namespace):
             self._requeue(PodKey(namespace, name))
             yield
         for group in self.waiting.groups_in(namespace):
             for name in list(group.members):
                 self._requeue(PodKey(namespace, name))
-                yield
+                yield from group.bill.take_steps()
 
     def _retry_steps(self, namespace: str) -> Iterator[None]:
         for group in self.waiting.groups_in(namespace):
             if group.members:
                 self.waiting.try_again(group)
-            yield
+            yield from group.bill.take_steps()
 
     # ------------------------------------------------------------------ changes in steps
 

@@ -238,19 +238,22 @@ class Ledger:
     # ------------------------------------------------------------------ when quotas change
 
     def rebill_steps(self, namespace: str, new_bill: Callable[[Bill], Bill]) -> Iterator[None]:
-        """Replace every bill of a namespace, for charges and reservations, one in each step.
+        """Replace every bill of a namespace, for charges and reservations.
 
+        Only the pods that exist at the start: each takes the steps of its bill, at least one.
         Until the last step, accounts hold some of the old amounts and some of the new ones.
         """
         for name in list(self._pods.get(namespace, ())):
             bill = self.bill_of(PodKey(namespace, name))
             if bill is not None:
-                self.charge(PodKey(namespace, name), new_bill(bill))
-            yield
+                bill = new_bill(bill)
+                self.charge(PodKey(namespace, name), bill)
+                yield from bill.take_steps()
         for name in list(self._promises.get(namespace, ())):
             for reservation in self.reservations_of(PodKey(namespace, name)):
-                self.replace_bill(reservation, new_bill(reservation.bill))
-            yield
+                bill = new_bill(reservation.bill)
+                self.replace_bill(reservation, bill)
+                yield from bill.take_steps()
 
     def replace_bill(self, reservation: Reservation, bill: Bill) -> None:
         """Let a reservation hold this bill, even if it does not fit: it was promised before."""

@@ -58,18 +58,22 @@ class Decider:
         if not waiting.is_anything_parked:
             freed.clear()
         waiting.drop_paused(freed)
-        for left in range(steps_max, 0, -1):
+        left = steps_max
+        while left > 0:
             if freed:
                 account, _ = freed.popitem()
                 waiting.wake(account)
                 self._begin_turn(account.quota)
+                left -= 1
             elif self._reports:
                 self._report_one(decisions)
+                left -= 1
             else:
                 group = waiting.pop()
                 if group is None:
                     return left
                 self._try(group, decisions)
+                left -= group.bill.steps
         return 0
 
     def _try(self, group: WaitingGroup, decisions: Decisions) -> None:
