@@ -148,6 +148,24 @@ def test_other_warnings_and_other_resources_are_kinds_of_their_own():
     assert not limit.filter(a_warning("watch failed", 1, resource="pods", error="b"))
 
 
+def test_another_class_of_error_is_a_kind_of_its_own():
+    """A right that is missing is seen at once, though the API server was down before."""
+    limit = RepeatLimit()
+
+    assert limit.filter(a_warning("watch failed", 0, error=OSError("refused")))
+    assert not limit.filter(a_warning("watch failed", 1, error=OSError("reset")))
+    assert limit.filter(a_warning("watch failed", 2, error=PermissionError("pods")))
+
+
+def test_each_sidecar_that_fails_is_written_at_once():
+    limit = RepeatLimit()
+
+    assert limit.filter(a_warning("no answer", 0, socket="a.sock", failure="timeout"))
+    assert not limit.filter(a_warning("no answer", 1, socket="a.sock", failure="timeout"))
+    assert limit.filter(a_warning("no answer", 2, socket="b.sock", failure="timeout"))
+    assert limit.filter(a_warning("no answer", 3, socket="a.sock", failure="malformed"))
+
+
 def test_after_a_long_quiet_time_a_warning_is_new_again():
     limit = RepeatLimit()
     limit.filter(a_warning("watch failed", 0))

@@ -21,8 +21,9 @@ FIRST_PAUSE_SECONDS: Final = 10.0
 PAUSE_SECONDS_MAX: Final = 300.0
 KINDS_MAX: Final = 512
 """How many kinds of warning are remembered; beyond that the least recent one is forgotten."""
-KIND_FIELDS: Final = ("resource", "reason", "part", "path", "option")
-"""Fields whose values tell two kinds of warning apart. They take few values."""
+KIND_FIELDS: Final = ("resource", "reason", "part", "path", "option", "socket", "failure")
+"""Fields whose values tell two kinds of warning apart, as does the class of an exception in the
+field `error`. They take few values."""
 VALUE_LENGTH_MAX: Final = 1024
 
 
@@ -132,7 +133,8 @@ class RepeatLimit(logging.Filter):
         if record.levelno < logging.WARNING:
             return True
         fields = _fields(record)
-        kind = (record.name, record.msg, *(str(fields.get(name)) for name in KIND_FIELDS))
+        values = (str(fields.get(name)) for name in KIND_FIELDS)
+        kind = (record.name, record.msg, type(fields.get("error")), *values)
         now, known = record.created, self._kinds.get(kind)
         if known is None or now > known.next_at + known.pause_s:
             self._kinds[kind] = _Repeated(FIRST_PAUSE_SECONDS, now + FIRST_PAUSE_SECONDS)

@@ -178,7 +178,7 @@ class Election:
                 LOG.warning(
                     "cannot read or write the Lease; trying again",
                     lease=self._candidacy.lease,
-                    error=str(error) or "no answer in time",
+                    error=error if str(error) else "no answer in time",
                 )
                 if isinstance(error, BusyError) and error.retry_after is not None:
                     pause = max(pause, error.retry_after)
@@ -296,7 +296,7 @@ class Election:
                 LOG.warning(
                     "cannot renew the Lease; trying again",
                     lease=self._candidacy.lease,
-                    error=str(error) or "no answer in time",
+                    error=error if str(error) else "no answer in time",
                 )
                 term.is_uncertain = True
             else:

@@ -100,7 +100,7 @@ class PromiseRecord:
                 LOG.warning(
                     "cannot take over the record of resize promises; trying again",
                     record=self._key,
-                    error=str(error) or "no answer in time",
+                    error=error if str(error) else "no answer in time",
                 )
                 await self._clock.sleep(RETRY_SECONDS)
         try:
