@@ -27,8 +27,11 @@ Raises `OSError` or `ValueError`."""
 class NewestContext:
     """Use `offer` for each new certificate."""
 
-    def __init__(self, profile: TlsProfile) -> None:
+    def __init__(self, profile: TlsProfile, path: str = "") -> None:
         self._profile = profile
+        self._place = {"path": path} if path else {}
+        self._problem = ""
+        """Why the last certificate could not be used."""
         self._newest: ssl.SSLContext | None = None
         self._load: Load | None = None
         """Loads the certificate in use."""
@@ -53,6 +56,7 @@ class NewestContext:
             self.report(problem(error))
             return False
         self._newest, self._load, self.not_after = context, load, not_after
+        self._problem = ""
         self.loads += 1
         LOG.info(
             "a certificate was read" if self.loads == 1 else "a new certificate",
@@ -75,11 +79,22 @@ class NewestContext:
     def report(self, error: str) -> None:
         """Count and log a certificate that cannot be used."""
         self.invalid += 1
+        self.warn(error)
+
+    def warn(self, error: str) -> None:
+        """Log why there is no certificate, or no new one."""
+        self._problem = error
         LOG.warning(
             "the certificate cannot be used",
             reason="the one before stays in use" if self.is_loaded else "waiting for one",
             error=error,
+            **self._place,
         )
+
+    def remind(self) -> None:
+        """Log the problem again while a server waits for a certificate. The log bounds how often."""
+        if self._problem:
+            self.warn(self._problem)
 
     def current(self) -> ssl.SSLContext:
         """The context with the newest certificate. There must be one.

@@ -19,6 +19,9 @@ from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import follow
 
+REMIND_SECONDS: Final = 10.0
+"""How often the problem is logged while a server waits for its first certificate."""
+
 
 class SecretCertificate:
     """Certificate, key and CAs of a Secret of type `kubernetes.io/tls`.
@@ -43,7 +46,12 @@ class SecretCertificate:
 
         `watch` must run meanwhile.
         """
-        await self._is_loaded.wait()
+        while not self._is_loaded.is_set():
+            try:
+                async with asyncio.timeout(REMIND_SECONDS):
+                    await self._is_loaded.wait()
+            except TimeoutError:
+                self.newest.remind()
         return self.newest.current
 
     async def watch(self) -> None:
@@ -54,11 +62,7 @@ class SecretCertificate:
 
     def _on_synced(self) -> None:
         if self._tried is None:
-            LOG.warning(
-                "the certificate cannot be used",
-                reason="waiting for one",
-                error="the Secret does not exist",
-            )
+            self.newest.warn("the Secret does not exist")
 
     def _lose(self, _: Sighting[SecretData]) -> None:
         LOG.warning("the Secret was deleted; its last certificate stays in use")

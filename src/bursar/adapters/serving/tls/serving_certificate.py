@@ -38,12 +38,13 @@ class ServingCertificate:
         self._files = (Path(folder, CERTIFICATE), Path(folder, KEY))
         self._clock = clock
         self._stamps: tuple[_Stamp, ...] = ()
-        self.newest: Final = NewestContext(profile)
+        self.newest: Final = NewestContext(profile, folder)
 
     async def wait_for_context(self) -> FindContext:
         """Wait for a certificate. Return a function that finds the context of the newest one."""
         while not self.reload():
             await self._clock.sleep(POLL_SECONDS)
+            self.newest.remind()
         return self.newest.current
 
     async def watch(self) -> None:
