@@ -1,4 +1,4 @@
-"""`bursar completion`: the script that teaches a shell our verbs and options."""
+"""`bursar completion`: the completion script of a shell, for commands and options."""
 
 from typing import Final
 

@@ -393,10 +393,10 @@ async def _run(found: _Agent, state: StateDump) -> None:
 
 async def _serve(found: _Agent) -> None:
     """Answer clients until cancelled, then end in order. The socket's file stays."""
-    # What is there now stays for the life of the process: let the collector pass it by.
+    # Objects that exist now live as long as the process, so the garbage collector can skip them.
     gc.collect()
     gc.freeze()
-    # Nearly all that is made later goes by itself; to collect amid an answer makes its client wait.
+    # Nearly all later objects are freed without the collector. A collection delays an answer.
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     try:
         await found.keeper.run()

@@ -20,7 +20,7 @@ PLUGIN: Final = "kubectl-bursar"
 PROCESSES: Final = ("agent", "controller", "extender", "operator", "up", "webhook")
 """Verbs that run for long, for which it does not matter how soon they start."""
 NOT_WRITTEN: Final = 3
-"""What there is to say could not be written."""
+"""Exit code if standard output cannot be written."""
 CLOSED: Final = -1
 
 

@@ -159,8 +159,8 @@ def _freeze_heap() -> None:
         gc.unfreeze()
         gc.collect()
     gc.freeze()
-    # What pods leave behind goes by itself. A full collection would block the event loop for
-    # longer the more pods wait, so it has to be rare.
+    # Objects about pods that are gone are freed without the collector. A full collection blocks
+    # the event loop, longer the more pods wait, so it has to be rare.
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 

@@ -65,7 +65,7 @@ class Projects:
         )
 
     def without(self, ids: frozenset[int]) -> "Projects":
-        """Without ids that are ours. Lines of others stay, whatever their ids are."""
+        """The files without these ids of Bursar's. Lines of other programs stay."""
         ours = ids & self.ours.keys()
         gone = {b"%s%d:%d" % (PREFIX.encode(), each, each) for each in ours}
         return Projects(

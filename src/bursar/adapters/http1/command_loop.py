@@ -13,7 +13,7 @@ Addresses: TypeAlias = list[
     tuple[V4, socket.SocketKind, int, str, tuple[str, int]]
     | tuple[V6, socket.SocketKind, int, str, tuple[str, int, int, int] | tuple[int, bytes]]
 ]
-"""As Python's own stubs describe the answer."""
+"""The type of `getaddrinfo`'s result, as the stubs of Python's library have it."""
 
 
 class CommandLoop(asyncio.SelectorEventLoop):

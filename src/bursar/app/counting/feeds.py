@@ -43,7 +43,7 @@ class ObjectFeed(CounterFeed, Protocol):
     """A feed that begins with objects that exist already."""
 
     async def wait_known(self) -> None:
-        """Return when the counter has been told of them, or that there are none."""
+        """Return when the counter knows these objects, or knows that there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

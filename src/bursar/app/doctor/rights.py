@@ -172,7 +172,7 @@ async def _is_served(cluster: Reader, resource: Resource) -> bool:
 
 
 async def _denied(cluster: RightsCluster, home: str, rights: Sequence[Right]) -> list[Right]:
-    """Those of the rights that the accounts do not have."""
+    """The rights that the service accounts lack."""
     turns = asyncio.Semaphore(IN_FLIGHT_MAX)
 
     async def ask(right: Right) -> bool:

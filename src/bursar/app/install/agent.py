@@ -29,7 +29,7 @@ from bursar.app.names import DEFAULT_NAMESPACE
 AGENT: Final = "bursar-agent"
 """The service account, its role, and the DaemonSet."""
 TRUSTED: Final = "/etc/bursar/kubelet-ca.crt"
-"""Where the container finds the certificate that it shall know kubelet by."""
+"""Path in the container of the certificate that kubelet must present."""
 SOURCES_FOLDER: Final = "/etc/bursar/sources"
 SOURCES: Final = "sources.yaml"
 MEMORY_LIMIT: Final = "288Mi"
@@ -53,15 +53,15 @@ class AgentInstallation:
     pods_from: PodsFrom = PodsFrom.KUBELET
     socket_folder: str = SOCKET_FOLDER
     kubelet_folder: str = KUBELET_FOLDER
-    """What kubelet has as its --root-dir."""
+    """The --root-dir of kubelet."""
     kubelet_certificate: str = ""
-    """A file of the host, for a kubelet that signed its own; kubelet is then called by the
-    name of its node, for that is the only name in there."""
+    """A file of the host, if kubelet signed its own certificate. The agent then expects the
+    node's name in the certificate, which is the only name that such a certificate has."""
     sources_config: str = ""
     """The ConfigMap whose key `sources.yaml` says where else devices are written down."""
     is_on_host_network: bool = False
-    """Where Multus asks for the devices of every pod, the agent's own included, no agent could
-    start without another one. On the host's network it needs no other program."""
+    """Run the agent on the host's network. If Multus needs the agent to start any pod, an agent
+    on the pod network could start only if another one were running."""
     accounts_for_disk: bool = False
     """Measure the local ephemeral storage of pods. The agent then reads the kubelet's folder of
     pods, which has the content of Secrets too, and the folder of logs."""
@@ -271,7 +271,7 @@ def _mounts(installation: AgentInstallation) -> Sequence[Document]:
             "name": "pods",
             "mountPath": f"{installation.kubelet_folder}/pods",
             "readOnly": True,
-            # Else the agent would keep mounts of volumes that the kubelet has unmounted.
+            # Without propagation, the agent would keep volumes mounted that the kubelet unmounts.
             "mountPropagation": "HostToContainer",
         }
         found += [pods, {"name": "logs", "mountPath": POD_LOGS, "readOnly": True}]

@@ -68,7 +68,7 @@ METRICS_READER: Final = "bursar-metrics-reader"
 
 
 def metrics_review_rules() -> tuple[Document, Document]:
-    """What a process needs to ask the API server who reads its metrics, and whether he may."""
+    """Rights to ask the API server which user reads metrics, and whether the user may."""
     return (
         permission(("create",), "tokenreviews", group="authentication.k8s.io"),
         permission(("create",), "subjectaccessreviews", group="authorization.k8s.io"),

@@ -51,7 +51,7 @@ from bursar.app.quota.kinds import AAQS, GROUP, JOB_QUEUE_CONFIGS
 from bursar.wire.aaq_installation import DeploymentFacts, Metadata, WebhookFacts
 
 FIELD_MANAGER: Final = "kubectl"
-"""As `kubectl apply --server-side`, so that a later one of the same manifests has no conflicts."""
+"""The field manager of kubectl: if a user applies the same manifests later, nothing conflicts."""
 JOB_QUEUE: Final = "aaqjqc"
 """The name of the AAQJobQueueConfig in each namespace."""
 IN_FLIGHT_MAX: Final = 16

@@ -1,6 +1,6 @@
 """What a move from AAQ changes, in sentences: pure functions of the state.
 
-A blocker is nothing that Bursar can change. A task must be done by the user before the move. A
+A blocker is a problem that Bursar cannot solve. A task must be done by the user before the move. A
 change is a difference in behaviour. A fact is worth knowing.
 """
 

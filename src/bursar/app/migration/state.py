@@ -30,8 +30,8 @@ OPERATOR_CONFIG: Final = "aaq-config"
 BURSARS_CONDITION: Final = "no-mirror-of-a-static-pod"
 """A match condition of Bursar's webhook that gates pods."""
 NAME: Final = "app.kubernetes.io/name"
-"""The label by which Bursar's objects are told from AAQ's of the same name. `part-of` is no such
-label: an installation gets it from the AAQ object."""
+"""The label that tells Bursar's objects from AAQ's of the same name. `part-of` cannot: both take
+its value from the AAQ object."""
 REPLICAS_ANNOTATION: Final = "bursar.io/replicas-before-migration"
 """Annotation of AAQ's operator: how many replicas it had before the move."""
 LOCKS: Final = (

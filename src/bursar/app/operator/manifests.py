@@ -137,7 +137,8 @@ def _everywhere(settings: OperatorInstallation) -> list[Document]:
     own = [
         permission((*_OBSERVE, "patch"), AAQS.plural, group=AAQS.group),
         permission(("patch",), f"{AAQS.plural}/status", group=AAQS.group),
-        # Who writes a policy must be able to get its parameters, by this literal name.
+        # The API server lets an account write a policy only if it may get the policy's parameters,
+        # under the literal name `*`.
         permission(("get",), SERVICE_ACCOUNTS.plural, names=("*",)),
         permission(("get",), CLUSTER_QUOTAS.plural, group=CLUSTER_QUOTAS.group, names=("*",)),
         # To release pods before everything is removed.

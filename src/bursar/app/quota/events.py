@@ -38,7 +38,7 @@ class QueueReason(Enum):
     """The reason of an event about the waiting pods of a namespace."""
 
     FULL = "TooManyWaitingPods"
-    """As many pods wait as may, and new ones are refused."""
+    """The namespace has as many waiting pods as it may have: new pods are refused."""
 
 
 def record_wait(recorder: EventRecorder[Reason], wait: Wait, cost: str = "") -> None:

@@ -51,7 +51,7 @@ class QuotaSources:
     left_out: LeftOut | None = None
     """Why pods are counted without an answer that their counter needs; None if they never are."""
     awaited_feeds: tuple[ObjectFeed, ...] = ()
-    """Those of `feeds` whose objects decide what running pods cost."""
+    """The feeds whose objects decide what running pods cost; a part of `feeds`."""
 
     def informers(self) -> tuple[RunningInformer, ...]:
         quotas: tuple[RunningInformer, ...] = self.quotas

@@ -187,7 +187,7 @@ def _judged_in_turn(
 ) -> Iterator[WaitingPod]:
     """Judge the pods by all filters, as if those that fit were placed on this node."""
     running = [entry.pod for each in (books, *others) for entry in each.entries]
-    # Reading all pods for each waiting one takes long, and is in vain without such rules.
+    # To read all pods for each waiting pod takes long. Without such rules it changes nothing.
     nodes = (books, *others) if neighbours_matter((*running, *waiting)) else ()
     for pod in waiting:
         (verdict,) = verdicts(Attempt(pod, nodes, namespaces), (books,))

@@ -106,7 +106,7 @@ class _Line:
                     self.given[_name(option)] = value
 
     def options(self) -> list[Parameter]:
-        """Those that may still follow."""
+        """The options that may still follow."""
         return [
             option
             for option in self.command["options"]

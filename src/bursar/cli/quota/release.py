@@ -24,7 +24,7 @@ from bursar.wire.model.pod_row import PodRowDecoder
 @click.option(
     "-n", "--namespace", help="Namespace of the pods. Default with --all: all namespaces."
 )
-@click.option("--all", "is_all", is_flag=True, help="All pods that have the gate.")
+@click.option("--all", "is_all", is_flag=True, help="Release all pods that have the gate.")
 @click.option(
     "--stop-gating",
     "is_last",

@@ -64,7 +64,7 @@ WORKLOAD_KINDS: Final = frozenset(
     type=click.Choice([Output.YAML.value, Output.JSON.value]),
     default=Output.YAML.value,
     show_default=True,
-    help="Form of the List.",
+    help="Format of the output.",
 )
 def dump(*, reading: Reading, verb: str | None, anonymize: bool, output: str) -> int:
     """Write the objects of a cluster, or of files, that a command would read, as a List.

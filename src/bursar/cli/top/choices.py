@@ -51,7 +51,7 @@ def group_option(
         default="",
         metavar="|".join(words),
         callback=lambda _context, _parameter, given: _grouping_from(given, choices),
-        help="Add the rows up by this.",
+        help="Group the rows, and show the sum of each group.",
     )
 
 

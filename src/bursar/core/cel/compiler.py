@@ -51,7 +51,7 @@ class Environment:
     patterns: Patterns
     variables: Mapping[str, CelType]
     computed: Mapping[str, Code]
-    """Those of the variables that are computed when they are first read, and how."""
+    """The variables that are computed when they are first read, with the code for it."""
 
 
 class Compiler:

@@ -14,7 +14,7 @@ _MIN_S: Final = -62135596800
 _MAX_S: Final = 253402300799
 """9999-12-31T23:59:59Z."""
 _DURATION_MAX: Final = 2**63 - 1
-"""As Go: 290 years in nanoseconds."""
+"""Go's largest duration: 292 years in nanoseconds."""
 
 ZoneOffset: TypeAlias = Callable[[str, int], int | None]
 """Seconds that a named time zone is ahead of UTC at a time in seconds since 1970.

@@ -7,7 +7,7 @@ class VmiMode(Enum):
     """How pods of VMs are counted: `configName` of the AAQ object."""
 
     POD_USAGE = "VmiPodUsage"
-    """As any other pod."""
+    """The requests and limits of the launcher pod, as for any other pod."""
     VIRTUAL = "VirtualResources"
     """The guest's memory and vCPUs, under the native names."""
     DEDICATED = "DedicatedVirtualResources"

@@ -116,10 +116,11 @@ def extended(record: Record, pod: Pod, found: tuple[ContainerResources, ...]) ->
 
 
 def _merged(known: ResourceRequirements, new: ResourceRequirements) -> ResourceRequirements:
-    """What is on record wins: the same name with another amount is a LimitRange default.
+    """The recorded amounts take precedence over amounts that the pod has now.
 
-    So is a limit beside a recorded request, and a request beside a recorded limit. Such a
-    default could contradict the recorded amount.
+    If the pod has another amount under a recorded name, it is the default of a LimitRange. So is
+    a limit beside a recorded request, and a request beside a recorded limit. Such a default could
+    contradict the recorded amount.
     """
     names = {*known.requests, *known.limits}
     return ResourceRequirements(

@@ -48,7 +48,7 @@ def refusal(pod: Pod, node: Node) -> str | None:
 
 
 def cordon_refuses(pod: Pod, node: Node) -> bool:
-    """Whether the node is cordoned, by its field or by its taint, and the pod minds."""
+    """Whether the node is cordoned, by its field or its taint, and the pod does not tolerate it."""
     marked = node.unschedulable or any(
         (taint.key, taint.effect) == (CORDON.key, CORDON.effect) for taint in node.taints
     )

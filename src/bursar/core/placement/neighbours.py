@@ -49,7 +49,7 @@ class Neighbours:
 
     @contextmanager
     def without(self, victims: Sequence[Pod], node: Node) -> Iterator[None]:
-        """As if these pods of the node were gone."""
+        """Inside the context, count as if these pods of the node were gone."""
         self._step(victims, node, -1)
         try:
             yield

@@ -109,7 +109,7 @@ class PoolAccounts:
         return self.items_of_profile(row.profile)
 
     def items_of_profile(self, profile: PodProfile) -> list[Item]:
-        """What a pod adds to which accounts. Of an unknown namespace no share is known."""
+        """What a pod adds to which accounts. Without the namespace, its shares are not known."""
         demand, items = profile.demand.in_names(self._by_resource), list[Item]()
         namespace = self._namespaces.get(profile.namespace)
         for name in sorted(self._by_resource):

@@ -154,7 +154,7 @@ class PoolBooks:
     def useful_nodes(self, row: PodRow, victims: Mapping[str, Iterable[str]]) -> list[str]:
         """The nodes on which a preemption lets the pod run; `victims` has uids by node.
 
-        If a pool is short, the eviction of pods that do not hold enough of it is in vain.
+        If a pool is short, evicting pods that do not hold enough of it changes nothing.
         """
         if self.holds.find(row.stamp.uid) is not None:
             return list(victims)

@@ -58,7 +58,7 @@ class Holds:
         self.hold_s: Final = hold_s
         self._holds: dict[str, Hold] = {}
         self._expiring: dict[str, Hold] = {}
-        """Those in the state HELD, in the order in which they expire."""
+        """The holds in the state HELD, in the order in which they expire."""
 
     def __len__(self) -> int:
         return len(self._holds)

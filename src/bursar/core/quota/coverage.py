@@ -238,7 +238,7 @@ class Coverage:
         )
 
     def refusal(self, profile: PodProfile) -> Refusal | None:
-        """Why such a gated pod must wait, whatever is free; None if it need not."""
+        """Why such a gated pod must wait even if the quotas have room; None if it need not."""
         namespace = self._namespaces.get(profile.namespace)
         if namespace is None:
             return Refusal(reason=Reason.NAMESPACE_UNKNOWN)

@@ -17,7 +17,7 @@ from bursar.entry.lifetime.state_dump import StateDump
 from bursar.entry.process import cluster_access
 
 TLS_BUFFER_BYTES: Final = 16 << 10
-"""As much as a TLS record. asyncio takes 256 KiB for each connection, even a stranger's."""
+"""The size of a TLS record. asyncio would take 256 KiB for each connection, of any client."""
 
 
 def run_process(

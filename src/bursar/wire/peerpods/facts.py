@@ -46,7 +46,7 @@ _TOO_LONG: Final = (
     "or give its containers fewer resource names"
 )
 _WITHOUT_OVERHEAD: Final = DemandOptions(use_status=True, exclude_overhead=True)
-"""As quotas count, but overhead is kept apart: it comes on top of the VM."""
+"""Count as quotas do, without the overhead: it is charged on top of the VM."""
 
 
 def peer_pod_facts(

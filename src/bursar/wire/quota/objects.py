@@ -278,7 +278,7 @@ class Report:
 
 
 def report_of(raw: NamespacedQuota | ClusterQuota) -> Report:
-    """What the status says. A status that cannot be read says nothing but why."""
+    """What the status says. If it cannot be read, the report has only the problem."""
     try:
         if isinstance(raw, ClusterQuota):
             return _cluster_report(raw.status or ClusterQuotaStatus())

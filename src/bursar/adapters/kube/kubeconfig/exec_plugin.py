@@ -150,7 +150,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     except (ProcessLookupError, PermissionError):
         with contextlib.suppress(ProcessLookupError):
             process.kill()
-    # Nothing public closes it.
+    # asyncio has no public way to close the pipe.
     output = process._transport.get_pipe_transport(1)  # type: ignore[attr-defined]  # noqa: SLF001
     if output is not None:
         output.close()

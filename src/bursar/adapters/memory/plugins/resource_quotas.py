@@ -1,6 +1,6 @@
 """ResourceQuotas on the embedded cluster: pods that exceed one are refused.
 
-As on the API server, the plugin goes by the usage in the status of a quota and raises it before
+As on the API server, the plugin adds to the usage in the status of a quota before
 the pod is stored; `simulation/quota_status` lowers it when pods end. Only names that pods use are
 enforced: not `services` or `count/secrets`.
 """

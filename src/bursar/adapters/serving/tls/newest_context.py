@@ -92,7 +92,7 @@ class NewestContext:
         )
 
     def remind(self) -> None:
-        """Log the problem again while a server waits for a certificate. The log bounds how often."""
+        """Log the problem again while a server waits for a certificate."""
         if self._problem:
             self.warn(self._problem)
 

@@ -109,7 +109,7 @@ def advertised_url(named: str | None, port: int) -> str:
 
 
 def given_options(*names: str) -> tuple[str, ...]:
-    """Those of the named parameters that were given, as the option a person typed."""
+    """The options among these parameters that the user gave, as option names."""
     context = click.get_current_context()
     typed = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     return tuple(

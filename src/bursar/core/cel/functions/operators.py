@@ -1,4 +1,4 @@
-"""Arithmetic, order, and what is in what."""
+"""Arithmetic, comparison, and membership (`in`)."""
 
 import operator
 from collections.abc import Callable

@@ -42,7 +42,7 @@ class Eviction:
     candidates: tuple[Entry, ...]
     """Others that may go, those of low priority first."""
     missing: tuple[tuple[str, int], ...]
-    """What lacks beside the pods that must go, by resource."""
+    """What is still lacking after the pods that must go, by resource."""
     greedy: tuple[Entry, ...] | None
     """Candidates that are enough; None if all of them are not."""
     fewest: int

@@ -56,7 +56,7 @@ def _gravest(refusals: Iterable[Refusal]) -> Reason | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingCount:
     by_reason: dict[Reason, int]
-    """As of the last decision about each pod. Of several reasons of one pod the gravest counts."""
+    """Waiting pods by the reason of the last decision; of several reasons, by the gravest one."""
     undecided: int
     """Pods that have not been decided upon yet."""
 
@@ -118,7 +118,7 @@ class _Entry:
     quotas: frozenset[QuotaKey]
     """The quotas that it needs, if it waits for a quota."""
     shared: frozenset[QuotaKey] = frozenset()
-    """Those of them that are cluster-wide."""
+    """The cluster-wide quotas among `quotas`."""
 
 
 def waiting_list(books: Books, releases: Iterable[Release] = ()) -> list[WaitingPod]:

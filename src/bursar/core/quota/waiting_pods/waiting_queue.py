@@ -12,7 +12,7 @@ quota the one goes first whose last release is the longest ago.
 Whatever happens to one group, only those are looked at whose turn it may be. Of the groups
 that are parked at one place, the first that fits is taken to be tried. The next one is taken
 after that. If the first one is behind a pod that holds the quota, so are the others, and all
-of them stay until that pod lets go.
+of them stay until that pod no longer holds it.
 """
 
 from collections.abc import Iterable, Iterator
