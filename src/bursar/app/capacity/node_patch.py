@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from bursar.app.cluster.informer.store import Identity
-from bursar.app.cluster.patches import fenced_patch, pointer, put, remove
+from bursar.app.cluster.patches import fenced_patch, put, remove
 from bursar.app.cluster.ports import Json, Patch
 from bursar.core.model.resources import ResourceList
 from bursar.core.peerpods.capacity import (
@@ -24,6 +24,7 @@ from bursar.core.peerpods.capacity import (
     CapacityNode,
     Settlement,
 )
+from bursar.wire.json_pointer import pointer
 
 STATUS: Final = "status"
 

@@ -5,10 +5,10 @@ the same name. `test` operations on uid and resourceVersion make the API server 
 conflict instead.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from bursar.app.cluster.informer.store import Identity
-from bursar.app.cluster.ports import Json, Patch, PatchKind
+from bursar.app.cluster.ports import Json, Key, Patch, PatchKind, Resource, Writer
 
 
 def fenced_patch(
@@ -20,9 +20,9 @@ def fenced_patch(
     timeout_seconds: float | None = None,
 ) -> Patch:
     """A JSON patch of the object with this uid; with `is_exact`, of this resourceVersion."""
-    fence = [check("/metadata/uid", identity.uid)]
+    fence = [_check("/metadata/uid", identity.uid)]
     if is_exact:
-        fence.append(check("/metadata/resourceVersion", identity.resource_version))
+        fence.append(_check("/metadata/resourceVersion", identity.resource_version))
     return Patch(
         kind=PatchKind.JSON,
         body=[*fence, *operations],
@@ -31,7 +31,7 @@ def fenced_patch(
     )
 
 
-def check(path: str, value: Json) -> Json:
+def _check(path: str, value: Json) -> Json:
     """The operation that fails the patch unless the value is stored at the path."""
     return {"op": "test", "path": path, "value": value}
 
@@ -46,10 +46,28 @@ def remove(path: str) -> Json:
     return {"op": "remove", "path": path}
 
 
-def pointer(parent: str, key: str) -> str:
-    """The JSON pointer to a member of the object at `parent`.
+class StatusWrites:
+    """Writes the status of cluster-wide objects, and remembers the latest one of each object.
 
-    >>> pointer("/status/capacity", "kata.peerpods.io/vm")
-    '/status/capacity/kata.peerpods.io~1vm'
+    It is for statuses that Bursar reports and does not read back.
     """
-    return f"{parent}/{key.replace('~', '~0').replace('/', '~1')}"
+
+    def __init__(self, writer: Writer, resource: Resource) -> None:
+        self._writer, self._resource = writer, resource
+        self._latest: dict[str, tuple[str, dict[str, Json]]] = {}
+
+    def latest(self, name: str, uid: str) -> dict[str, Json]:
+        """The status that was written last; empty if none was written to the object."""
+        known_uid, status = self._latest.get(name, ("", {}))
+        return status if known_uid == uid else {}
+
+    async def write(self, name: str, uid: str, status: dict[str, Json]) -> None:
+        """Replace the whole status: a merge would keep fields that it no longer has."""
+        body = [_check("/metadata/uid", uid), put("/status", status)]
+        patch = Patch(kind=PatchKind.JSON, body=body)
+        await self._writer.patch(self._resource, Key("", name), patch, subresource="status")
+        self._latest[name] = (uid, status)
+
+    def keep_only(self, names: Container[str]) -> None:
+        """Forget the objects that do not exist any more."""
+        self._latest = {name: was for name, was in self._latest.items() if name in names}

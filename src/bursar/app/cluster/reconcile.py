@@ -1,9 +1,9 @@
 """The reconcile loop: compare an object with what it should be, and write it if it differs.
 
-Everything that Bursar writes to the cluster, apart from lifting gates, goes through a
-`Reconciler`: keys are queued when something changed, several are reconciled at a time, one
-key is written no more often than its interval, and failures are retried with back-off. A key that
-another program has damaged can be expedited: it is repaired without waiting for its interval.
+The controller writes quotas, capacity and certificates through a `Reconciler`: keys are queued
+when something changed, several are reconciled at a time, one key is written no more often than
+its interval, and failures are retried with back-off. A key that another program has damaged can
+be expedited: it is repaired without waiting for its interval.
 """
 
 import asyncio

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from bursar.app.cluster.kinds import NAMESPACES
-from bursar.app.cluster.patches import check, put
-from bursar.app.cluster.ports import Clock, ClusterError, Json, Key, Patch, PatchKind, Writer
+from bursar.app.cluster.patches import StatusWrites
+from bursar.app.cluster.ports import Clock, ClusterError, Json, Writer
 from bursar.app.counting.feeds import CountingPart, WatchedKind
 from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.app.log import Log
@@ -100,35 +100,27 @@ class PolicyStatuses:
     """Writes what policies charge, or would charge, to their status, at a bounded rate."""
 
     def __init__(self, counter: PolicyCounter, clock: Clock, writer: Writer) -> None:
-        self._counter, self._clock, self._writer = counter, clock, writer
-        self._written: dict[str, tuple[str, dict[str, Json]]] = {}
+        self._counter, self._clock = counter, clock
+        self._statuses = StatusWrites(writer, COUNTING_POLICIES)
 
     async def run(self, recount: RecountPods) -> None:  # noqa: ARG002 - the port has it
         while True:
             reports = self._counter.report()
             for report in reports:
                 await self._write(report)
-            names = {report.policy.text.name for report in reports}
-            self._written = {name: was for name, was in self._written.items() if name in names}
+            self._statuses.keep_only({report.policy.text.name for report in reports})
             await self._clock.sleep(REPORT_SECONDS)
 
     async def _write(self, report: PolicyReport) -> None:
         text = report.policy.text
-        uid, before = self._written.get(text.name, ("", {}))
-        status = wanted_status(report, self._clock.now(), before if uid == text.uid else {})
-        if uid == text.uid and status == before:
+        before = self._statuses.latest(text.name, text.uid)
+        status = wanted_status(report, self._clock.now(), before)
+        if status == before:
             return
-        # The status is replaced whole: a merge would keep charges that are none any more.
-        operations = [check("/metadata/uid", text.uid), put("/status", status)]
-        patch = Patch(kind=PatchKind.JSON, body=operations)
         try:
-            await self._writer.patch(
-                COUNTING_POLICIES, Key("", text.name), patch, subresource="status"
-            )
+            await self._statuses.write(text.name, text.uid, status)
         except ClusterError as error:
             LOG.warning("the status of a policy was not written", policy=text.name, error=error)
-            return
-        self._written[text.name] = (text.uid, status)
 
 
 def _since(now: datetime, status: str, before: Mapping[str, Json]) -> str:

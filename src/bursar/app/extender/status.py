@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from bursar.app.cluster.events.document import EventType, ObjectReference
 from bursar.app.cluster.events.recorder import EventRecorder
-from bursar.app.cluster.patches import check, put
-from bursar.app.cluster.ports import Clock, ClusterError, Json, Key, Patch, PatchKind, Writer
+from bursar.app.cluster.patches import StatusWrites
+from bursar.app.cluster.ports import Clock, ClusterError, Json, Writer
 from bursar.app.extender.kinds import CLUSTER_RESOURCES
 from bursar.app.log import Log
 from bursar.core.model.quantity import Format
@@ -82,9 +82,9 @@ class PoolStatuses:
         is_leader: Callable[[], bool],
         recorder: EventRecorder[PoolEventReason],
     ) -> None:
-        self._books, self._clock, self._writer = books, clock, writer
+        self._books, self._clock = books, clock
         self._is_leader, self._recorder = is_leader, recorder
-        self._written: dict[str, tuple[str, dict[str, Json]]] = {}
+        self._statuses = StatusWrites(writer, CLUSTER_RESOURCES)
         self.latest: list[PoolReport] = []
         """What the statuses should have said at the last look."""
 
@@ -93,27 +93,21 @@ class PoolStatuses:
             found = self.latest = await reports(self._books)
             for report in found:
                 await self._write(report)
-            names = {report.state.pool.name for report in found}
-            self._written = {name: was for name, was in self._written.items() if name in names}
+            self._statuses.keep_only({report.state.pool.name for report in found})
             await self._clock.sleep(REPORT_SECONDS)
 
     async def _write(self, report: PoolReport) -> None:
         pool = report.state.pool
-        uid, known = self._written.get(pool.name, ("", {}))
-        before = known if uid == pool.uid else {}
+        before = self._statuses.latest(pool.name, pool.uid)
         status = wanted_status(report, self._clock.now(), before)
         if status == before or not self._is_leader():
             return
-        operations = [check("/metadata/uid", pool.uid), put("/status", status)]
-        patch = Patch(kind=PatchKind.JSON, body=operations)
         try:
-            key = Key("", pool.name)
-            await self._writer.patch(CLUSTER_RESOURCES, key, patch, subresource="status")
+            await self._statuses.write(pool.name, pool.uid, status)
         except ClusterError as error:
             LOG.warning("the status was not written", cluster_resource=pool.name, error=error)
             return
         self._record(report, before, status)
-        self._written[pool.name] = (pool.uid, status)
 
     def _record(
         self, report: PoolReport, before: Mapping[str, Json], status: Mapping[str, Json]

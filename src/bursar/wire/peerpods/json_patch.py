@@ -3,6 +3,7 @@
 from typing import TypeAlias
 
 from bursar.wire.documents.tree import Value
+from bursar.wire.json_pointer import pointer
 
 PatchStep: TypeAlias = "dict[str, Value]"
 """One operation: `op`, `path` and, unless it removes, `value`."""
@@ -38,17 +39,13 @@ def _compare_objects(
     in_both = 0
     for key, old in before.items():
         if key not in after:
-            steps.append({"op": "remove", "path": f"{path}/{_escaped(key)}"})
+            steps.append({"op": "remove", "path": pointer(path, key)})
             continue
         in_both += 1
         new = after[key]
         if old is not new:
-            _compare(old, new, f"{path}/{_escaped(key)}", steps)
+            _compare(old, new, pointer(path, key), steps)
     if in_both < len(after):
         for key, new in after.items():
             if key not in before:
-                steps.append({"op": "add", "path": f"{path}/{_escaped(key)}", "value": new})
-
-
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1") if "/" in key or "~" in key else key
+                steps.append({"op": "add", "path": pointer(path, key), "value": new})
