@@ -27,6 +27,7 @@ from bursar.core.devices.inventory import Inventory
 from bursar.wire.devices.pod import DevicePodDecoder
 from controlplane import ControlPlane
 from support.builders.koordinator_device import DEFINITION
+from support.builders.manifests import pod_manifest
 from support.cluster.access import PlainAccess, a_client, access_of
 from support.devices.kubelet_http import Asker
 from support.faults.embedded_cluster import Line, MemoryWorld
@@ -50,11 +51,7 @@ def seeded():
 
 
 def a_pod(name, node=NODE, **spec):
-    container = {"name": "app", "image": "example.com/app"}
-    return {
-        "metadata": {"name": name},
-        "spec": {"nodeName": node, "containers": [container], **spec},
-    }
+    return pod_manifest(name, node=node, container="app", **spec)
 
 
 def devices(node=NODE, *ids):

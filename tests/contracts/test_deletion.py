@@ -16,6 +16,7 @@ from bursar.app.cluster.ports import (
     Preconditions,
     Query,
 )
+from support.builders.manifests import pod_manifest
 from support.cluster.access import CONFIG_MAPS, NAMESPACES, PODS
 from support.until import until
 
@@ -31,10 +32,7 @@ async def merged(cluster, resource, key, body, subresource=""):
 
 
 async def a_pod(cluster, key, *, node="", **metadata):
-    spec = {"containers": [{"name": "c", "image": "i"}], "schedulerName": "nobody"}
-    if node:
-        spec["nodeName"] = node
-    body = {"metadata": {"name": key.name, **metadata}, "spec": spec}
+    body = pod_manifest(key.name, node=node, metadata=metadata, schedulerName="nobody")
     return json.loads(await cluster.port.create(PODS, body, namespace=key.namespace))
 
 

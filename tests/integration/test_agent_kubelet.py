@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from support.builders.manifests import pod_manifest
 from support.devices.agent import ANNOTATION, AgentProcess
 from support.devices.hollow_kubelet import HollowKubelet, hollow_kubelet
 from support.devices.node_with_agent import GPU, RDMA, functions, gpus
@@ -23,15 +24,10 @@ CALLS_MIN = 20
 
 
 def static_pod(name: str, annotation: str | None, **spec: Any) -> dict[str, Any]:
-    limits = {} if annotation is None else {GPU: "1", RDMA: "100"}
-    main = {"name": "main", "image": "i", "resources": {"limits": limits, "requests": limits}}
-    metadata = {"name": name, "annotations": {} if annotation is None else {ANNOTATION: annotation}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {"containers": [main], "terminationGracePeriodSeconds": 0, **spec},
-    }
+    amounts = "" if annotation is None else f"{GPU}=1 {RDMA}=100"
+    metadata = {"annotations": {} if annotation is None else {ANNOTATION: annotation}}
+    fields = {"container": "main", "metadata": metadata, "terminationGracePeriodSeconds": 0}
+    return pod_manifest(name, requests=amounts, limits=amounts, **fields, **spec)
 
 
 def trainer(address: str) -> dict[str, Any]:

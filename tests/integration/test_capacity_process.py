@@ -11,6 +11,7 @@ from bursar.adapters.telemetry.catalogue.metric import Process
 from certificates import Authority
 from controlplane import LOOPBACK
 from program import free_port
+from support.builders.manifests import pod_manifest
 from support.builders.reviews import put_pair
 from support.metrics.printed_metrics import differences
 from support.processes.kubectl import kubectl, try_kubectl
@@ -39,18 +40,7 @@ def wait_offered(plane, amount: str | None) -> None:
 
 
 def a_pod(name: str) -> dict[str, Any]:
-    amounts = {VM: "1"}
-    container = {
-        "name": "c",
-        "image": "example.com/app",
-        "resources": {"requests": amounts, "limits": amounts},
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": PLACE},
-        "spec": {"containers": [container]},
-    }
+    return pod_manifest(f"{PLACE}/{name}", requests=f"{VM}=1", limits=f"{VM}=1")
 
 
 def wait_shown(authority: Authority, port: int, wanted: dict[str, str]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from controlplane import ControlPlane
 from support.builders.koordinator_device import DEFINITION
+from support.builders.manifests import pod_manifest
 from support.devices.agent import AgentProcess, gpu_pod, pods_port
 from support.devices.kubelet_server import (
     Claim,
@@ -66,24 +67,15 @@ class Town:
         )
 
     def add_pod(self, name: str, annotation: str = "", **spec: object) -> None:
-        amounts = {"nvidia.com/gpu": "2"}
-        container = {"name": "main", "image": "i", "resources": {"limits": amounts}}
         self.apply(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {
-                    "name": name,
-                    "namespace": self.namespace,
-                    "annotations": {ALLOCATED: annotation} if annotation else {},
-                },
-                "spec": {
-                    "nodeName": self.node,
-                    "terminationGracePeriodSeconds": 0,
-                    "containers": [container],
-                    **spec,
-                },
-            }
+            pod_manifest(
+                f"{self.namespace}/{name}",
+                limits="nvidia.com/gpu=2",
+                node=self.node,
+                container="main",
+                metadata={"annotations": {ALLOCATED: annotation} if annotation else {}},
+                **{"terminationGracePeriodSeconds": 0, **spec},
+            )
         )
 
     def run(self, *words: str, kubeconfig: str = "") -> Ran:

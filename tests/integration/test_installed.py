@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from real_node.images import BUSYBOX
 from support.install.installed_bursar import (
     HOME,
     InstalledBursar,
     is_gated,
+    peer_pod,
     tenant,
 )
 from support.until import until_sync
@@ -59,18 +59,7 @@ def test_processes_run_with_the_fewest_rights(installed):
 
 def test_a_peer_pod_is_rewritten_by_the_webhook_behind_its_service(installed):
     with tenant(installed) as shop:
-        container = {
-            "name": "main",
-            "image": BUSYBOX,
-            "resources": {"requests": {"cpu": "3", "memory": "2Gi"}},
-        }
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "peer"},
-            "spec": {"runtimeClassName": "kata-remote", "containers": [container]},
-        }
-        made = shop.create_pod(pod)
+        made = shop.create_pod(peer_pod())
 
         (rewritten,) = made["spec"]["containers"]
         assert rewritten["resources"]["requests"] == {"kata.peerpods.io/vm": "1"}

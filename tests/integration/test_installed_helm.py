@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from real_node.images import BUSYBOX
 from support.install.helm_release import HelmRelease
-from support.install.installed_bursar import HOME, is_gated, tenant
+from support.install.installed_bursar import HOME, is_gated, peer_pod, tenant
 from support.until import until_sync
 
 VALUES = (
@@ -103,17 +102,3 @@ def removal_log(installed: HelmRelease) -> str:
     chosen = ("-n", HOME, "-l", "app.kubernetes.io/component=removal")
     described = installed.try_kubectl("describe", "pods", *chosen).out
     return f"{installed.try_kubectl('logs', *chosen).out}\n{described}"
-
-
-def peer_pod():
-    container = {
-        "name": "main",
-        "image": BUSYBOX,
-        "resources": {"requests": {"cpu": "3", "memory": "2Gi"}},
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "peer"},
-        "spec": {"runtimeClassName": "kata-remote", "containers": [container]},
-    }

@@ -17,6 +17,7 @@ from bursar.adapters.kubelet.endpoint import Endpoint
 from certificates import Authority
 from controlplane import LOOPBACK, ControlPlane
 from program import Program, free_port
+from support.builders.manifests import pod_manifest
 
 PATIENCE_S = 60
 
@@ -88,17 +89,8 @@ def _is_answered(connection: http.client.HTTPConnection) -> bool:
 
 
 def a_pod(name: str, annotations: Mapping[str, str] | None = None) -> Raw:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "namespace": "default",
-            "name": name,
-            "uid": f"uid-{name}",
-            "annotations": annotations or {},
-        },
-        "spec": {"containers": [{"name": "app", "image": "example.com/app"}]},
-    }
+    metadata = {"uid": f"uid-{name}", "annotations": annotations or {}}
+    return pod_manifest(f"default/{name}", container="app", metadata=metadata)
 
 
 # ------------------------------------------------------------------ service accounts

@@ -30,6 +30,12 @@ KEPT = frozenset({"CustomResourceDefinition"})
 """Kinds that an uninstallation leaves, because the quotas of tenants go with them."""
 
 
+def peer_pod() -> Raw:
+    made = pod_manifest("peer", requests="cpu=3 memory=2Gi", runtimeClassName="kata-remote")
+    made["spec"]["containers"][0]["image"] = BUSYBOX
+    return made
+
+
 def built_image(folder: Path) -> Path:
     """The image that `make image` builds."""
     archive, _ = image_tool.write(image_tool.build(image_tool.native_architecture(), IMAGE), folder)

@@ -24,7 +24,7 @@ from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.sources import EVERY_KIND
 from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
-from support.builders.manifests import DEFINITIONS
+from support.builders.manifests import DEFINITIONS, pod_manifest
 from support.builders.pods import listed
 
 Raw = dict[str, Any]
@@ -96,14 +96,9 @@ class AaqScene:
         namespace: str = TEAM,
         **spec: Any,
     ) -> None:
-        container = {"name": "c", "image": "i", "resources": {"requests": listed(requests)}}
-        listed_gates = [{"name": gate} for gate in gates]
-        await self._put(
-            *("v1", "Pod", name),
-            metadata={"namespace": namespace},
-            spec={"containers": [container], "schedulingGates": listed_gates, **spec},
-            status={"phase": phase},
-        )
+        where = f"{namespace}/{name}"
+        body = pod_manifest(where, *gates, requests=requests, phase=phase, **spec)
+        await load_manifests(self.cluster, [body])
 
     async def gated_pod(self, name: str, requests: str = "", **more: Any) -> None:
         await self.pod(name, requests, gates=(GATE,), **more)

@@ -13,6 +13,7 @@ from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.adapters.memory.simulation.workloads.templates import first_to_go, template_hash
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import Key, NotFoundError, UnavailableError
+from support.builders.manifests import pod_manifest
 from support.cluster.simulated_life import (
     World,
     container,
@@ -209,12 +210,9 @@ async def test_replica_sets_are_named_after_their_template():
 
 
 def test_who_goes_first_has_no_node_then_does_not_run_then_is_youngest():
-    def a_pod(name: str, second: int, node_name: str = "", phase: str = "Pending") -> dict:
-        return {
-            "metadata": {"name": name, "creationTimestamp": f"2026-01-01T00:00:0{second}Z"},
-            "spec": {"nodeName": node_name},
-            "status": {"phase": phase},
-        }
+    def a_pod(name: str, second: int, node: str = "", phase: str = "Pending") -> dict:
+        metadata = {"creationTimestamp": f"2026-01-01T00:00:0{second}Z"}
+        return pod_manifest(name, node=node, phase=phase, metadata=metadata)
 
     pods = [
         a_pod("old", 1, "n", "Running"),
