@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from random import Random
 
 from bursar.adapters.memory.kinds import CRDS
@@ -103,6 +104,22 @@ async def test_a_kind_is_watched_while_it_is_installed():
     await clock.sleep(20 * PROBE_SECONDS)
     assert (told.states[-1], told.plans) == (KindState.ABSENT, set())
     await end(task)
+
+
+@in_virtual_time()
+async def test_a_watch_that_fails_is_logged_with_its_cause_and_begins_again(caplog):
+    clock, told = MachineClock(), Told()
+    cluster = MemoryCluster(clock, source=Random(1))  # noqa: S311 - repeatable
+    await cluster.create(CRDS, DEFINITION)
+    await cluster.create(PLANS, a_plan("one"), namespace="default")
+    broken = replace(told.kind, see=lambda plan: [told.recounted[plan]])
+    watching = asyncio.create_task(broken.feed(cluster, clock, Random(2)).run(lambda _: None))  # noqa: S311
+    await asyncio.sleep(3 * PROBE_SECONDS)
+    await end(watching)
+
+    assert told.states[:2] == [KindState.SYNCING] * 2
+    assert {each.message for each in caplog.records} == {"watching a kind failed; starting over"}
+    assert isinstance(caplog.records[0].fields["error"], TypeError)
 
 
 def test_objects_of_files_are_loaded_at_once():

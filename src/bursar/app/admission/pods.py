@@ -101,7 +101,7 @@ def judge_update(
 
 
 def queue_is_full(namespace: str, most: str) -> str:
-    """Why a new pod is refused in a namespace in which as many pods wait as may."""
+    """Why a new pod is refused in a namespace with the maximum number of waiting pods."""
     return (
         f"{most} pods of the namespace {namespace} wait for quotas, and no more may: delete pods "
         "that wait, or ask for a larger quota; new pods are accepted when nine tenths of that "

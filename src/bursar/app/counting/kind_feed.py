@@ -73,7 +73,10 @@ class KindFeed(Generic[T]):
                 # A watch of a kind that was removed may stay open without a word.
                 if await self._is_absent():
                     return
-            LOG.warning("watching a kind failed; starting over", resource=kind.resource)
+            error = next(task.exception() for task in tasks if task.done())
+            LOG.warning(
+                "watching a kind failed; starting over", resource=kind.resource, error=error
+            )
         finally:
             await end(*tasks)
 

@@ -78,6 +78,7 @@ class ClientAuthority:
             LOG.warning(
                 "the CA certificates of clients cannot be used; those before stay in use",
                 error=problem,
+                path=self._file,
             )
 
     def _read(self) -> str:

@@ -49,8 +49,8 @@ WAITING: Final = Section(
         ),
         metric(
             "bursar_full_queues",
-            "Namespaces in which as many pods wait as may (--waiting-pods-max), so that new pods "
-            "are refused.",
+            "Namespaces that have the maximum number of waiting pods (--waiting-pods-max): new "
+            "pods are refused.",
         ),
         metric("bursar_undecided_pods", "Waiting pods that the next round decides about."),
         metric("bursar_refusals_total", "Pods refused release, by reason.", "reason"),

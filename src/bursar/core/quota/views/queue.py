@@ -86,7 +86,7 @@ def waiting_by_namespace(books: Books) -> Mapping[str, int]:
 
 
 class FullQueues:
-    """The namespaces in which as many pods wait as may. Each opens again at 90 %."""
+    """Namespaces with the maximum number of waiting pods. Each accepts pods again at 90 % of it."""
 
     def __init__(self, most: int, full: Iterable[str] = ()) -> None:
         """`most` pods of a namespace may wait; 0 for any number. `full` were full before."""
