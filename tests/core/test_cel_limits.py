@@ -6,7 +6,6 @@ from bursar.core.cel.errors import Meter
 from bursar.core.cel.expression import CompileError, CostError, EvalError, Expression, Frame
 from bursar.core.cel.functions.patterns import PATTERN_MAX
 from bursar.core.cel.parsing.parser import DEPTH_MAX, TEXT_MAX
-from bursar.core.cel.times import utc_only
 from bursar.core.cel.types import CelType
 from bursar.core.cel.values import Double, Timestamp, equal
 from bursar.core.counting.policy import BUDGET, VARIABLES
@@ -252,11 +251,6 @@ def test_null_is_no_value_of_another_type(text):
 def test_key_of_type_bool_is_not_taken_for_a_number():
     with pytest.raises(EvalError, match="unsupported key type: bool"):
         evaluated("{1: 'a'}[object.b]", {"b": True})
-
-
-def test_only_utc_is_known_without_a_database():
-    assert utc_only("UTC", 0) == 0
-    assert utc_only("Europe/Berlin", 0) is None
 
 
 def test_unset_type_parameters_are_dynamic():

@@ -5,7 +5,7 @@ import pytest
 from bursar.core.cel.values import Double
 from bursar.core.counting.policy import PolicyText
 from bursar.wire.counting.pod_body import keep_body
-from bursar.wire.counting.policy import decode_policy, policy_of, read_body, unknown_fields
+from bursar.wire.counting.policy import decode_policy, read_body, unknown_fields
 from bursar.wire.structs.fields import FieldError
 
 BODY = b"""{"metadata": {"name": "p", "uid": "u", "generation": 3}, "spec": {
@@ -27,8 +27,8 @@ def test_policy_is_decoded():
 
 
 def test_empty_policy_enforces_nothing():
-    assert policy_of({"metadata": {"name": "p"}}) == PolicyText(name="p")
-    assert policy_of({"metadata": {"name": "p"}, "spec": {"ignore": True}}).is_ignored
+    assert decode_policy(b'{"metadata": {"name": "p"}}') == PolicyText(name="p")
+    assert decode_policy(b'{"metadata": {"name": "p"}, "spec": {"ignore": true}}').is_ignored
 
 
 def test_misspelt_fields_are_found():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bursar.core.model.quantity import Quantity
-from bursar.wire.pools import decode_pool, pool_of
+from bursar.wire.pools import decode_pool
 from bursar.wire.structs.fields import FieldError
 
 SPEC = {"resourceName": "example.com/licence", "capacity": 5}
@@ -83,10 +83,3 @@ def test_an_object_without_a_spec_has_a_problem_and_one_without_a_name_is_refuse
         decode_pool(b'{"spec": {}}')
     with pytest.raises(FieldError):
         decode_pool(b"{}")
-
-
-def test_a_file_must_be_usable():
-    good = {"metadata": {"name": "p"}, "spec": dict(SPEC)}
-    assert pool_of(good).name == "p"
-    with pytest.raises(FieldError, match="spec: resourceName"):
-        pool_of({"metadata": {"name": "p"}})

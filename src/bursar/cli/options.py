@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import click
 
@@ -57,12 +57,6 @@ def files(help: str, *, required: bool = False, name: str = "files") -> Option:
         type=click.Path(allow_dash=True),
         help=help,
     )
-
-
-required_files: Final = files(
-    "A file, a folder, or - for standard input; YAML or JSON, also Lists. Repeatable.",
-    required=True,
-)
 
 
 def cluster(kubeconfig_help: str) -> Option:

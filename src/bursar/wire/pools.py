@@ -8,12 +8,10 @@ from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import NANOS_PER_UNIT, ZERO, Quantity
 from bursar.core.model.selectors.selector import Selector, SelectorError, selector_of
 from bursar.core.pools.pool import SHARES_MAX, Pool, Share
-from bursar.wire.documents.tree import Value
 from bursar.wire.quota.objects import RawSelector, label_selector
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import FieldError, Scalar, decode_quantity, quoted
 from bursar.wire.structs.metadata import ObjectMeta, required_name
-from bursar.wire.structs.shape import shaped
 from bursar.wire.structs.struct import Struct
 
 RESOURCE_LENGTH_MAX = 253
@@ -41,14 +39,6 @@ class ClusterResource(Struct):
 def decode_pool(body: bytes) -> Pool:
     """Decode a ClusterResource. Raises `FieldError` or another `ValueError`."""
     return to_core(decode_body(body, ClusterResource))
-
-
-def pool_of(value: Value) -> Pool:
-    """A ClusterResource of a file. Raises `FieldError`, also for a spec that cannot be used."""
-    pool = to_core(shaped(value, ClusterResource))
-    if pool.problem:
-        raise FieldError("spec", pool.problem)
-    return pool
 
 
 def to_core(raw: ClusterResource) -> Pool:

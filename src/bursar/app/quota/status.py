@@ -182,7 +182,7 @@ class StatusWriter:
         """The limits that are left to a managed quota, as long as it does not enforce them.
 
         The API server enforces what the status of a ResourceQuota says, not its spec. OpenShift
-        does likewise with the status of a ClusterResourceQuota. A name that is in `hard` but not in
+        enforces the status of a ClusterResourceQuota. A name that is in `hard` but not in
         `used` is not counted: it may be misspelt, as `count/service` is.
         """
         wanted = delegated(quota.hard)

@@ -40,11 +40,6 @@ def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return _output_option(command, [Output.TABLE, Output.JSON, Output.YAML])
 
 
-def wide_output_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a command that also has `-o wide`."""
-    return _output_option(command, [Output.TABLE, Output.WIDE, Output.JSON, Output.YAML])
-
-
 def _output_option(command: Callable[..., Any], choices: Sequence[Output]) -> Callable[..., Any]:
     return click.option(
         "-o",

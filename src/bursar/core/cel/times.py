@@ -23,11 +23,6 @@ None if there is no such zone.
 """
 
 
-def utc_only(name: str, at_s: int) -> int | None:  # noqa: ARG001 - the port has it
-    """Knows no named zones but UTC."""
-    return 0 if name in ("UTC", "") else None
-
-
 _TIMESTAMP: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
 )

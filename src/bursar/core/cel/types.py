@@ -50,9 +50,6 @@ def optional_of(value: CelType) -> CelType:
     return CelType("optional_type", (value,))
 
 
-ANY_LIST: Final = list_of(DYN)
-ANY_MAP: Final = map_of(DYN, DYN)
-
 Bindings = dict[str, CelType]
 """What the type parameters of one call stand for."""
 

@@ -225,7 +225,7 @@ class PodRow(NamedTuple):
 
     @property
     def created_s(self) -> int:
-        """The creation time of the stamp, likewise."""
+        """The creation time of the stamp. As for `uid`, nothing else is unpacked."""
         held = self.packed_stamp
         return int.from_bytes(held[24:]) if isinstance(held, bytes) else held.created_s
 

@@ -8,10 +8,8 @@ import msgspec
 from bursar.core.cel.values import Double
 from bursar.core.counting.pod_body import PodBody
 from bursar.core.counting.policy import PolicyMode, PolicyText
-from bursar.wire.documents.tree import Value
 from bursar.wire.structs.body import UNREADABLE, decode_body
 from bursar.wire.structs.metadata import ObjectMeta, required_name
-from bursar.wire.structs.shape import shaped
 from bursar.wire.structs.struct import Struct
 
 
@@ -49,11 +47,6 @@ def unknown_fields(spec: Mapping[str, object]) -> list[str]:
         names = variable if isinstance(variable, dict) else ()
         found += [f"spec.variables[{at}].{each}" for each in names if each not in inner]
     return found
-
-
-def policy_of(value: Value) -> PolicyText:
-    """A policy of a file. Raises `FieldError`."""
-    return to_core(shaped(value, CountingPolicy))
 
 
 def to_core(raw: CountingPolicy) -> PolicyText:
