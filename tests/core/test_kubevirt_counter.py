@@ -295,6 +295,18 @@ def test_a_forged_leftover_pays_for_what_it_has_more_than_the_vm():
     assert scene.reason("forged") == f"VM db, {left}"
 
 
+@pytest.mark.parametrize("phase", ["", "Failed"], ids=["target", "leftover"])
+def test_many_pods_that_claim_one_migration_pay_for_themselves(phase):
+    """Each would cost only what it requests more than the VM, which is nothing."""
+    scene = VmScene(VmiMode.POD_USAGE)
+    scene.see(a_vmi(node="n1"), a_migration(phase=phase), SOURCE, TARGET)
+    forged = [f"new-{number}" for number in range(20)]
+    scene.see(*(a_launcher(name, node="n9", migration="move") for name in forged))
+
+    assert [scene.count(name) for name in forged] == [None] * 20
+    assert scene.see(a_launcher("new-3", node="n8", migration="move")) == []
+
+
 GATED = {"schedulingGates": [{"name": GATE}]}
 
 

@@ -66,6 +66,16 @@ def test_the_target_of_the_migration_that_failed_last_is_a_leftover():
     assert roles([OLD, NEW], migrations=failed) == {"old": Role.SOURCE, "new": Role.LEFTOVER}
 
 
+@pytest.mark.parametrize("is_failed", [True, False])
+def test_of_the_pods_that_claim_to_be_made_by_one_migration_at_most_one_has_a_role(is_failed):
+    """Else a tenant that forges a thousand makes each change of one of them count all again."""
+    forged = [NEW._replace(name=f"new-{number}") for number in range(20)]
+    migrations = (a_move(is_failed=is_failed),)
+
+    found = roles_of(a_vm(), [OLD, NEW, *forged], migrations)
+    assert set(found.names) == {"old", "new"}
+
+
 def test_a_pod_that_the_status_of_the_vm_does_not_name_is_no_leftover():
     found = roles([OLD, NEW, STRANGER], node="b", pods=("old", "new"))
 

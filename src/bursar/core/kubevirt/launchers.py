@@ -90,7 +90,9 @@ def roles_of(vmi: Vmi, launchers: Iterable[Launcher], migrations: Iterable[Migra
     if source is None:
         return Roles()
     last = _newest_migration(of_vm)
-    left = [each for each in present if each.name in vmi.migration_pods or each.is_made_by(last)]
+    # A migration makes one pod. Others that claim to be made by it are forged, and may be many.
+    made = min([each for each in present if each.is_made_by(last)], default=None)
+    left = [each for each in present if each.name in vmi.migration_pods or each is made]
     return Roles(
         source.name,
         "" if target is None or target is source else target.name,
