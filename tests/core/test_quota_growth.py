@@ -396,6 +396,37 @@ def test_only_names_that_a_quota_limits_are_recorded(books):
     ]
 
 
+def many_names(number=200):
+    return " ".join(f"requests.example.com/{'r' * 50}{each}=1" for each in range(number))
+
+
+def test_of_very_many_names_of_own_quotas_those_are_recorded_that_grow(books):
+    """Else three pods of one tenant would fill the record, and no other tenant's could grow."""
+    books.see_quota(a_quota("wide", "requests.memory=9Gi"))
+    books.see_quota(a_quota("a/many", many_names()))
+    devices = many_names().replace("requests.", "")
+    web = running("web", f"cpu=300m memory=1Gi {devices}")
+    books.see_pod(web)
+    larger = f"cpu=800m memory=1Gi {devices}"
+    assert books.resize(sized(web, larger), web, until_s=LATER_S) == ()
+
+    [recorded] = books.growth.recorded()
+    assert recorded.amounts == {"cpu": 800 * MILLI, "requests.memory": 2**30 * 10**9}
+    later = successor(books, web)
+    assert cpu(later) == (300, 500)
+    later.see_pod(stored(web, larger))
+    assert cpu(later) == (800, 0)
+
+
+def test_of_a_pod_that_is_not_charged_all_names_are_recorded(books):
+    books.see_quota(a_quota("a/many", many_names()))
+    web = running("web", many_names().replace("requests.", ""))
+    assert books.resize(web, web, until_s=LATER_S) == ()
+
+    [recorded] = books.growth.recorded()
+    assert len(recorded.amounts) == 200
+
+
 def test_a_promise_of_an_earlier_leader_is_not_counted_again(books, web):
     assert books.resize(sized(web, "cpu=800m"), web, until_s=LATER_S) == ()
     later = successor(books, web)

@@ -26,7 +26,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from bursar.core.model.pod_row import Extras, PodRow
 from bursar.core.model.quantity import Format
-from bursar.core.quota.account import Charge, to_quantity
+from bursar.core.quota.account import Bill, Charge, to_quantity
 from bursar.core.quota.counting import Count, NotReady
 from bursar.core.quota.coverage import Coverage
 from bursar.core.quota.ledger import Ledger, PodKey, Reservation
@@ -36,6 +36,8 @@ POD_PROMISES_MAX: Final = 4
 """Different sizes that one pod can be promised at the same time."""
 NAMESPACE_PROMISES_MAX: Final = 256
 """Promises to pods of one namespace at the same time. A stored resize ends its promise at once."""
+NAMES_LENGTH_MAX: Final = 512
+"""Length of all names of a promise beyond which not all are recorded. Ten usual ones have 150."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,14 +234,30 @@ class Growth:
     # ------------------------------------------------------------------ changes of leader
 
     def recorded(self) -> Iterator[RecordedPromise]:
-        """What the next leader has to know: each promise, with the names that quotas limit."""
+        """What the next leader has to know: each promise, with the names that quotas limit.
+
+        A tenant can write pods and quotas with very many names, and the record of all tenants is
+        bounded. With many names, those of the namespace's own quotas are recorded only if they
+        grow. The others hold nothing beyond the charge.
+        """
         for promise in self:
             bill = self._ledger.reservation(promise.id).bill
             names = {account.resource for account, _, _ in bill.items}
+            if sum(map(len, names)) > NAMES_LENGTH_MAX:
+                names = self._shared_or_growing(promise.pod, bill)
             amounts = bill.charge.amounts
             limited = {name: amounts[name][0] for name in sorted(names & amounts.keys())}
             if limited:
                 yield RecordedPromise(promise.pod, promise.uid, promise.version, limited)
+
+    def _shared_or_growing(self, pod: PodKey, bill: Bill) -> set[str]:
+        held = self._ledger.bill_of(pod)
+        charged = {} if held is None else {account: nanos for account, nanos, _ in held.items}
+        return {
+            account.resource
+            for account, nanos, _ in bill.items
+            if not account.quota.namespace or nanos > charged.get(account, 0)
+        }
 
     def restore(self, recorded: RecordedPromise, known: PodRow | None, *, until_s: int) -> None:
         """Keep a promise of an earlier leader, even if it does not fit.
