@@ -220,3 +220,12 @@ def test_a_charge_is_kept_as_long_as_a_pod_has_its_demand():
 
     assert counter.count(row) is first
     assert len(counter._charges) == 1
+
+
+def test_nothing_is_remembered_of_a_namespace_whose_quotas_are_gone(covering):
+    for where in ("a/one", "a/two", "all"):
+        covering.put_quota(a_quota(where, "pods=9"))
+    for where in ("a/one", "a/two", "all"):
+        covering.drop_quota(a_key(where))
+
+    assert (covering._own, covering._cluster_wide) == ({}, {})

@@ -284,7 +284,10 @@ class Coverage:
         """Remove a quota. Returns the namespaces to bill again."""
         if self._quotas.pop(key, None) is None:
             return []
-        del self._index_of(key)[key]
+        index = self._index_of(key)
+        del index[key]
+        if key.namespace and not index:
+            del self._own[key.namespace]
         self._unreadable.discard(key)
         return self._cover_anew(self._reach(key))
 
