@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bursar.app.quota.release.lift_queue import LiftQueue
+from bursar.app.quota.release.lift_queue import IDLE_MAX, LiftQueue
 from bursar.core.quota.releases import Release
 from support.builders.quota_books import a_row
 
@@ -148,3 +148,13 @@ async def test_a_namespace_with_nothing_to_do_is_forgotten(queue):
 
     assert not list(queue.troubled())
     assert len(queue) == 0
+
+
+async def test_troubled_namespaces_that_come_and_go_are_forgotten_when_they_are_very_many(queue):
+    for number in range(IDLE_MAX + 20):
+        put(queue, f"n{number}/1")
+        fail(queue, await taken(queue))
+
+    assert len(list(queue.troubled())) == IDLE_MAX
+    put(queue, "n0/2", f"n{IDLE_MAX + 1}/2")
+    assert [each.is_troubled for each in await taken(queue)] == [True, False]

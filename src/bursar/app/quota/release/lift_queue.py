@@ -15,6 +15,9 @@ from typing import Final, NamedTuple
 from bursar.core.model.pod_row import PodRow, Stamp
 from bursar.core.quota.releases import Release
 
+IDLE_MAX: Final = 4_096
+"""Troubled namespaces without releases are remembered unless there are more namespaces."""
+
 
 class Attempt(NamedTuple):
     """A release that a worker has taken."""
@@ -126,7 +129,8 @@ class LiftQueue:
             self._wake()
             return
         ready.pop(name, None)
-        if not (namespace.waiting or namespace.in_progress or namespace.is_troubled):
+        is_idle = not (namespace.waiting or namespace.in_progress)
+        if is_idle and not (namespace.is_troubled and len(self._namespaces) <= IDLE_MAX):
             del self._namespaces[name]
 
     def _wake(self) -> None:
