@@ -35,7 +35,7 @@ def test_u_vmi_01_a_pod_without_an_owner_is_not_counted_here():
 def test_u_vmi_02_the_launcher_of_an_unknown_vm_waits():
     """AAQ counts it natively, and so charges it wrongly until its cache has the VM."""
     assert pod_usage(SOURCE).count("old") == Pending(
-        "VirtualMachineInstance db does not exist (yet)"
+        "VirtualMachineInstance db with uid vmi-of-db does not exist (yet)"
     )
 
 

@@ -78,6 +78,15 @@ class _Vm:
     def rows(self, names: Iterable[str]) -> list[PodRow]:
         return [self.members[name].row for name in dict.fromkeys(names) if name in self.members]
 
+    def claiming(self, *vmis: Vmi | None) -> list[PodRow]:
+        """The pods that say that they belong to one of these, by uid.
+
+        The answer for others is the same before and after: a tenant can make a thousand of them,
+        and delete and create a VM all the time.
+        """
+        uids = {vmi.uid for vmi in vmis if vmi is not None}
+        return [each.row for each in self.members.values() if each.vmi_uid in uids]
+
     def update_roles(self) -> list[PodRow]:
         """Find the roles again. Returns the pods that have a role, or had one before."""
         before, vmi = self.roles, self.vmi
@@ -131,16 +140,16 @@ class VmCounter:
             return []
         changed = vm.update_roles()
         if before is None or before.uid != vmi.uid:
-            changed = vm.rows(vm.members)
+            changed = vm.claiming(vmi, before)
         return changed if self._vmi_state is KindState.SYNCED else []
 
     def lose_vmi(self, vmi: Vmi) -> list[PodRow]:
         key = VmKey(vmi.namespace, vmi.name)
         vm = self._vm(key)
-        vm.vmi = None
+        before, vm.vmi = vm.vmi, None
         vm.update_roles()
         self._drop_empty(key, vm)
-        return vm.rows(vm.members)
+        return vm.claiming(vmi, before)
 
     # ------------------------------------------------------------------ migrations
 
@@ -246,11 +255,10 @@ class VmCounter:
         if self._vmi_state is KindState.SYNCING:
             return Pending("the VirtualMachineInstances of the cluster are not listed yet")
         vm = self._vms.get(key)
-        if vm is None or vm.vmi is None:
-            return Pending(f"VirtualMachineInstance {key.name} does not exist (yet)")
-        if vm.vmi.uid != member.vmi_uid:
-            problem = f"has uid {vm.vmi.uid}, but the pod's owner has uid {member.vmi_uid}"
-            return Pending(f"VirtualMachineInstance {key.name} {problem}")
+        if vm is None or vm.vmi is None or vm.vmi.uid != member.vmi_uid:
+            # In words that stay right when a VM of another uid comes or goes: see `claiming`.
+            name = f"{key.name} with uid {member.vmi_uid}"
+            return Pending(f"VirtualMachineInstance {name} does not exist (yet)")
         return self._count_member(vm, vm.vmi, member)
 
     def _count_member(self, vm: _Vm, vmi: Vmi, member: _Member) -> Counted | Pending | None:
