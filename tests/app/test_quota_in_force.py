@@ -10,6 +10,7 @@ from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Query
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
+from bursar.core.quota.coverage import OWN_LIMITS_MAX, TOO_MANY_LIMITS
 from bursar.core.quota.targeting import GATING_LABEL
 from support.faults import line
 from support.quota.aaq_controller import TEAM, AaqScene
@@ -138,6 +139,26 @@ async def test_a_quota_that_can_never_be_in_force_is_not_ready(scene, hard, spec
         assert words in message
         assert any(words in note for note in (await event_reasons(scene)).values())
         assert metrics(controller)[f'bursar_quotas_not_ready{{reason="{reason}"}}'] == "1"
+
+
+async def test_a_quota_beyond_the_bound_on_limits_of_a_namespace_is_not_ready(scene):
+    """All pods that it covers wait, so its status must not go on saying that all is well."""
+    await scene.quota("pods=3")
+
+    async with scene.at_work() as controller:
+        assert (await ready(scene))[:2] == ("True", "LimitsInForce")
+        more = {f"requests.example.com/r{each}": "1" for each in range(OWN_LIMITS_MAX)}
+        await scene.limit(**more)
+        await scene.moment(5)
+        status, reason, message = await ready(scene)
+        assert (status, reason) == ("False", "Unreadable")
+        assert TOO_MANY_LIMITS in message
+        assert TOO_MANY_LIMITS in (await event_reasons(scene))["Unreadable"]
+        assert metrics(controller)['bursar_quotas_not_ready{reason="Unreadable"}'] == "1"
+
+        await scene.limit(**dict.fromkeys(more))
+        await scene.moment(5)
+        assert (await ready(scene))[:2] == ("True", "LimitsInForce")
 
 
 async def test_scopes_that_contradict_each_other_in_two_notations_are_not_in_force(scene):

@@ -134,7 +134,8 @@ class StatusWriter:
 
     async def _reconcile(self, key: QuotaKey) -> bool:
         covered, seen = self.coverage.quota(key), self.find(key)
-        if covered is None or seen is None or covered.quota != seen.item.quota:
+        entered = None if seen is None else self.coverage.own_limits.entered(seen.item.quota)
+        if covered is None or seen is None or covered.quota != entered:
             # The books or the informer are behind. The key is queued again when they catch up.
             return False
         stored = self._pending.find(seen.identity) or shown_status(seen.item)

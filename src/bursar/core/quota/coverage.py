@@ -160,8 +160,13 @@ class OwnLimits:
             own.left_out.pop(quota.key, None)
             return [quota, *_enter_left_out(own)]
         own.left_out[quota.key] = quota
-        problem = quota.problem or TOO_MANY_LIMITS
-        return [replace(quota, hard=nothing(), problem=problem), *_enter_left_out(own)]
+        return [_left_out(quota), *_enter_left_out(own)]
+
+    def entered(self, quota: Quota) -> Quota:
+        """The quota as `put` has entered it: as it is, or without limits and with a problem."""
+        own = self._namespaces.get(quota.key.namespace)
+        is_left_out = own is not None and own.left_out.get(quota.key) == quota
+        return _left_out(quota) if is_left_out else quota
 
     def drop(self, key: QuotaKey) -> list[Quota]:
         """A quota was deleted. Returns the quotas that have room now."""
@@ -174,6 +179,10 @@ class OwnLimits:
         if not own.counts and not own.left_out:
             del self._namespaces[key.namespace]
         return entered
+
+
+def _left_out(quota: Quota) -> Quota:
+    return replace(quota, hard=nothing(), problem=quota.problem or TOO_MANY_LIMITS)
 
 
 def _has_room(own: _Own, quota: Quota) -> bool:
