@@ -93,6 +93,25 @@ async def test_pods_behind_gates_of_others_count_as_well(scene):
         assert await listed(scene) == f"5,{TEAM},"
 
 
+async def test_gated_pods_that_a_finalizer_keeps_count_until_they_are_gone(scene):
+    """A tenant could otherwise store any number of pods by deleting each of them."""
+    names = named(*range(6))
+    async with scene.started(waiting_pods_max=5):
+        for name in names:
+            body = pod_manifest(f"{TEAM}/{name}", GATE, "example.com/own")
+            body["metadata"]["finalizers"] = ["example.com/kept"]
+            await scene.cluster.create(PODS, body, namespace=TEAM)
+        await delete(scene, *names)
+        await scene.moment(5)
+        assert await listed(scene) == f"5,{TEAM},"
+
+        for name in names:
+            patch = Patch(kind=PatchKind.MERGE, body={"metadata": {"finalizers": None}})
+            await scene.cluster.patch(PODS, Key(TEAM, name), patch)
+        await scene.moment(5)
+        assert await listed(scene) is None
+
+
 async def test_other_namespaces_are_not_listed(scene):
     async with scene.started(waiting_pods_max=3):
         await create(scene, *named(*range(5)))

@@ -95,8 +95,7 @@ class Books:
 
     def blocked(self) -> Iterator[Wait]:
         """Gated pods that wait for something else than a quota."""
-        for row, refusal in self._blocked:
-            yield Wait(row=row, refusals=(refusal,))
+        return (Wait(row=row, refusals=(refusal,)) for row, refusal in self._blocked)
 
     @property
     def blocked_counts(self) -> Mapping[Reason, int]:
@@ -104,7 +103,7 @@ class Books:
         return self._blocked.counts
 
     def blocked_sizes(self) -> dict[str, int]:
-        """Number of such pods by namespace."""
+        """By namespace: such pods, and gated ones that have ended or are being deleted."""
         return self._blocked.sizes()
 
     # ------------------------------------------------------------------ pods
@@ -135,6 +134,7 @@ class Books:
         """Let a pod wait for its quotas, unless something else blocks it."""
         if GATE not in row.profile.gates or row.is_terminated or row.deletion is not None:
             self._dequeue(pod)
+            self._blocked.note_ended(pod, row)
             return
         charge = self._charge_or_refusal(pod, row)
         if isinstance(charge, Refusal):

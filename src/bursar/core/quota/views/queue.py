@@ -81,7 +81,7 @@ def oldest_wait_s(books: Books, groups_max: int) -> int | None:
 
 
 def waiting_by_namespace(books: Books) -> Mapping[str, int]:
-    """Pods behind the quota gate, whatever they wait for."""
+    """Pods behind the quota gate, whatever they wait for, also those that are being deleted."""
     return Counter(books.waiting.sizes()) + Counter(books.blocked_sizes())
 
 

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.quota import GATE
 from bursar.core.quota.refusal import Reason, Refusal
 
 
@@ -21,6 +22,11 @@ class BlockedPods:
     def __init__(self) -> None:
         self._pods: Final[dict[str, dict[str, Blocked]]] = {}
         """By namespace and name."""
+        self._ended: Final[dict[str, set[str]]] = {}
+        """By namespace: names of gated pods that have ended or are being deleted.
+
+        They wait for nothing, but a finalizer of their owner can keep them stored for ever.
+        """
         self.counts: Final = dict.fromkeys(Reason, 0)
 
     def __iter__(self) -> Iterator[Blocked]:
@@ -28,8 +34,12 @@ class BlockedPods:
             yield from pods.values()
 
     def sizes(self) -> dict[str, int]:
-        """Number of pods by namespace."""
-        return {namespace: len(pods) for namespace, pods in self._pods.items()}
+        """Number of pods by namespace, with those of `note_ended`."""
+        blocked, ended = self._pods, self._ended
+        return {
+            namespace: len(blocked.get(namespace, ())) + len(ended.get(namespace, ()))
+            for namespace in blocked.keys() | ended.keys()
+        }
 
     def names_in(self, namespace: str) -> list[str]:
         return list(self._pods.get(namespace, ()))
@@ -42,8 +52,18 @@ class BlockedPods:
         self._pods.setdefault(pod.namespace, {})[pod.name] = Blocked(row, refusal)
         self.counts[refusal.reason] += 1
 
+    def note_ended(self, pod: PodKey, row: PodRow) -> None:
+        """Count a pod that is not among them until `pop`, if it has the quota gate."""
+        if GATE in row.profile.gates:
+            self._ended.setdefault(pod.namespace, set()).add(pod.name)
+
     def pop(self, pod: PodKey) -> Blocked | None:
         """Remove a pod; None if it is not among them."""
+        ended = self._ended.get(pod.namespace)
+        if ended is not None:
+            ended.discard(pod.name)
+            if not ended:
+                del self._ended[pod.namespace]
         pods = self._pods.get(pod.namespace)
         if pods is None:
             return None
