@@ -138,10 +138,13 @@ async def test_quota_is_ready_only_when_openshift_enforces_its_limits(scene):
     await scene.cluster_quota({"pods": "3", "services": "5"}, team="sea")
     await scene.calm()
     before = ready(await scene.cluster_status())
+    copied_before = ready((await scene.read(APPLIED_CLUSTER_QUOTAS, "wide", "blue"))["status"])
     await count(scene, {"services": "5"}, {"services": "0"})
     after = ready(await scene.cluster_status())
+    copied_after = ready((await scene.read(APPLIED_CLUSTER_QUOTAS, "wide", "blue"))["status"])
 
-    assert before["reason"] == "NotEnforced"
+    assert before["reason"] == copied_before["reason"] == "NotEnforced"
+    assert (copied_after["status"], copied_after["reason"]) == ("True", "LimitsInForce")
     assert before["message"] == (
         f"not in force yet, because ClusterResourceQuota {MANAGED} is not: services"
     )

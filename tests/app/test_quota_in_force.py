@@ -210,6 +210,26 @@ async def test_a_cluster_quota_holds_pods_if_one_of_its_namespaces_is_gated(scen
         assert "more" in message
 
 
+async def test_the_copy_in_a_namespace_that_is_not_gated_is_not_ready_and_names_no_other(scene):
+    await scene.cluster_quota("pods=3")
+    await label(scene, TEAM, **{GATING_LABEL: None})
+    async with scene.at_work():
+        await scene.moment(10)
+        assert (await ready(scene, "wide", CLUSTER_QUOTAS, ""))[0] == "True"
+        assert (await ready(scene, "wide", APPLIED_CLUSTER_QUOTAS, "other"))[0] == "True"
+        status, reason, message = await ready(scene, "wide", APPLIED_CLUSTER_QUOTAS, TEAM)
+        assert (status, reason) == ("False", "NotGated")
+        assert message.endswith(f"in namespace {TEAM}")
+
+        for name, value in ((TEAM, ""), ("other", None)):
+            await label(scene, name, **{GATING_LABEL: value})
+        await scene.moment(10)
+        assert (await ready(scene, "wide", APPLIED_CLUSTER_QUOTAS, TEAM))[0] == "True"
+        status, _, message = await ready(scene, "wide", APPLIED_CLUSTER_QUOTAS, "other")
+        assert status == "False"
+        assert TEAM not in message
+
+
 class RefusingLine(line.Line):
     """An API server on which somebody's webhook refuses the writes of some kinds."""
 

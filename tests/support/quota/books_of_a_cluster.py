@@ -167,7 +167,7 @@ class Scene:
             find=self.copies.find,
             find_quota=self._find_quota,
             is_terminating=self._is_terminating,
-            cluster_managed=lambda: self.cluster_managed.state,
+            problems=self.status.problems_in,
         )
         self.writers = (self.status, self.managed, self.applied)
 

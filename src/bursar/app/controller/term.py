@@ -183,10 +183,9 @@ class Term:
             find=(lambda _: None) if copies is None else copies.find,
             find_quota=self._find_quota,
             is_terminating=self._is_terminating,
-            may_charge=self.sources.books.counter.may_charge,
+            problems=self.statuses.problems_in,
             on_refused=self._on_copy_refused,
             shown=self._context.applied_quotas,
-            cluster_managed=self._cluster_managed,
         )
 
     def _resize_service(self) -> ResizeService:
@@ -329,6 +328,7 @@ class Term:
         place = managed_key(key)
         written = Key(place.namespace, place.name)
         self.refused.note(key, WrittenObject(place.kind.value), written, words)
+        self.applied.enqueue([key])
 
     def _on_copy_refused(self, copy: Key, words: str) -> None:
         key = QuotaKey(QuotaKind.CLUSTER, "", copy.name)

@@ -15,7 +15,6 @@ from bursar.app.cluster.informer.store import Sighting, is_older
 from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Json, Key, Preconditions
 from bursar.app.cluster.reconcile import PendingWrites, ReconcileContext, Reconciler
-from bursar.app.counting.uncounted import uncounted_names, uncounted_text
 from bursar.app.quota.kinds import APPLIED_CLUSTER_QUOTAS
 from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.app.quota.managed.names import managed_key
@@ -30,11 +29,8 @@ from bursar.app.quota.status_document import (
     wanted_conditions,
     wanted_status,
 )
-from bursar.core.counting.kind_state import KindState
-from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Coverage, CoveredQuota
 from bursar.core.quota.quota import AppliedQuota, QuotaKey, QuotaKind, QuotaObject
-from bursar.core.quota.validation.spec import enforcement_problem
 from bursar.core.quota.views.statement import statement_of, used_in
 from bursar.wire.cluster.object_identity import find_identity
 
@@ -58,13 +54,11 @@ class AppliedWriter:
     find_quota: FindQuota
     is_terminating: Callable[[str], bool]
     """Whether a namespace is being deleted; false for an unknown namespace."""
-    may_charge: Callable[[str], bool] = NativeCounter().may_charge
-    """Whether any pod can be charged under a name."""
+    problems: Callable[[CoveredQuota, QuotaObject, str], QuotaProblems]
+    """What is wrong with a cluster-wide quota for one of its namespaces."""
     on_refused: Callable[[Key, str], None] = lambda _key, _words: None
     """Called with a copy when the API server refuses it, and after it."""
     shown: AppliedUsage = AppliedUsage.OWN
-    cluster_managed: Callable[[], KindState] = lambda: KindState.ABSENT
-    """Whether the cluster has ClusterResourceQuotas."""
     interval_s: float = APPLIED_SECONDS
 
     def __post_init__(self) -> None:
@@ -137,25 +131,19 @@ class AppliedWriter:
             return True
         return await self._update(seen, covered, original.item)
 
-    def _status(self, covered: CoveredQuota, namespace: str, stored: JsonObject) -> JsonObject:
+    def _status(
+        self, covered: CoveredQuota, original: QuotaObject, namespace: str, stored: JsonObject
+    ) -> JsonObject:
         namespaces = (namespace,) if self.shown is AppliedUsage.OWN else None
         quota = covered.quota
         managed = self.find_quota(managed_key(quota.key))
         usage = used_in(None if managed is None else managed.item, quota)
         statement = statement_of(covered, usage, namespaces=namespaces)
-        is_delegated = self.cluster_managed() is not KindState.ABSENT
-        now = self.context.clock.now()
         conditions = wanted_conditions(
             statement,
-            QuotaProblems(
-                uncounted=uncounted_text(uncounted_names(quota.hard, self.may_charge)),
-                unreadable=quota.problem,
-                invalid=""
-                if quota.problem
-                else enforcement_problem(quota, is_delegated=is_delegated),
-            ),
+            self.problems(covered, original, namespace),
             before=conditions_in(stored),
-            now=now,
+            now=self.context.clock.now(),
         )
         return wanted_status(QuotaKind.CLUSTER, statement, conditions)
 
@@ -165,7 +153,7 @@ class AppliedWriter:
             "kind": APPLIED_CLUSTER_QUOTAS.kind,
             "metadata": owned_metadata(key.name, covered.quota),
             "spec": cast("Json", original.spec),
-            "status": self._status(covered, key.namespace, NO_STATUS),
+            "status": self._status(covered, original, key.namespace, NO_STATUS),
         }
         writer = self.context.writer
         await self._write(key, writer.create(APPLIED_CLUSTER_QUOTAS, body, namespace=key.namespace))
@@ -177,7 +165,7 @@ class AppliedWriter:
         stored = self._pending.find(identity) or _Content(
             cast("Json", item.spec), cast("JsonObject", item.status)
         )
-        status = self._status(covered, identity.key.namespace, stored.status)
+        status = self._status(covered, original, identity.key.namespace, stored.status)
         wanted = _Content(cast("Json", original.spec), status)
         operations: list[Json] = []
         if stored.spec != wanted.spec:

@@ -140,7 +140,7 @@ class StatusWriter:
             return False
         stored = self._pending.find(seen.identity) or shown_status(seen.item)
         statement = self._statement(covered)
-        problems = self._problems(covered, seen.item)
+        problems = self._problems(covered, seen.item, _namespaces(covered))
         conditions = wanted_conditions(
             statement,
             problems,
@@ -159,12 +159,21 @@ class StatusWriter:
         self._tell_all(covered.quota, problems, stored)
         return True
 
-    def _problems(self, covered: CoveredQuota, item: QuotaObject) -> QuotaProblems:
-        """Everything that is wrong with a quota."""
+    def problems_in(
+        self, covered: CoveredQuota, item: QuotaObject, namespace: str
+    ) -> QuotaProblems:
+        """What is wrong with a cluster-wide quota for one namespace. It names no other."""
+        found = self._problems(covered, item, {namespace})
+        return found._replace(copy_refused="")
+
+    def _problems(
+        self, covered: CoveredQuota, item: QuotaObject, namespaces: AbstractSet[str]
+    ) -> QuotaProblems:
+        """Everything that is wrong with a quota in some of the namespaces that it covers."""
         quota = covered.quota
         return QuotaProblems(
             uncounted=uncounted_text(uncounted_names(quota.hard, self.may_charge)),
-            left_out=self._left_out_text(covered),
+            left_out=self._left_out_text(namespaces),
             order_problem=item.order_problem,
             unreadable=quota.problem,
             refused=self.refused.managed(quota.key),
@@ -172,7 +181,7 @@ class StatusWriter:
             if quota.problem
             else enforcement_problem(quota, is_delegated=self._is_delegated()),
             not_enforced=self._not_enforced(quota),
-            not_gated=self._not_gated(covered),
+            not_gated=self._not_gated(covered, namespaces),
             copy_refused=self.refused.copies(quota.key),
         )
 
@@ -204,10 +213,9 @@ class StatusWriter:
             texts.append(f"not in force, because {of} does not count: {', '.join(uncounted)}")
         return "; ".join(texts)
 
-    def _not_gated(self, covered: CoveredQuota) -> str:
-        """Why no pod is held, if pods are gated in no namespace that the quota covers."""
-        names = sorted(_namespaces(covered))
-        found = [self.coverage.namespace(name) for name in names]
+    def _not_gated(self, covered: CoveredQuota, namespaces: AbstractSet[str]) -> str:
+        """Why no pod is held, if pods are gated in none of these namespaces."""
+        found = [self.coverage.namespace(name) for name in sorted(namespaces)]
         known = [each for each in found if each is not None]
         if not covered.accounts or not known or any(each.is_targeted for each in known):
             return ""
@@ -224,9 +232,9 @@ class StatusWriter:
         ):
             self._tell(quota, text, stored, reason)
 
-    def _left_out_text(self, covered: CoveredQuota) -> str:
-        """Why pods under a quota are counted without a sidecar; empty if they are not."""
-        found = sorted(self._left_out.keys() & _namespaces(covered))
+    def _left_out_text(self, namespaces: AbstractSet[str]) -> str:
+        """Why pods are counted without a sidecar; empty if they are not."""
+        found = sorted(self._left_out.keys() & namespaces)
         if not found:
             return ""
         others = f" and {len(found) - 1} more" if len(found) > 1 else ""
