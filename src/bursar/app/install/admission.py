@@ -64,7 +64,6 @@ MAY_NOT_GROW: Final = (
 MAY_NOT_CHANGE_SCOPE: Final = (
     "activeDeadlineSeconds cannot be added to a pod that has passed the quota gate: it would move "
     "the pod to another quota, which was not asked; create the pod with it. The scope is used by "
-    "quota "
 )
 DEADLINE_SCOPES: Final = ("NotTerminating", "Terminating")
 """Scopes that select pods by a field that can be added to a running pod."""
@@ -346,17 +345,24 @@ def _growth(settings: GatingSettings) -> Pair:
 
 
 def _scope(settings: GatingSettings, quotas: Resource, quota: str) -> Pair:
-    """Deny a new deadline of a released pod if a quota of this kind has a scope that reads it."""
+    """Deny a new deadline of a released pod if a quota of this kind has a scope that reads it.
+
+    A cluster-wide quota may cover other tenants only, and the pod's owner may not read it. So it is
+    not named.
+    """
     listed = f"{quota}.?scopes.orValue([])"
     selected = f"{quota}.?scopeSelector.?matchExpressions.orValue([])"
     scopes = ", ".join(f"'{scope}'" for scope in DEADLINE_SCOPES)
+    holder = "'quota ' + params.metadata.name"
+    if not quotas.is_namespaced:
+        holder = "'a cluster-wide quota'"
     check: Document = {
         "expression": (
             f"!{listed}.exists(scope, scope in [{scopes}]) && "
             f"!{selected}.exists(each, each.scopeName in [{scopes}])"
         ),
-        "message": MAY_NOT_CHANGE_SCOPE,
-        "messageExpression": f"'{MAY_NOT_CHANGE_SCOPE}' + params.metadata.name",
+        "message": f"{MAY_NOT_CHANGE_SCOPE}a quota",
+        "messageExpression": f"'{MAY_NOT_CHANGE_SCOPE}' + {holder}",
         "reason": "Forbidden",
     }
     added = "has(object.spec.activeDeadlineSeconds) && !has(oldObject.spec.activeDeadlineSeconds)"
