@@ -1,4 +1,4 @@
-"""What a thief can do with the token of the extender or of the operator, and what not."""
+"""What a thief can do with the token of one of Bursar's accounts, and what not."""
 
 import uuid
 from collections.abc import Iterator
@@ -79,8 +79,16 @@ def extender(here: Confined) -> str:
     return here.account("bursar-extender")
 
 
+def controller(here: Confined) -> str:
+    return here.account("aaq-controller")
+
+
+def server(here: Confined) -> str:
+    return here.account("aaq-server")
+
+
 def common_attempts(here: Confined) -> dict[str, tuple[str, str, Any, dict | None]]:
-    """Requests that neither account may make: method, path, body and headers."""
+    """Requests that no account may make: method, path, body and headers."""
     pod = here.create_pod()
     quota = {"metadata": {"name": "own"}, "spec": {"hard": {"pods": "99"}}}
     binding = {
@@ -111,14 +119,55 @@ def common_attempts(here: Confined) -> dict[str, tuple[str, str, Any, dict | Non
     }
 
 
-@pytest.mark.parametrize("thief", [extender, operator])
-def test_a_thief_of_either_token_gains_no_pod_secret_quota_or_role(robbed, thief):
+@pytest.mark.parametrize("thief", [controller, server, extender, operator])
+def test_a_thief_of_any_token_gains_no_pod_secret_quota_or_role(robbed, thief):
     user = thief(robbed)
     codes = {
         name: robbed.ask(user, *attempt)[0] for name, attempt in common_attempts(robbed).items()
     }
 
     assert codes == dict.fromkeys(codes, 403)
+
+
+# ------------------------------------------------------------------ the controller
+
+
+@pytest.mark.parametrize("thief", [controller, operator])
+def test_webhook_configurations_can_be_changed_as_a_whole(robbed, thief):
+    """Kubernetes evaluates no policy about them. The threat model says so, and what helps."""
+    configurations = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    hook = {
+        "name": "gater.cqo.kubevirt.io",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Ignore",
+        "clientConfig": {"url": "https://127.0.0.1:1/serve-path"},
+        "objectSelector": {"matchLabels": {"no": "such-object"}},
+        "rules": [
+            {
+                "apiGroups": ["none.example.com"],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE"],
+                "resources": ["nothings"],
+            }
+        ],
+    }
+    body = {"metadata": {"name": "gating-mutator"}, "webhooks": [hook]}
+    assert robbed.ask("", "POST", configurations, body)[0] == 201
+    everything = {"op": "replace", "path": "/webhooks/0/rules/0/resources", "value": ["*/*"]}
+    try:
+        changed = robbed.ask(
+            *(thief(robbed), "PATCH", f"{configurations}/gating-mutator?dryRun=All", [everything]),
+            JSON_PATCH,
+        )
+        other = robbed.ask(
+            *(thief(robbed), "PATCH", f"{configurations}/another?dryRun=All", [everything]),
+            JSON_PATCH,
+        )
+    finally:
+        robbed.ask("", "DELETE", f"{configurations}/gating-mutator")
+
+    assert (changed[0], other[0]) == (200, 403), changed
 
 
 # ------------------------------------------------------------------ the extender
