@@ -169,6 +169,8 @@ def test_a_tenant_that_may_write_quotas_cannot_write_the_managed_one(confined):
         confined.ask(TENANT, "DELETE", target),
         confined.ask(TENANT, "DELETE", confined.quotas),
         confined.ask(TENANT, "POST", confined.quotas, a_quota("forged", LABEL)),
+        # With a finalizer on it, the name would stay taken.
+        confined.ask(TENANT, "POST", confined.quotas, a_quota(f"later{MANAGED_SUFFIX}")),
     ]
 
     for code, body in refused:

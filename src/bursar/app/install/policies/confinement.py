@@ -209,7 +209,7 @@ def _managed(controller: str) -> Document:
     resources = ("resourcequotas", "resourcequotas/status")
     return {
         "matchConstraints": {"resourceRules": [rule(_EVERY_WRITE, *resources)]},
-        "matchConditions": _by_others(controller),
+        "matchConditions": _by_others(controller, MANAGED_SUFFIX),
         "validations": [validation(may_change_quota, MAY_NOT_WRITE_MANAGED)],
     }
 
@@ -221,13 +221,16 @@ def _cluster_managed(controller: str) -> Document:
     )
     return {
         "matchConstraints": {"resourceRules": [_cluster_quota_writes()]},
-        "matchConditions": _by_others(controller),
+        "matchConditions": _by_others(controller, CLUSTER_MANAGED_SUFFIX),
         "validations": [validation(may_change_quota, MAY_NOT_WRITE_CLUSTER_MANAGED)],
     }
 
 
-def _by_others(controller: str) -> list[Document]:
-    """The object has our label, and the user is no controller that must write it."""
+def _by_others(controller: str, suffix: str) -> list[Document]:
+    """The object has our label or such a name, and the user is no controller that must write it.
+
+    With a finalizer of its own on an object of that name, a tenant could keep the name taken.
+    """
     labelled = "({0} != null && {0}.metadata.?labels[?'" + LABEL + "'].orValue('') == '{1}')"
     either = " || ".join(labelled.format(each, LABEL_VALUE) for each in ("object", "oldObject"))
     users = ", ".join(f"'{user}'" for user in (controller, *_WRITERS))
@@ -236,6 +239,6 @@ def _by_others(controller: str) -> list[Document]:
         f"!('{_ADMINISTRATORS}' in request.userInfo.groups)"
     )
     return [
-        {"name": "managed", "expression": either},
+        {"name": "managed", "expression": f"request.name.endsWith('{suffix}') || {either}"},
         {"name": "no-keeper", "expression": others},
     ]
