@@ -11,10 +11,11 @@ from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Quer
 from bursar.app.controller.gating_check import CHECK_SECONDS
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.install.admission import GatingSettings, policy_documents, webhook_documents
+from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
 from bursar.core.quota.targeting import GATING_LABEL
 from support.faults import line
-from support.quota.aaq_controller import AaqScene
+from support.quota.aaq_controller import TEAM, AaqScene
 
 MISMATCH = (
     "policies or webhooks gate other namespaces than this controller targets; "
@@ -85,6 +86,37 @@ async def test_where_the_controller_targets_other_namespaces_nothing_is_released
         assert all(controller.term.gating.mismatches().values())
         notes = await scene.notes()
         assert "this controller does not target it" in notes["huge"]
+
+
+@pytest.mark.parametrize("make", [policy_documents, webhook_documents])
+async def test_where_pods_get_no_gate_a_quota_is_not_ready(scene, make):
+    """The controller targets the namespace, and what is installed does not select it."""
+    await scene.quota("pods=3")
+    async with scene.at_work():
+        assert (await ready(scene))[:2] == ("True", "LimitsInForce")
+
+        documents = installed(make, BY_TEAM)
+        await load_manifests(scene.cluster, documents)
+        await scene.moment(2 * CHECK_SECONDS)
+        status, reason, message = await ready(scene)
+        assert (status, reason) == ("False", "NotGated")
+        assert message.endswith("does not select it")
+        assert TEAM in message
+
+        await change_labels(scene, TEAM, team="a")
+        await scene.moment(2 * CHECK_SECONDS)
+        assert (await ready(scene))[:2] == ("True", "LimitsInForce")
+
+
+async def ready(scene):
+    status = (await scene.read(APPLICATION_QUOTAS, "q", TEAM))["status"]
+    found = next(each for each in status["conditions"] if each["type"] == "Ready")
+    return found["status"], found["reason"], found["message"]
+
+
+async def change_labels(scene, name, **labels):
+    patch = Patch(kind=PatchKind.MERGE, body={"metadata": {"labels": labels}})
+    await scene.cluster.patch(NAMESPACES, Key("", name), patch)
 
 
 @pytest.mark.parametrize("make", [policy_documents, webhook_documents])

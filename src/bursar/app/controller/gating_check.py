@@ -4,7 +4,8 @@ Both get their selector of namespaces from a setting of their own. If the two di
 namespaces whose pods get the gate, and which the controller does not target. A controller that
 took them for namespaces that have left the selection would release their pods without a quota.
 So the controller reads what is installed, and releases pods of a namespace that it does not target
-only if no installed policy or webhook selects the namespace either.
+only if no installed policy or webhook selects the namespace either. In a namespace that it targets
+and that they do not select, pods get no gate: the status of its quotas says so.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +16,7 @@ from bursar.app.cluster.events.document import ObjectReference
 from bursar.app.cluster.ports import Clock, ClusterError, Key, NotFoundError, Reader, Resource
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.log import Log
-from bursar.app.names import POD_WEBHOOKS
+from bursar.app.names import GATING_POLICY, GATING_WEBHOOKS, POD_WEBHOOKS
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.selectors.selector import (
     Operator,
@@ -33,6 +34,8 @@ CHECK_SECONDS: Final = 15.0
 RETRY_SECONDS: Final = 2.0
 """Pause after a check that failed."""
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
+_GATING: Final = (GATING_POLICY, GATING_WEBHOOKS)
+"""Names of the objects that gate pods. The others protect gates."""
 UNKNOWN: Final = "the installed policies and webhooks could not be read yet"
 
 
@@ -114,13 +117,29 @@ class GatingCheck:
         self._installed: tuple[Installed, ...] | None = None
 
     def dispute(self, namespace: NamespaceObject) -> str:
-        """Why pods of a namespace must keep the gate although it is not targeted; empty if not."""
+        """How the installed objects and the controller disagree about a namespace; empty if not.
+
+        Of a namespace that is not targeted: why its pods must keep the gate.
+        """
         if is_spared(namespace.name, self._targeting.own_namespace):
             return ""
+        if self._targeting.is_targeted(namespace):
+            return self._left_out(namespace)
         if self._installed is None:
             return UNKNOWN
         found = next((each for each in self._installed if each.selects(namespace)), None)
         return "" if found is None else f"{found} selects the namespace"
+
+    def _left_out(self, namespace: NamespaceObject) -> str:
+        """Why new pods of a targeted namespace get no gate.
+
+        Empty if they get one, and if nothing that gates pods is installed under Bursar's names:
+        another program may gate them.
+        """
+        gating = [each for each in self._installed or () if each.name in _GATING]
+        if not gating or any(each.selects(namespace) for each in gating):
+            return ""
+        return f"{gating[0]} does not select it"
 
     def mismatches(self) -> dict[str, bool]:
         """By installed object: whether its selection differs from the controller's."""

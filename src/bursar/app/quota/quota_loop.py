@@ -110,7 +110,7 @@ class QuotaLoop:
     ) -> None:
         """A deleted quota stays in force for `grace_s`.
 
-        `dispute` says why pods of a namespace must keep the gate even if it is not targeted.
+        `dispute` says how installed policies and webhooks disagree about a namespace.
         `before_deciding` is awaited once, when the books hold everything that existed.
         """
         self.books: Final = books

@@ -217,11 +217,12 @@ class StatusWriter:
         """Why no pod is held, if pods are gated in none of these namespaces."""
         found = [self.coverage.namespace(name) for name in sorted(namespaces)]
         known = [each for each in found if each is not None]
-        if not covered.accounts or not known or any(each.is_targeted for each in known):
+        if not covered.accounts or not known or any(each.is_gated for each in known):
             return ""
         others = f" and {len(known) - 1} more" if len(known) > 1 else ""
         where = f"{known[0].name}{others}"
-        return f"holds no pod, because the controller gates none in namespace {where}"
+        cause = f": {known[0].dispute}" if known[0].is_targeted else ""
+        return f"holds no pod, because the controller gates none in namespace {where}{cause}"
 
     def _tell_all(self, quota: Quota, problems: QuotaProblems, stored: dict[str, Json]) -> None:
         self._tell(quota, problems.uncounted, stored, Reason.NOT_COUNTED)

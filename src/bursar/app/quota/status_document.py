@@ -42,7 +42,7 @@ class QuotaProblems(NamedTuple):
     not_enforced: str = ""
     """The names whose managed ResourceQuota is not in force."""
     not_gated: str = ""
-    """Why no pod is held: the controller does not target the namespaces of the quota."""
+    """Why no pod is held: pods are not gated in the namespaces of the quota."""
     copy_refused: str = ""
     """How the API server refused a copy of a cluster-wide quota."""
 

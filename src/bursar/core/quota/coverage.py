@@ -42,11 +42,20 @@ class Namespace:
     is_targeted: bool = True
     """Whether pods are gated here. If not, pods that still have the gate are released."""
     dispute: str = ""
-    """Why pods of a namespace that is not targeted must keep the gate; empty if they need not."""
+    """How the installed policies and webhooks disagree with `is_targeted`; empty if they do not.
+
+    Pods of a namespace that is not targeted must keep the gate then. Those of one that is targeted
+    do not get it.
+    """
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether new pods get the gate, and wait until the controller lifts it."""
+        return self.is_targeted and not self.dispute
 
     @property
     def gating(self) -> tuple[bool, str]:
-        """What decides whether its pods keep the gate."""
+        """What decides whether its pods get and keep the gate."""
         return self.is_targeted, self.dispute
 
 

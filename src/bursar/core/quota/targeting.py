@@ -35,13 +35,12 @@ class Targeting:
     def namespace(self, namespace: NamespaceObject, dispute: str = "") -> Namespace:
         """The namespace as the books hold it.
 
-        `dispute` says why its pods must keep the gate even if it is not targeted.
+        `dispute` says how the installed policies and webhooks disagree about it.
         """
-        is_targeted = self.is_targeted(namespace)
         return Namespace(
             name=namespace.name,
             labels=namespace.labels,
             annotations=namespace.annotations,
-            is_targeted=is_targeted,
-            dispute="" if is_targeted else dispute,
+            is_targeted=self.is_targeted(namespace),
+            dispute=dispute,
         )
