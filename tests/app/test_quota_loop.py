@@ -9,7 +9,7 @@ import pytest
 from bursar.app.cluster.ports import UnavailableError
 from bursar.app.cluster.time_limit import end
 from bursar.app.quota.quota_loop import LIFTS_MAX
-from bursar.core.quota.books import RETRY_SECONDS
+from bursar.core.quota.releases import RETRY_SECONDS
 from support.faults.line import Line, Request
 from support.quota.quota_loop import WRITE_SECONDS, a_quota_loop
 from support.virtual_time import in_virtual_time

@@ -2,12 +2,13 @@
 
 import pytest
 
-from bursar.core.quota.books import PATIENCE_SECONDS, RETRY_SECONDS, Books
+from bursar.core.quota.books import PATIENCE_SECONDS, Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import (
     BACKOFF_SECONDS,
     BACKOFF_SECONDS_MAX,
+    RETRY_SECONDS,
     UNANSWERED_SECONDS,
     ReleaseOutcome,
 )
@@ -235,6 +236,53 @@ def test_the_room_of_a_pod_that_is_said_to_be_gone_is_free_when_the_watch_shows_
     assert not list(books.blocked())
     books.lose_pod("a", "web", row.stamp.uid)
     assert (cpu(books), books.pending_release_count) == ((0, 0), 0)
+
+
+def test_a_lifted_gate_that_the_watch_never_shows_is_lifted_again(books):
+    """etcd was restored to a state in which the pod has the gate, with the same version."""
+    row = flown(books)
+    books.settle(row, ReleaseOutcome.LIFTED)
+    books.advance(NOW_S + RETRY_SECONDS - 1)
+    assert releases(books) == []
+    books.advance(NOW_S + RETRY_SECONDS)
+    assert releases(books) == [row]
+
+    books.settle(row, ReleaseOutcome.LIFTED)
+    books.see_pod(running(row))
+
+    assert (cpu(books), books.next_due_s) == ((600, 0), None)
+
+
+def test_a_lifted_gate_that_is_back_in_another_state_is_decided_anew(books):
+    row = flown(books)
+    books.settle(row, ReleaseOutcome.LIFTED)
+    restored = changed(row)
+    books.see_pod(restored)
+    assert cpu(books) == (0, 600)
+    books.advance(NOW_S + RETRY_SECONDS)
+    assert releases(books) == [row]
+
+    books.settle(row, ReleaseOutcome.CHANGED)
+
+    assert releases(books) == [restored]
+    assert cpu(books) == (0, 600)
+
+
+def test_a_timer_that_was_set_before_neither_hastens_nor_ends_a_retry(books):
+    """The pod was refused before, and its back-off has a timer of its own."""
+    row = flown(books)
+    books.settle(row, ReleaseOutcome.REFUSED)
+    released = a_row("a/web", "cpu=600m", uid="u2")
+    books.see_pod(running(row))
+    books.lose_pod("a", "web")
+    books.see_pod(released)
+    assert releases(books) == [released]
+    books.settle(released, ReleaseOutcome.LIFTED)
+
+    books.advance(NOW_S + BACKOFF_SECONDS)
+    assert releases(books) == []
+    books.advance(NOW_S + RETRY_SECONDS)
+    assert releases(books) == [released]
 
 
 def test_a_pod_that_was_said_to_be_gone_and_is_there_is_released(books):

@@ -11,11 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from bursar.core.counting.counter import Counted, Pending
 from bursar.core.counting.counters import Counters
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.books import RETRY_SECONDS, Books
+from bursar.core.quota.books import Books
 from bursar.core.quota.growth.promises import POD_PROMISES_MAX, UNKNOWN_POD, version_of
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.refusal import Reason
-from bursar.core.quota.releases import BACKOFF_SECONDS_MAX, ReleaseOutcome
+from bursar.core.quota.releases import BACKOFF_SECONDS_MAX, RETRY_SECONDS, ReleaseOutcome
 from bursar.wire.quota.resize_promises import decode_promises, encode_promises
 from support.builders.pods import parsed
 from support.builders.quota_books import (

@@ -4,10 +4,9 @@ import pytest
 
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.account import Charge, greater_charge
-from bursar.core.quota.books import RETRY_SECONDS
 from bursar.core.quota.counting import NotReady
 from bursar.core.quota.refusal import Reason
-from bursar.core.quota.releases import ReleaseOutcome
+from bursar.core.quota.releases import RETRY_SECONDS, ReleaseOutcome
 from support.builders.pods import parsed
 from support.builders.quota_books import (
     NOW_S,

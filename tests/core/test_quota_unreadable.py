@@ -95,10 +95,11 @@ def test_a_disputed_namespace_keeps_its_gates_until_the_dispute_ends(books):
     assert (release.row, release.is_exempt) == (row, True)
 
 
-def test_only_a_namespace_that_is_not_targeted_is_disputed():
+def test_a_namespace_that_is_targeted_and_disputed_is_not_gated():
     targeting = Targeting(own_namespace="aaq")
     gated = NamespaceObject(name="a", labels={"application-aware-quota/enable-gating": ""})
-    assert targeting.namespace(gated, "why").gating == (True, "")
+    assert targeting.namespace(gated).is_gated
+    assert not targeting.namespace(gated, "why").is_gated
     assert targeting.namespace(NamespaceObject(name="b"), "why").gating == (False, "why")
 
 

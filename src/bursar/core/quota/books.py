@@ -26,7 +26,6 @@ from bursar.core.quota.ledger import Ledger, PodKey, Reservation
 from bursar.core.quota.quota import GATE, Quota, QuotaKey
 from bursar.core.quota.refusal import Reason, Refusal
 from bursar.core.quota.releases import (
-    RETRY_SECONDS,
     Backoff,
     Decisions,
     PendingRelease,
@@ -393,11 +392,10 @@ class Books:
                 self._wall_timers.set(expires_s + 1, pod)
         self._retry(pod)
         pending = self._pending.get(pod)
-        if pending is not None and pending.is_unconfirmed:
-            # The patch is fenced, so a retry is harmless. The reservation stays, because the
-            # first patch may have been applied.
-            self._retries.append(Release(row=pending.row, is_exempt=pending.is_exempt))
-            self._steady_timers.set(self._steady_s + RETRY_SECONDS, pod)
+        if pending is not None and pending.retry_s is not None:
+            if pending.is_due(self._steady_s):
+                self._retries.append(Release(row=pending.row, is_exempt=pending.is_exempt))
+            self._steady_timers.set(pending.retry_s, pod)
 
     def _requeue(self, pod: PodKey) -> None:
         """Look again whether a gated pod is blocked, and what it costs."""
@@ -471,9 +469,9 @@ class Books:
             return
         match outcome:
             case ReleaseOutcome.LIFTED:
-                return
+                self._steady_timers.set(pending.retry_after(outcome, self._steady_s), pod)
             case ReleaseOutcome.CHANGED | ReleaseOutcome.GONE | ReleaseOutcome.UNANSWERED:
-                self._steady_timers.set(self._steady_s + pending.retry_seconds(outcome), pod)
+                self._steady_timers.set(pending.retry_after(outcome, self._steady_s), pod)
                 if outcome is ReleaseOutcome.UNANSWERED:
                     refusal = Refusal(reason=Reason.RELEASE_REFUSED, detail=detail)
                     self._waits.append(Wait(row=row, refusals=(refusal,)))
@@ -498,3 +496,4 @@ class Books:
         pending = self._pending.pop(pod, None)
         if pending is not None:
             self.ledger.cancel(pending.id)
+            self._steady_timers.cancel(pod)

@@ -74,7 +74,16 @@ class Backoff(NamedTuple):
 class PendingRelease:
     """A release in flight: decided, and not shown by the watch yet."""
 
-    __slots__ = ("id", "is_exempt", "is_unconfirmed", "latest", "row", "uid", "unanswered")
+    __slots__ = (
+        "id",
+        "is_exempt",
+        "is_unconfirmed",
+        "latest",
+        "retry_s",
+        "row",
+        "uid",
+        "unanswered",
+    )
 
     def __init__(self, row: PodRow, *, is_exempt: bool) -> None:
         self.row: Final = row
@@ -86,16 +95,35 @@ class PendingRelease:
         self.latest = row
         """The latest state of the pod. If it is not `row`, the fenced patch must fail."""
         self.is_unconfirmed = False
-        """A patch had another outcome than `LIFTED` or `REFUSED`: only the watch can end it."""
+        """A patch had another outcome than `LIFTED` or `REFUSED`, or the watch has not shown a
+        lifted gate in time: only the watch can end it."""
+        self.retry_s: int | None = None
+        """When the patch is sent again, by the monotonic clock; None before its first outcome."""
         self.unanswered = 0
         """Number of patches without a clear answer, one after the other."""
 
-    def retry_seconds(self, outcome: ReleaseOutcome) -> int:
-        """Record an outcome that only the watch can confirm; when to send the patch again."""
-        self.is_unconfirmed = True
-        if outcome is not ReleaseOutcome.UNANSWERED:
-            self.unanswered = 0
-            return RETRY_SECONDS
-        doublings = min(self.unanswered, RETRY_SECONDS)
-        self.unanswered += 1
-        return min(UNANSWERED_SECONDS << doublings, RETRY_SECONDS)
+    def retry_after(self, outcome: ReleaseOutcome, now_s: int) -> int:
+        """Record an outcome that only the watch can confirm; when to send the patch again.
+
+        The watch shows a lifted gate soon. If etcd was restored to an older state, it never does.
+        """
+        if outcome is not ReleaseOutcome.LIFTED:
+            self.is_unconfirmed = True
+        if outcome is ReleaseOutcome.UNANSWERED:
+            pause_s = min(UNANSWERED_SECONDS << min(self.unanswered, RETRY_SECONDS), RETRY_SECONDS)
+            self.unanswered += 1
+        else:
+            pause_s, self.unanswered = RETRY_SECONDS, 0
+        self.retry_s = now_s + pause_s
+        return self.retry_s
+
+    def is_due(self, now_s: int) -> bool:
+        """Whether the patch has to be sent again now.
+
+        The patch is fenced, so this is harmless. The reservation stays, because the first patch may
+        have been applied.
+        """
+        if self.retry_s is None or self.retry_s > now_s:
+            return False
+        self.is_unconfirmed, self.retry_s = True, now_s + RETRY_SECONDS
+        return True

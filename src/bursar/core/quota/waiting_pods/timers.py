@@ -22,7 +22,12 @@ class PodTimers:
 
     @property
     def next_due_s(self) -> int | None:
-        return self._heap[0][0] if self._heap else None
+        while self._heap:
+            due_s, pod = self._heap[0]
+            if self._due_s.get(pod) == due_s:
+                return due_s
+            heappop(self._heap)
+        return None
 
     def set(self, due_s: int, pod: PodKey) -> None:
         """Fire then, unless the pod's timer fires earlier."""
