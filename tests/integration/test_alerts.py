@@ -18,6 +18,7 @@ from bursar.adapters.telemetry.controller.metrics import controller_metrics
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import EVERYTHING, ForbiddenError, Key, UnavailableError
+from bursar.app.controller.gating_check import NAME_LABEL
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.install.admission import GatingSettings, policy_documents
 from bursar.app.install.monitoring import ALERTS, RUNBOOKS
@@ -30,7 +31,7 @@ from support.metrics.every_metric import operator_text
 from support.metrics.printed_metrics import differences, series_of
 from support.metrics.prometheus import AT_CONTROLLER, AT_WEBHOOK, Scrapes, rule_groups, target
 from support.metrics.promql import unknown_names
-from support.quota.aaq_controller import AaqScene
+from support.quota.aaq_controller import TEAM, AaqScene
 
 pytestmark = pytest.mark.integration
 
@@ -266,8 +267,9 @@ async def a_deleted_definition(found):
 
 
 async def another_selector(found):
-    by_team = LabelSelector(match_labels={"team": "a"})
-    documents = policy_documents(GatingSettings(namespace="aaq", namespace_selector=by_team))
+    """It selects the namespace of the quota, so the quota stays in force."""
+    by_name = LabelSelector(match_labels={NAME_LABEL: TEAM})
+    documents = policy_documents(GatingSettings(namespace="aaq", namespace_selector=by_name))
     wanted = {(resource.kind, name) for resource, name in CONFIGURATIONS}
     for each in documents:
         if (each["kind"], each["metadata"]["name"]) in wanted:
