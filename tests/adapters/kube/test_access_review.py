@@ -161,9 +161,32 @@ class Crowded:
         raise BusyError("too many")
 
 
-def a_scrape(token: str = "") -> Request:
+async def find_anyone(token: str, address: str) -> User | None:  # noqa: ARG001 - the port's
+    """Every token is valid, and names its user."""
+    return User(username=token)
+
+
+def a_scrape(token: str = "", address: str = "10.0.0.1") -> Request:
     headers = {"authorization": f"Bearer {token}"} if token else {}
-    return Request(method="GET", path="/metrics", headers=headers, peer=Peer("10.0.0.1"))
+    return Request(method="GET", path="/metrics", headers=headers, peer=Peer(address))
+
+
+async def test_one_address_with_any_number_of_valid_tokens_does_not_shut_out_a_scraper(clock):
+    authority = Authority(SCRAPER.username)
+    authority.delay = asyncio.Event()
+    guard = bearer_guard(find_anyone, PathAccess(authority, clock, "/metrics").problem_of)
+    tenants = [
+        asyncio.ensure_future(guard(a_scrape(f"tenant-{number}", "10.0.0.66")))
+        for number in range(2 * access_review.PLACES_MAX)
+    ]
+    await clock.advance(0)
+    scraper = asyncio.ensure_future(guard(a_scrape(SCRAPER.username)))
+    await clock.advance(0)
+    authority.delay.set()
+
+    assert await scraper is None
+    codes = {response.code for response in await asyncio.gather(*tenants)}
+    assert codes == {403, 429}
 
 
 async def test_without_an_api_server_nobody_reads_and_with_too_many_callers_later(clock):

@@ -1,16 +1,21 @@
 """Authorization of callers, with SubjectAccessReviews of the API server.
 
 Only authenticated users are reviewed. Results are cached for a short time, and both the cache and
-the reviews in flight are bounded.
+the reviews in flight are bounded. A tenant can have any number of valid tokens, and each of them is
+another user to the API server, so the reviews that one client address can wait for are bounded too.
 """
 
-import asyncio
 import hashlib
 from typing import Final
 
 import msgspec
 
-from bursar.adapters.kube.token_review import User
+from bursar.adapters.kube.token_review import (
+    PLACES_MAX,
+    PLACES_PER_ADDRESS_MAX,
+    Lane,
+    User,
+)
 from bursar.app.cluster.ports import BusyError, Clock, Json, Resource, UnavailableError, Writer
 from bursar.app.cluster.time_limit import within
 from bursar.wire.structs.body import UNREADABLE
@@ -23,7 +28,6 @@ DENIED_SECONDS: Final = 10.0
 """Shorter than `ALLOWED_SECONDS`: the role may be bound now."""
 REVIEW_SECONDS: Final = 3.0
 REVIEWS_MAX: Final = 4
-PLACES_MAX: Final = 32
 RESULTS_MAX: Final = 512
 
 
@@ -46,23 +50,24 @@ class PathAccess:
         self._writer, self._clock = writer, clock
         self._path, self._verb = path, verb
         self._results: dict[bytes, tuple[bool, float]] = {}
-        self._turns = asyncio.Semaphore(REVIEWS_MAX)
-        self._places = 0
+        self._lane = Lane(REVIEWS_MAX, PLACES_MAX, PLACES_PER_ADDRESS_MAX)
 
-    async def problem_of(self, user: User) -> str:
-        """Why the user may not read the path; empty if he may. Raises `ClusterError`."""
+    async def problem_of(self, user: User, address: str = "") -> str:
+        """Why the user may not read the path from an address; empty if he may.
+
+        Raises `ClusterError`: `BusyError` if too many users are being reviewed.
+        """
         digest = hashlib.sha256(msgspec.json.encode(user, order="deterministic")).digest()
         now = self._clock.monotonic()
         is_allowed, until = self._results.get(digest, (False, now))
         if until <= now:
-            is_allowed = await self._ask(user)
+            is_allowed = await self._ask(user, address)
             self._remember(digest, is_allowed=is_allowed)
         return "" if is_allowed else f"{user.username} may not {self._verb} {self._path}"
 
-    async def _ask(self, user: User) -> bool:
-        if self._places >= PLACES_MAX:
+    async def _ask(self, user: User, address: str) -> bool:
+        if not self._lane.enter(address):
             raise BusyError("too many users are being reviewed")
-        self._places += 1
         try:
             return await within(self._clock, REVIEW_SECONDS, self._review(user))
         except TimeoutError:
@@ -70,7 +75,7 @@ class PathAccess:
                 f"the API server did not tell within {REVIEW_SECONDS:g} s what the user may do"
             ) from None
         finally:
-            self._places -= 1
+            self._lane.leave(address)
 
     async def _review(self, user: User) -> bool:
         spec: dict[str, Json] = {
@@ -80,7 +85,7 @@ class PathAccess:
             "extra": {name: list(values) for name, values in user.extra.items()},
             "nonResourceAttributes": {"path": self._path, "verb": self._verb},
         }
-        async with self._turns:
+        async with self._lane.turns:
             answer = await self._writer.create(
                 ACCESS_REVIEWS,
                 {

@@ -72,7 +72,7 @@ _REVIEWS: Final = msgspec.json.Decoder(_TokenReview)
 _CLAIMS: Final = msgspec.json.Decoder(_Claims)
 
 
-class _Lane:
+class Lane:
     """A bounded number of reviews at a time, and a bounded number of callers that wait."""
 
     def __init__(self, reviews_max: int, places_max: int, per_address_max: int) -> None:
@@ -106,10 +106,10 @@ class TokenReviewer:
         self._familiar: dict[bytes, _Result] = {}
         """Tokens that were valid, and until when they keep their lane."""
         self._reviewing: dict[bytes, asyncio.Task[User | None]] = {}
-        self._proven_lane = _Lane(PROVEN_REVIEWS_MAX, RESULTS_MAX, RESULTS_MAX)
-        self._familiar_lane = _Lane(REVIEWS_MAX, PLACES_MAX, PLACES_PER_ADDRESS_MAX)
-        self._expected_lane = _Lane(REVIEWS_MAX, PLACES_MAX, PLACES_PER_ADDRESS_MAX)
-        self._other_lane = _Lane(REVIEWS_MAX, PLACES_MAX, PLACES_PER_ADDRESS_MAX)
+        self._proven_lane = Lane(PROVEN_REVIEWS_MAX, RESULTS_MAX, RESULTS_MAX)
+        self._familiar_lane = Lane(REVIEWS_MAX, PLACES_MAX, PLACES_PER_ADDRESS_MAX)
+        self._expected_lane = Lane(REVIEWS_MAX, PLACES_MAX, PLACES_PER_ADDRESS_MAX)
+        self._other_lane = Lane(REVIEWS_MAX, PLACES_MAX, PLACES_PER_ADDRESS_MAX)
 
     async def find_username(self, token: str, address: str = "") -> str | None:
         """The name of a token's user; None for an invalid token. Raises `ClusterError`."""
@@ -152,7 +152,7 @@ class TokenReviewer:
         reviewing.add_done_callback(has_ended)
         return reviewing
 
-    async def _reviewed(self, lane: _Lane, digest: bytes, token: str) -> User | None:
+    async def _reviewed(self, lane: Lane, digest: bytes, token: str) -> User | None:
         try:
             user = await within(self._clock, REVIEW_SECONDS, self._review(lane, token))
         except TimeoutError:
@@ -162,7 +162,7 @@ class TokenReviewer:
         self._remember(digest, user)
         return user
 
-    async def _review(self, lane: _Lane, token: str) -> User | None:
+    async def _review(self, lane: Lane, token: str) -> User | None:
         async with lane.turns:
             answer = await self._writer.create(
                 TOKEN_REVIEWS,
@@ -181,7 +181,7 @@ class TokenReviewer:
             return None
         return status.user if status.user.username else None
 
-    def _lane(self, digest: bytes, token: str) -> _Lane:
+    def _lane(self, digest: bytes, token: str) -> Lane:
         familiar = self._familiar.get(digest)
         if familiar is not None and familiar.until > self._clock.monotonic():
             return self._proven_lane if self._is_expected(familiar) else self._familiar_lane

@@ -12,8 +12,9 @@ UserT = TypeVar("UserT")
 FindUser: TypeAlias = Callable[[str, str], Awaitable[UserT | None]]
 """Returns the user of a token that came from an address; None for an invalid token. Raises
 `ClusterError`: `BusyError` if too many callers ask."""
-Judge: TypeAlias = Callable[[UserT], Awaitable[str]]
-"""Returns why the user may not send the request; empty if he may. Raises `ClusterError`."""
+Judge: TypeAlias = Callable[[UserT, str], Awaitable[str]]
+"""Returns why the user may not send the request from an address; empty if he may. Raises
+`ClusterError`: `BusyError` if too many callers ask."""
 
 _CHALLENGE: Final = ("WWW-Authenticate", "Bearer")
 _NO_TOKEN: Final = refusal(HTTPStatus.UNAUTHORIZED, "a bearer token is required", _CHALLENGE)
@@ -33,7 +34,7 @@ def bearer_guard(find_user: FindUser[UserT], judge: Judge[UserT]) -> Guard:
             user = await find_user(token, request.peer.address)
             if user is None:
                 return _INVALID
-            problem = await judge(user)
+            problem = await judge(user, request.peer.address)
         except BusyError:
             return _BUSY
         except ClusterError:
@@ -46,7 +47,7 @@ def bearer_guard(find_user: FindUser[UserT], judge: Judge[UserT]) -> Guard:
 def only(user: str) -> Judge[str]:
     """Lets one user pass, given by name."""
 
-    async def judge(found: str) -> str:
+    async def judge(found: str, _: str) -> str:
         return "" if found == user else f"only {user} may ask"
 
     return judge
