@@ -20,6 +20,7 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.cluster.reconcile import (
     REPAIR_SECONDS,
+    RETRY_SECONDS_MAX,
     WORDS_MAX,
     PendingWrites,
     ReconcileContext,
@@ -205,6 +206,16 @@ async def test_a_back_off_is_not_shortened_and_a_conflict_is():
             await bench.clock.advance(50)
 
             assert bench.times == [0.0, second]
+
+
+async def test_a_key_is_not_left_for_as_long_as_a_proxy_may_ask():
+    async with Bench(
+        BusyError("later", retry_after=20), BusyError("later", retry_after=1e9)
+    ) as bench:
+        await bench.clock.advance(60)
+
+        assert bench.times == [0.0, 20.0, 20.0 + RETRY_SECONDS_MAX]
+        assert bench.reconciler.is_idle
 
 
 async def test_expediting_a_key_that_is_not_queued_queues_it():

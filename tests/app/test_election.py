@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bursar.app.cluster.election.election import FencingToken
+from bursar.app.cluster.election.election import RETRY_AFTER_SECONDS_MAX, FencingToken
 from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.election.timing import DEFAULT_TIMING
 from bursar.app.cluster.ports import BusyError, ForbiddenError, Patch, PatchKind, UnavailableError
@@ -139,6 +139,14 @@ async def test_busy_server_is_left_alone_for_as_long_as_it_asks(bench):
     await bench.leader()
 
     assert 30 < bench.now < 31
+
+
+@in_virtual_time(on=Bench)
+async def test_a_candidate_stands_again_however_long_a_proxy_asks_it_to_wait(bench):
+    travels = iter([Travel(refusal=BusyError("later", retry_after=1e9))])
+    bench.travels["one"] = lambda: next(travels, Travel())
+    async with asyncio.timeout(RETRY_AFTER_SECONDS_MAX + 1):
+        await bench.leader()
 
 
 # ------------------------------------------------------------------ leading and losing

@@ -321,7 +321,9 @@ class Reconciler(Generic[K]):
         entry.failures += pause < RETRY_SECONDS_MAX
         # Jitter, so that keys that failed together are not retried together.
         jitter = 0.5 + self.context.random.random()
-        return max(retry_after or 0.0, self.interval_s, pause * jitter)
+        # A proxy in front of the API server may ask for days.
+        asked = min(retry_after or 0.0, RETRY_SECONDS_MAX)
+        return max(asked, self.interval_s, pause * jitter)
 
 
 def _words(error: ClusterError) -> str:

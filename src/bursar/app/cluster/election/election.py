@@ -51,6 +51,9 @@ LOG: Final = Log("election")
 RELEASED_SECONDS: Final = 1
 """Duration of a released Lease, for candidates that do not understand an empty holder."""
 RELEASE_TRIES: Final = 3
+RETRY_AFTER_SECONDS_MAX: Final = 30.0
+"""The longest `retry_after` that a candidate honours. A proxy may ask for days, in which no replica
+would lead."""
 UNANSWERED_MAX: Final = 32
 """Number of unanswered writes that are recognised later. Older ones are fenced off."""
 TICK_SECONDS: Final = 0.001
@@ -181,7 +184,7 @@ class Election:
                     error=error if str(error) else "no answer in time",
                 )
                 if isinstance(error, BusyError) and error.retry_after is not None:
-                    pause = max(pause, error.retry_after)
+                    pause = max(pause, min(error.retry_after, RETRY_AFTER_SECONDS_MAX))
             await self._clock.sleep(pause)
 
     async def _stand(self) -> _Term | None:
