@@ -8,7 +8,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
 LIFETIME = timedelta(days=7)
 SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
@@ -52,12 +52,17 @@ class Authority:
         """A certificate that the API server takes for a user in groups."""
         return self._issue(user, groups, ExtendedKeyUsageOID.CLIENT_AUTH, None)
 
+    def client_with_names(self, user: str, names: bytes) -> Pair:
+        """A client certificate whose alternative names are these bytes, valid or not."""
+        san = x509.UnrecognizedExtension(ExtensionOID.SUBJECT_ALTERNATIVE_NAME, names)
+        return self._issue(user, (), ExtendedKeyUsageOID.CLIENT_AUTH, san)
+
     def _issue(
         self,
         common_name: str,
         groups: tuple[str, ...],
         usage: x509.ObjectIdentifier,
-        san: x509.SubjectAlternativeName | None,
+        san: x509.SubjectAlternativeName | x509.UnrecognizedExtension | None,
     ) -> Pair:
         key = ec.generate_private_key(ec.SECP256R1())
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]

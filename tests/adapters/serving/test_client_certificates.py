@@ -120,6 +120,17 @@ async def test_only_allowed_names_are_answered(tmp_path, trusted):
         )
 
 
+@pytest.mark.parametrize("names", [(), (API_SERVER,)])
+async def test_a_certificate_with_a_name_that_is_no_text_is_refused(
+    tmp_path, trusted, names, caplog
+):
+    a_dns_name_of_two_bytes = b"\x30\x04\x82\x02\xff\xfe"
+    client = trusted.client_with_names(API_SERVER, a_dns_name_of_two_bytes)
+    async with webhook(tmp_path, trusted, *names) as made:
+        assert (await made.review(client))[0] == 403
+    assert "Traceback" not in caplog.text
+
+
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_a_new_authority_replaces_the_one_before_and_its_sessions(tmp_path, trusted, version):
     new = an_authority(tmp_path, "new")

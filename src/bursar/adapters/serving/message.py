@@ -29,7 +29,8 @@ class Peer:
     names: tuple[str, ...] | None = None
     """Common name and alternative names of the verified client certificate.
 
-    None if the client has shown none, or if the server does not ask for one.
+    None if the client has shown none, or one with unreadable names, or if the server does not ask
+    for one.
     """
 
 

@@ -56,10 +56,13 @@ class TlsChannel:
     def client_names(self) -> tuple[str, ...] | None:
         """Common name and alternative names of the client's verified certificate.
 
-        None if it has shown none. A resumed session does not count: its certificate was verified
-        by CAs that may have changed.
+        None if it has shown none, or one with a name that Python cannot decode. A resumed session
+        does not count: its certificate was verified by CAs that may have changed.
         """
-        shown = self._tls.getpeercert()
+        try:
+            shown = self._tls.getpeercert()
+        except ValueError:
+            return None
         if not shown or self._tls.session_reused:
             return None
         subject = cast("tuple[tuple[tuple[str, str], ...], ...]", shown.get("subject", ()))
