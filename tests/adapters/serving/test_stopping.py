@@ -8,6 +8,8 @@ from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import Request, Response, Route, fixed
 from support.builders.reviews import running
+from support.http_peer import request_bytes
+from support.until import until
 
 LIMITS = ServerLimits(linger_seconds=0.05, finish_seconds=5)
 
@@ -109,3 +111,16 @@ async def test_idle_connections_are_closed_and_not_waited_for(tmp_path):
         await stopping
 
         assert all([await peer.is_closed() for peer in peers])
+
+
+async def test_a_client_that_does_not_read_its_last_response_is_not_waited_for_longer(tmp_path):
+    clock = VirtualClock()
+    routes = {("GET", "/large"): Route(fixed(Response(b"x" * 2**24)))}
+    async with running(tmp_path, routes, clock=clock) as server:
+        peer = await server.connect()
+        await peer.send(request_bytes("GET", "/large", Connection="close"))
+        await peer.head()
+        stopping = asyncio.create_task(server.server.stop())
+        await clock.advance(1 + 15 + 1)
+
+        await until(stopping.done, "the server has stopped")

@@ -113,6 +113,8 @@ class Connection(asyncio.BufferedProtocol):
         self.phase = Phase.IDLE if find_context is None else Phase.HANDSHAKE
         self.deadline = math.inf
         """Time of the clock at which `expire` is due."""
+        self._latest_deadline = math.inf
+        """`deadline` is not later than this. `finish` sets it when the server stops."""
         self.held_bytes = 0
         """What this connection has of the bytes in flight. `Bounds` sets it."""
 
@@ -198,7 +200,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.phase is Phase.CLOSING:
             self._expect(self._state.limits.discard_seconds)
         elif self._task is not None:
-            self.deadline = math.inf
+            self.deadline = self._latest_deadline
         else:
             self._next()
         self._pause_or_resume_reading()
@@ -222,10 +224,11 @@ class Connection(asyncio.BufferedProtocol):
         self._give_up(_BUSY)
 
     def finish(self) -> None:
-        """Close the connection, after the response if one is due."""
-        if self.phase in _BUSY_PHASES:
-            self._expect(self._state.limits.finish_seconds)
-        elif self._transport is not None:
+        """Close the connection, after the response if one is due, and in time in any case."""
+        seconds = self._state.limits.finish_seconds
+        self._latest_deadline = self._state.clock.monotonic() + seconds
+        self.deadline = min(self.deadline, self._latest_deadline)
+        if self.phase not in _BUSY_PHASES and self._transport is not None:
             if self._task is not None:
                 self._task.cancel()
             self._end()
@@ -262,7 +265,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self._waiting:
             arrived = self._waiting.popleft()
-            self.deadline = math.inf
+            self.deadline = self._latest_deadline
             self._answering_bytes = len(arrived.request.body)
             if isinstance(arrived, Headed):
                 self.phase, work = Phase.CHECKING, self._check(arrived)
@@ -421,4 +424,4 @@ class Connection(asyncio.BufferedProtocol):
                 transport.resume_reading()
 
     def _expect(self, seconds: float) -> None:
-        self.deadline = self._state.clock.monotonic() + seconds
+        self.deadline = min(self._state.clock.monotonic() + seconds, self._latest_deadline)

@@ -46,8 +46,8 @@ class ServerLimits:
     linger_seconds: float = 1
     """When the server stops: time for which open connections still take requests."""
     finish_seconds: float = 15
-    """When the server stops: time for requests in progress. A pod has 30 seconds to
-    terminate by default."""
+    """When the server stops: time for requests in progress, and for clients to read their last
+    responses. A pod has 30 seconds to terminate by default."""
 
     def within_open_files(self) -> Self:
         """The same limits, with no more connections than this process can open.
