@@ -67,6 +67,17 @@ def test_csv_has_all_columns_no_total_and_no_formulas(capsys: pytest.CaptureFixt
     ]
 
 
+def test_names_of_columns_have_no_control_characters_and_no_formulas(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    listing = Listing(
+        columns=(Column("=A\x1b[2J"),), rows=(Row(cells=("1",), document=1, name="a"),)
+    )
+
+    assert printed(capsys, listing).splitlines() == ["=A\\x1b[2J", "1"]
+    assert printed(capsys, listing, output=Output.CSV).splitlines() == ["'=A\\x1b[2J", "1"]
+
+
 def test_rounded_cells_are_sorted_and_written_exactly(capsys: pytest.CaptureFixture[str]) -> None:
     columns = (Column("NODE"), Column("MEM ALLOC", is_wide=True), Column("MEM FREE"))
     small, large = Quantity.parse("1048575Ki"), Quantity.parse("1Gi")

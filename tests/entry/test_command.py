@@ -1,11 +1,14 @@
-"""How the command ends when what it has to say cannot be written."""
+"""How the command ends: what it says of bad input, and when its output cannot be written."""
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from support.processes.command_line import COMMAND
+from bursar.cli.errors.exit_codes import BAD_INPUT
+from support.extender.processes import cluster_resource
+from support.processes.command_line import COMMAND, run_bursar
 
 POD = str(Path(__file__).parents[2] / "examples" / "peerpods" / "pod.yaml")
 NO_SPACE = "bursar: cannot write the output: no space left on device\n"
@@ -69,3 +72,12 @@ def test_where_nothing_can_be_told_the_code_says_it():
 @pytest.mark.parametrize("arguments", ["", "manifests", "quantity 1"])
 def test_a_reader_that_went_away_is_no_failure(arguments):
     assert in_shell(f"bursar {arguments} | true; exit ${{PIPESTATUS[0]}}") == (0, "")
+
+
+def test_a_refusal_is_one_line_without_control_characters_whatever_the_input_holds():
+    pool = cluster_resource("a\x1b[2J\x9b\nbursar: ", "cpu", 3)
+    ran = run_bursar("top", "licences", "-f", "-", stdin=json.dumps(pool).encode())
+
+    assert ran.code == BAD_INPUT
+    assert ran.err.startswith(r"bursar: ClusterResource a\x1b[2J\x9b\nbursar: : spec.resourceName")
+    assert ran.err.removesuffix("\n").isprintable()

@@ -100,7 +100,9 @@ def run(arguments: list[str], program: str = PROGRAM) -> int:
         )
         sys.stdout.flush()
     except BadInputError as error:
-        _say(str(error))
+        from bursar.cli.output.formats import printable  # noqa: PLC0415 - only for errors
+
+        _say(printable(str(error)))
         return BAD_INPUT
     except click.ClickException as error:
         from bursar.cli.errors.usage import usage_text  # noqa: PLC0415 - only for errors

@@ -119,7 +119,7 @@ def table_lines(
     """The lines of a table; on a terminal the head is bold."""
     lines = [tuple(map(printable, row)) for row in rows]
     if has_head:
-        lines.insert(0, tuple(columns))
+        lines.insert(0, tuple(map(printable, columns)))
     widths = [max(map(cells_of, cells)) for cells in zip(*lines, strict=True)]
     texts = [" " * indent + _line(cells, widths) for cells in lines]
     if has_head and is_styled():

@@ -221,7 +221,7 @@ def _csv(listing: Listing, *, has_head: bool) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if has_head:
-        writer.writerow([column.name for column in listing.columns])
+        writer.writerow([_safe_cell(column.name) for column in listing.columns])
     writer.writerows(_exact_cells(listing.columns, row) for row in listing.rows)
     return text.getvalue()
 
