@@ -171,6 +171,16 @@ async def test_spans_that_a_collector_does_not_take_are_counted(collector, behav
     assert tracer.counts.exported == exported
 
 
+async def test_a_collector_that_rejects_less_than_nothing_changes_no_count(collector):
+    collector.rejected = -5
+    tracer = a_tracer(collector.url)
+    tracer.record(SPAN)
+    async with running(tracer):
+        await until(lambda: tracer.counts.exported, "it was sent")
+
+    assert (tracer.counts.exported, tracer.counts.dropped[Drop.REFUSED]) == (1, 0)
+
+
 async def test_large_numbers_of_spans_are_sent_in_batches(collector):
     tracer = a_tracer(collector.url)
     for _ in range(BATCH_MAX + 1):

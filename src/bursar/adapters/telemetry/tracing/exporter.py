@@ -116,7 +116,7 @@ class OtlpTracer:
         except ValueError as error:
             self._drop(len(batch), Drop.REFUSED, str(error))
         else:
-            rejected = min(rejected, len(batch))
+            rejected = min(max(rejected, 0), len(batch))
             self.counts.dropped[Drop.REFUSED] += rejected
             self.counts.exported += len(batch) - rejected
             self._is_failing = False
