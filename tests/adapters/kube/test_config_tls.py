@@ -180,6 +180,16 @@ async def test_an_authority_that_changes_on_disk_is_trusted(tmp_path, authority)
         assert await name_seen(access, port) == "nobody"
 
 
+async def test_an_authority_with_a_comment_in_any_language_is_trusted(tmp_path, authority):
+    commented = tmp_path / "commented.crt"
+    commented.write_text(f"# für Köln\n{authority.certificate.read_text()}", encoding="utf-8")
+    cluster = {"certificate-authority": str(commented)}
+    access = loaded([write(tmp_path / "config", a_config(cluster))])
+
+    async with tls_server(authority) as port:
+        assert await name_seen(access, port) == "nobody"
+
+
 async def test_a_server_certificate_itself_can_be_trusted(tmp_path, authority):
     """Go trusts any given certificate; OpenSSL needs the flag PARTIAL_CHAIN for it."""
     pair = authority.server("pinned")

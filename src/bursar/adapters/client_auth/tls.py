@@ -125,7 +125,7 @@ class TlsSettings:
         # As in Go, a trusted certificate need not be a root.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         try:
-            context.load_verify_locations(cadata=text.decode("ascii", "replace"))
+            context.load_verify_locations(cadata=text.decode("ascii", "ignore"))
         except (ssl.SSLError, ValueError):
             problem = "a certificate in it cannot be read"
             raise ConfigError(self.authority.place, problem) from None
