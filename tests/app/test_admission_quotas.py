@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
+from bursar.adapters.kube.transport import Limits
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.app.admission.quotas import QuotaCheck, QuotaWriting
 from bursar.app.cluster.ports import (
@@ -94,7 +95,10 @@ async def test_a_question_that_got_no_answer_is_not_a_broken_rule(kind):
 
 
 class SilentWriter(OpinionatedWriter):
+    asked = 0
+
     async def create(self, resource, body, *, namespace="", is_dry_run=False):
+        self.asked += 1
         await asyncio.Event().wait()
         raise AssertionError((resource, body, namespace, is_dry_run))
 
@@ -109,6 +113,18 @@ async def test_silence_ends_before_the_api_server_gives_up_on_us():
     assert (verdict.is_allowed, verdict.code) == (False, 503)
     assert "no answer within 7 s" in verdict.message
     assert clock.monotonic() == 7
+
+
+async def test_questions_without_an_answer_leave_half_of_the_requests_to_others():
+    writer, clock = SilentWriter(), VirtualClock()
+    check = QuotaCheck(writer, clock=clock, random=Random(1))  # noqa: S311 - not a secret
+    many = 2 * Limits().in_flight_max
+    judging = [asyncio.ensure_future(check.judge(a_writing("cpu"))) for _ in range(many)]
+    await clock.advance(0)
+    assert writer.asked == Limits().in_flight_max // 2
+
+    await clock.advance(7)
+    assert {verdict.code for verdict in await asyncio.gather(*judging)} == {503}
 
 
 async def test_a_quota_whose_spec_stays_as_it_was_is_not_asked_about():

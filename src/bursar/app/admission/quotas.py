@@ -12,6 +12,7 @@ server serves OpenShift's ClusterResourceQuota, to which the controller leaves t
 finds out by a dry-run as well: it creates a ClusterResourceQuota with these limits.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -45,6 +46,9 @@ CLUSTER_WIDE_NAMESPACE: Final = "default"
 """Namespace of the dry-run for cluster-scoped quotas. It exists in every cluster."""
 ASK_SECONDS_MAX: Final = 7.0
 """Timeout of the dry-runs. The API server's default timeout for a webhook is ten seconds."""
+ASKED_MAX: Final = 16
+"""Quotas that are tried at a time; further ones wait. A webhook that hangs on ResourceQuotas must
+not take all requests of this process, which also reads the Lease and has tokens reviewed."""
 
 _ABOUT_OTHERS: Final = ("exceeded quota: ", "status unknown for quota: ")
 """How the API server begins if a quota on ResourceQuotas has no room for the one of the dry-run."""
@@ -81,6 +85,7 @@ class QuotaCheck:
         self._writer = writer
         self._clock = clock
         self._random = random
+        self._turns = asyncio.Semaphore(ASKED_MAX)
 
     async def judge(self, writing: QuotaWriting) -> AdmissionDecision:
         refusal = None
@@ -100,9 +105,10 @@ class QuotaCheck:
 
     async def _refusal(self, writing: QuotaWriting) -> AdmissionDecision | None:
         try:
-            await self._try_limits(writing)
-            if writing.kind is QuotaKind.CLUSTER and undelegated(writing.names):
-                await self._try_delegated(writing)
+            async with self._turns:
+                await self._try_limits(writing)
+                if writing.kind is QuotaKind.CLUSTER and undelegated(writing.names):
+                    await self._try_delegated(writing)
         except _NO_OPINION as error:
             return _unasked(error.message)
         except _NotServedError:
