@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Final, Protocol, Self
 
 from bursar.adapters.disk.beneath import FOLDER
+from bursar.adapters.disk.folder import Rooms
 from bursar.adapters.disk.rounds import Rounds, TreeKey
-from bursar.adapters.disk.tree import BLOCK, FolderRoom, FolderTree
+from bursar.adapters.disk.tree import BLOCK, FolderTree
 from bursar.app.storage.ports import DiskCounts, DiskError, DiskUse
 from bursar.core.storage.pod import StoragePod
 from bursar.core.storage.pressure import Filesystem
@@ -26,8 +27,6 @@ from bursar.core.storage.usage import Measure
 
 EMPTY_DIRS: Final = "kubernetes.io~empty-dir"
 CONFIG_MAPS: Final = "kubernetes.io~configmap"
-FOLDERS_MAX: Final = 150_000
-"""Folders of all volumes that are remembered. They take about 65 MB."""
 LOG_FILES_MAX: Final = 10_000
 CONFIG_MAPS_MAX: Final = 1_000
 _UID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
@@ -58,13 +57,13 @@ class NodeDisk:
         *,
         round_s: float = 8.0,
         counter: Counter | None = None,
-        folders_max: int = FOLDERS_MAX,
+        rooms: Rooms | None = None,
     ) -> None:
         self._places, self._round_s, self._counter = places, round_s, counter
         self._stop = threading.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="disk")
         self._rounds = Rounds(self._stop)
-        self._room = FolderRoom(folders_max)
+        self._rooms = rooms or Rooms()
         self._trees: dict[TreeKey, FolderTree] = {}
         self._counted: set[TreeKey] = set()
         """Volumes that the counter measured in the last round."""
@@ -85,7 +84,7 @@ class NodeDisk:
             rounds=self._rounds_ended,
             looks=self._forgotten_looks + sum(tree.looks for tree in list(self._trees.values())),
             seconds=self._rounds.seconds,
-            folders=self._room.used,
+            folders=self._rooms.folders.used,
             unfinished=self._rounds.unfinished,
         )
 
@@ -161,7 +160,7 @@ class NodeDisk:
             tree.forget()
         for key, path in volumes.items():
             if key not in self._trees:
-                self._trees[key] = FolderTree(path, room=self._room)
+                self._trees[key] = FolderTree(path, rooms=self._rooms)
 
     def _use(self, pod: StoragePod, volumes: Mapping[str, Measure]) -> DiskUse:
         folder = f"{self._places.logs}/{pod.namespace}_{pod.name}_{pod.uid}"

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.adapters.disk.beneath import FOLDER, MISSING, open_beneath
-from bursar.adapters.disk.folder import Folder, Listing
-from bursar.adapters.disk.links import LINKS_MAX, LinkedFiles
+from bursar.adapters.disk.folder import Folder, Listing, Rooms
+from bursar.adapters.disk.links import LinkedFiles
 from bursar.core.storage.usage import Measure, Way
 
 BLOCK: Final = 512
@@ -49,18 +49,10 @@ class ScanLimits:
 DEFAULT_LIMITS: Final = ScanLimits()
 TOO_MANY_FOLDERS: Final = "more folders than the agent remembers"
 TOO_MANY_ENTRIES: Final = "more files than are scanned"
-TOO_MANY_LINKS: Final = f"more than {LINKS_MAX} files with several names"
+TOO_MANY_NAMES: Final = "more names of files with several names than the agent remembers"
 TOO_DEEP: Final = "a path is too long"
 UNREADABLE: Final = "a folder cannot be read"
 UNDER_WAY: Final = "the first scan is under way"
-
-
-class FolderRoom:
-    """How many folders the trees of a node remember together. It bounds their memory."""
-
-    def __init__(self, most: int = DEFAULT_LIMITS.folders_max) -> None:
-        self.most = most
-        self.used = 0
 
 
 class FolderTree:
@@ -71,12 +63,12 @@ class FolderTree:
         path: str,
         limits: ScanLimits = DEFAULT_LIMITS,
         *,
-        room: FolderRoom | None = None,
+        rooms: Rooms | None = None,
         open_folder: Callable[[int, str], int] = open_beneath,
     ) -> None:
         self.path = path
         self._limits = limits
-        self._room = room or FolderRoom()
+        self._rooms = rooms or Rooms()
         self._open_folder = open_folder
         self._root = -1
         """Descriptor of the volume, open only during a scan."""
@@ -86,7 +78,7 @@ class FolderTree:
         """All folders, the one that was scanned longest ago first."""
         self._with_hot: set[Folder] = set()
         self._blocks = self._entries = self._hot = 0
-        self._links = LinkedFiles()
+        self._links = LinkedFiles(self._rooms.names)
         self._problems: Counter[str] = Counter()
         self._last_ms: int | None = None
         """When the last whole scan began; None before the end of the first."""
@@ -118,8 +110,10 @@ class FolderTree:
         )
 
     def forget(self) -> None:
-        """Give back the room of all folders. The tree is not used any more."""
-        self._room.used -= len(self._turn)
+        """Give back the room of all that is remembered. The tree is not used any more."""
+        self._rooms.folders.used -= len(self._turn)
+        self._rooms.hot.used -= self._hot
+        self._links.forget()
         self._turn.clear()
 
     # -------------------------------------------------------------- one scan
@@ -242,6 +236,7 @@ class FolderTree:
             if found.st_ctime_ns < quiet_ns:
                 del hot[name]
                 self._hot -= 1
+                self._rooms.hot.used -= 1
         if not hot:
             folder.hot = None
             self._with_hot.discard(folder)
@@ -284,7 +279,7 @@ class FolderTree:
         finally:
             os.close(opened)
             if listing is not None:
-                self._links.drop(listing.links)
+                self._give_back(listing)
         self._move_last(folder, now_ms)
 
     def _list(self, opened: int, listing: Listing, folder: Folder) -> Iterator[None]:
@@ -293,7 +288,8 @@ class FolderTree:
             time.time_ns() - self._limits.hot_ns,
             self._limits.entries_max - self._entries + folder.entries,
         )
-        hot_max = self._limits.hot_max - self._hot + len(folder.hot or ())
+        replaced = len(folder.hot or ())
+        hot_max, hot_room = self._limits.hot_max - self._hot + replaced, self._rooms.hot
         device, hot, step = self._device, listing.hot, self._limits.step
         seen = blocks = plain = 0
         with os.scandir(opened) as entries:
@@ -312,24 +308,44 @@ class FolderTree:
                 if found.st_dev != device:
                     continue
                 if stat.S_ISDIR(found.st_mode):
-                    listing.folders[entry.name] = found.st_ino
+                    self._list_folder(listing, folder, entry.name, found.st_ino)
                 elif found.st_nlink > 1:
-                    self._list_linked(listing, found, is_hot=found.st_ctime_ns > hot_ns)
+                    listing.is_racy |= found.st_ctime_ns > hot_ns
+                    self._list_linked(listing, folder, found)
                 else:
                     plain += 1
                     blocks += found.st_blocks
-                    if found.st_ctime_ns > hot_ns and len(hot) < hot_max:
+                    is_hot = found.st_ctime_ns > hot_ns
+                    if is_hot and len(hot) < hot_max and hot_room.has_more(replaced):
+                        # A name that is listed twice takes room once.
+                        hot_room.used += entry.name not in hot
                         hot[entry.name] = found.st_blocks
         listing.blocks += blocks
         listing.entries += plain
         self.looks += seen
 
-    def _list_linked(self, listing: Listing, found: os.stat_result, *, is_hot: bool) -> None:
-        listing.is_racy |= is_hot
-        if self._links.add(found.st_ino, found.st_blocks):
+    def _list_folder(self, listing: Listing, folder: Folder, name: str, inode: int) -> None:
+        """Note a folder. A new one takes its room at once: a listing may pause for long."""
+        if name not in listing.folders and name not in (folder.children or {}):
+            room, known = self._rooms.folders, len(self._turn) + listing.new_folders
+            if known >= self._limits.folders_max or not room.has_more():
+                listing.problem = TOO_MANY_FOLDERS
+                return
+            room.used += 1
+            listing.new_folders += 1
+        listing.folders[name] = inode
+
+    def _list_linked(self, listing: Listing, folder: Folder, found: os.stat_result) -> None:
+        if self._links.add(found.st_ino, found.st_blocks, spare=len(folder.links or ())):
             listing.links.append(found.st_ino)
         else:
-            listing.problem = TOO_MANY_LINKS
+            listing.problem = TOO_MANY_NAMES
+
+    def _give_back(self, listing: Listing) -> None:
+        """Give back the room of a listing that is not taken."""
+        self._links.drop(listing.links)
+        self._rooms.folders.used -= listing.new_folders
+        self._rooms.hot.used -= len(listing.hot)
 
     def _take(self, folder: Folder, listing: Listing, dirty: list[Folder]) -> None:
         """Replace what is remembered of a folder by what was found in it."""
@@ -338,6 +354,8 @@ class FolderTree:
         self._blocks += listing.blocks - folder.blocks
         self._entries += listing.entries - folder.entries
         self._hot += len(listing.hot) - len(folder.hot or ())
+        self._rooms.hot.used -= len(folder.hot or ())
+        self._rooms.folders.used -= listing.new_folders
         folder.blocks, folder.entries = listing.blocks, listing.entries
         folder.hot, folder.is_racy = listing.hot or None, listing.is_racy
         if listing.hot:
@@ -349,20 +367,16 @@ class FolderTree:
                 self._remove(child)
         children = folder.children or {}
         for name, inode in listing.folders.items():
-            if name in children:
-                continue
-            if len(self._turn) >= self._limits.folders_max or self._room.used >= self._room.most:
-                listing.problem = TOO_MANY_FOLDERS
-                break
-            children[name] = self._add_folder(name, folder, inode)
-            dirty.append(children[name])
+            if name not in children:
+                children[name] = self._add_folder(name, folder, inode)
+                dirty.append(children[name])
         folder.children = children or None
         self._set_problem(folder, listing.problem)
 
     def _add_folder(self, name: str, parent: Folder | None, inode: int) -> Folder:
         folder = Folder(name, parent, inode)
         self._turn[folder] = None
-        self._room.used += 1
+        self._rooms.folders.used += 1
         return folder
 
     def _move_last(self, folder: Folder, now_ms: int) -> None:
@@ -386,10 +400,11 @@ class FolderTree:
             self._blocks -= each.blocks
             self._entries -= each.entries
             self._hot -= len(each.hot or ())
+            self._rooms.hot.used -= len(each.hot or ())
             self._set_problem(each, "")
             self._with_hot.discard(each)
             del self._turn[each]
-            self._room.used -= 1
+            self._rooms.folders.used -= 1
             each.is_gone, each.children = True, None
 
 
