@@ -6,17 +6,20 @@ import pytest
 
 from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.events.recorder import Drop, EventRecorder
+from bursar.app.devices.counters import ProxyCounts
 from bursar.app.devices.events import (
     BUDGET,
     COMPONENT,
     LOG_BURST,
     LOG_REFILL_S,
+    REMEMBERED_MAX,
     DeviceReason,
     PodEvents,
     ProblemLog,
+    ProblemTracker,
     reason_of,
 )
-from bursar.core.devices.allocation import Problem, ProblemKind
+from bursar.core.devices.allocation import Holdings, Problem, ProblemKind
 from support.cluster.small_cluster import Line, SmallCluster
 from support.device_notation import a_pod
 from support.virtual_time import MachineClock, in_virtual_time
@@ -91,6 +94,50 @@ async def test_a_flood_of_bad_pods_is_held_within_the_budget(agent):
 
     assert len(agent.events()) <= BUDGET.burst + 31 * BUDGET.writes_per_second
     assert agent.recorder.dropped[Drop.QUEUE_FULL] == 1000 - BUDGET.queue_max
+
+
+class Told:
+    """A tracker of one pod, and what it reports at each look."""
+
+    def __init__(self):
+        self.reports = []
+        self.tracker = ProblemTracker(self, ProxyCounts())
+
+    def report(self, pod, problem):
+        self.reports.append((pod.name, problem.text))
+
+    def look(self, *texts):
+        """The new problems of a pod that has these."""
+        self.reports.clear()
+        problems = tuple(
+            Problem(kind=ProblemKind.UNREADABLE, source=f"s{number}", text=text)
+            for number, text in enumerate(texts)
+        )
+        pod = a_pod()
+        held = Holdings(namespace="default", name="web", problems=problems)
+        self.tracker.update({pod.key: pod}, {pod.key: held}, ())
+        assert {name for name, _ in self.reports} <= {"web"}
+        return [text for _, text in self.reports]
+
+
+def test_a_problem_that_stands_is_reported_once_however_many_others_come():
+    told = Told()
+    assert told.look("standing") == ["standing"]
+    for number in range(3 * REMEMBERED_MAX):
+        assert told.look("standing", f"new {number}") == [f"new {number}"]
+
+
+def test_only_the_latest_problems_of_a_pod_are_remembered():
+    told = Told()
+    told.look("first")
+    assert told.look("second") == ["second"]
+    assert told.look("first") == []
+    for number in range(REMEMBERED_MAX):
+        told.look(f"new {number}")
+    assert told.look("first") == ["first"]
+    many = [f"standing {number}" for number in range(2 * REMEMBERED_MAX)]
+    assert told.look(*many) == many
+    assert told.look(*many) == []
 
 
 @pytest.mark.parametrize("kind", ProblemKind)

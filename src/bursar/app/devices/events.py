@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import islice
 from typing import Final
 
 from bursar.app.cluster.events.budget import Budget, TokenBucket
@@ -24,6 +25,8 @@ COMPONENT: Final = "bursar-agent"
 ACTION: Final = "ShowDevices"
 BUDGET: Final = Budget(object_burst=5, burst=20, writes_per_second=1, queue_max=200)
 """The event budget of one node. A cluster has thousands of nodes."""
+REMEMBERED_MAX: Final = 64
+"""Problems of one pod that are remembered. A tenant can give its pod a new one at any time."""
 LOG_BURST: Final = 20
 LOG_REFILL_S: Final = 10.0
 
@@ -34,8 +37,10 @@ class ProblemTracker:
 
     reporter: Reporter
     counts: ProxyCounts
-    _reported: dict[tuple[PodKey, str], set[Problem]] = field(default_factory=dict, init=False)
-    """By pod and uid."""
+    _reported: dict[tuple[PodKey, str], dict[Problem, None]] = field(
+        default_factory=dict, init=False
+    )
+    """By pod and uid; the problems that were seen last are at the end."""
 
     def update(
         self,
@@ -43,7 +48,7 @@ class ProblemTracker:
         holdings: Mapping[PodKey, Holdings],
         reported: Iterable[ReportedPod],
     ) -> None:
-        """Report new problems. Reported problems are remembered until the pod is deleted."""
+        """Report new problems. A pod's latest problems are remembered until it is deleted."""
         standing = _problems(pods, holdings, reported)
         self.counts.standing = Counter(
             problem.kind for problems in standing.values() for problem in problems
@@ -54,12 +59,17 @@ class ProblemTracker:
             if key in pods and pods[key].uid == uid
         }
         for key, problems in standing.items():
-            known = self._reported.setdefault((key, pods[key].uid), set())
+            known = self._reported.setdefault((key, pods[key].uid), {})
             for problem in problems:
-                if problem not in known:
-                    known.add(problem)
+                is_new = problem not in known
+                known.pop(problem, None)
+                known[problem] = None
+                if is_new:
                     self.counts.problems[problem.kind] += 1
                     self.reporter.report(pods[key], problem)
+            excess = len(known) - max(REMEMBERED_MAX, len(problems))
+            for problem in list(islice(known, max(0, excess))):
+                del known[problem]
 
 
 def _problems(
