@@ -1,5 +1,7 @@
 """Hostile expressions and hostile pods: refused or ended, in bounded time and memory."""
 
+from random import Random
+
 import pytest
 
 from bursar.core.cel.errors import Meter
@@ -198,6 +200,21 @@ def test_pattern_of_a_pod_is_refused_when_it_is_used():
 def test_backtracking_pattern_takes_linear_time():
     # Python's `re` would need more steps than there are atoms.
     assert evaluated("object.s.matches('^(a+)+$')", {"s": "a" * 5000 + "b"}) is False
+
+
+def test_last_place_of_a_part_is_found_in_linear_time():
+    # `str.rfind` would compare 10^14 characters.
+    given = {"text": "a" * 2 * 10**7, "part": "ab" + "a" * 10**7}
+    code = compiled("object.text.lastIndexOf(object.part)").code
+    assert code(Frame({"object": given}, 10**9)) == -1
+
+
+def test_last_place_of_a_part_is_that_of_python():
+    random = Random(5)  # noqa: S311 - a test
+    for _ in range(500):
+        text, part = ("".join(random.choices("ab\u00e9", k=random.randrange(k))) for k in (9, 4))
+        given = {"text": text, "part": part}
+        assert evaluated("object.text.lastIndexOf(object.part)", given) == text.rfind(part)
 
 
 @pytest.mark.parametrize(

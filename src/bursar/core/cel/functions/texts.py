@@ -40,12 +40,19 @@ def _index_of(meter: Meter, text: str, part: str, start: int = 0) -> int:
 
 
 def _last_index_of(meter: Meter, text: str, part: str, last: int | None = None) -> int:
-    meter.spend_text(len(text))
+    # Twice, because the text is reversed as well.
+    meter.spend_text(2 * len(text))
     if last is None:
-        return text.rfind(part)
+        return _find_last(text, part)
     if part == "" or last > len(text):
         return _not_negative(last) if part == "" else -1
-    return text.rfind(part, 0, _not_negative(last) + len(part))
+    return _find_last(text[: _not_negative(last) + len(part)], part)
+
+
+def _find_last(text: str, part: str) -> int:
+    """`str.rfind`, which takes quadratic time for some long parts. `str.find` does not."""
+    at = text[::-1].find(part[::-1])
+    return at if at < 0 else len(text) - len(part) - at
 
 
 def _replace(meter: Meter, text: str, old: str, new: str, count: int = -1) -> str:
