@@ -21,7 +21,7 @@ from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.quota.counting import NotReady
 from bursar.core.quota.usage import native_usage
-from bursar.wire.peerpods.facts import RECORD_LENGTH_MAX, SHARED_AMOUNTS_MAX
+from bursar.wire.peerpods.facts import FACTS_MAX, RECORD_LENGTH_MAX, SHARED_AMOUNTS_MAX
 from bursar.wire.peerpods.recognition import derive_peer_pod
 from support.builders.peer_pods import (
     KATA,
@@ -363,6 +363,7 @@ def test_an_in_place_resize_counts_where_the_containers_keep_their_resources():
 
 def test_facts_of_many_resources_are_not_kept_for_other_pods():
     """They would stay after the pod, and a tenant can invent any number of them."""
+    assert SHARED_AMOUNTS_MAX * FACTS_MAX <= 2**16
     few, many = (
         a_peer_pod(main(" ".join(f"example.com/r{number}=1" for number in range(count))))
         for count in (SHARED_AMOUNTS_MAX, SHARED_AMOUNTS_MAX + 1)

@@ -32,9 +32,9 @@ from bursar.wire.structs.fields import printable
 
 FACTS_MAX: Final = 4096
 """Facts of different content that pods share. Pods of one workload have the same."""
-SHARED_AMOUNTS_MAX: Final = 128
+SHARED_AMOUNTS_MAX: Final = 16
 """Most amounts in facts that are shared. Shared facts stay in memory after their pods, and a
-tenant can invent names of resources."""
+tenant can invent names of resources, of 317 characters each. A usual pod has ten amounts."""
 
 RECORD_LENGTH_MAX: Final = 1 << 14
 """Longest record that is read; enough for a hundred containers. A tenant causes this work with
