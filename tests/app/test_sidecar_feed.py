@@ -73,6 +73,24 @@ async def test_a_sidecar_counts_its_pods_and_the_others_are_counted_natively():
 
 
 @in_virtual_time
+async def test_a_sidecar_is_not_shown_the_deleted_pods_of_a_namespace_that_was_empty():
+    seen: list[list[str]] = []
+
+    def too_much(_, names):
+        seen.append(names)
+        return {"requests.cpu": "100"}
+
+    async with a_scene(ScriptedSockets(one=ScriptedSidecar(too_much))) as scene:
+        await scene.create_pod("first", "1")
+        await scene.rest()
+        await scene.quotas.cluster.delete(PODS, Key(HOME, "first"))
+        await scene.rest()
+        await scene.create_pod("second", "1")
+        await scene.rest()
+        assert seen == [["first"], ["second"]]
+
+
+@in_virtual_time
 async def test_pods_wait_while_a_sidecar_is_missing_and_keep_their_charge():
     sidecar = ScriptedSidecar(double)
     async with a_scene(ScriptedSockets(one=sidecar)) as scene:

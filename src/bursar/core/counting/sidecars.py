@@ -89,6 +89,7 @@ class _Namespace:
         Their charges are provisional and may be too low, so gated pods wait for these answers.
         """
         self.generation = 0
+        """Which state of the namespace this is. No other one, of any namespace, has the number."""
         self.swept_generation = 0
         self.is_sweeping = False
         self.sweep_changed = False
@@ -116,6 +117,9 @@ class SidecarCounter:
         self._trials: dict[PodBody, Question] = {}
         self._trials_bytes = 0
         self._order = 0
+        self._generation = 0
+        """The latest of all namespaces. A namespace whose pods are gone is forgotten, and must not
+        begin anew with numbers that it had: encoded pods are kept by them."""
 
     @property
     def falls_back(self) -> bool:
@@ -185,7 +189,8 @@ class SidecarCounter:
                 slot.forget(old)
         if question is not None:
             space.questions[name] = question
-        space.generation += 1
+        self._generation += 1
+        space.generation = self._generation
         self._unswept[space.name] = space
 
     def _ask(self, question: Question) -> None:
