@@ -300,3 +300,20 @@ async def test_large_namespaces_are_asked_about_one_pod_at_a_time_and_huge_ones_
         await scene.rest()
         assert "as JSON, more than a message may have" in scene.reason("huge")
         assert "huge" not in sidecar.asked
+
+
+@in_virtual_time
+async def test_a_namespace_that_becomes_huge_while_a_question_waits_is_not_asked_about():
+    sidecar = ScriptedSidecar(double)
+    limits = RequestLimits(namespace_bytes_max=60_000, large_bytes=5_000)
+    async with a_scene(ScriptedSockets(one=sidecar), limits=limits) as scene:
+        sidecar.hold = asyncio.Event()
+        for number in range(2):
+            await scene.create_pod(f"large-{number}", "1", pad="x" * 10_000)
+        await scene.rest()
+        await scene.create_pod("huge", "1", pad="x" * 60_000)
+        await scene.rest()
+        sidecar.hold.set()
+        await scene.rest()
+        assert sidecar.asked == ["large-0"]
+        assert "more than a message may have" in scene.reason("large-1")

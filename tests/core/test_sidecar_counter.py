@@ -27,11 +27,15 @@ FOUR = parsed("requests.memory=1Gi")
 
 
 def counter_of(expected: int = 1, **rules) -> SidecarCounter:
-    return SidecarCounter(SidecarRules(expected=expected, **rules), PodBody)
+    return SidecarCounter(SidecarRules(expected=expected, **rules), a_body)
+
+
+def a_body(json: bytes) -> PodBody:
+    return PodBody(json, len(json))
 
 
 def row(name: str, content: str = "1", **fields):
-    return a_row(name)._replace(extras=Extras(facts=(PodBody(content.encode()),)), **fields)
+    return a_row(name)._replace(extras=Extras(facts=(a_body(content.encode()),)), **fields)
 
 
 @pytest.fixture
@@ -68,7 +72,7 @@ def test_a_pod_waits_for_the_sidecar_and_for_its_answer(counter):
     assert answer(counter, slot, TWO)
     assert counter.count(web) == Counted(TWO, "answer of one.sock")
     assert (counter.count_held(), counter.count_left_out()) == (0, 0)
-    assert counter.derive_facts(b"pod") == PodBody(b"pod")
+    assert counter.derive_facts(b"pod") == a_body(b"pod")
 
 
 def test_a_pod_that_no_sidecar_counts_is_left_to_others(counter):

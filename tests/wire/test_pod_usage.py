@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bursar.core.counting.pod_body import PodBody
 from bursar.wire.counting.pod_body import keep_body
 from bursar.wire.counting.pod_usage import (
     AMOUNTS_BYTES_MAX,
@@ -75,6 +76,16 @@ def test_pods_are_encoded_once_for_each_state_of_the_namespace():
 
     requests.prepare("a", 3, [("web", body("changed"))])
     assert read(requests.encode(db, "a")) == ("db", ["changed"])
+
+
+def test_the_pods_of_a_namespace_that_is_too_large_are_not_unpacked():
+    requests = PodUsageRequests(namespace_bytes_max=5000)
+    web = body("web")
+    huge = PodBody(b"this cannot be unpacked", 5000)
+    assert requests.prepare("a", 1, [("web", web)]) < 5000
+    assert requests.prepare("a", 2, [("web", web), ("huge", huge)]) == 5000 + web.size
+    assert requests.prepare("a", 3, [("web", web)]) < 5000
+    assert read(requests.encode(web, "a")) == ("web", ["web"])
 
 
 def test_the_encoded_pods_of_few_namespaces_are_kept():

@@ -17,7 +17,8 @@ _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 @lru_cache(maxsize=1)  # Several counters keep the same pod, one after the other.
 def keep_body(body: bytes) -> PodBody:
     """The pod without `managedFields`, which are half of a usual pod. Never raises."""
-    return PodBody(compress(_without(body, "metadata", "managedFields"), LEVEL))
+    json = _without(body, "metadata", "managedFields")
+    return PodBody(compress(json, LEVEL), len(json))
 
 
 def without_gates(body: bytes) -> bytes:

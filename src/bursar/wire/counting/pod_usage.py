@@ -23,6 +23,8 @@ EVALUATE: Final = "/evaluate.PodUsage/PodUsageFunc"
 HEALTH_CHECK: Final = "/evaluate.PodUsage/HealthCheck"
 MESSAGE_BYTES_MAX: Final = 64 * 2**20
 """Maximum size of a request and of an answer."""
+NAMESPACE_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 4 * 2**20
+"""The pods of a namespace in one request, which holds the pod in question besides."""
 ENCODED_BYTES_MAX: Final = 128 * 2**20
 """Encoded pods that are kept for the next request. Of others only the compressed body is kept."""
 AMOUNTS_BYTES_MAX: Final = 64 * 2**10
@@ -62,21 +64,31 @@ class _Encoded(NamedTuple):
 class PodUsageRequests:
     """Encodes requests, and keeps the encoded pods of recent namespaces."""
 
-    def __init__(self, bytes_max: int = ENCODED_BYTES_MAX) -> None:
-        self._bytes_max = bytes_max
+    def __init__(
+        self,
+        bytes_max: int = ENCODED_BYTES_MAX,
+        namespace_bytes_max: int = NAMESPACE_BYTES_MAX,
+    ) -> None:
+        self._bytes_max, self._namespace_bytes_max = bytes_max, namespace_bytes_max
         self._encoded: OrderedDict[str, _Encoded] = OrderedDict()
         self._bytes = 0
 
     def prepare(self, namespace: str, generation: int, pods: Iterable[tuple[str, PodBody]]) -> int:
         """Encode the pods of a namespace unless that is done, and return how many bytes they are.
 
-        `pods` are read only if the generation is not known yet.
+        `pods` are read only if the generation is not known yet. Pods of more than
+        `namespace_bytes_max` are not encoded, because no request about them can be sent, and
+        unpacking them could take all memory.
         """
         known = self._encoded.pop(namespace, None)
         if known is not None:
             self._bytes -= 2 * len(known.joined)
         if known is None or known.generation != generation:
-            known = _encode(generation, pods, {} if known is None else known.records)
+            listed = list(pods)
+            size = sum(body.size for _, body in listed)
+            if size > self._namespace_bytes_max:
+                return size
+            known = _encode(generation, listed, {} if known is None else known.records)
         self._keep(namespace, known)
         return len(known.joined)
 

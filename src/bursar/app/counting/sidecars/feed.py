@@ -26,7 +26,7 @@ from bursar.core.model.resources import ResourceList
 from bursar.core.quota.counting import RecountPods
 from bursar.core.quota.ledger import PodKey
 from bursar.wire.counting.pod_usage import (
-    MESSAGE_BYTES_MAX,
+    NAMESPACE_BYTES_MAX,
     BadAnswerError,
     PodUsageRequests,
     SidecarSaysError,
@@ -51,8 +51,7 @@ _TRANSPORT: Final = frozenset({SidecarFailure.UNREACHABLE, SidecarFailure.TIMEOU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    namespace_bytes_max: int = MESSAGE_BYTES_MAX - 4 * 2**20
-    """The pods of a namespace in one request, which holds the pod in question besides."""
+    namespace_bytes_max: int = NAMESPACE_BYTES_MAX
     large_bytes: int = 4 * 2**20
     """Requests with more are sent one at a time, which bounds the memory."""
 
@@ -92,7 +91,7 @@ class SidecarFeed:
         self._sockets, self._clock = sockets, clock
         self._sends_namespace = sends_namespace
         self._limits = limits or RequestLimits()
-        self._requests = PodUsageRequests()
+        self._requests = PodUsageRequests(namespace_bytes_max=self._limits.namespace_bytes_max)
         self._then = "counted without it" if counter.falls_back else "its pods wait"
         self._links: dict[str, _Link] = {}
         self._silent: dict[str, _Silent] = {}
@@ -254,22 +253,14 @@ class SidecarFeed:
     async def _evaluate(
         self, sidecar: Sidecar, question: Question
     ) -> tuple[int, ResourceList | None]:
-        generation, pods = self.counter.namespace_of(question)
         namespace = question.row.namespace if self._sends_namespace else ""
-        size = self._requests.prepare(namespace, generation, pods) if namespace else 0
-        if size > self._limits.namespace_bytes_max:
-            raise SidecarError(
-                SidecarFailure.TOO_LARGE,
-                f"the pods of the namespace are {size} bytes as JSON, more than a message may "
-                f"have ({self._limits.namespace_bytes_max}); use --sidecar-scope pod",
-            )
+        generation, size = self._prepare(question, namespace)
         if size <= self._limits.large_bytes:
             body = await self._call(sidecar, self._requests.encode(question.body, namespace))
         else:
             async with self._large:
                 # The pods may have changed while this call waited for its turn.
-                generation, pods = self.counter.namespace_of(question)
-                self._requests.prepare(namespace, generation, pods)
+                generation, _ = self._prepare(question, namespace)
                 body = await self._call(sidecar, self._requests.encode(question.body, namespace))
         try:
             return generation, decode_answer(body)
@@ -277,6 +268,18 @@ class SidecarFeed:
             raise SidecarError(SidecarFailure.SAYS_ERROR, f"it reports: {error}") from None
         except BadAnswerError as error:
             raise SidecarError(SidecarFailure.BAD_ANSWER, str(error)) from None
+
+    def _prepare(self, question: Question, namespace: str) -> tuple[int, int]:
+        """Encode the pods of the namespace. Returns its generation and how many bytes they are."""
+        generation, pods = self.counter.namespace_of(question)
+        size = self._requests.prepare(namespace, generation, pods) if namespace else 0
+        if size > self._limits.namespace_bytes_max:
+            raise SidecarError(
+                SidecarFailure.TOO_LARGE,
+                f"the pods of the namespace are {size} bytes as JSON, more than a message may "
+                f"have ({self._limits.namespace_bytes_max}); use --sidecar-scope pod",
+            )
+        return generation, size
 
     async def _call(self, sidecar: Sidecar, request: bytes) -> bytes:
         began = self._clock.monotonic()
