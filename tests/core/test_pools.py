@@ -20,6 +20,36 @@ def reasons(refusals):
     return [each.reason for each in refusals]
 
 
+# ------------------------------------------------------------------ shares
+
+
+def test_the_account_of_a_share_goes_with_its_namespace():
+    shares = (a_share("all", "", 4), a_share("each", "", 3, is_per_namespace=True))
+    books = books_of(a_pool(shares=shares))
+    charged, held = bound(a_pod("a/charged")), a_pod("b/held")
+    books.see_pod(charged)
+    books.filter(held, 0)
+    together, of_a, of_b = ("all", ""), ("each", "a"), ("each", "b")
+    assert set(books.states[0].shares) == {together, of_a, of_b}
+
+    books.lose_namespace("a")
+    books.lose_namespace("b")
+    assert set(books.states[0].shares) == {together, of_a, of_b}
+    books.lose_pod(charged)
+    assert set(books.states[0].shares) == {together, of_b}
+    books.expire(HOLD_SECONDS + 1)
+    assert set(books.states[0].shares) == {together}
+
+
+def test_the_account_of_a_share_stays_with_its_namespace():
+    share = a_share("each", "", 3, is_per_namespace=True)
+    books = books_of(a_pool(shares=(share,)))
+    charged = bound(a_pod("a/charged"))
+    books.see_pod(charged)
+    books.lose_pod(charged)
+    assert set(books.states[0].shares) == {("each", "a")}
+
+
 # ------------------------------------------------------------------ filter
 
 

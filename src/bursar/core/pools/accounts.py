@@ -74,6 +74,17 @@ class PoolAccounts:
 
     def lose_namespace(self, name: str) -> None:
         self._namespaces.pop(name, None)
+        self.forget_shares(name)
+
+    def forget_shares(self, namespace: str) -> None:
+        """Forget the accounts of a namespace that is gone, unless a pod still uses them."""
+        if namespace in self._namespaces:
+            return
+        for state in self._states.values():
+            for share in state.pool.shares:
+                found = state.shares.get((share.name, namespace))
+                if found is not None and not found.charged and not found.promised:
+                    del state.shares[share.name, namespace]
 
     def _choose(self) -> None:
         self._by_resource = {}

@@ -89,6 +89,7 @@ class PoolBooks:
         self._refused.pop(row.stamp.uid, None)
         self._ledger.discharge(key)
         self._end_hold(row.stamp.uid)
+        self._accounts.forget_shares(key.namespace)
 
     # ------------------------------------------------------------------ decisions
 
@@ -283,6 +284,7 @@ class PoolBooks:
 
     def _lapse(self, hold: Hold, now_s: int) -> None:
         self._end_hold(hold.uid)
+        self._accounts.forget_shares(hold.row.namespace)
         self._lapses.add(hold.row.namespace, now_s)
         self.lapsed += 1
 
