@@ -18,7 +18,8 @@ class CountingSettings:
     vmi_mode: VmiMode = VmiMode.POD_USAGE
     """How pods of KubeVirt's VMs are counted. AAQ's controller has the same default.
 
-    It is the only mode that is safe without the policies of `bursar manifests kubevirt`.
+    Without the policies of `bursar manifests kubevirt`, a tenant gains least by forged launcher
+    pods in this mode: ADR 0016 says how much.
     """
     peer_pods: PeerPodCounting = field(default_factory=PeerPodCounting)
     devices: DeviceCounting = field(default_factory=DeviceCounting)
