@@ -50,6 +50,46 @@ def test_a_quota_that_was_there_first_covers_a_namespace_that_comes_later(coveri
     assert covering.namespace("c") == a_namespace("c", "team=blue")
 
 
+def test_a_change_of_a_quota_looks_at_no_other_quota(covering):
+    """There can be a hundred cluster-wide quotas, and each of ten thousand namespaces has some."""
+    covering.put_quota(a_quota("all", "pods=9"))
+    for number in range(20):
+        covering.put_quota(a_quota(f"other{number}", "pods=9", selector=f"team=other{number}"))
+    labels = Labels({"team": "red"})
+    covering.put_namespace(Namespace(name="c", labels=labels))
+
+    for change, wanted, looks in (
+        (lambda: covering.put_quota(a_quota("q", "pods=9", selector="team=red")), ["a", "c"], 1),
+        (lambda: covering.put_quota(a_quota("q", "cpu=9", selector="team=red")), ["a", "c"], 1),
+        (
+            lambda: covering.put_quota(a_quota("q", "cpu=9", selector="team!=red")),
+            ["a", "b", "c"],
+            1,
+        ),
+        (
+            lambda: covering.put_quota(a_quota("q", "cpu=9", selector="team=red")),
+            ["a", "b", "c"],
+            1,
+        ),
+        (lambda: covering.drop_quota(a_key("q")), ["a", "c"], 0),
+    ):
+        labels.looks = 0
+        assert change() == wanted
+        assert labels.looks == looks
+    assert billed(covering) == ["all:pods"]
+    assert billed(covering, "c") == ["all:pods"]
+
+
+class Labels(dict):
+    """Labels that count how often one of them is looked up."""
+
+    looks = 0
+
+    def get(self, key, default=None):
+        self.looks += 1
+        return super().get(key, default)
+
+
 def test_annotations_select_to_the_letter(covering):
     key = QuotaKey(QuotaKind.CLUSTER, "", "noted")
     selector = NamespaceSelector(annotations={"unit": "7"})

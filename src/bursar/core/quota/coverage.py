@@ -112,6 +112,10 @@ class CoveredQuota:
         return quota.selector.matches(namespace.labels, namespace.annotations)
 
 
+def _key_of(covered: CoveredQuota) -> QuotaKey:
+    return covered.quota.key
+
+
 def _items(accounts: Mapping[str, Account], amounts: _Amounts) -> list[Item]:
     items: list[Item] = []
     for name, account in accounts.items():
@@ -289,30 +293,48 @@ class Coverage:
             held = CoveredQuota(quota)
             self._quotas[quota.key] = held
             self._index_of(quota.key)[quota.key] = held
-            return self._cover_anew(self._reach(quota.key))
+            return self._cover_by(held)
         before = held.quota
         held.take(quota)
         if _is_billed_alike(before, quota):
             return []
         left = set(held.namespaces)
-        changed = set(self._cover_anew(self._reach(quota.key)))
-        return self._forget_bills(sorted(left | changed | held.namespaces))
+        self._cover_by(held)
+        return self._forget_bills(sorted(left | held.namespaces))
 
     def drop_quota(self, key: QuotaKey) -> list[str]:
         """Remove a quota. Returns the namespaces to bill again."""
-        if self._quotas.pop(key, None) is None:
+        covered = self._quotas.pop(key, None)
+        if covered is None:
             return []
         index = self._index_of(key)
         del index[key]
         if key.namespace and not index:
             del self._own[key.namespace]
         self._unreadable.discard(key)
-        return self._cover_anew(self._reach(key))
+        changed = sorted(covered.namespaces)
+        for name in changed:
+            self._uncover(covered, name)
+        return self._forget_bills(changed)
 
     def put_namespace(self, namespace: Namespace) -> bool:
         """Add or change a namespace. Returns whether other quotas cover it than before."""
-        self._namespaces[namespace.name] = namespace
-        return bool(self._cover_anew((namespace.name,)))
+        name = namespace.name
+        self._namespaces[name] = namespace
+        candidates = (*self._own.get(name, {}).values(), *self._cluster_wide.values())
+        covering = sorted(
+            (covered for covered in candidates if covered.covers(namespace)), key=_key_of
+        )
+        before = self._covering.get(name)
+        if before == tuple(covering):
+            return False
+        for covered in set(before or ()) - set(covering):
+            covered.leave(name)
+        for covered in covering:
+            covered.namespaces.add(name)
+        self._covering[name] = tuple(covering)
+        self._forget_bills([name])
+        return True
 
     def drop_namespace(self, name: str) -> bool:
         """Remove a namespace. Returns whether a quota covered it."""
@@ -333,26 +355,28 @@ class Coverage:
             return self._namespaces
         return (key.namespace,) if key.namespace in self._namespaces else ()
 
-    def _cover_anew(self, names: Iterable[str]) -> list[str]:
+    def _cover_by(self, covered: CoveredQuota) -> list[str]:
+        """Let a new or changed quota cover what it selects. Returns the namespaces that changed.
+
+        No other quota is looked at: there can be many of them for each of many namespaces.
+        """
         changed: list[str] = []
-        for name in names:
-            namespace = self._namespaces[name]
-            candidates = (*self._own.get(name, {}).values(), *self._cluster_wide.values())
-            covering = tuple(
-                sorted(
-                    (covered for covered in candidates if covered.covers(namespace)),
-                    key=lambda covered: covered.quota.key,
-                )
-            )
-            before = self._covering.get(name, ())
-            if name not in self._covering or before != covering:
-                for covered in set(before) - set(covering):
-                    covered.leave(name)
-                for covered in covering:
-                    covered.namespaces.add(name)
-                self._covering[name] = covering
-                changed.append(name)
+        for name in self._reach(covered.quota.key):
+            was_covered = name in covered.namespaces
+            if covered.covers(self._namespaces[name]) is was_covered:
+                continue
+            changed.append(name)
+            if was_covered:
+                self._uncover(covered, name)
+            else:
+                covered.namespaces.add(name)
+                covering = (*self._covering[name], covered)
+                self._covering[name] = tuple(sorted(covering, key=_key_of))
         return self._forget_bills(changed)
+
+    def _uncover(self, covered: CoveredQuota, name: str) -> None:
+        covered.leave(name)
+        self._covering[name] = tuple(each for each in self._covering[name] if each is not covered)
 
     def _forget_bills(self, namespaces: list[str]) -> list[str]:
         for name in namespaces:
