@@ -1,12 +1,22 @@
 """The limits of the quotas of one namespace are bounded: beyond the bound its pods wait."""
 
+from random import Random
+
 import pytest
 
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import OWN_LIMITS_MAX, TOO_MANY_LIMITS
 from bursar.core.quota.refusal import Reason
-from support.builders.quota_books import NOW_S, a_key, a_namespace, a_quota, a_row, releases
+from support.builders.quota_books import (
+    NOW_S,
+    a_key,
+    a_namespace,
+    a_quota,
+    a_row,
+    releases,
+    running,
+)
 
 
 @pytest.fixture
@@ -82,6 +92,60 @@ def test_a_quota_that_grows_beyond_the_bound_holds_its_pods(books):
 
     books.lose_quota(a_key("a/q"))
     assert [row.name for row in releases(books)] == ["web"]
+
+
+def test_however_many_quotas_are_beyond_the_bound_each_pod_is_compared_with_few(books):
+    books.see_quota(a_quota("wide", "pods=9"))
+    for number in range(3 * OWN_LIMITS_MAX):
+        books.see_quota(a_quota(f"a/q{number:03}", "pods=1", scopes="Terminating"))
+
+    assert len(books.coverage.covering("a")) == OWN_LIMITS_MAX + 1
+    assert problem_of(books, f"q{3 * OWN_LIMITS_MAX - 1:03}") == TOO_MANY_LIMITS
+
+
+def test_all_pods_wait_for_a_quota_beyond_the_bound_whatever_its_scopes(books):
+    books.see_quota(a_quota("a/one", limits(OWN_LIMITS_MAX), scopes="Terminating"))
+    books.see_quota(a_quota("a/two", "pods=1", scopes="Terminating"))
+    books.see_quota(a_quota("a/three", "pods=1", scopes="Terminating"))
+    row = a_row("a/web")
+    books.see_pod(row)
+    assert releases(books) == []
+
+    books.lose_quota(a_key("a/two"))
+    assert releases(books) == []
+    [wait] = books.blocked()
+    assert wait.refusals[0].quota == a_key("a/three")
+
+    books.lose_quota(a_key("a/three"))
+    assert releases(books) == [row]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pods_wait_exactly_while_a_quota_is_beyond_the_bound(books, seed):
+    """Quotas grow, shrink, come and go, and so does their namespace."""
+    random, stored = Random(seed), set()  # noqa: S311 - chooses what changes
+    for step in range(60):
+        name = f"a/q{random.randrange(6)}"
+        if random.random() < 0.3:
+            books.lose_quota(a_key(name))
+            stored.discard(name)
+        elif random.random() < 0.1:
+            books.lose_namespace("a")
+            books.see_namespace(a_namespace("a"))
+        else:
+            size, scopes = random.choice((1, 60, 200)), random.choice(("", "Terminating"))
+            books.see_quota(a_quota(name, limits(size, of=f"{name}."), scopes=scopes))
+            stored.add(name)
+        row = a_row(f"a/p{step}")
+        books.see_pod(row)
+        released = releases(books)
+        books.see_pod(running(row))
+
+        left_out = [each for each in stored if problem_of(books, each[2:]) == TOO_MANY_LIMITS]
+        assert (row in released) is not bool(left_out)
+        entered = {str(each.quota.key) for each in books.coverage.covering("a")}
+        assert entered == {str(a_key(each)) for each in stored.difference(left_out)}
+        assert {each.quota.key for each in books.coverage.quotas()} == set(map(a_key, stored))
 
 
 def test_quotas_without_limits_of_pods_count_as_one_each(books):

@@ -126,6 +126,10 @@ def _items(accounts: Mapping[str, Account], amounts: _Amounts) -> list[Item]:
     return items
 
 
+def _unreadable(key: QuotaKey, problem: str) -> Refusal:
+    return Refusal(reason=Reason.QUOTA_UNREADABLE, quota=key, detail=f"{key}: {problem}")
+
+
 def _is_billed_alike(one: Quota, other: Quota) -> bool:
     """Whether the two quotas differ at most in their limits, so that bills stay valid."""
     return (
@@ -153,8 +157,8 @@ class OwnLimits:
 
     The bill of each pod has an item for each limit that covers it. So a tenant that may write
     quotas could make every decision about its pods long, and the bills of many pods large. A quota
-    beyond the bound is entered without limits and with a problem: the pods that it may cover wait,
-    as for a quota that cannot be read. Cluster-wide quotas are not bounded.
+    beyond the bound is *left out*: it is entered without limits and with a problem, and all pods of
+    the namespace wait. Cluster-wide quotas are not bounded.
     """
 
     def __init__(self) -> None:
@@ -180,6 +184,15 @@ class OwnLimits:
         own = self._namespaces.get(quota.key.namespace)
         is_left_out = own is not None and own.left_out.get(quota.key) == quota
         return _left_out(quota) if is_left_out else quota
+
+    def first_left_out(self, namespace: str) -> QuotaKey | None:
+        """The quota of a namespace that has been left out the longest; None if none is."""
+        own = self._namespaces.get(namespace)
+        return None if own is None else next(iter(own.left_out), None)
+
+    def is_left_out(self, key: QuotaKey) -> bool:
+        own = self._namespaces.get(key.namespace)
+        return own is not None and key in own.left_out
 
     def drop(self, key: QuotaKey) -> list[Quota]:
         """A quota was deleted. Returns the quotas that have room now."""
@@ -226,6 +239,7 @@ class Coverage:
     def __init__(self) -> None:
         self.own_limits: Final = OwnLimits()
         self._quotas: dict[QuotaKey, CoveredQuota] = {}
+        """All quotas. Those that are left out cover no namespace: pods do not wait for each."""
         self._cluster_wide: dict[QuotaKey, CoveredQuota] = {}
         self._own: dict[str, dict[QuotaKey, CoveredQuota]] = {}
         self._unreadable: set[QuotaKey] = set()
@@ -270,29 +284,36 @@ class Coverage:
         return Refusal(reason=Reason.GATING_MISMATCH, detail=dispute) if dispute else None
 
     def unreadable(self, profile: PodProfile) -> Refusal | None:
-        """The refusal of a quota that may cover such a pod and cannot be read; None if none may."""
+        """The refusal of a quota that may cover such a pod and cannot be read; None if none may.
+
+        A quota that is left out may cover every pod of its namespace.
+        """
+        left_out = self.own_limits.first_left_out(profile.namespace)
+        if left_out is not None:
+            return _unreadable(left_out, TOO_MANY_LIMITS)
         if not self._unreadable:
             return None
         for covered in self._covering.get(profile.namespace, ()):
             quota = covered.quota
             if quota.problem and scopes.matches(quota.scopes, profile):
-                detail = f"{quota.key}: {quota.problem}"
-                return Refusal(reason=Reason.QUOTA_UNREADABLE, quota=quota.key, detail=detail)
+                return _unreadable(quota.key, quota.problem)
         return None
 
     # ------------------------------------------------------------------ changes
 
     def put_quota(self, quota: Quota) -> list[str]:
         """Add or change a quota. Returns the namespaces to bill again."""
+        key = quota.key
+        if self.own_limits.is_left_out(key):
+            return self._leave_out(quota)
         if quota.problem:
-            self._unreadable.add(quota.key)
+            self._unreadable.add(key)
         else:
-            self._unreadable.discard(quota.key)
-        held = self._quotas.get(quota.key)
+            self._unreadable.discard(key)
+        index = self._index_of(key)
+        held = index.get(key)
         if held is None:
-            held = CoveredQuota(quota)
-            self._quotas[quota.key] = held
-            self._index_of(quota.key)[quota.key] = held
+            held = self._quotas[key] = index[key] = CoveredQuota(quota)
             return self._cover_by(held)
         before = held.quota
         held.take(quota)
@@ -304,18 +325,33 @@ class Coverage:
 
     def drop_quota(self, key: QuotaKey) -> list[str]:
         """Remove a quota. Returns the namespaces to bill again."""
-        covered = self._quotas.pop(key, None)
-        if covered is None:
+        if self._quotas.pop(key, None) is None:
             return []
+        if self.own_limits.is_left_out(key):
+            return list(self._reach(key))  # Its pods may wait for another quota now, or for none.
+        return self._remove(key)
+
+    def _remove(self, key: QuotaKey) -> list[str]:
+        """Let a quota cover nothing any more. Returns the namespaces that it covered."""
         index = self._index_of(key)
-        del index[key]
+        covered = index.pop(key, None)
         if key.namespace and not index:
             del self._own[key.namespace]
         self._unreadable.discard(key)
+        if covered is None:
+            return []
         changed = sorted(covered.namespaces)
         for name in changed:
             self._uncover(covered, name)
         return self._forget_bills(changed)
+
+    def _leave_out(self, quota: Quota) -> list[str]:
+        """Keep a quota that is left out, for its status. Returns the namespaces to bill again."""
+        key = quota.key
+        changed = self._remove(key)
+        self._quotas[key] = CoveredQuota(quota)
+        is_first = self.own_limits.first_left_out(key.namespace) == key
+        return list(self._reach(key)) if is_first else changed
 
     def put_namespace(self, namespace: Namespace) -> bool:
         """Add or change a namespace. Returns whether other quotas cover it than before."""
