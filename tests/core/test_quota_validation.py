@@ -7,6 +7,7 @@ from bursar.core.quota.quota import Quota, QuotaKey, QuotaKind
 from bursar.core.quota.scopes import ScopeRule
 from bursar.core.quota.validation.spec import enforcement_problem, spec_problems, undelegated
 from support.builders.pods import parsed
+from support.looks import Looks
 
 PATH = "spec.scopeSelector.matchExpressions"
 STANDARD = "must be a standard resource type or fully qualified"
@@ -121,6 +122,24 @@ def test_a_contradiction_between_the_two_notations_is_found():
     scopes = (*listed("BestEffort"), ScopeRule("NotBestEffort", "Exists"))
     assert texts(a_quota("pods=1", *scopes)) == [], "the API server does not find it"
     assert "conflicting scopes" in enforcement_problem(a_quota("pods=1", *scopes))
+
+
+@pytest.mark.parametrize("scope", ["BestEffort", "NotTerminating"])
+def test_a_scope_that_is_listed_very_often_is_judged_once(scope):
+    """A quota of 1 MB can list 80,000, and each of them was compared with each limit."""
+    looks = Looks()
+    hard = {looks.name(name): Quantity.of(1) for name in ("cpu", "memory", "count/pods")}
+    classes = [ScopeRule("PriorityClass", "In", (f"c{number}",)) for number in range(500)]
+    rules = [*listed(scope), classes[0], ScopeRule(scope, "Exists")]
+    judged, work = [], []
+    for scopes in (rules, [*rules, *listed(*[scope] * 500), *classes]):
+        quota = a_quota(hard, *scopes)
+        before = looks.count
+        judged.append(enforcement_problem(quota))
+        work.append(looks.count - before)
+
+    assert judged[0] == judged[1]
+    assert work[1] <= work[0]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ server with a dry-run. Admission policies have the same rules as CEL expressions
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from bursar.core.model.names import (
@@ -98,6 +99,7 @@ def enforcement_problem(quota: Quota, *, is_delegated: bool = False) -> str:
     leaves the limits that a gate cannot enforce.
     """
     path = "spec.quota" if quota.key.kind is QuotaKind.CLUSTER else "spec"
+    quota = replace(quota, scopes=_different(quota.scopes))
     texts = list(dict.fromkeys(map(str, spec_problems(quota, path))))
     if not texts and _conflicting({rule.scope for rule in quota.scopes}):
         # The API server compares each of the two lists with itself only.
@@ -107,6 +109,14 @@ def enforcement_problem(quota: Quota, *, is_delegated: bool = False) -> str:
     if quota.key.kind is QuotaKind.CLUSTER and not is_delegated:
         texts += filter(None, [undelegated(quota.hard)])
     return ", ".join(texts)
+
+
+def _different(rules: Iterable[ScopeRule]) -> tuple[ScopeRule, ...]:
+    """The first of all rules that are alike but for their values: a tenant can write very many."""
+    found: dict[tuple[str, str, bool, bool], ScopeRule] = {}
+    for rule in rules:
+        found.setdefault((rule.scope, rule.operator, rule.is_listed, bool(rule.values)), rule)
+    return tuple(found.values())
 
 
 def _unmatched(quota: Quota, path: str) -> str:
