@@ -9,8 +9,10 @@ from bursar.core.quota.account import Charge
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.coverage import Coverage, Namespace
 from bursar.core.quota.quota import NamespaceSelector, Quota, QuotaKey, QuotaKind
+from bursar.core.quota.scopes import ScopeRule
 from support.builders.pods import parsed
 from support.builders.quota_books import a_key, a_namespace, a_profile, a_quota, a_row
+from support.looks import Looks
 
 CPU = Charge(parsed("cpu=1 pods=1"))
 
@@ -108,6 +110,21 @@ def test_scopes_leave_pods_out(covering):
     assert billed(covering) == []
     assert billed(covering, deadline_s=5) == ["jobs:pods", "wide:pods"]
     assert covering.bill(a_profile("a"), CPU).shares == ()
+
+
+def test_a_pod_is_compared_with_few_scopes_however_many_are_written(covering):
+    """Each new pod is compared with them, and a tenant can write 256 such quotas."""
+    looks = Looks()
+    classes = tuple(looks.name(f"class{number}") for number in range(500))
+    rule = ScopeRule("PriorityClass", "NotIn", classes)
+    quota = a_quota("a/one", "pods=1", scopes="NotTerminating " * 500)
+    covering.put_quota(replace(quota, scopes=(*quota.scopes, rule, rule)))
+
+    looks.count = 0
+    assert billed(covering, priority_class="gold") == ["one:pods"]
+    assert looks.count < 10
+    [covered] = covering.covering("a")
+    assert len(covered.scopes) == 2
 
 
 def test_only_cluster_wide_quotas_have_shares(covering):

@@ -3,9 +3,12 @@
 from dataclasses import dataclass, replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bursar.core.model.qos import QosClass
-from bursar.core.quota.scopes import EXISTS, ScopeRule, matches
+from bursar.core.quota.scopes import EXISTS, ScopeRule, matches, simplified
+from support.looks import Looks
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,40 @@ def test_all_the_rules_must_hold():
     assert matches(rules, replace(PLAIN, priority_class="gold"))
     assert not matches(rules, replace(PLAIN, priority_class="gold", deadline_s=1))
     assert not matches(rules, PLAIN)
+
+
+@given(
+    st.lists(
+        st.builds(
+            ScopeRule,
+            st.sampled_from(["PriorityClass", "PriorityClass", "NotTerminating", "Whatever"]),
+            st.sampled_from(OPERATORS),
+            st.lists(st.sampled_from(["", "gold", "silver"]), max_size=3).map(tuple),
+        ),
+        max_size=4,
+    )
+)
+def test_simplified_rules_hold_for_the_same_pods(rules):
+    for name in ("", "gold", "silver", "iron"):
+        for deadline_s in (None, 1):
+            facts = replace(PLAIN, priority_class=name, deadline_s=deadline_s)
+            assert matches(simplified(rules), facts) is matches(rules, facts)
+
+
+def test_however_many_rules_and_values_are_written_a_pod_is_compared_with_few():
+    looks = Looks()
+    names = [looks.name(f"class{number}") for number in range(500)]
+    written = [
+        *[ScopeRule("PriorityClass", "NotIn", (name,)) for name in names],
+        *[ScopeRule("PriorityClass", "In", ("gold", *names))] * 2,
+        *[ScopeRule("NotTerminating", EXISTS)] * 500,
+    ]
+    rules = simplified(written)
+    assert len(rules) == 3
+
+    looks.count = 0
+    assert matches(rules, replace(PLAIN, priority_class="gold"))
+    assert looks.count < 10
 
 
 def test_without_rules_a_quota_is_about_every_pod():

@@ -65,10 +65,12 @@ class CoveredQuota:
     A cluster-wide quota also has accounts for each namespace that it covers: its share.
     """
 
-    __slots__ = ("accounts", "namespaces", "quota", "shares")
+    __slots__ = ("accounts", "namespaces", "quota", "scopes", "shares")
 
     def __init__(self, quota: Quota) -> None:
         self.quota = quota
+        self.scopes: tuple[scopes.SimpleRule, ...] = ()
+        """The scopes of the quota, simplified: pods are compared with these."""
         self.accounts: dict[str, Account] = {}
         self.namespaces: set[str] = set()
         """The known namespaces that the quota covers."""
@@ -78,6 +80,7 @@ class CoveredQuota:
     def take(self, quota: Quota) -> None:
         """Apply a changed quota. Accounts of names that stay keep what is charged to them."""
         self.quota = quota
+        self.scopes = scopes.simplified(quota.scopes)
         accounts: dict[str, Account] = {}
         for name in sorted(filter(is_schedulable, quota.hard)):
             hard = quota.hard[name]
@@ -269,9 +272,7 @@ class Coverage:
     def limits(self, profile: PodProfile) -> bool:
         """Whether a quota limits any amount of such a pod."""
         covering = self._covering.get(profile.namespace, ())
-        return any(
-            each.accounts and scopes.matches(each.quota.scopes, profile) for each in covering
-        )
+        return any(each.accounts and scopes.matches(each.scopes, profile) for each in covering)
 
     def refusal(self, profile: PodProfile) -> Refusal | None:
         """Why such a gated pod must wait even if the quotas have room; None if it need not."""
@@ -295,7 +296,7 @@ class Coverage:
             return None
         for covered in self._covering.get(profile.namespace, ()):
             quota = covered.quota
-            if quota.problem and scopes.matches(quota.scopes, profile):
+            if quota.problem and scopes.matches(covered.scopes, profile):
                 return _unreadable(quota.key, quota.problem)
         return None
 
@@ -434,7 +435,7 @@ class Coverage:
         covering = self._covering.get(profile.namespace)
         if covering is None:
             return Bill(profile, charge)
-        matching = [each for each in covering if scopes.matches(each.quota.scopes, profile)]
+        matching = [each for each in covering if scopes.matches(each.scopes, profile)]
         amounts = charge.amounts_of(chain.from_iterable(each.accounts for each in matching))
         items: list[Item] = []
         shares: list[Item] = []

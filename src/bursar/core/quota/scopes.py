@@ -4,9 +4,9 @@ A quota without scopes covers all pods. As in Kubernetes, the operator matters o
 scope PriorityClass. With other scopes the API allows only the operator Exists.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from bursar.core.model.qos import QosClass
 
@@ -47,6 +47,27 @@ class ScopeRule:
         return is_known and bool(self.values) == takes_values
 
 
+class SimpleRule(NamedTuple):
+    """All rules of a quota with one scope and one operator, as one condition on a pod."""
+
+    scope: str
+    operator: str
+    values: frozenset[str]
+
+
+class Rule(Protocol):
+    """A condition on a pod, as it is written or simplified."""
+
+    @property
+    def scope(self) -> str: ...
+
+    @property
+    def operator(self) -> str: ...
+
+    @property
+    def values(self) -> Container[str]: ...
+
+
 class ScopeFacts(Protocol):
     """The fields of a pod that scopes look at. All pods of a profile share them."""
 
@@ -63,12 +84,29 @@ class ScopeFacts(Protocol):
     def qos(self) -> QosClass: ...
 
 
-def matches(rules: Iterable[ScopeRule], facts: ScopeFacts) -> bool:
+def simplified(rules: Iterable[ScopeRule]) -> tuple[SimpleRule, ...]:
+    """Rules that hold for the same pods, at most one for each scope and operator.
+
+    A tenant can write tens of thousands of rules and values into one quota.
+    """
+    found: dict[tuple[str, str], set[str]] = {}
+    for rule in rules:
+        values = found.get((rule.scope, rule.operator))
+        if values is None:
+            found[rule.scope, rule.operator] = set(rule.values)
+        elif rule.operator == "In":
+            values.intersection_update(rule.values)
+        else:
+            values.update(rule.values)
+    return tuple(SimpleRule(*key, frozenset(values)) for key, values in found.items())
+
+
+def matches(rules: Iterable[Rule], facts: ScopeFacts) -> bool:
     """Whether all rules hold for the pod. An unknown scope matches no pod."""
     return all(_holds(rule, facts) for rule in rules)
 
 
-def _holds(rule: ScopeRule, facts: ScopeFacts) -> bool:
+def _holds(rule: Rule, facts: ScopeFacts) -> bool:
     match rule.scope:
         case "Terminating":
             return _has_deadline(facts)
@@ -90,7 +128,7 @@ def _has_deadline(facts: ScopeFacts) -> bool:
     return facts.deadline_s is not None and facts.deadline_s >= 0
 
 
-def _class_holds(rule: ScopeRule, name: str) -> bool:
+def _class_holds(rule: Rule, name: str) -> bool:
     """Compare the name of the pod's priority class.
 
     Kubernetes parses the values as label values and fails for names longer than 63 characters,

@@ -311,9 +311,10 @@ def _counted_otherwise(inventory: Inventory, now_s: int) -> _CountedRows:
 
 
 def _charges(quota: Quota, covered: Iterable[str], counted: _CountedRows) -> Iterator[PodCharge]:
+    rules = scopes.simplified(quota.scopes)
     for namespace in covered:
         for each in counted.get(namespace, ()):
-            if scopes.matches(quota.scopes, each.row.profile):
+            if scopes.matches(rules, each.row.profile):
                 limited = tuple(limit for part in each.parts if (limit := _limited(part, quota)))
                 if limited:
                     yield PodCharge(

@@ -69,9 +69,10 @@ class Recount:
     def used(self, quota: Quota, namespaces: Iterable[NamespaceObject]) -> ResourceList:
         """What the quota should show, for each of its names that pods use, also if it is zero."""
         totals = {name: _Total() for name in sorted(quota.hard) if is_recounted(quota, name)}
+        rules = scopes.simplified(quota.scopes)
         natively = {name for name in totals if _is_counted_natively(quota, name)}
         for group in self._covered(quota, namespaces):
-            if scopes.matches(quota.scopes, group.profile):
+            if scopes.matches(rules, group.profile):
                 native = group.native.amounts_of(natively)
                 amounts = group.charge.amounts_of(totals)
                 for name, total in totals.items():
