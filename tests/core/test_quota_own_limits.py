@@ -6,7 +6,7 @@ import pytest
 
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
-from bursar.core.quota.coverage import OWN_LIMITS_MAX, TOO_MANY_LIMITS
+from bursar.core.quota.coverage import OTHERS_PER_LIMIT, OWN_LIMITS_MAX, TOO_MANY_LIMITS
 from bursar.core.quota.refusal import Reason
 from support.builders.quota_books import (
     NOW_S,
@@ -154,6 +154,20 @@ def test_quotas_without_limits_of_pods_count_as_one_each(books):
 
     assert problem_of(books, f"q{OWN_LIMITS_MAX - 1:03}") == ""
     assert problem_of(books, f"q{OWN_LIMITS_MAX:03}") == TOO_MANY_LIMITS
+
+
+def test_limits_that_kubernetes_enforces_count_less(books):
+    """Each write of a status judges and lists all of them."""
+    many = OTHERS_PER_LIMIT * (OWN_LIMITS_MAX - 1)
+    books.see_quota(a_quota("a/one", others(many) + " pods=1"))
+    assert problem_of(books, "one") == ""
+
+    books.see_quota(a_quota("a/one", others(many + OTHERS_PER_LIMIT) + " pods=1"))
+    assert problem_of(books, "one") == TOO_MANY_LIMITS
+
+
+def others(number):
+    return " ".join(f"count/r{each}.example.com=1" for each in range(number))
 
 
 def test_cluster_wide_quotas_are_not_bounded(books):

@@ -22,6 +22,8 @@ from bursar.core.sharing import Generations, Living
 
 OWN_LIMITS_MAX: Final = 256
 """Limits that a gate enforces, of all quotas of a namespace. A quota without any counts as one."""
+OTHERS_PER_LIMIT: Final = 16
+"""So many limits that Kubernetes enforces count as one: they make statuses long, and no bill."""
 TOO_MANY_LIMITS: Final = (
     f"the quotas of the namespace have more than {OWN_LIMITS_MAX} limits together"
 )
@@ -216,12 +218,17 @@ def _left_out(quota: Quota) -> Quota:
 
 def _has_room(own: _Own, quota: Quota) -> bool:
     """Count the quota as one that is entered as it is, if there is room for its limits."""
-    limits = max(1, sum(map(is_schedulable, quota.hard)))
+    limits = _weigh(quota)
     if own.total + limits > OWN_LIMITS_MAX:
         return False
     own.counts[quota.key] = limits
     own.total += limits
     return True
+
+
+def _weigh(quota: Quota) -> int:
+    limits = sum(map(is_schedulable, quota.hard))
+    return max(1, limits + (len(quota.hard) - limits) // OTHERS_PER_LIMIT)
 
 
 def _enter_left_out(own: _Own) -> list[Quota]:
