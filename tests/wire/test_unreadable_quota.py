@@ -67,6 +67,26 @@ def cluster_wide(selector, status=None, **quota):
     return read(QuotaKind.CLUSTER, spec=spec, status=status or {})
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"hard": {"x" * 50_000: "many"}},
+        {
+            "scopeSelector": {
+                "matchExpressions": [
+                    {"scopeName": "PriorityClass", "operator": "Exists", "values": ["x"] * 50_000}
+                ]
+            }
+        },
+    ],
+)
+def test_the_text_of_a_problem_is_short_however_long_the_field(spec):
+    """Each pod that waits for the quota has the text in its reason."""
+    problem = namespaced(**spec).quota.problem
+    assert problem.startswith(("spec.hard[xxx", 'scope "PriorityClass", operator "Exists"'))
+    assert len(problem) < 1_100
+
+
 def test_what_can_be_read_of_a_cluster_quota():
     wrong = {"key": "team", "operator": "in", "values": ["a"]}
     status = {"namespaces": [{"namespace": "b", "status": {}}]}

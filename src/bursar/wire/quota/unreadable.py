@@ -7,7 +7,7 @@ of them back.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -26,12 +26,15 @@ from bursar.wire.quota.objects import (
     report_of,
     scopes_of,
 )
-from bursar.wire.structs.fields import FieldError, decode_texts, quoted
+from bursar.wire.structs.fields import FieldError, decode_texts, printable, quoted
 from bursar.wire.structs.metadata import ObjectMeta, required_name
 from bursar.wire.structs.shape import shaped
 from bursar.wire.structs.struct import Struct
 
 Typed = TypeVar("Typed", bound=Struct)
+
+PROBLEM_LENGTH_MAX: Final = 1000
+"""Length of the text of a problem: each pod that waits for the quota has it in its reason."""
 
 
 def read_quota(kind: QuotaKind, body: bytes) -> QuotaObject:
@@ -70,7 +73,7 @@ def _partial(kind: QuotaKind, body: bytes, problem: str) -> QuotaObject:
         selector=_selector(_object(spec.get("selector")), frozenset(report.namespaces))
         if kind.is_cluster_wide
         else None,
-        problem=problem,
+        problem=printable(problem, PROBLEM_LENGTH_MAX),
     )
     return assembled(quota, meta, report, spec=spec if kind.is_cluster_wide else None)
 
