@@ -11,7 +11,7 @@ from bursar.app.cluster.time_limit import end
 from bursar.app.quota.quota_loop import LIFTS_MAX
 from bursar.core.quota.releases import RETRY_SECONDS
 from support.faults.line import Line, Request
-from support.quota.quota_loop import WRITE_SECONDS, a_quota_loop
+from support.quota.quota_loop import HOME, WRITE_SECONDS, a_quota_loop
 from support.virtual_time import in_virtual_time
 
 HOUR_S = 3600
@@ -72,13 +72,15 @@ async def test_pods_that_waited_before_the_start_begin_to_wait_again(scene):
 
 
 class BrokenWebhook(Line):
-    """Pods of the namespace `broken` are behind a webhook that fails or hangs."""
+    """Pods of one namespace are behind a webhook that fails or hangs."""
 
+    namespace = "broken"
     is_repaired = False
     hangs = False
 
     async def pass_on(self, request: Request) -> Any:
-        if request.verb == "patch" and request.key.namespace == "broken" and not self.is_repaired:
+        is_behind = request.verb == "patch" and request.key.namespace == self.namespace
+        if is_behind and not self.is_repaired:
             if self.hangs:
                 await asyncio.sleep(HOUR_S)
             raise UnavailableError("failed calling webhook: connection refused")
@@ -114,3 +116,23 @@ async def test_pods_behind_a_webhook_are_released_when_it_is_repaired(scene):
     await scene.rest(2 * RETRY_SECONDS)
 
     assert (scene.books.pending_release_count, scene.loop.counters.released) == (0, 2 * LIFTS_MAX)
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["fails", "hangs"])
+@in_virtual_time(on=partial(a_quota_loop, line=BrokenWebhook))
+async def test_pods_wait_again_when_their_namespace_is_selected_again(scene, hangs):
+    """Their releases without a quota were decided before: some wait for a worker or a retry."""
+    scene.line.namespace, scene.line.hangs = HOME, hangs
+    await scene.label_namespace(HOME, None)
+    for number in range(3 * LIFTS_MAX):
+        await scene.create_pod(f"p{number}", "1")
+    await scene.rest(2 * WRITE_SECONDS)
+    assert (scene.books.pending_release_count, scene.loop.counters.released) == (3 * LIFTS_MAX, 0)
+
+    await scene.set_quota("q", pods="2")
+    await scene.label_namespace(HOME, "")
+    await scene.rest(3 * WRITE_SECONDS)
+    scene.line.is_repaired = True
+    await scene.rest(HOUR_S)
+
+    assert (scene.loop.counters.released, scene.loop.counters.exempt) == (2, 0)

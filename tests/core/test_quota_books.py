@@ -431,37 +431,6 @@ def test_what_could_go_uncounted_waits_again_when_its_namespace_is_gone(books, u
     assert [wait.refusals[0].reason for wait in decisions.waits] == [Reason.NAMESPACE_UNKNOWN]
 
 
-# ------------------------------------------------------------------ namespaces that are not held
-
-
-def test_pods_of_a_namespace_that_is_not_held_are_let_go(books, unready):
-    unready.add("strange")
-    books.see_pod(a_row("a/web", "cpu=2"))
-    books.see_pod(a_row("a/strange", "cpu=2"))
-    assert releases(books) == []
-
-    books.see_namespace(a_namespace("a", is_targeted=False))
-    decisions = books.decide()
-
-    assert sorted(each.row.name for each in decisions.releases) == ["strange", "web"]
-    assert all(each.is_exempt for each in decisions.releases)
-    assert (cpu(books), books.pending_release_count) == ((0, 0), 2)
-    for release in decisions.releases:
-        books.settle(release.row, ReleaseOutcome.CHANGED)
-    books.advance(NOW_S + RETRY_SECONDS)
-    assert all(each.is_exempt for each in books.decide().releases)
-
-
-def test_a_namespace_that_is_held_again_holds_those_that_were_not_let_go(books, unready):
-    unready.add("web")
-    books.see_namespace(a_namespace("a", is_targeted=False))
-    books.see_pod(a_row("a/web", "cpu=100m"))
-
-    books.see_namespace(a_namespace("a"))
-
-    assert waits(books) == {"web": Reason.NOT_COUNTED}
-
-
 # ------------------------------------------------------------------ quotas that change
 
 

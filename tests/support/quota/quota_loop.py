@@ -100,6 +100,11 @@ class QuotaLoopScene:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": labelled}
         await self.cluster.create(NAMESPACES, namespace)
 
+    async def label_namespace(self, name: str, value: str | None) -> None:
+        """Set the label by which namespaces are selected, or remove it."""
+        body = {"metadata": {"labels": {GATING_LABEL: value}}}
+        await self.cluster.patch(NAMESPACES, Key("", name), Patch(kind=PatchKind.MERGE, body=body))
+
     async def rest(self, seconds: float = BACKOFF_SECONDS) -> None:
         await self.clock.sleep(seconds)
 

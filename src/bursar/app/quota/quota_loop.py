@@ -325,6 +325,9 @@ class QuotaLoop:
         while True:
             attempt = await self._releases.take()
             release, started = attempt.release, self._clock.monotonic()
+            if not self.books.may_lift(release):
+                self._releases.finish(attempt, is_answered=True, is_quick=True)
+                continue
             result = await self._lifter.lift(release.row, is_patient=attempt.is_troubled)
             self._releases.finish(
                 attempt,

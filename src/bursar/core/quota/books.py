@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.account import Bill, Charge, greater_charge
+from bursar.core.quota.account import Bill, Charge
 from bursar.core.quota.counting import Count, NotReady, RelatedPods
 from bursar.core.quota.coverage import Coverage, CoveredQuota, Namespace
 from bursar.core.quota.growth.promises import Growth, GrowthRefusals
@@ -86,7 +86,6 @@ class Books:
         self.waiting: Final = self._decider.waiting
         self.ages: Final = self._decider.ages
         self._changes: Final = Changes(self.waiting.pause, self.waiting.resume)
-        """Changes that are not entered for all pods yet."""
 
     @property
     def pending_release_count(self) -> int:
@@ -162,9 +161,7 @@ class Books:
         if not isinstance(counted, NotReady):
             return counted
         # If no quota limits the pod, it does not matter what it costs.
-        namespace = self.coverage.namespace(pod.namespace)
-        is_targeted = namespace is not None and namespace.is_targeted
-        if is_targeted and self.coverage.limits(row.profile):
+        if not self.coverage.is_exempt(pod.namespace) and self.coverage.limits(row.profile):
             return Refusal(reason=Reason.NOT_COUNTED, detail=counted.detail)
         return counted.provisional
 
@@ -204,24 +201,8 @@ class Books:
     def _running_bill(self, pod: PodKey, row: PodRow) -> Bill:
         counted = self._count(row)
         if isinstance(counted, NotReady):
-            counted = self._charge_meanwhile(pod, row, counted.provisional)
+            counted = self.ledger.charge_meanwhile(pod, row, counted.provisional)
         return self.coverage.bill(row.profile, counted)
-
-    def _charge_meanwhile(self, pod: PodKey, row: PodRow, provisional: Charge) -> Charge:
-        """The charge of a running pod that cannot be counted now.
-
-        It is what was promised to the pod for what it requests now, else what it is charged. If it
-        requests something else than before without a promise, it is charged the greater of both.
-        """
-        for reservation in self.ledger.reservations_of(pod):
-            if reservation.is_for(row):
-                return reservation.bill.charge
-        held = self.ledger.bill_of(pod)
-        if held is None:
-            return provisional
-        if held.profile.demand == row.demand:
-            return held.charge
-        return greater_charge(held.charge, provisional)
 
     def lose_pod(self, namespace: str, name: str, uid: str = "") -> None:
         """A pod was deleted. Reservations of another pod of that name, by uid, are kept."""
@@ -297,7 +278,7 @@ class Books:
         if self.coverage.put_namespace(namespace):
             self._rebill(namespace.name, covering)
         if before is None or before.gating != namespace.gating:
-            self._changes.put("pods", namespace.name, self._requeue_steps(namespace.name))
+            self._changes.put("pods", namespace.name, self._regate_steps(namespace.name))
         self._changes.run(STEPS_AT_ONCE)
 
     def lose_namespace(self, name: str) -> None:
@@ -306,7 +287,7 @@ class Books:
             self._rebill(name, covering)
         self.waiting.turns.forget_namespace(name)
         # Pods of an unknown namespace stay gated, even while the namespace is being deleted.
-        self._changes.put("pods", name, self._requeue_steps(name))
+        self._changes.put("pods", name, self._regate_steps(name))
         self._changes.run(STEPS_AT_ONCE)
 
     def _rebill(
@@ -324,6 +305,19 @@ class Books:
         )
         yield from self._requeue_steps(namespace)
 
+    def _regate_steps(self, namespace: str) -> Iterator[None]:
+        """Look again at the gated pods of a namespace, which may have to keep their gate now.
+
+        Releases without a quota end: they were decided by the gating before.
+        """
+        mine = [each for each in self._pending.items() if each[0].namespace == namespace]
+        for pod, pending in mine:
+            if pending.is_exempt and self._pending.get(pod) is pending:
+                self._end_release(pod)
+                self._enqueue(pod, pending.latest)
+            yield
+        yield from self._requeue_steps(namespace)
+
     def _requeue_steps(self, namespace: str) -> Iterator[None]:
         """Look again what the gated pods of a namespace wait for."""
         for name in self._blocked.names_in(namespace):
@@ -339,8 +333,6 @@ class Books:
             if group.members:
                 self.waiting.try_again(group)
             yield from group.bill.take_steps()
-
-    # ------------------------------------------------------------------ changes in steps
 
     def is_catching_up(self, namespace: str) -> bool:
         """Whether accounts that pods of the namespace use are not right yet, after a change."""
@@ -443,7 +435,7 @@ class Books:
         """
         left = self._fire(steps_max)
         # A release may have ended after its retry was due.
-        retries = [each for each in self._retries[:steps_max] if self._is_pending(each.row)]
+        retries = [each for each in self._retries[:steps_max] if self._pending_of(each.row)]
         waits = self._waits[:steps_max]
         del self._retries[:steps_max], self._waits[:steps_max]
         decisions = Decisions(releases=retries, waits=waits)
@@ -463,9 +455,8 @@ class Books:
 
     def settle(self, row: PodRow, outcome: ReleaseOutcome, detail: str = "") -> None:
         """Take the outcome of a release. Of a release that is over it changes nothing."""
-        pod = PodKey(row.namespace, row.name)
-        pending = self._pending.get(pod)
-        if pending is None or pending.row is not row:
+        pod, pending = PodKey(row.namespace, row.name), self._pending_of(row)
+        if pending is None:
             return
         match outcome:
             case ReleaseOutcome.LIFTED:
@@ -488,9 +479,19 @@ class Books:
             case _:
                 assert_never(outcome)
 
-    def _is_pending(self, row: PodRow) -> bool:
+    def may_lift(self, release: Release) -> bool:
+        """Whether the gate may be lifted now: a release without a quota may not stand any more."""
+        if not release.is_exempt:
+            return True
+        pending = self._pending_of(release.row)
+        if pending is None or not pending.is_exempt:
+            return pending is not None
+        return self.coverage.is_exempt(release.row.namespace)
+
+    def _pending_of(self, row: PodRow) -> PendingRelease | None:
+        """The release of a pod in this state; None if it is over."""
         pending = self._pending.get(PodKey(row.namespace, row.name))
-        return pending is not None and pending.row is row
+        return pending if pending is not None and pending.row is row else None
 
     def _end_release(self, pod: PodKey) -> None:
         pending = self._pending.pop(pod, None)

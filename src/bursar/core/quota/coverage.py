@@ -291,6 +291,11 @@ class Coverage:
         dispute = namespace.dispute
         return Refusal(reason=Reason.GATING_MISMATCH, detail=dispute) if dispute else None
 
+    def is_exempt(self, namespace: str) -> bool:
+        """Whether pods of the namespace that still have the gate are released without a quota."""
+        found = self._namespaces.get(namespace)
+        return found is not None and not (found.is_targeted or found.dispute)
+
     def unreadable(self, profile: PodProfile) -> Refusal | None:
         """The refusal of a quota that may cover such a pod and cannot be read; None if none may.
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.account import Account, Bill, Item
+from bursar.core.quota.account import Account, Bill, Charge, Item, greater_charge
 from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.refusal import Refusal, refusals_of
 
@@ -84,6 +84,22 @@ class Ledger:
 
     def pods_of(self, namespace: str) -> Iterator[tuple[str, Bill]]:
         return iter(self._pods.get(namespace, {}).items())
+
+    def charge_meanwhile(self, pod: PodKey, row: PodRow, provisional: Charge) -> Charge:
+        """The charge of a running pod that cannot be counted now.
+
+        It is what was promised to the pod for what it requests now, else what it is charged. If it
+        requests something else than before without a promise, it is charged the greater of both.
+        """
+        for reservation in self.reservations_of(pod):
+            if reservation.is_for(row):
+                return reservation.bill.charge
+        held = self.bill_of(pod)
+        if held is None:
+            return provisional
+        if held.profile.demand == row.demand:
+            return held.charge
+        return greater_charge(held.charge, provisional)
 
     @property
     def pod_count(self) -> int:

@@ -79,8 +79,7 @@ class Decider:
     def _try(self, group: WaitingGroup, decisions: Decisions) -> None:
         """Release the first pod of a group, or park the group."""
         row = group.head()
-        namespace = self._coverage.namespace(row.namespace)
-        if namespace is not None and not namespace.is_targeted:
+        if self._coverage.is_exempt(row.namespace):
             self._release(row, None, decisions)
             return
         if not group.bill.fits():
