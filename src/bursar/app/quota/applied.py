@@ -101,10 +101,13 @@ class AppliedWriter:
         namespaces.discard(key.namespace)
         if not namespaces:
             self._namespaces.pop(key.name, None)
+        self._forget(key)
+        self.reconciler.expedite([key])
+
+    def _forget(self, key: Key) -> None:
         self._pending.forget(key)
         if self._own_versions.get(key):
             del self._own_versions[key]
-        self.reconciler.expedite([key])
 
     def _copies(self, key: QuotaKey) -> Iterator[Key]:
         """The copies that exist and the copies that should exist."""
@@ -115,6 +118,8 @@ class AppliedWriter:
 
     async def _reconcile(self, key: Key) -> bool:
         seen = self.find(key)
+        if seen is None:
+            self._forget(key)  # It may have been deleted while it was written.
         if self.is_terminating(key.namespace) or (seen is not None and seen.item.is_deleting):
             return False
         quota_key = QuotaKey(QuotaKind.CLUSTER, "", key.name)

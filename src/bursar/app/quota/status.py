@@ -123,17 +123,22 @@ class StatusWriter:
     def on_delete(self, seen: Sighting[QuotaObject]) -> None:
         """A quota of any kind was deleted."""
         if seen.item.quota.key.kind.holds_pods:
-            self._pending.forget(seen.identity.key)
+            self._forget(seen.item.quota.key)
             self.refused.forget(seen.item.quota.key)
-            for sort in _SORTS:
-                self._told.pop((seen.item.quota.key, sort), None)
         self.on_change(seen)
+
+    def _forget(self, key: QuotaKey) -> None:
+        self._pending.forget(Key(key.namespace, key.name))
+        for sort in _SORTS:
+            self._told.pop((key, sort), None)
 
     def _on_refused(self, key: QuotaKey, words: str) -> None:
         self.refused.note(key, WrittenObject.STATUS, Key(key.namespace, key.name), words)
 
     async def _reconcile(self, key: QuotaKey) -> bool:
         covered, seen = self.coverage.quota(key), self.find(key)
+        if seen is None:
+            self._forget(key)  # It may have been deleted while it was written.
         entered = None if seen is None else self.coverage.own_limits.entered(seen.item.quota)
         if covered is None or seen is None or covered.quota != entered:
             # The books or the informer are behind. The key is queued again when they catch up.

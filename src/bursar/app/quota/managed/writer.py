@@ -207,7 +207,11 @@ class ManagedWriter:
         if key.kind is QuotaKind.CLUSTER and self.cluster_managed() is not KindState.SYNCED:
             # The key is queued again when the ClusterResourceQuotas are known.
             return False
-        owner, managed = self.find(key), self.find(managed_key(key))
+        place = managed_key(key)
+        owner, managed = self.find(key), self.find(place)
+        if managed is None:
+            # It may have been deleted while it was written.
+            self._pending.forget(Key(place.namespace, place.name))
         action = action_for(
             None if owner is None else owner.item,
             None if managed is None else managed.item,
