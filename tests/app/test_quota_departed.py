@@ -268,6 +268,25 @@ async def test_a_quota_that_is_created_and_deleted_while_the_server_is_asked_has
     await end(running)
 
 
+async def test_the_server_is_not_asked_again_for_a_quota_that_is_created_while_it_is_asked():
+    clock, dropped = VirtualClock(), []
+    asked = []
+
+    async def exists(key):
+        asked.append(key)
+        if len(asked) == 2:
+            departed.on_change(key)
+        return True
+
+    departed = DepartedQuotas(clock, exists, dropped.append)
+    running = asyncio.create_task(departed.run())
+    departed.on_delete(Q)
+    await clock.advance(GRACE_SECONDS * 5)
+    assert (dropped, len(departed)) == ([], 0)
+    assert len(asked) == 2, "at the deletion, and after the grace period"
+    await end(running)
+
+
 async def test_all_quotas_of_a_kind_are_asked_for_once_while_it_is_missing():
     clock, dropped = VirtualClock(), []
     server = Server(NotFoundError("no such kind"))

@@ -162,10 +162,12 @@ class DepartedQuotas:
             return
         if key.kind in self.missing:
             self._on_served_again(key.kind)
+        elif not self._is_overdue(key):
+            return  # Meanwhile it was created again, and perhaps deleted again.
         elif exists:
             # The informer will bring it.
             self._keep(key, self._grace_s)
-        elif self._is_overdue(key):
+        else:
             del self._due[key]
             self._drop(key)
 
