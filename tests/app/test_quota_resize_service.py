@@ -166,6 +166,32 @@ async def test_a_promise_is_kept_while_the_newest_version_cannot_be_read(scene):
         assert scene.loop.counters.released == 2
 
 
+class RestoredCluster:
+    """A cluster that has lost its latest writes since it was listed for the first time."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster, self.lists = cluster, 0
+
+    async def list(self, *args: Any, **options: Any) -> Page:
+        self.lists += 1
+        page = await self._cluster.list(*args, **options)
+        return replace(page, resource_version="999999") if self.lists == 1 else page
+
+
+@in_virtual_time(on=a_quota_loop)
+async def test_a_promise_ends_although_etcd_was_restored_to_an_older_state(scene):
+    """The watch may not reach the version that was read before for days."""
+    await furnished(scene)
+    resizes = asked_by(scene, reader=RestoredCluster(scene.cluster))
+    async with working(resizes):
+        assert await resizes.resize(await grown(scene, "web", "4"), is_dry_run=False) == ()
+        await scene.rest(REQUEST_SECONDS + COMMIT_SECONDS + STALE_SECONDS_MAX - 1)
+        assert len(scene.books.growth) == 1
+
+        await scene.rest()
+        assert len(scene.books.growth) == 0
+
+
 @in_virtual_time(on=a_quota_loop)
 async def test_a_promise_is_kept_while_the_latest_state_of_the_pod_cannot_be_decoded(scene):
     await furnished(scene)

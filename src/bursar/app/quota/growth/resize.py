@@ -229,15 +229,19 @@ class ResizeService:
         """Wait until the watch has shown all that is stored now; false if that cannot be read.
 
         A list without a resourceVersion returns the newest one of all pods, whatever it selects.
+        It is read again after a while: if etcd was restored, the watch may not reach it for days.
         """
-        try:
-            page = await self._reader.list(PODS, Query(namespace=namespace), limit=1)
-        except ClusterError as error:
-            LOG.warning("cannot read the resourceVersion of pods; trying again", error=error)
-            return False
-        while not self._has_watched(page.resource_version):
-            await self._clock.sleep(WATCH_POLL_SECONDS)
-        return True
+        while True:
+            try:
+                page = await self._reader.list(PODS, Query(namespace=namespace), limit=1)
+            except ClusterError as error:
+                LOG.warning("cannot read the resourceVersion of pods; trying again", error=error)
+                return False
+            deadline = self._clock.monotonic() + STALE_SECONDS_MAX
+            while self._clock.monotonic() < deadline:
+                if self._has_watched(page.resource_version):
+                    return True
+                await self._clock.sleep(WATCH_POLL_SECONDS)
 
     def _has_watched(self, resource_version: str) -> bool:
         position = self._pods.resource_version
