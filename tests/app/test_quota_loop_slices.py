@@ -1,7 +1,9 @@
 """The quota loop works in slices: no number of pods stops the other tasks."""
 
+from itertools import pairwise
+
 from bursar.app.cluster.election.timing import DEFAULT_TIMING
-from bursar.app.quota.quota_loop import STEPS_MAX, STEPS_MIN, SliceSize
+from bursar.app.quota.quota_loop import SLOW_SECONDS, STEPS_MAX, STEPS_MIN, SliceSize
 from bursar.core.quota.books import STEPS_AT_ONCE
 from bursar.core.quota.ledger import PodKey
 from support.cluster.election_candidates import Bench
@@ -27,6 +29,21 @@ async def test_the_lease_is_renewed_while_a_long_decision_is_made(scene):
         assert work.ended == []
     assert bench.spec["renewTime"] > renewed
     assert scene.clock.monotonic() > 4 * DEFAULT_TIMING.deadline_seconds
+
+
+@in_virtual_time(on=a_quota_loop)
+async def test_slices_become_smaller_if_it_takes_long_to_tell_why_pods_wait(scene):
+    """A tenant whose quotas have hundreds of limits decides how long the text is."""
+    told = []
+    scene.loop.between_slices = lambda: told.append(len(scene.waits))
+    await scene.set_quota("q", cpu="1m")
+    scene.wait_seconds = 2 * SLOW_SECONDS / STEPS_MIN
+    for number in range(2 * STEPS_MAX):
+        await scene.create_pod(f"p{number}", f"{number + 2}m")
+    await scene.rest()
+
+    assert len(scene.waits) == 2 * STEPS_MAX
+    assert max(after - before for before, after in pairwise(told[-5:])) <= STEPS_MIN
 
 
 @in_virtual_time(on=lambda: a_quota_loop(steps_max=20))

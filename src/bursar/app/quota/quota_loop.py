@@ -299,13 +299,14 @@ class QuotaLoop:
         self._tell_time()
         began = self._clock.monotonic()
         decisions = self.books.decide(self.slice_size.steps)
-        self.slice_size.adapt(self._clock.monotonic() - began)
         for release in decisions.releases:
             self._releases.put(release)
         for wait in decisions.waits:
             for refusal in wait.refusals:
                 self.counters.refusals[refusal.reason] += 1
             self._record_wait(wait)
+        # The text of why a pod waits is long if it waits for hundreds of limits.
+        self.slice_size.adapt(self._clock.monotonic() - began)
         touched = self.books.ledger.touched
         if touched:
             self._on_usage_changed(set(touched))
