@@ -5,7 +5,7 @@ from datetime import datetime
 
 from bursar.app.cluster.ports import Clock
 from bursar.app.cluster.time_limit import end
-from bursar.app.quota.drift import COUNT_SECONDS, PAUSE_PER_WORK, PAUSE_SECONDS, DriftCheck
+from bursar.app.quota.drift import COUNT_SECONDS, PAUSE_PER_WORK, PAUSE_SECONDS, TURN, DriftCheck
 from bursar.core.quota.names import Unit
 from support.builders.quota_books import a_key
 from support.quota.quota_loop import HOME, QuotaLoopScene, a_quota_loop
@@ -71,6 +71,24 @@ async def test_what_is_gone_at_the_next_look_was_only_on_its_way(scene):
     await arriving
 
     assert (watch.latest.accounts, watch.counts) == (0, 2)
+
+
+@in_virtual_time(on=a_quota_loop)
+async def test_other_tasks_run_while_pods_are_counted(scene):
+    """A tenant decides how many pods there are, and how many quotas count each of them."""
+    for number in range(10):
+        await scene.set_quota(f"q{number}", pods="1000")
+    for number in range(4 * TURN):
+        await scene.create_pod(f"web-{number}", f"{number + 1}m")
+    await scene.rest()
+    watch, turns = watch_of(scene), 0
+    checking = asyncio.create_task(watch.check())
+    while not checking.done():
+        turns += 1
+        await asyncio.sleep(0)
+
+    assert turns > 10 + 4
+    assert (watch.latest.accounts, watch.counts) == (0, 1)
 
 
 class Laborious:

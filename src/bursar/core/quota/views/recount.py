@@ -50,21 +50,26 @@ class Recount:
         """`charge_of` says what a running pod costs under AAQ's quotas; default: natively."""
         self._groups: dict[str, list[_Group]] = {}
         """By namespace, in the order in which the first pod of each was met."""
-        count_natively = NativeCounter().count
-        charge_of = charge_of or count_natively
-        known: dict[tuple[int, bool, int], _Group] = {}
+        self._known: dict[tuple[int, bool, int], _Group] = {}
+        self._now_s = now_s
+        self._count_natively = NativeCounter().count
+        self._charge_of = charge_of or self._count_natively
         for row in rows:
-            profile = row.profile
-            counts = is_counted(row, now_s)
-            charge = charge_of(row) if counts and not profile.gates else NO_CHARGE
-            # By address: a group keeps its profile and charge alive, so no address is reused.
-            key = (id(profile), counts, id(charge))
-            group = known.get(key)
-            if group is None:
-                native = count_natively(row) if counts else _ended(row)
-                group = known[key] = _Group(profile, native=native, charge=charge)
-                self._groups.setdefault(profile.namespace, []).append(group)
-            group.count += 1
+            self.add(row)
+
+    def add(self, row: PodRow) -> None:
+        """Count one more pod."""
+        profile = row.profile
+        counts = is_counted(row, self._now_s)
+        charge = self._charge_of(row) if counts and not profile.gates else NO_CHARGE
+        # By address: a group keeps its profile and charge alive, so no address is reused.
+        key = (id(profile), counts, id(charge))
+        group = self._known.get(key)
+        if group is None:
+            native = self._count_natively(row) if counts else _ended(row)
+            group = self._known[key] = _Group(profile, native=native, charge=charge)
+            self._groups.setdefault(profile.namespace, []).append(group)
+        group.count += 1
 
     def used(self, quota: Quota, namespaces: Iterable[NamespaceObject]) -> ResourceList:
         """What the quota should show, for each of its names that pods use, also if it is zero."""
