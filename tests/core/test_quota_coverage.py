@@ -82,6 +82,18 @@ def test_a_change_of_a_quota_looks_at_no_other_quota(covering):
     assert billed(covering, "c") == ["all:pods"]
 
 
+def test_a_namespace_with_the_same_labels_is_compared_with_no_quota(covering):
+    """All namespaces are looked at again when the policies that gate pods change."""
+    covering.put_quota(a_quota("q", "pods=9", selector="team=red"))
+    labels = Labels({"team": "red"})
+    covering.put_namespace(Namespace(name="c", labels=labels))
+
+    labels.looks = 0
+    changed = Namespace(name="c", labels=labels, dispute="no policy selects it")
+    assert not covering.put_namespace(changed)
+    assert (covering.namespace("c"), labels.looks) == (changed, 0)
+
+
 class Labels(dict):
     """Labels that count how often one of them is looked up."""
 

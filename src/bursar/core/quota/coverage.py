@@ -56,6 +56,11 @@ class Namespace:
         return self.is_targeted and not self.dispute
 
     @property
+    def selected_by(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """What decides which cluster-wide quotas cover it."""
+        return self.labels, self.annotations
+
+    @property
     def gating(self) -> tuple[bool, str]:
         """What decides whether its pods get and keep the gate."""
         return self.is_targeted, self.dispute
@@ -369,7 +374,10 @@ class Coverage:
     def put_namespace(self, namespace: Namespace) -> bool:
         """Add or change a namespace. Returns whether other quotas cover it than before."""
         name = namespace.name
+        known = self._namespaces.get(name)
         self._namespaces[name] = namespace
+        if known is not None and known.selected_by == namespace.selected_by:
+            return False
         candidates = (*self._own.get(name, {}).values(), *self._cluster_wide.values())
         covering = sorted(
             (covered for covered in candidates if covered.covers(namespace)), key=_key_of
