@@ -6,6 +6,7 @@ import pytest
 
 from bursar.core.quota.books import STEPS_AT_ONCE, Books
 from bursar.core.quota.counting import NativeCounter
+from bursar.core.quota.waiting_pods.steps import TURN_STEPS
 from support.builders.quota_books import (
     NOW_S,
     UNGATED,
@@ -89,6 +90,23 @@ def test_two_namespaces_take_turns_to_have_their_quotas_entered():
     books.see_quota(a_quota("b/q", "cpu=1m pods=9"))
 
     assert "p0" in released_in_slices(books, 4 * MANY // SLICE)
+
+
+def test_a_namespace_with_many_pods_holds_up_no_other_whose_quota_changes_as_well():
+    books = books_with(a_quota("a/q", "cpu=0"), a_quota("b/q", "cpu=0"))
+    for number in range(3 * TURN_STEPS):
+        books.see_pod(a_row(f"a/p{number}", "cpu=1", gates=UNGATED))
+    books.see_pod(a_row("b/victim", "cpu=1"))
+    books.decide()
+
+    change_quota(books, 1)
+    books.see_quota(a_quota("b/q", "cpu=1 pods=1"))
+    released = []
+    for _ in range(3 * TURN_STEPS // SLICE):
+        released += [each.row.name for each in books.decide(SLICE).releases]
+
+    assert released == ["victim"]
+    assert books.is_catching_up("a")
 
 
 def test_only_the_namespace_whose_quota_changes_is_behind():

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Hashable, Iterator
 from typing import Final
 
+TURN_STEPS: Final = 1024
+"""Steps of one namespace before it is the turn of the next: few have more waiting pods."""
+
 
 class StepQueue:
     """Changes in order, each as an iterator that does one step at a time."""
@@ -37,7 +40,8 @@ class Changes:
 
     Most concern accounts that namespaces share. A change of a quota of one namespace does not, so
     it *pauses* its namespace: only its own pods have to wait until it is entered. Namespaces take
-    turns, so a namespace whose quotas change all the time is behind all others.
+    turns of some steps, so no namespace waits for one that has very many pods, or whose quotas
+    change all the time.
     """
 
     def __init__(self, pause: Callable[[str], None], resume: Callable[[str], None]) -> None:
@@ -45,6 +49,8 @@ class Changes:
         self._shared: Final = StepQueue()
         self._own: Final[dict[str, StepQueue]] = {}
         """By namespace."""
+        self._turn_left = TURN_STEPS
+        """Steps until it is the turn of the second namespace."""
         self._pause, self._resume = pause, resume
 
     def __bool__(self) -> bool:
@@ -90,8 +96,16 @@ class Changes:
         left = steps_max
         while self._own and left:
             namespace, changes = next(iter(self._own.items()))
-            left = changes.run(left)
-            if not changes:
-                del self._own[namespace]
+            turn = min(left, self._turn_left)
+            done = turn - changes.run(turn)
+            left -= done
+            self._turn_left -= done
+            if changes and self._turn_left:
+                continue
+            self._turn_left = TURN_STEPS
+            del self._own[namespace]
+            if changes:
+                self._own[namespace] = changes
+            else:
                 self._resume(namespace)
         return left
