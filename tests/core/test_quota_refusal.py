@@ -2,7 +2,14 @@
 
 import pytest
 
-from bursar.core.quota.refusal import Reason, Refusal, Shortage, explanation, refusals_of
+from bursar.core.quota.refusal import (
+    Reason,
+    Refusal,
+    Shortage,
+    behind_gates,
+    explanation,
+    refusals_of,
+)
 from support.builders.pods import parsed
 from support.builders.quota_books import a_key
 
@@ -98,3 +105,10 @@ def test_all_reasons_of_a_pod_are_one_text():
 def test_a_quota_is_named_by_kind_and_place():
     assert str(QUOTA) == "ApplicationAwareResourceQuota a/compute"
     assert str(OTHER) == "ApplicationAwareClusterResourceQuota wide"
+
+
+def test_few_gates_of_others_are_named_however_many_there_are():
+    assert behind_gates(["one", "two"]).detail == "one, two"
+    text = behind_gates([f"example.com/gate-{number}" for number in range(10_000)]).message()
+    assert text.endswith("example.com/gate-8, example.com/gate-9 and 9990 more")
+    assert len(text) < 300

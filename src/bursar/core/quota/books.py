@@ -24,7 +24,7 @@ from bursar.core.quota.coverage import Coverage, CoveredQuota, Namespace
 from bursar.core.quota.growth.promises import Growth, GrowthRefusals
 from bursar.core.quota.ledger import Ledger, PodKey, Reservation
 from bursar.core.quota.quota import GATE, Quota, QuotaKey
-from bursar.core.quota.refusal import Reason, Refusal
+from bursar.core.quota.refusal import Reason, Refusal, behind_gates
 from bursar.core.quota.releases import (
     Backoff,
     Decisions,
@@ -148,8 +148,7 @@ class Books:
         gates = row.profile.gates
         if gates != (GATE,):
             self.ages.note_other_gates(row)
-            others = ", ".join(gate for gate in gates if gate != GATE)
-            return Refusal(reason=Reason.OTHER_GATES, detail=others)
+            return behind_gates([gate for gate in gates if gate != GATE])
         refusal = self.coverage.refusal(row.profile)
         if refusal is not None:
             return refusal

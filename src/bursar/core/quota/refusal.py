@@ -7,7 +7,7 @@ A message to the owner of a pod names no pod and no namespace of others. Of a cl
 it states the limit and the total usage, which the copy of the quota in the namespace shows too.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
@@ -15,6 +15,8 @@ from typing import Final, Protocol
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import QuotaKey
 
+GATES_NAMED: Final = 10
+"""How many scheduling gates of others are named; further ones are counted."""
 FOREIGN_POD: Final = "a pod of another namespace"
 """How a pod of another namespace is named to the owner of a pod that waits behind it."""
 
@@ -109,6 +111,13 @@ _WORDS = {
     Reason.QUOTA_EXCEEDED: "exceeded quota",
     Reason.QUOTA_TOO_SMALL: "exceeded quota",
 }
+
+
+def behind_gates(others: Sequence[str]) -> Refusal:
+    """The refusal of a pod with these scheduling gates of others. A pod can have thousands."""
+    more = len(others) - GATES_NAMED
+    detail = ", ".join(others[:GATES_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return Refusal(reason=Reason.OTHER_GATES, detail=detail)
 
 
 def refusals_of(shortages: Iterable[Shortage]) -> tuple[Refusal, ...]:
