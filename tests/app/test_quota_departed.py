@@ -22,6 +22,7 @@ from bursar.app.quota.departed_quotas import (
     GRACE_SECONDS,
     RESTORE_SECONDS,
     RETRY_SECONDS,
+    TURN,
     DepartedQuotas,
     exists_in,
 )
@@ -284,6 +285,28 @@ async def test_the_server_is_not_asked_again_for_a_quota_that_is_created_while_i
     await clock.advance(GRACE_SECONDS * 5)
     assert (dropped, len(departed)) == ([], 0)
     assert len(asked) == 2, "at the deletion, and after the grace period"
+    await end(running)
+
+
+async def test_quotas_that_others_delete_in_masses_delay_the_end_of_a_quota_little():
+    clock, dropped = VirtualClock(), []
+
+    async def exists(_key):
+        await clock.sleep(1)
+        return False
+
+    departed = DepartedQuotas(clock, exists, dropped.append)
+    running = asyncio.create_task(departed.run())
+    many = [QuotaKey(QuotaKind.NAMESPACED, "hostile", f"q{number}") for number in range(5 * TURN)]
+    for key in many:
+        departed.on_delete(key)
+    await clock.advance(1)
+    departed.on_delete(Q)
+    await clock.advance(GRACE_SECONDS + 2 * TURN + 1)
+    assert Q in dropped
+    assert len(dropped) < len(many)
+    await clock.advance(5 * TURN)
+    assert set(dropped) == {Q, *many}
     await end(running)
 
 

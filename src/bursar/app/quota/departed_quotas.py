@@ -45,6 +45,9 @@ RESTORE_SECONDS: Final = 300.0
 RETRY_SECONDS: Final = 1.0
 """Pause after the API server could not be asked for a quota."""
 
+TURN: Final = 32
+"""Quotas of one namespace that the API server is asked for before those of others."""
+
 Exists = Callable[[QuotaKey], Awaitable[bool]]
 """Asks the API server whether it has a quota.
 
@@ -133,7 +136,7 @@ class DepartedQuotas:
                 kind, key = self._new.popitem()
                 if kind not in self.missing:
                     await self._ask(key)
-            for key in [key for key in self._due if self._is_overdue(key)]:
+            for key in self._next_overdue():
                 # Meanwhile it may have been created again, or postponed with others of its kind.
                 if self._is_overdue(key):
                     await self._expire(key)
@@ -141,6 +144,15 @@ class DepartedQuotas:
     def _pause_s(self) -> float | None:
         first = min(self._due.values(), default=None)
         return None if first is None else max(0.0, first - self._clock.monotonic())
+
+    def _next_overdue(self) -> list[QuotaKey]:
+        """Some overdue quotas of each namespace: a tenant can delete thousands at once."""
+        found: dict[str, list[QuotaKey]] = {}
+        for key in filter(self._is_overdue, self._due):
+            of_namespace = found.setdefault(key.namespace, [])
+            if len(of_namespace) < TURN:
+                of_namespace.append(key)
+        return [key for keys in found.values() for key in keys]
 
     def _is_overdue(self, key: QuotaKey) -> bool:
         return self._due.get(key, math.inf) <= self._clock.monotonic()
