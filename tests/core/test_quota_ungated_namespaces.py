@@ -125,3 +125,14 @@ def test_of_many_pods_none_is_let_go_from_the_moment_when_their_namespace_is_hel
 
     assert books.decide().releases == exempt
     assert all(books.may_lift(each) for each in exempt)
+
+
+def test_a_release_with_a_reservation_goes_on_whatever_becomes_of_its_namespace(books):
+    books.see_pod(a_row("a/web", "cpu=600m"))
+    [release] = books.decide().releases
+
+    for is_targeted in (False, True):
+        books.see_namespace(a_namespace("a", is_targeted=is_targeted))
+        assert books.decide().releases == []
+        assert books.may_lift(release)
+        assert cpu(books) == (0, 600)
