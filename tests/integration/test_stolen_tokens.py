@@ -8,7 +8,9 @@ import pytest
 
 from bursar.app.install.policies.confinement import (
     CRITICAL_PODS,
+    ONLY_CERTIFICATES,
     ONLY_CRITICAL_PODS,
+    ONLY_ITS_SERVICE,
     ONLY_THE_NODE,
 )
 from bursar.core.quota.quota import GATE
@@ -45,7 +47,11 @@ def robbed(control_plane) -> Iterator[Confined]:
         free = here.create_pod()
         until_sync(
             lambda: bind(here, free, query="?dryRun=All", annotations={"a": "b"})[0] == 403,
-            "the policy of the extender is in force",
+            "the first policy of the extender is in force",
+        )
+        until_sync(
+            lambda: write_slice(here, "theirs", "theirs")[0] == 403,
+            "the second policy of the extender is in force",
         )
         yield here
     finally:
@@ -61,7 +67,9 @@ def secrets(here: Confined) -> str:
 
 
 def is_confined(here: Confined, pod: str) -> bool:
-    """Both policies of the operator are known; a dry run passes through admission as well."""
+    """The policies of the operator are known; a dry run passes through admission as well."""
+    if make_account_token(here, operator(here), "probe")[0] != 403:
+        return False
     trial = {"metadata": {"name": "probe"}, "spec": {"hard": {}}}
     code, _ = here.ask(operator(here), "POST", f"{here.quotas}?dryRun=All", trial)
     if code != 403:
@@ -170,6 +178,31 @@ def test_webhook_configurations_can_be_changed_as_a_whole(robbed, thief):
     assert (changed[0], other[0]) == (200, 403), changed
 
 
+def make_account_token(here: Confined, user: str, name: str) -> tuple[int, Any]:
+    """Kubernetes writes a token of the other account into such a Secret."""
+    of = {"name": name, "annotations": {"kubernetes.io/service-account.name": "bursar-extender"}}
+    body = {"metadata": of, "type": "kubernetes.io/service-account-token"}
+    return here.ask(user, "POST", f"/api/v1/namespaces/{here.home}/secrets?dryRun=All", body)
+
+
+@pytest.mark.parametrize("thief", [controller, operator])
+@pytest.mark.parametrize("name", ["bursar-ca", "any"])
+def test_no_secret_is_made_that_gets_the_token_of_another_account(robbed, thief, name):
+    """The controller may read the Secrets of its names, so it could read such a token."""
+    place = f"/api/v1/namespaces/{robbed.home}/secrets?dryRun=All"
+    stolen = make_account_token(robbed, thief(robbed), name)
+    kept = [
+        robbed.ask(thief(robbed), "POST", place, {"metadata": {"name": known}, **content})
+        for known, content in (
+            ("bursar-ca", {"data": {"ca.crt": ""}}),
+            ("bursar-tls", {"type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}),
+        )
+    ]
+
+    assert (stolen[0], ONLY_CERTIFICATES in stolen[1].get("message", "")) == (403, True), stolen
+    assert [code for code, _ in kept] == [201, 201], kept
+
+
 # ------------------------------------------------------------------ the extender
 
 
@@ -252,6 +285,57 @@ def test_the_extender_writes_the_status_of_a_pool_and_not_its_capacity(robbed):
     robbed.ask("", "DELETE", f"{pools}/{name}")
 
     assert (refused[0], written[0], stored["spec"]["capacity"]) == (403, 200, 5), written
+
+
+def write_slice(
+    here: Confined, name: str, service: str, query: str = "?dryRun=All"
+) -> tuple[int, Any]:
+    body = {
+        "metadata": {"name": name, "labels": {"kubernetes.io/service-name": service}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["198.51.100.1"]}],
+        "ports": [{"name": "https", "port": 8443}],
+    }
+    return here.ask(extender(here), "POST", f"{slices(here)}{query}", body)
+
+
+def slices(here: Confined) -> str:
+    return f"/apis/discovery.k8s.io/v1/namespaces/{here.home}/endpointslices"
+
+
+def test_the_extender_is_the_endpoint_of_no_other_service(robbed):
+    """It has the key of the webhook's certificate: the API server would believe its answers."""
+    own, webhook = "bursar-extender", "aaq-server"
+    refused = [
+        write_slice(robbed, *names)[0] for names in ((own, webhook), ("any", own), ("any", webhook))
+    ]
+    written = write_slice(robbed, own, own, query="")
+    change = {"metadata": {"labels": {"kubernetes.io/service-name": webhook}}}
+    changed = robbed.ask(extender(robbed), "PATCH", f"{slices(robbed)}/{own}", change, MERGE_PATCH)
+
+    assert refused == [403] * 3
+    assert (written[0], changed[0]) == (201, 403), (written, changed)
+    assert ONLY_ITS_SERVICE in changed[1]["message"]
+
+
+def test_the_extender_invents_no_storage(robbed):
+    place = f"/apis/storage.k8s.io/v1/namespaces/{robbed.home}/csistoragecapacities?dryRun=All"
+    signal = "bursar-extender-signal"
+    codes = {
+        (name, storage): robbed.ask(
+            *(extender(robbed), "POST", place),
+            {"metadata": {"name": name}, "storageClassName": storage, "capacity": "1Ti"},
+        )[0]
+        for name in (signal, "theirs")
+        for storage in (signal, "fast")
+    }
+
+    assert codes == {
+        (signal, signal): 201,
+        (signal, "fast"): 403,
+        ("theirs", signal): 403,
+        ("theirs", "fast"): 403,
+    }
 
 
 # ------------------------------------------------------------------ the operator

@@ -56,7 +56,7 @@ def extender_documents(installation: ExtenderInstallation) -> tuple[Document, ..
         *granted(
             EXTENDER, _home_rules(), account=EXTENDER, home=home, namespace=home, labels=labels
         ),
-        *extender_confinement_documents(home, EXTENDER),
+        *extender_confinement_documents(home),
         *certificate_access(settings, EXTENDER, keeps=False),
         *workload_documents(
             settings,

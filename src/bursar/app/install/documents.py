@@ -12,6 +12,8 @@ from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
 from bursar.core.quota.targeting import KUBE_SYSTEM
 
 ADMISSION: Final = "admissionregistration.k8s.io/v1"
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+"""The label of each namespace that Kubernetes sets to its name."""
 RBAC: Final = "rbac.authorization.k8s.io"
 DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -182,7 +184,7 @@ def admission_policy(
 def spared_namespaces(home: str) -> LabelExpression:
     """Select all namespaces except Bursar's own and kube-system."""
     return LabelExpression(
-        key="kubernetes.io/metadata.name",
+        key=NAME_LABEL,
         operator="NotIn",
         values=tuple(sorted({home, KUBE_SYSTEM})),
     )

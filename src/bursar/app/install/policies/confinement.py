@@ -5,6 +5,10 @@ quota gate. The webhook may create ResourceQuotas, but does so only with dry-run
 of these accounts is stolen, the policies leave no more than that. The extender may bind pods, and
 the API server copies labels and annotations of a Binding to the pod.
 
+RBAC cannot limit a creation to names, either. With any Secret in Bursar's namespace the controller
+could get tokens of the other accounts there. With any EndpointSlice the extender, which has the key
+of the serving certificate, could answer the API server in place of the webhook.
+
 A managed ResourceQuota enforces a part of a tenant's limits, so a tenant must not change it,
 whatever its role says about ResourceQuotas. A user who may change the quota itself may do so.
 
@@ -12,10 +16,22 @@ The same holds for OpenShift's ClusterResourceQuotas. Without OpenShift no reque
 about them.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from bursar.app.admission.pods import Installation
-from bursar.app.install.documents import Document, admission_policy, rule, validation
+from bursar.app.certificates import aaq_names
+from bursar.app.certificates.names import CA_SECRET, TLS_SECRET
+from bursar.app.extender.kinds import ENDPOINT_SLICES, STORAGE_CAPACITIES
+from bursar.app.extender.names import EXTENDER, SIGNAL
+from bursar.app.install.documents import (
+    NAME_LABEL,
+    Document,
+    admission_policy,
+    rule,
+    selector_document,
+    validation,
+)
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.app.quota.kinds import (
     APPLICATION_QUOTAS,
@@ -26,14 +42,18 @@ from bursar.app.quota.kinds import (
     LABEL_VALUE,
 )
 from bursar.app.quota.managed.names import CLUSTER_MANAGED_SUFFIX, MANAGED_SUFFIX
+from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
 from bursar.core.quota.quota import GATE
 
 CONFINE_PODS: Final = "confine-controller.bursar.io"
 CONFINE_QUOTAS: Final = "confine-controller-quotas.bursar.io"
+CONFINE_SECRETS: Final = "confine-controller-secrets.bursar.io"
 CONFINE_WEBHOOK: Final = "confine-webhook.bursar.io"
 CONFINE_OPERATOR: Final = "confine-operator.bursar.io"
 CONFINE_OPERATOR_QUOTAS: Final = "confine-operator-quotas.bursar.io"
+CONFINE_OPERATOR_SECRETS: Final = "confine-operator-secrets.bursar.io"
 CONFINE_EXTENDER: Final = "confine-extender.bursar.io"
+CONFINE_EXTENDER_OBJECTS: Final = "confine-extender-objects.bursar.io"
 PROTECT_MANAGED: Final = "protect-managed-quotas.bursar.io"
 PROTECT_CLUSTER_MANAGED: Final = "protect-managed-cluster-quotas.bursar.io"
 
@@ -46,6 +66,14 @@ CRITICAL_PODS: Final = "bursar-critical-pods"
 """The ResourceQuota that lets Bursar's own pods have a PriorityClass of the system."""
 ONLY_CRITICAL_PODS: Final = f"may write no quota but {CRITICAL_PODS} in its own namespace"
 ONLY_DRY_RUN: Final = f"{WEBHOOK} may create quotas only with dry-run"
+ONLY_CERTIFICATES: Final = (
+    "may create only the Secrets of certificates: Kubernetes writes the token of another account "
+    "into a Secret that asks for it"
+)
+ONLY_ITS_SERVICE: Final = (
+    f"may write only the EndpointSlice {EXTENDER} of its Service, and the CSIStorageCapacity "
+    f"{SIGNAL} of a StorageClass that does not exist"
+)
 ONLY_THE_NODE: Final = (
     "may only choose the node of a pod: its Bindings have no annotations, and no labels except "
     "those that the API server takes from the node"
@@ -80,6 +108,8 @@ _SPEC_FIELDS: Final = (
 """Fields that Kubernetes lets an update of a pod change, besides the gates."""
 _TOPOLOGY: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 """Labels that the API server writes into a Binding. It replaces those that the request had."""
+_CERTIFICATES: Final = (CA_SECRET, TLS_SECRET, aaq_names.CA_SECRET, aaq_names.TLS_SECRET)
+"""The Secrets that a controller makes, with and without `--aaq-certificates`."""
 _META_FIELDS: Final = ("labels", "annotations", "ownerReferences", "finalizers")
 
 
@@ -97,11 +127,18 @@ def confinement_documents(home: str, *, has_cluster_quota: bool = True) -> tuple
     }
     if has_cluster_quota:
         specs[PROTECT_CLUSTER_MANAGED] = _cluster_managed(controller)
-    return tuple(
-        each
-        for name, spec in specs.items()
-        for each in admission_policy("Validating", name, spec, {}, labels={GROUP: ""})
-    )
+    return (*_documents(specs), *_documents({CONFINE_SECRETS: _secrets(controller)}, home))
+
+
+def _documents(specs: Mapping[str, Document], namespace: str = "") -> Iterator[Document]:
+    """The policies by name. They apply in that namespace, or without one in the whole cluster."""
+    where: Document = {}
+    if namespace:
+        there = LabelExpression(key=NAME_LABEL, operator="In", values=(namespace,))
+        selector = LabelSelector(match_expressions=(there,))
+        where = {"matchResources": {"namespaceSelector": selector_document(selector)}}
+    for name, spec in specs.items():
+        yield from admission_policy("Validating", name, spec, where, labels={GROUP: ""})
 
 
 def operator_confinement_documents(home: str, account: str) -> tuple[Document, ...]:
@@ -120,26 +157,46 @@ def operator_confinement_documents(home: str, account: str) -> tuple[Document, .
         "validations": [validation(is_ours, f"{account} {ONLY_CRITICAL_PODS}")],
     }
     specs = {CONFINE_OPERATOR: _pods(user, account), CONFINE_OPERATOR_QUOTAS: quotas}
-    return tuple(
-        each
-        for name, spec in specs.items()
-        for each in admission_policy("Validating", name, spec, {}, labels={GROUP: ""})
-    )
+    secrets = {CONFINE_OPERATOR_SECRETS: _secrets(user, account)}
+    return (*_documents(specs), *_documents(secrets, home))
 
 
-def extender_confinement_documents(home: str, account: str) -> tuple[Document, ...]:
-    """The policy for the extender: the labels and annotations of a pod stay as they are."""
+def extender_confinement_documents(home: str) -> tuple[Document, ...]:
+    """The policies for the extender.
+
+    The labels and annotations of a pod stay as they are, and of the kinds that it may create in its
+    own namespace, it writes its own objects only.
+    """
+    is_extender = _is_user(f"system:serviceaccount:{home}:{EXTENDER}")
     labels = ", ".join(f"'{label}'" for label in _TOPOLOGY)
     bare = (
         "object.metadata.?annotations.orValue({}).size() == 0 && "
         f"object.metadata.?labels.orValue({{}}).all(label, label in [{labels}])"
     )
-    spec: Document = {
+    bindings: Document = {
         "matchConstraints": {"resourceRules": [rule(["CREATE"], "pods/binding", "bindings")]},
-        "matchConditions": [_is_user(f"system:serviceaccount:{home}:{account}")],
-        "validations": [validation(bare, f"{account} {ONLY_THE_NODE}")],
+        "matchConditions": [is_extender],
+        "validations": [validation(bare, f"{EXTENDER} {ONLY_THE_NODE}")],
     }
-    return admission_policy("Validating", CONFINE_EXTENDER, spec, {}, labels={GROUP: ""})
+    service = "object.metadata.?labels[?'kubernetes.io/service-name'].orValue('')"
+    is_own = (
+        f"request.resource.resource == '{ENDPOINT_SLICES.plural}' "
+        f"? request.name == '{EXTENDER}' && {service} == '{EXTENDER}' "
+        f": request.name == '{SIGNAL}' && object.storageClassName == '{SIGNAL}'"
+    )
+    writes = [
+        rule(("CREATE", "UPDATE"), kind.plural, group=kind.group, version=kind.version)
+        for kind in (ENDPOINT_SLICES, STORAGE_CAPACITIES)
+    ]
+    objects: Document = {
+        "matchConstraints": {"resourceRules": writes},
+        "matchConditions": [is_extender],
+        "validations": [validation(is_own, f"{EXTENDER} {ONLY_ITS_SERVICE}")],
+    }
+    return (
+        *_documents({CONFINE_EXTENDER: bindings}),
+        *_documents({CONFINE_EXTENDER_OBJECTS: objects}, home),
+    )
 
 
 _EVERY_WRITE: Final = ("CREATE", "UPDATE", "DELETE")
@@ -169,6 +226,19 @@ def _pods(user: str, account: str = CONTROLLER) -> Document:
             validation(f"{is_update} && {loses_gate}", message),
             validation(f"{is_update} && {' && '.join(kept)}", message),
         ],
+    }
+
+
+def _secrets(user: str, account: str = CONTROLLER) -> Document:
+    """The type of a Secret is immutable, so updates are left out."""
+    known = ", ".join(f"'{name}'" for name in _CERTIFICATES)
+    is_certificate = (
+        f"request.name in [{known}] && object.?type.orValue('') in ['Opaque', 'kubernetes.io/tls']"
+    )
+    return {
+        "matchConstraints": {"resourceRules": [rule(["CREATE"], "secrets")]},
+        "matchConditions": [_is_user(user)],
+        "validations": [validation(is_certificate, f"{account} {ONLY_CERTIFICATES}")],
     }
 
 
