@@ -19,7 +19,10 @@ import yaml
 
 from assets import ensure
 from bursar.app.install.peerpods import CONFIGURATION, POLICY
-from bursar.app.install.policies.confinement import confinement_documents
+from bursar.app.install.policies.confinement import (
+    confinement_documents,
+    node_confinement_documents,
+)
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, VM, main
 from support.cluster.control_plane import started_control_plane
@@ -29,7 +32,10 @@ from support.processes.webhook import Webhook
 from support.quota.controller_processes import Controllers
 from support.until import PATIENCE_SECONDS, until_sync
 
-CONFINING = {each["metadata"]["name"] for each in confinement_documents("aaq")}
+CONFINING = {
+    each["metadata"]["name"]
+    for each in (*confinement_documents("aaq"), *node_confinement_documents("aaq"))
+}
 """Policies of the part `rbac`, which is installed for the controller."""
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 PRESET_PLACE = "confidential-containers-system"

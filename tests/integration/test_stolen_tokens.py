@@ -10,9 +10,11 @@ from bursar.app.install.policies.confinement import (
     CRITICAL_PODS,
     ONLY_CERTIFICATES,
     ONLY_CRITICAL_PODS,
+    ONLY_EXTENDED,
     ONLY_ITS_SERVICE,
     ONLY_THE_NODE,
 )
+from bursar.core.peerpods.capacity import MARK_ANNOTATION
 from bursar.core.quota.quota import GATE
 from support.builders.manifests import pod_manifest
 from support.install.confined import JSON_PATCH, MERGE_PATCH, Confined
@@ -33,7 +35,9 @@ def robbed(control_plane) -> Iterator[Confined]:
     """The rights of all accounts, a namespace of a tenant with a Secret, and no process."""
     suffix = uuid.uuid4().hex[:6]
     here = Confined(control_plane, f"aaq-{suffix}", f"tenant-{suffix}")
-    text = printed("crds", "rbac", "controller", "extender", "operator", "-n", here.home)
+    parts = ("rbac", "controller", "capacity", "extender", "operator")
+    options = ("-n", here.home, "--peerpods-namespace", here.home)
+    text = printed("crds", *parts, *options)
     applied = try_kubectl(control_plane, "apply", "--server-side", "-f", "-", stdin=text)
     assert applied.code == 0, applied.err
     try:
@@ -56,9 +60,9 @@ def robbed(control_plane) -> Iterator[Confined]:
         yield here
     finally:
         here.ask("", "DELETE", f"/api/v1/namespaces/{here.namespace}")
-        kept = printed("rbac", "controller", "extender", "operator", "-n", here.home)
         try_kubectl(
-            control_plane, "delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=kept
+            *(control_plane, "delete", "--ignore-not-found", "--wait=false", "-f", "-"),
+            stdin=printed(*parts, *options),
         )
 
 
@@ -201,6 +205,57 @@ def test_no_secret_is_made_that_gets_the_token_of_another_account(robbed, thief,
 
     assert (stolen[0], ONLY_CERTIFICATES in stolen[1].get("message", "")) == (403, True), stolen
     assert [code for code, _ in kept] == [201, 201], kept
+
+
+def change_node(here: Confined, node: str, change: dict) -> tuple[int, Any]:
+    path = f"/api/v1/nodes/{node}/status?dryRun=All"
+    return here.ask(controller(here), "PATCH", path, change, MERGE_PATCH)
+
+
+def test_the_controller_changes_extended_resources_of_a_node_and_nothing_else(robbed):
+    """By the status of a node its pods could be evicted, or `kubectl exec` sent elsewhere."""
+    name = f"node-{uuid.uuid4().hex[:6]}"
+    amounts = {"cpu": "4", "example.com/gpu": "1"}
+    node = {
+        "metadata": {"name": name, "labels": {"team": "a"}, "annotations": {"by": "kubelet"}},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+    bare = {"metadata": {"name": f"{name}-bare"}}
+    for each in (node, bare):
+        assert robbed.ask("", "POST", "/api/v1/nodes", each)[0] == 201
+    mark = {"metadata": {"annotations": {MARK_ANNOTATION: '{"example.com/vm": 3}'}}}
+    allowed = [
+        {**mark, "status": {each: {"example.com/vm": "3"} for each in ("capacity", "allocatable")}},
+        {"status": {each: {"example.com/gpu": None} for each in ("capacity", "allocatable")}},
+    ]
+    ready = {"type": "Ready", "status": "False"}
+    refused = [
+        *({"status": {each: {"cpu": "400"}}} for each in ("capacity", "allocatable")),
+        *({"status": {each: {"memory": "4Gi"}}} for each in ("capacity", "allocatable")),
+        {"status": {"allocatable": {"cpu": None}}},
+        {"status": {"conditions": [ready]}},
+        {"status": {"addresses": [{"type": "InternalIP", "address": "198.51.100.1"}]}},
+        {"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 4}}}},
+        {"status": {"volumesAttached": [{"name": "v", "devicePath": ""}]}},
+        {"metadata": {"labels": {"team": "b"}}},
+        {"metadata": {"annotations": {"by": "thief"}}},
+        {"metadata": {"annotations": {"by": None}}},
+        {"metadata": {"annotations": {"more": ""}}},
+        {"metadata": {"finalizers": ["example.com/for-ever"]}},
+    ]
+    try:
+        until_sync(
+            lambda: change_node(robbed, name, refused[0])[0] == 403, "the policy is in force"
+        )
+        answers = [change_node(robbed, name, each) for each in (*allowed, *refused)]
+        on_bare = change_node(robbed, f"{name}-bare", allowed[0])
+    finally:
+        for each in (node, bare):
+            robbed.ask("", "DELETE", f"/api/v1/nodes/{each['metadata']['name']}")
+
+    assert on_bare[0] == 200, on_bare
+    assert [code for code, _ in answers] == [200] * len(allowed) + [403] * len(refused), answers
+    assert all(ONLY_EXTENDED in answer["message"] for _, answer in answers[len(allowed) :])
 
 
 # ------------------------------------------------------------------ the extender

@@ -21,7 +21,11 @@ from bursar.app.install.documents import (
     metrics_review_rules,
     permission,
 )
-from bursar.app.install.policies.confinement import CRITICAL_PODS, confinement_documents
+from bursar.app.install.policies.confinement import (
+    CRITICAL_PODS,
+    confinement_documents,
+    node_confinement_documents,
+)
 from bursar.app.names import CONTROLLER, PROMISES, WEBHOOK
 from bursar.app.quota.kinds import CLUSTER_RESOURCE_QUOTAS, GROUP
 
@@ -182,7 +186,11 @@ def _granted(
 
 
 def capacity_documents(settings: GatingSettings, preset_namespace: str) -> tuple[Document, ...]:
-    """The additional permissions of a controller that manages the capacity of nodes."""
+    """The additional permissions of a controller that manages the capacity of nodes.
+
+    The status of a node has more than amounts, and its update may change labels too. So a policy
+    says what the controller may change.
+    """
     everywhere = [
         permission(OBSERVE, "nodes"),
         # Capacity and its annotation are written in one patch of the status.
@@ -197,6 +205,7 @@ def capacity_documents(settings: GatingSettings, preset_namespace: str) -> tuple
             (place, [permission(OBSERVE, "configmaps", names=(n,))]) for place, n in places.items()
         ]
     return (
+        *node_confinement_documents(settings.namespace),
         *_granted(settings, CAPACITY, "", everywhere),
         *(each for place, rules in grants for each in _granted(settings, CAPACITY, place, rules)),
     )

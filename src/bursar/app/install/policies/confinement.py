@@ -43,11 +43,13 @@ from bursar.app.quota.kinds import (
 )
 from bursar.app.quota.managed.names import CLUSTER_MANAGED_SUFFIX, MANAGED_SUFFIX
 from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
+from bursar.core.peerpods.capacity import MARK_ANNOTATION
 from bursar.core.quota.quota import GATE
 
 CONFINE_PODS: Final = "confine-controller.bursar.io"
 CONFINE_QUOTAS: Final = "confine-controller-quotas.bursar.io"
 CONFINE_SECRETS: Final = "confine-controller-secrets.bursar.io"
+CONFINE_NODES: Final = "confine-controller-nodes.bursar.io"
 CONFINE_WEBHOOK: Final = "confine-webhook.bursar.io"
 CONFINE_OPERATOR: Final = "confine-operator.bursar.io"
 CONFINE_OPERATOR_QUOTAS: Final = "confine-operator-quotas.bursar.io"
@@ -73,6 +75,10 @@ ONLY_CERTIFICATES: Final = (
 ONLY_ITS_SERVICE: Final = (
     f"may write only the EndpointSlice {EXTENDER} of its Service, and the CSIStorageCapacity "
     f"{SIGNAL} of a StorageClass that does not exist"
+)
+ONLY_EXTENDED: Final = (
+    f"{CONTROLLER} may change only the capacity of extended resources in the status of a node, and "
+    f"the annotation {MARK_ANNOTATION}"
 )
 ONLY_THE_NODE: Final = (
     "may only choose the node of a pod: its Bindings have no annotations, and no labels except "
@@ -110,6 +116,24 @@ _TOPOLOGY: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zon
 """Labels that the API server writes into a Binding. It replaces those that the request had."""
 _CERTIFICATES: Final = (CA_SECRET, TLS_SECRET, aaq_names.CA_SECRET, aaq_names.TLS_SECRET)
 """The Secrets that a controller makes, with and without `--aaq-certificates`."""
+_NODE_FIELDS: Final = (
+    "metadata.?labels",
+    "metadata.?ownerReferences",
+    "metadata.?finalizers",
+    "status.?phase",
+    "status.?conditions",
+    "status.?addresses",
+    "status.?daemonEndpoints",
+    "status.?nodeInfo",
+    "status.?images",
+    "status.?volumesInUse",
+    "status.?volumesAttached",
+    "status.?config",
+    "status.?runtimeHandlers",
+    "status.?features",
+    "status.?declaredFeatures",
+)
+"""Fields that an update of a node's status can change, besides annotations and amounts."""
 _META_FIELDS: Final = ("labels", "annotations", "ownerReferences", "finalizers")
 
 
@@ -139,6 +163,32 @@ def _documents(specs: Mapping[str, Document], namespace: str = "") -> Iterator[D
         where = {"matchResources": {"namespaceSelector": selector_document(selector)}}
     for name, spec in specs.items():
         yield from admission_policy("Validating", name, spec, where, labels={GROUP: ""})
+
+
+def node_confinement_documents(home: str) -> tuple[Document, ...]:
+    """The policy for a controller that manages the capacity of nodes."""
+    kept = [f"object.{field} == oldObject.{field}" for field in _NODE_FIELDS]
+    parts = {
+        "metadata.?annotations": f"key == '{MARK_ANNOTATION}'",
+        "status.?capacity": "key.contains('/')",
+        "status.?allocatable": "key.contains('/')",
+    }
+    kept += [_is_kept_except(each, may_change) for each, may_change in parts.items()]
+    spec: Document = {
+        "matchConstraints": {"resourceRules": [_NODE_STATUS]},
+        "matchConditions": [_is_user(Installation(home).controller_user)],
+        "validations": [validation(each, ONLY_EXTENDED) for each in kept],
+    }
+    return tuple(_documents({CONFINE_NODES: spec}))
+
+
+def _is_kept_except(field: str, may_change: str) -> str:
+    """CEL: a map of texts is as it was, except under keys for which `may_change` holds."""
+    before, after = f"oldObject.{field}.orValue({{}})", f"object.{field}.orValue({{}})"
+    return (
+        f"{before}.all(key, {may_change} || {after}[?key] == {before}[?key]) && "
+        f"{after}.all(key, {may_change} || key in {before})"
+    )
 
 
 def operator_confinement_documents(home: str, account: str) -> tuple[Document, ...]:
@@ -199,6 +249,7 @@ def extender_confinement_documents(home: str) -> tuple[Document, ...]:
     )
 
 
+_NODE_STATUS: Final = rule(["UPDATE"], "nodes/status", scope="Cluster")
 _EVERY_WRITE: Final = ("CREATE", "UPDATE", "DELETE")
 
 
