@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from bursar.app.install.policies.confinement import (
+    CONFINE_OPERATOR,
+    CONFINE_PODS,
     CRITICAL_PODS,
     ONLY_CERTIFICATES,
     ONLY_CRITICAL_PODS,
@@ -462,3 +464,21 @@ def test_the_operator_grants_no_rights_that_it_does_not_have(robbed):
     assert "attempting to grant RBAC permissions not currently held" in widened[1]["message"]
     assert bound[0] in {403, 422}, bound
     assert robbed.ask("", "GET", path)[1]["rules"] == before
+
+
+def test_the_operator_can_lift_the_limits_of_the_controller(robbed):
+    """Kubernetes evaluates no policy about policies. The threat model says so."""
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    nothing = [{"op": "replace", "path": "/spec/validations/0/expression", "value": "true"}]
+    tenant = {"kind": "ServiceAccount", "name": "default", "namespace": robbed.namespace}
+    subjects = [{"op": "add", "path": "/subjects/-", "value": tenant}]
+    codes = [
+        robbed.ask(operator(robbed), "PATCH", f"{path}?dryRun=All", change, JSON_PATCH)[0]
+        for path, change in (
+            (f"{policies}/{CONFINE_PODS}", nothing),
+            (f"{RBAC}/clusterrolebindings/aaq-controller", subjects),
+            (f"{policies}/{CONFINE_OPERATOR}", nothing),
+        )
+    ]
+
+    assert codes == [200, 200, 403]
