@@ -19,8 +19,13 @@ def test_the_selector_of_a_binding():
 
 
 def test_a_binding_without_a_selector_selects_everything():
-    assert decoded(spec={}).selectors == decoded().selectors == (LabelSelector(),)
+    assert decoded(spec={}).selectors == (LabelSelector(),)
     assert decode_gating(b"{}", ()).uid == ""
+
+
+def test_a_configuration_without_webhooks_selects_nothing():
+    """The API server leaves an empty list out."""
+    assert decoded().selectors == decoded(webhooks=[]).selectors == ()
 
 
 def test_the_selectors_of_the_webhooks_that_are_asked_for():

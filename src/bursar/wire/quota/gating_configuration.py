@@ -41,10 +41,11 @@ class GatingSelectors:
 def decode_gating(body: bytes, webhooks: Collection[str]) -> GatingSelectors:
     """Read the namespaceSelectors of a binding, or of these webhooks. Raises `ValueError`."""
     raw = decode_body(body, _Configuration)
-    if raw.webhooks is None:
-        holders = [(raw.spec and raw.spec.match_resources) or _Matching()]
-        selectors = [each.namespace_selector for each in holders]
+    if raw.spec is not None:
+        selectors = [(raw.spec.match_resources or _Matching()).namespace_selector]
     else:
-        selectors = [each.namespace_selector for each in raw.webhooks if each.name in webhooks]
+        # The API server leaves an empty list of webhooks out.
+        webhooks_in = raw.webhooks or []
+        selectors = [each.namespace_selector for each in webhooks_in if each.name in webhooks]
     uid = (raw.metadata or ObjectMeta()).uid or ""
     return GatingSelectors(uid, tuple(label_selector(each or RawSelector()) for each in selectors))
