@@ -21,7 +21,23 @@ from bursar.app.doctor.findings import Finding, Severity
 from bursar.app.doctor.rights import ACCESS_REVIEWS, BINDINGS, DAEMON_SETS, DEPLOYMENTS
 from bursar.app.doctor.supported import NEWEST, OLDEST
 from bursar.app.doctor.versions import LOSSES, version_findings
-from bursar.app.names import CONTROLLER, GATING_WEBHOOKS, PROTECTION_WEBHOOKS, WEBHOOK
+from bursar.app.names import (
+    CONTROLLER,
+    GATING_POLICY,
+    GATING_WEBHOOK,
+    GATING_WEBHOOKS,
+    PROTECTION_POLICY,
+    PROTECTION_WEBHOOKS,
+    REMOVAL_WEBHOOK,
+    RESIZE_WEBHOOK,
+    WEBHOOK,
+)
+from bursar.app.operator.kinds import (
+    MUTATING_BINDINGS,
+    MUTATING_POLICIES,
+    VALIDATING_BINDINGS,
+    VALIDATING_POLICIES,
+)
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.wire.cluster.server_version import ServerVersion
 from support.builders.manifests import DEFINITIONS
@@ -86,8 +102,9 @@ class Patient:
         await self.memory.create(resource, body, namespace=namespace)
 
     async def install(self, renewed="2027-01-01T11:59:58.123456Z"):
-        await self.make(MUTATING_WEBHOOKS, GATING_WEBHOOKS, webhooks=[])
-        await self.make(VALIDATING_WEBHOOKS, PROTECTION_WEBHOOKS, webhooks=[])
+        gating, removal = {"name": GATING_WEBHOOK}, {"name": REMOVAL_WEBHOOK}
+        await self.make(MUTATING_WEBHOOKS, GATING_WEBHOOKS, webhooks=[gating])
+        await self.make(VALIDATING_WEBHOOKS, PROTECTION_WEBHOOKS, webhooks=[removal])
         active = {"annotations": {"bursar.io/gating": "active"}}
         await self.make(SERVICE_ACCOUNTS, CONTROLLER, namespace=HOME, metadata=active)
         lease = {"holderIdentity": "pod-1", "leaseDurationSeconds": 15, "renewTime": renewed}
@@ -148,6 +165,35 @@ async def test_an_empty_cluster_has_a_problem_with_advice_for_each_part(patient)
         assert found[check].severity is Severity.PROBLEM, check
         assert found[check].advice
     assert found["gate"].advice == "apply: bursar manifests policies"
+
+
+POLICY_KINDS = (MUTATING_POLICIES, MUTATING_BINDINGS, VALIDATING_POLICIES, VALIDATING_BINDINGS)
+
+
+async def test_a_binding_without_its_policy_gates_and_protects_nothing(patient):
+    """The API server ignores such a binding."""
+    for resource in POLICY_KINDS:
+        patient.memory.objects.kinds.add(Kind(resource=resource))
+    await patient.make(MUTATING_BINDINGS, GATING_POLICY)
+    await patient.make(VALIDATING_BINDINGS, PROTECTION_POLICY)
+    alone = await patient.findings()
+    await patient.make(MUTATING_POLICIES, GATING_POLICY)
+    await patient.make(VALIDATING_POLICIES, PROTECTION_POLICY)
+    whole = await patient.findings()
+
+    for check in ("gate", "protection"):
+        assert alone[check].severity is Severity.PROBLEM
+        assert whole[check].severity is Severity.OK
+
+
+async def test_a_configuration_without_its_webhook_gates_and_protects_nothing(patient):
+    await patient.make(MUTATING_WEBHOOKS, GATING_WEBHOOKS)
+    other = {"name": RESIZE_WEBHOOK}
+    await patient.make(VALIDATING_WEBHOOKS, PROTECTION_WEBHOOKS, webhooks=[other])
+    found = await patient.findings()
+
+    for check in ("gate", "protection"):
+        assert found[check].severity is Severity.PROBLEM
 
 
 async def test_on_older_servers_the_advice_is_the_webhook():
@@ -255,8 +301,10 @@ async def test_many_rights_that_are_lacking_are_counted(patient):
         (CONTROLLER, DEPLOYMENTS, ("--tls-secret=x", "--keep-certificates"), ("create", "secrets")),
         (CONTROLLER, DEPLOYMENTS, ("--keep-capacity",), ("patch", "nodes/status")),
         ("bursar-agent", DAEMON_SETS, ("--pods-from=kubelet",), ("get", "nodes/pods")),
+        ("bursar-agent", DAEMON_SETS, ("--pods-from=api", "--disk"), ("get", "nodes/stats")),
+        ("bursar-extender", DEPLOYMENTS, ("--tls-secret=bursar-tls",), ("create", "pods/binding")),
     ],
-    ids=["certificates", "capacity", "agent"],
+    ids=["certificates", "capacity", "agent", "disk", "extender"],
 )
 async def test_rights_are_needed_for_what_is_installed(patient, name, resource, arguments, denied):
     await patient.install()
@@ -307,6 +355,8 @@ async def test_bindings_that_the_manifests_do_not_have_are_found(patient):
     await bind(patient, CONTROLLER)
     await bind(patient, "extra")
     await bind(patient, "local", resource=BINDINGS[1], namespace=HOME, account=WEBHOOK)
+    await bind(patient, "for-the-extender", account="bursar-extender")
+    await bind(patient, "bursar-extender", account="bursar-extender")
     await bind(patient, "somebody", account="somebody")
     patient.is_everything_allowed = True
     found = (await patient.findings())["bindings"]
@@ -315,6 +365,7 @@ async def test_bindings_that_the_manifests_do_not_have_are_found(patient):
     assert found.text.startswith(
         "further rights than the manifests grant: "
         "ClusterRoleBinding extra (ClusterRole cluster-admin) for aaq-controller, "
+        "ClusterRoleBinding for-the-extender (ClusterRole cluster-admin) for bursar-extender, "
         "RoleBinding local (ClusterRole cluster-admin) for aaq-server, "
         "aaq-controller may do everything, "
     )

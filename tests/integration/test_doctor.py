@@ -13,7 +13,7 @@ from support.processes.kubectl import kubectl, try_kubectl
 from support.quota.controller_processes import printed
 from support.until import until_sync
 
-PARTS = ("crds", "rbac", "controller", "webhook", "capacity", "agent", "operator")
+PARTS = ("crds", "rbac", "controller", "webhook", "capacity", "agent", "extender", "operator")
 
 
 class Installed:
@@ -69,7 +69,7 @@ def test_every_account_has_the_rights_of_the_manifests_and_no_others(installed):
     rights = installed.until("rights", "ok")
 
     assert rights["text"].startswith(
-        "aaq-controller and aaq-operator and aaq-server and bursar-agent"
+        "aaq-controller and aaq-operator and aaq-server and bursar-agent and bursar-extender"
     )
     assert installed.until("bindings", "ok")
 

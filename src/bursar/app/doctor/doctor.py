@@ -33,14 +33,23 @@ from bursar.app.names import (
     GATING_ACTIVE,
     GATING_ANNOTATION,
     GATING_POLICY,
+    GATING_WEBHOOK,
     GATING_WEBHOOKS,
     PROTECTION_POLICY,
     PROTECTION_WEBHOOKS,
+    REMOVAL_WEBHOOK,
+)
+from bursar.app.operator.kinds import (
+    MUTATING_BINDINGS,
+    MUTATING_POLICIES,
+    VALIDATING_BINDINGS,
+    VALIDATING_POLICIES,
 )
 from bursar.app.quota.kinds import QUOTAS
 from bursar.core.quota.quota import QuotaKind, QuotaObject
 from bursar.wire.cluster.annotations import decode_annotation
 from bursar.wire.cluster.server_version import ServerVersion, decode_server_version
+from bursar.wire.quota.gating_configuration import decode_gating
 from bursar.wire.quota.unreadable import read_quota
 
 NAMED_MAX: Final = 5
@@ -127,12 +136,26 @@ async def _kinds(cluster: Reader) -> Finding:
 # ------------------------------------------------------------------ the gate
 
 
-async def _installed(cluster: Reader, names: Sequence[str]) -> list[str]:
+async def _installed(cluster: Reader, names: Sequence[str], webhook: str) -> list[str]:
+    """Which of these objects have an effect: bindings with a policy, and those with the webhook."""
     found = []
     for resource, name in CONFIGURATIONS:
-        if name in names and await _find(cluster, resource, Key("", name)) is not None:
+        body = await _find(cluster, resource, Key("", name)) if name in names else None
+        if body is None:
+            continue
+        if resource in _POLICIES:
+            is_effective = await _find(cluster, _POLICIES[resource], Key("", name)) is not None
+        else:
+            is_effective = bool(decode_gating(body, (webhook,)).selectors)
+        if is_effective:
             found.append(f"{resource.kind} {name}")
     return found
+
+
+_POLICIES: Final = {
+    MUTATING_BINDINGS: MUTATING_POLICIES,
+    VALIDATING_BINDINGS: VALIDATING_POLICIES,
+}
 
 
 async def _find(cluster: Reader, resource: Resource, key: Key) -> bytes | None:
@@ -143,7 +166,7 @@ async def _find(cluster: Reader, resource: Resource, key: Key) -> bytes | None:
 
 
 async def _gate(cluster: Reader, server: ServerVersion | None) -> Finding:
-    found = await _installed(cluster, (GATING_POLICY, GATING_WEBHOOKS))
+    found = await _installed(cluster, (GATING_POLICY, GATING_WEBHOOKS), GATING_WEBHOOK)
     if found:
         return Finding("gate", Severity.OK, f"pods are gated by {' and '.join(found)}")
     by_policies = server is None or server.minor >= MUTATING_POLICIES_SINCE
@@ -153,7 +176,7 @@ async def _gate(cluster: Reader, server: ServerVersion | None) -> Finding:
 
 
 async def _protection(cluster: Reader) -> Finding:
-    found = await _installed(cluster, (PROTECTION_POLICY, PROTECTION_WEBHOOKS))
+    found = await _installed(cluster, (PROTECTION_POLICY, PROTECTION_WEBHOOKS), REMOVAL_WEBHOOK)
     if found:
         return Finding("protection", Severity.OK, f"the gate is protected by {' and '.join(found)}")
     text = "every user who may update a pod may remove its gate"

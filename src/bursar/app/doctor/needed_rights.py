@@ -6,6 +6,8 @@ from typing import Final, cast
 
 from bursar.app.capacity.places import PRESET_NAMESPACE
 from bursar.app.devices.defaults import PodsFrom
+from bursar.app.extender.manifests import ExtenderInstallation, extender_documents
+from bursar.app.extender.names import EXTENDER
 from bursar.app.install.access import access_documents, capacity_documents
 from bursar.app.install.admission import GatingSettings
 from bursar.app.install.agent import AGENT, AgentInstallation, agent_documents
@@ -16,7 +18,7 @@ from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.app.operator.manifests import OperatorInstallation, operator_documents
 from bursar.app.operator.names import OPERATOR
 
-ACCOUNTS: Final = (CONTROLLER, WEBHOOK, OPERATOR, AGENT)
+ACCOUNTS: Final = (CONTROLLER, WEBHOOK, OPERATOR, AGENT, EXTENDER)
 BINDINGS: Final = ("ClusterRoleBinding", "RoleBinding")
 IMAGE: Final = "bursar"
 """Rights do not depend on the image."""
@@ -84,6 +86,7 @@ def known_bindings(namespace: str, definitions: Sequence[Document]) -> set[tuple
         *capacity_documents(settings, namespace),
         *removal_documents(home),
         *agent_documents(AgentInstallation(image=IMAGE, namespace=namespace)),
+        *extender_documents(ExtenderInstallation(workload=home)),
         *_operator(namespace, definitions),
     ]
     return {(kind, where, name) for kind, where, name in map(_identity, every) if kind in BINDINGS}
@@ -114,8 +117,15 @@ def _documents(parts: InstalledParts) -> Iterator[Document]:
     source = parts.value(AGENT, "--pods-from")
     if source in {each.value for each in PodsFrom}:
         yield from agent_documents(
-            AgentInstallation(image=IMAGE, namespace=parts.namespace, pods_from=PodsFrom(source))
+            AgentInstallation(
+                image=IMAGE,
+                namespace=parts.namespace,
+                pods_from=PodsFrom(source),
+                accounts_for_disk=parts.has(AGENT, "--disk"),
+            )
         )
+    if parts.has(EXTENDER, "--tls-secret"):
+        yield from extender_documents(ExtenderInstallation(workload=workload))
     if OPERATOR in parts.accounts:
         yield from _operator(parts.namespace, parts.definitions)
 

@@ -28,6 +28,7 @@ from bursar.app.doctor.needed_rights import (
     known_bindings,
     needed_rights,
 )
+from bursar.app.extender.names import EXTENDER
 from bursar.app.install.agent import AGENT
 from bursar.app.install.documents import RBAC, Document
 from bursar.app.names import CONTROLLER, WEBHOOK
@@ -44,7 +45,12 @@ BINDINGS: Final = (
     Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", is_namespaced=False),
     Resource(RBAC, "v1", "rolebindings", "RoleBinding", is_namespaced=True),
 )
-WORKLOADS: Final = ((DEPLOYMENTS, CONTROLLER), (DEPLOYMENTS, WEBHOOK), (DAEMON_SETS, AGENT))
+WORKLOADS: Final = (
+    (DEPLOYMENTS, CONTROLLER),
+    (DEPLOYMENTS, WEBHOOK),
+    (DAEMON_SETS, AGENT),
+    (DEPLOYMENTS, EXTENDER),
+)
 NAMED_MAX: Final = 5
 """How many rights or bindings a finding names; the others are counted."""
 IN_FLIGHT_MAX: Final = 8
