@@ -24,7 +24,9 @@ from bursar.wire.admission import decode_quota_text
 from support.builders.manifests import DEFINITIONS
 from support.cluster.access import a_client, access_of
 from support.processes.kubectl import kubectl, try_kubectl
+from support.quota.generated_quotas import generated_quota
 from support.quota.judged_quotas import CASES, KIND, body_of
+from support.seeds import SEED
 from support.until import until_sync
 
 
@@ -99,6 +101,23 @@ async def test_webhook_policies_and_the_embedded_cluster_judge_alike(plane, kind
         assert {judge: words in answer for judge, answer in answers.items()} == dict.fromkeys(
             answers, True
         ), answers
+
+
+async def test_generated_quotas_are_judged_alike(plane):
+    random = Random(SEED)  # noqa: S311 - a seed
+    different, refusals = [], 0
+    async with a_client(access_of(plane)) as client:
+        for _ in range(300):
+            kind, spec = generated_quota(random)
+            body = body_of(kind, spec)
+            asked = await asked_by_the_webhook(plane, kind, body)
+            by_policy = await created(client, kind, body)
+            refusals += bool(asked)
+            if bool(asked) is not bool(by_policy):
+                different.append((spec, asked, by_policy))
+
+    assert different == []
+    assert 50 < refusals < 250
 
 
 async def test_a_namespace_that_may_have_no_more_resource_quotas_may_change_its_quotas(plane):

@@ -42,6 +42,7 @@ REFUSED = {
     "negative cpu": ({"hard": {"requests.cpu": "-1m"}}, "must be greater than or equal to 0"),
     "negative number": ({"hard": {"pods": -1}}, "must be greater than or equal to 0"),
     "half a pod": ({"hard": {"pods": "500m"}}, "must be an integer"),
+    "a bit more than many pods": ({"hard": {"pods": "16777216.000000001"}}, "must be an integer"),
     "half a device": ({"hard": {"example.com/gpu": "1.5"}}, "must be an integer"),
     "half a VM's CPU": ({"hard": {"cpu/vmi": "500m"}}, "must be an integer"),
     "no quantity": ({"hard": {"pods": "1e1.5"}}, "quantities must match the regular expression"),

@@ -164,8 +164,10 @@ def _variables(spec: str) -> list[tuple[str, str]]:
     amount = "string(variables.hard[name])"
     quantity = f"quantity({amount})"
     approximately = f"{quantity}.asApproximateFloat()"
-    # `isInteger` is false for 1000m, which the API server takes for 1.
-    whole = f"({approximately} >= 9.0e15 || double(int({approximately})) == {approximately})"
+    # `isInteger` is false for 1000m, which the API server takes for 1. Amounts beyond a double's
+    # whole numbers are not checked.
+    nearest = f"quantity(string(int({approximately})))"
+    whole = f"({approximately} >= 9.0e15 || {quantity}.compareTo({nearest}) == 0)"
 
     def names(condition: str) -> str:
         return f"variables.hard.filter(name, {condition})"
