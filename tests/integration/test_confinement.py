@@ -193,6 +193,23 @@ def test_a_tenant_writes_quotas_of_its_own(confined):
     assert (created[0], deleted[0]) == (201, 200)
 
 
+def test_quotas_are_deleted_together_unless_one_of_them_is_managed(confined):
+    """The request of such a deletion names no object."""
+    generated = {**a_quota(""), "metadata": {"generateName": "own-"}}
+    for body in (a_quota("own"), generated):
+        assert confined.ask(TENANT, "POST", confined.quotas, body)[0] == 201
+    deleted = confined.ask(TENANT, "DELETE", confined.quotas)
+    left = confined.ask("", "GET", confined.quotas)[1]["items"]
+    unlabelled = confined.ask("", "POST", confined.quotas, a_quota(MANAGED))
+    refused = confined.ask(TENANT, "DELETE", confined.quotas)
+    target = f"{confined.quotas}/{MANAGED}"
+    removed = confined.ask("", "DELETE", target)
+
+    assert (deleted[0], left) == (200, []), deleted
+    assert (unlabelled[0], refused[0], removed[0]) == (201, 403, 200), refused
+    assert MAY_NOT_WRITE_MANAGED in refused[1]["message"]
+
+
 # ------------------------------------------------------------------ devices
 
 

@@ -30,8 +30,8 @@ KEEPER = "quota-keeper"
 """A user that may write ClusterResourceQuotas, and no quotas of AAQ."""
 
 
-def selector(place):
-    return {"labels": {"matchLabels": {"kubernetes.io/metadata.name": place.name}}}
+def selector(namespace):
+    return {"labels": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,10 @@ def openshift(system) -> Iterator:
     policies = printed("policies", "-n", system.home, "--with-clusterresourcequotas")
     system.run("apply", "-f", "-", stdin=policies)
     install(system)
+    until_sync(
+        lambda: create(system, "default", "probe", {"services": "1"})[0] == 201,
+        "the policies that allow it are in force",
+    )
     yield system
     system.run("delete", "crd", NAME, "--ignore-not-found")
     system.run("delete", "clusterrole,clusterrolebinding", KEEPER, "--ignore-not-found")
@@ -78,8 +82,8 @@ def ready(quota):
     return next((each for each in conditions if each["type"] == "Ready"), {})
 
 
-def create(system, place, name, hard):
-    body = custom(ACRQ, name, {"quota": {"hard": hard}, "selector": selector(place)})
+def create(system, namespace, name, hard):
+    body = custom(ACRQ, name, {"quota": {"hard": hard}, "selector": selector(namespace)})
     return system.request("POST", f"{cluster_path(ACRQ)}?dryRun=All", body)
 
 
@@ -88,10 +92,12 @@ def create(system, place, name, hard):
 
 def test_a_managed_object_has_the_limits_until_nothing_is_left_to_it(openshift, place):
     """As E-MIR-01 to E-MIR-04 for a ResourceQuota."""
-    with openshift.cluster_quota({"hard": {"pods": "5", **DELEGATED}}, selector(place)) as wide:
+    with openshift.cluster_quota(
+        {"hard": {"pods": "5", **DELEGATED}}, selector(place.name)
+    ) as wide:
         wait_managed(openshift, wide, DELEGATED)
         made = managed(openshift, wide)
-        assert made["spec"]["selector"] == selector(place)
+        assert made["spec"]["selector"] == selector(place.name)
         assert made["metadata"]["labels"] == {"aaq.kubevirt.io": "true"}
         assert made["metadata"]["ownerReferences"][0]["uid"] == wide.read()["metadata"]["uid"]
 
@@ -106,7 +112,7 @@ def test_a_managed_object_has_the_limits_until_nothing_is_left_to_it(openshift, 
 
 def test_the_status_has_what_openshift_counts(openshift, place):
     hard = {"services": "10"}
-    with openshift.cluster_quota({"hard": {"pods": "5", **hard}}, selector(place)) as wide:
+    with openshift.cluster_quota({"hard": {"pods": "5", **hard}}, selector(place.name)) as wide:
         wait_managed(openshift, wide, hard)
         until_sync(lambda: ready(wide).get("reason") == "NotEnforced", wide.read)
         count(openshift, wide, hard, {place.name: {"services": "3"}})
@@ -125,7 +131,7 @@ def test_the_status_has_what_openshift_counts(openshift, place):
 
 
 def test_only_the_controller_and_editors_of_the_quota_change_a_managed_object(openshift, place):
-    with openshift.cluster_quota({"hard": {"services": "10"}}, selector(place)) as wide:
+    with openshift.cluster_quota({"hard": {"services": "10"}}, selector(place.name)) as wide:
         wait_managed(openshift, wide, {"services": "10"})
         target = f"{PATH}/{wide.name}{CLUSTER_MANAGED_SUFFIX}"
         more = {"spec": {"quota": {"hard": {"services": "99"}}}}
@@ -184,7 +190,7 @@ def grant(system):
 def test_the_kind_may_go_and_come(openshift, place):
     """The last test of the module: the kind goes."""
     hard = {"services": "10"}
-    with openshift.cluster_quota({"hard": {"pods": "5", **hard}}, selector(place)) as wide:
+    with openshift.cluster_quota({"hard": {"pods": "5", **hard}}, selector(place.name)) as wide:
         wait_managed(openshift, wide, hard)
         openshift.run("delete", "crd", NAME)
         until_sync(lambda: ready(wide).get("reason") == "Invalid", wide.read)
@@ -192,12 +198,12 @@ def test_the_kind_may_go_and_come(openshift, place):
             "operator cannot handle non scheduable resources :[services]"
             in (ready(wide)["message"])
         )
-        code, answer = create(openshift, place, "refused", hard)
+        code, answer = create(openshift, place.name, "refused", hard)
         assert code == 403, answer
         assert "without clusterResourceQuota support" in answer["message"]
 
         install(openshift)
         wait_managed(openshift, wide, hard)
         until_sync(lambda: ready(wide).get("reason") == "NotEnforced", wide.read)
-        code, answer = create(openshift, place, "allowed", hard)
+        code, answer = create(openshift, place.name, "allowed", hard)
         assert code == 201, answer

@@ -352,14 +352,18 @@ def _by_others(controller: str, suffix: str) -> list[Document]:
 
     With a finalizer of its own on an object of that name, a tenant could keep the name taken.
     """
-    labelled = "({0} != null && {0}.metadata.?labels[?'" + LABEL + "'].orValue('') == '{1}')"
-    either = " || ".join(labelled.format(each, LABEL_VALUE) for each in ("object", "oldObject"))
+    # The request of a deletion of all objects has no name.
+    ours = (
+        f"({{0}} != null && ({{0}}.metadata.?name.orValue('').endsWith('{suffix}') || "
+        f"{{0}}.metadata.?labels[?'{LABEL}'].orValue('') == '{LABEL_VALUE}'))"
+    )
+    either = " || ".join(ours.format(each) for each in ("object", "oldObject"))
     users = ", ".join(f"'{user}'" for user in (controller, *_WRITERS))
     others = (
         f"!(request.userInfo.username in [{users}]) && "
         f"!('{_ADMINISTRATORS}' in request.userInfo.groups)"
     )
     return [
-        {"name": "managed", "expression": f"request.name.endsWith('{suffix}') || {either}"},
+        {"name": "managed", "expression": either},
         {"name": "no-keeper", "expression": others},
     ]
