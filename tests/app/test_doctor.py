@@ -15,7 +15,14 @@ from bursar.app.cluster.kinds import (
     SERVICE_ACCOUNTS,
     VALIDATING_WEBHOOKS,
 )
-from bursar.app.cluster.ports import ForbiddenError, NotFoundError, UnavailableError
+from bursar.app.cluster.ports import (
+    ForbiddenError,
+    Key,
+    NotFoundError,
+    Patch,
+    PatchKind,
+    UnavailableError,
+)
 from bursar.app.doctor.doctor import NAMED_MAX, examine
 from bursar.app.doctor.findings import Finding, Severity
 from bursar.app.doctor.rights import ACCESS_REVIEWS, BINDINGS, DAEMON_SETS, DEPLOYMENTS
@@ -54,7 +61,7 @@ class Patient:
     def __init__(self, minor: int = NEWEST) -> None:
         self.memory = MemoryCluster(MachineClock(), source=Random(1))  # noqa: S311 - a seed
         for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, *CUSTOM):
-            self.memory.objects.kinds.add(Kind(resource=resource))
+            self.memory.objects.kinds.add(Kind(resource=resource, counts_generation=True))
         self.answer: bytes | Exception = json.dumps({"major": "1", "minor": str(minor)}).encode()
         self.errors: dict[object, Exception] = {}
         self.denied: set[tuple[str, str]] = set()
@@ -110,8 +117,8 @@ class Patient:
         lease = {"holderIdentity": "pod-1", "leaseDurationSeconds": 15, "renewTime": renewed}
         await self.make(LEASES, CONTROLLER, namespace=HOME, spec=lease)
 
-    async def quota(self, name, *, is_ready):
-        condition = {"type": "Ready", "status": "True" if is_ready else "False"}
+    async def quota(self, name, *, is_ready, **fields):
+        condition = {"type": "Ready", "status": "True" if is_ready else "False", **fields}
         status = {"hard": {"pods": "1"}, "used": {"pods": "0"}, "conditions": [condition]}
         await self.make(
             APPLICATION_QUOTAS, name, namespace="a", spec={"hard": {"pods": "1"}}, status=status
@@ -215,6 +222,16 @@ async def test_quotas_that_are_not_ready_are_named_up_to_a_number(patient):
     assert found.severity is Severity.WARNING
     assert found.text.startswith(f"{NAMED_MAX + 2} of {NAMED_MAX + 3} quotas are not ready: ")
     assert found.text.endswith(" and 2 more")
+
+
+async def test_a_condition_about_an_earlier_spec_does_not_count(patient):
+    await patient.quota("changed", is_ready=True, observedGeneration=1)
+    before = (await patient.findings())["quotas"]
+    change = Patch(kind=PatchKind.MERGE, body={"spec": {"hard": {"pods": "2"}}})
+    await patient.memory.patch(APPLICATION_QUOTAS, Key("a", "changed"), change)
+    after = (await patient.findings())["quotas"]
+
+    assert (before.severity, after.severity) == (Severity.OK, Severity.WARNING)
 
 
 @pytest.mark.parametrize(

@@ -248,4 +248,10 @@ async def _list_quotas(cluster: Reader, kind: QuotaKind) -> list[QuotaObject]:
 
 
 def _is_ready(quota: QuotaObject) -> bool:
-    return any(each.type == READY and each.status == "True" for each in quota.reported_conditions)
+    """Whether the controller says so of the present spec."""
+    return any(
+        each.type == READY
+        and each.status == "True"
+        and each.observed_generation in {0, quota.generation}
+        for each in quota.reported_conditions
+    )
