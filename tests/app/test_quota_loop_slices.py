@@ -4,8 +4,8 @@ from itertools import pairwise
 
 from bursar.app.cluster.election.timing import DEFAULT_TIMING
 from bursar.app.quota.quota_loop import SLOW_SECONDS, STEPS_MAX, STEPS_MIN, SliceSize
-from bursar.core.quota.books import STEPS_AT_ONCE
 from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.waiting_pods.steps import STEPS_AT_ONCE
 from support.cluster.election_candidates import Bench
 from support.quota.quota_loop import HOME, a_quota_loop
 from support.virtual_time import in_virtual_time

@@ -23,9 +23,9 @@ from bursar.app.quota.growth.resize import (
     ResizeService,
     staleness_problem,
 )
-from bursar.core.quota.books import STEPS_AT_ONCE
 from bursar.core.quota.growth.promises import UNKNOWN_POD
 from bursar.core.quota.refusal import Reason, explanation
+from bursar.core.quota.waiting_pods.steps import STEPS_AT_ONCE
 from support.quota.quota_loop import HOME, QuotaLoopScene, a_quota_loop
 from support.virtual_time import in_virtual_time
 

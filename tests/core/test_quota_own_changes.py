@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from bursar.core.quota.books import STEPS_AT_ONCE, Books
+from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
-from bursar.core.quota.waiting_pods.steps import TURN_STEPS
+from bursar.core.quota.waiting_pods.steps import STEPS_AT_ONCE, TURN_STEPS
 from support.builders.quota_books import (
     NOW_S,
     UNGATED,

@@ -4,10 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.core.quota.account import ITEMS_PER_STEP
-from bursar.core.quota.books import STEPS_AT_ONCE, Books
+from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.views.queue import count_waiting
+from bursar.core.quota.waiting_pods.steps import STEPS_AT_ONCE
 from support.builders.quota_books import (
     NOW_S,
     UNGATED,

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from bursar.core.quota.books import STEPS_AT_ONCE
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import RETRY_SECONDS, ReleaseOutcome
+from bursar.core.quota.waiting_pods.steps import STEPS_AT_ONCE
 from support.builders.quota_books import (
     NOW_S,
     a_namespace,

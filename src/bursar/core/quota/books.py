@@ -41,10 +41,6 @@ from bursar.core.quota.waiting_pods.timers import PodTimers
 
 PATIENCE_SECONDS: Final = 600
 """After this time smaller pods may no longer pass a pod that does not fit."""
-STEPS_AT_ONCE: Final = 256
-"""How many pods are entered at once after a change that concerns many."""
-OWN_STEPS_AT_ONCE: Final = 16
-"""The same after a change of a quota of one namespace: a tenant decides how often it changes."""
 UNLIMITED: Final = 2**62
 
 
@@ -260,7 +256,7 @@ class Books:
         # More may be free now, and a group that could never fit may hold others up, or no longer.
         for name in covered.namespaces:
             self._changes.put("groups", name, self._retry_steps(name), is_own=is_own)
-        self._changes.run(OWN_STEPS_AT_ONCE if is_own else STEPS_AT_ONCE)
+        self._changes.run_some(is_own=is_own)
 
     def lose_quota(self, key: QuotaKey) -> None:
         is_own = not key.kind.is_cluster_wide
@@ -269,7 +265,7 @@ class Books:
         self.waiting.turns.forget_quota(key)
         for each in self.coverage.own_limits.drop(key):
             self._enter_quota(each)
-        self._changes.run(OWN_STEPS_AT_ONCE if is_own else STEPS_AT_ONCE)
+        self._changes.run_some(is_own=is_own)
 
     def see_namespace(self, namespace: Namespace) -> None:
         before = self.coverage.namespace(namespace.name)
@@ -278,7 +274,7 @@ class Books:
             self._rebill(namespace.name, covering)
         if before is None or before.gating != namespace.gating:
             self._changes.put("pods", namespace.name, self._regate_steps(namespace.name))
-        self._changes.run(STEPS_AT_ONCE)
+        self._changes.run_some()
 
     def lose_namespace(self, name: str) -> None:
         covering = self.coverage.covering(name)
@@ -287,7 +283,7 @@ class Books:
         self.waiting.turns.forget_namespace(name)
         # Pods of an unknown namespace stay gated, even while the namespace is being deleted.
         self._changes.put("pods", name, self._regate_steps(name))
-        self._changes.run(STEPS_AT_ONCE)
+        self._changes.run_some()
 
     def _rebill(
         self, namespace: str, left: tuple[CoveredQuota, ...] = (), *, is_own: bool = False
@@ -340,7 +336,7 @@ class Books:
     def enter_in_steps(self, steps: Iterator[None]) -> None:
         """Enter a change that concerns many pods. Nothing is released before the last step."""
         self._changes.put_others(steps)
-        self._changes.run(STEPS_AT_ONCE)
+        self._changes.run_some()
 
     # ------------------------------------------------------------------ time
 

@@ -173,6 +173,7 @@ class OwnLimits:
 
     def __init__(self) -> None:
         self._namespaces: Final[dict[str, _Own]] = {}
+        self.limits_max = OWN_LIMITS_MAX
 
     def put(self, quota: Quota) -> list[Quota]:
         """A quota was created or changed. Returns the quotas to enter, as they are to be entered.
@@ -183,11 +184,11 @@ class OwnLimits:
             return [quota]
         own = self._namespaces.setdefault(quota.key.namespace, _Own())
         own.total -= own.counts.pop(quota.key, 0)
-        if _has_room(own, quota):
+        if self._has_room(own, quota):
             own.left_out.pop(quota.key, None)
-            return [quota, *_enter_left_out(own)]
+            return [quota, *self._enter_left_out(own)]
         own.left_out[quota.key] = quota
-        return [_left_out(quota), *_enter_left_out(own)]
+        return [_left_out(quota), *self._enter_left_out(own)]
 
     def entered(self, quota: Quota) -> Quota:
         """The quota as `put` has entered it: as it is, or without limits and with a problem."""
@@ -211,9 +212,29 @@ class OwnLimits:
             return []
         own.total -= own.counts.pop(key, 0)
         own.left_out.pop(key, None)
-        entered = _enter_left_out(own)
+        entered = self._enter_left_out(own)
         if not own.counts and not own.left_out:
             del self._namespaces[key.namespace]
+        return entered
+
+    def _has_room(self, own: _Own, quota: Quota) -> bool:
+        """Count the quota as one that is entered as it is, if there is room for its limits."""
+        limits = _weigh(quota)
+        if own.total + limits > self.limits_max:
+            return False
+        own.counts[quota.key] = limits
+        own.total += limits
+        return True
+
+    def _enter_left_out(self, own: _Own) -> list[Quota]:
+        """The quotas that were left out and have room now, in the order in which they came."""
+        entered: list[Quota] = []
+        while own.left_out:
+            key, quota = next(iter(own.left_out.items()))
+            if not self._has_room(own, quota):
+                break
+            del own.left_out[key]
+            entered.append(quota)
         return entered
 
 
@@ -221,31 +242,9 @@ def _left_out(quota: Quota) -> Quota:
     return replace(quota, hard=nothing(), problem=quota.problem or TOO_MANY_LIMITS)
 
 
-def _has_room(own: _Own, quota: Quota) -> bool:
-    """Count the quota as one that is entered as it is, if there is room for its limits."""
-    limits = _weigh(quota)
-    if own.total + limits > OWN_LIMITS_MAX:
-        return False
-    own.counts[quota.key] = limits
-    own.total += limits
-    return True
-
-
 def _weigh(quota: Quota) -> int:
     limits = sum(map(is_schedulable, quota.hard))
     return max(1, limits + (len(quota.hard) - limits) // OTHERS_PER_LIMIT)
-
-
-def _enter_left_out(own: _Own) -> list[Quota]:
-    """The quotas that were left out and have room now, in the order in which they came."""
-    entered: list[Quota] = []
-    while own.left_out:
-        key, quota = next(iter(own.left_out.items()))
-        if not _has_room(own, quota):
-            break
-        del own.left_out[key]
-        entered.append(quota)
-    return entered
 
 
 class Coverage:

@@ -3,6 +3,10 @@
 from collections.abc import Callable, Hashable, Iterator
 from typing import Final
 
+STEPS_AT_ONCE: Final = 256
+"""How many pods are entered at once after a change that concerns many."""
+OWN_STEPS_AT_ONCE: Final = 16
+"""The same after a change of a quota of one namespace: a tenant decides how often it changes."""
 TURN_STEPS: Final = 1024
 """Steps of one namespace before it is the turn of the next: few have more waiting pods."""
 
@@ -46,6 +50,7 @@ class Changes:
 
     def __init__(self, pause: Callable[[str], None], resume: Callable[[str], None]) -> None:
         """`resume` is called with a paused namespace when all its changes are entered."""
+        self.steps_at_once, self.own_steps_at_once = STEPS_AT_ONCE, OWN_STEPS_AT_ONCE
         self._shared: Final = StepQueue()
         self._own: Final[dict[str, StepQueue]] = {}
         """By namespace."""
@@ -79,9 +84,10 @@ class Changes:
         """Add a change for any pods."""
         self._shared.put(object(), steps)
 
-    def run(self, steps_max: int) -> int:
-        """Do this many steps. Returns how many are left over; 0 if there may be more to do."""
-        return self._run_own(self._shared.run(steps_max))
+    def run_some(self, *, is_own: bool = False) -> None:
+        """Do the steps that are done at once after a change; `is_own` as in `put`."""
+        left = self.own_steps_at_once if is_own else self.steps_at_once
+        self._run_own(self._shared.run(left))
 
     def run_fairly(self, steps_max: int) -> int:
         """Do this many steps, and at most half of them for changes of single namespaces.
