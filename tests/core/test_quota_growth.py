@@ -14,6 +14,7 @@ from bursar.core.quota.growth.promises import (
 )
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.refusal import Reason, explanation
+from bursar.core.quota.waiting_pods.steps import OWN_STEPS_AT_ONCE
 from support.builders.quota_books import (
     NOW_S,
     UNGATED,
@@ -452,3 +453,33 @@ def test_a_stored_resize_that_cannot_be_counted_is_charged_as_the_earlier_leader
     books.see_pod(stored(web, "cpu=800m"))
 
     assert cpu(books) == (800, 0)
+
+
+# ------------------------------------------------------------------ while a quota is entered
+
+
+@pytest.fixture
+def half_entered(books, web):
+    """A new quota is entered for all pods, and for one of two promises to the pod."""
+    for number in range(OWN_STEPS_AT_ONCE - 2):
+        books.see_pod(running(f"w{number}", ""))
+    for size in ("cpu=500m", "cpu=600m"):
+        assert books.resize(sized(web, size), web, until_s=LATER_S) == ()
+    books.see_quota(a_quota("a/more", "cpu=2 pods=100"))
+    assert books.is_catching_up("a")
+    return books
+
+
+def test_the_promises_to_a_pod_may_end_while_a_quota_is_entered(half_entered, web):
+    half_entered.lose_pod("a", "web", web.stamp.uid)
+
+    assert half_entered.decide().is_done
+    assert half_entered.ledger.reservation_count == 0
+
+
+def test_one_of_two_promises_may_end_while_a_quota_is_entered(half_entered):
+    half_entered.growth.end(list(half_entered.growth)[1])
+
+    assert half_entered.decide().is_done
+    assert half_entered.ledger.reservation_count == 1
+    assert cpu(half_entered) == cpu(half_entered, "a/more") == (300, 200)

@@ -266,10 +266,13 @@ class Ledger:
                 self.charge(PodKey(namespace, name), bill)
                 yield from bill.take_steps()
         for name in list(self._promises.get(namespace, ())):
-            for reservation in self.reservations_of(PodKey(namespace, name)):
-                bill = new_bill(reservation.bill)
-                self.replace_bill(reservation, bill)
-                yield from bill.take_steps()
+            for each in self.reservations_of(PodKey(namespace, name)):
+                # Between two steps it may have ended, or changed its bill.
+                reservation = self._reservations.get(each.id)
+                if reservation is not None:
+                    bill = new_bill(reservation.bill)
+                    self.replace_bill(reservation, bill)
+                    yield from bill.take_steps()
 
     def replace_bill(self, reservation: Reservation, bill: Bill) -> None:
         """Let a reservation hold this bill, even if it does not fit: it was promised before."""
