@@ -84,3 +84,15 @@ async def test_nothing_is_remembered_of_a_copy_that_is_deleted_while_it_is_writt
             {},
             {},
         )
+
+
+async def test_nothing_is_remembered_of_a_managed_quota_that_is_deleted_after_its_quota(scene):
+    """The garbage collector deletes it, and no quota is left that it could be created for."""
+    await scene.quota("services=1")
+
+    async with scene.at_work() as controller:
+        managed = controller.term.managed
+        await scene.cluster.delete(APPLICATION_QUOTAS, Key(TEAM, "q"))
+        await scene.moment(5)
+        assert not await scene.exists(RESOURCE_QUOTAS, MANAGED)
+        assert (managed._deletions, managed._deleted_uids) == ({}, set())

@@ -169,7 +169,10 @@ class ManagedWriter:
         identity, key = seen.identity, seen.item.quota.key
         if not key.kind.holds_pods:
             self._pending.forget(identity.key)
-            if owner_key(key) is not None and identity.uid not in self._deleted_uids:
+            owner = owner_key(key)
+            # A managed quota is deleted after its quota, and is not to be created again then.
+            has_owner = owner is not None and self.find(owner) is not None
+            if has_owner and identity.uid not in self._deleted_uids:
                 self._count_deletion(identity.key)
             self._deleted_uids.discard(identity.uid)
         else:
