@@ -51,10 +51,11 @@ class Changes:
     def __init__(self, pause: Callable[[str], None], resume: Callable[[str], None]) -> None:
         """`resume` is called with a paused namespace when all its changes are entered."""
         self.steps_at_once, self.own_steps_at_once = STEPS_AT_ONCE, OWN_STEPS_AT_ONCE
+        self.turn_steps = TURN_STEPS
         self._shared: Final = StepQueue()
         self._own: Final[dict[str, StepQueue]] = {}
         """By namespace."""
-        self._turn_left = TURN_STEPS
+        self._turn_left = self.turn_steps
         """Steps until it is the turn of the second namespace."""
         self._pause, self._resume = pause, resume
 
@@ -108,7 +109,7 @@ class Changes:
             self._turn_left -= done
             if changes and self._turn_left:
                 continue
-            self._turn_left = TURN_STEPS
+            self._turn_left = self.turn_steps
             del self._own[namespace]
             if changes:
                 self._own[namespace] = changes
